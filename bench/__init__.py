@@ -1,0 +1,11 @@
+"""Holdfast beside its peers: the same work, on the same disk, in the same run.
+
+    python -m bench.setup            make .venv-bench with the pinned peers
+    python -m bench --quick --json   the main figures within 50 seconds
+    python -m bench                  everything; bench/results gets report.md, report.json, plot.svg
+
+Each system runs alone in a process of its own (`trial.py` is what happens inside), the peers with
+the interpreter of `.venv-bench`. Every database is SQLite in WAL mode with `synchronous=FULL`, in a
+fresh directory on the project's disk, and every step is on disk before the next one starts. Between
+the systems raw commits are measured, because the disk is the limit of all of them and it is noisy.
+"""

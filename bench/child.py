@@ -1,0 +1,106 @@
+"""The parent's side of a trial: start the process of one system, read its lines, end it in time."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from bench.trial import STALL_READY
+
+ROOT = Path(__file__).resolve().parent.parent
+PEERS_HOME = ROOT / ".venv-bench"
+PEERS_PYTHON = PEERS_HOME / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+MODULES = {
+    "holdfast": "bench.ours",
+    "langgraph": "bench.peers.langgraph_peer",
+    "dbos": "bench.peers.dbos_peer",
+    "burr": "bench.peers.burr_peer",
+}
+
+
+@dataclass(slots=True)
+class Outcome:
+    """Everything one system said: samples per work, and what it ran on."""
+
+    samples: dict[str, list[float]] = field(default_factory=dict)
+    versions: dict[str, str] = field(default_factory=dict)
+    durability: dict[str, Any] = field(default_factory=dict)
+    problems: list[str] = field(default_factory=list)
+
+    def hear(self, line: dict[str, Any]) -> None:
+        self.versions.update(line.get("versions", {}))
+        self.durability.update(line.get("durability", {}))
+        for work, figure in line.get("figures", {}).items():
+            self.samples.setdefault(work, []).append(figure)
+
+
+def run_stage(system: str, request: dict[str, Any], timeout: float, outcome: Outcome) -> bool:
+    """Run one stage to its end; False when it failed or had to be cut short."""
+    with _started(system, request) as process:
+        timer = threading.Timer(timeout, process.kill)
+        timer.start()
+        for line in _lines(process):
+            outcome.hear(line)
+        error = process.stderr.read() if process.stderr else ""
+        code = process.wait()
+        timer.cancel()
+    if code:
+        outcome.problems.append(_problem(request["stage"], code, error))
+    return code == 0
+
+
+def run_until_stalled(
+    system: str, request: dict[str, Any], timeout: float, outcome: Outcome
+) -> bool:
+    """Bring every run into flight, then kill the process as a power cut would."""
+    with _started(system, request) as process:
+        timer = threading.Timer(timeout, process.kill)
+        timer.start()
+        stalled = any(line.get("stage") == STALL_READY for line in _lines(process))
+        process.kill()
+        timer.cancel()
+        error = process.stderr.read() if process.stderr else ""
+        code = process.wait()
+    if not stalled and code:
+        outcome.problems.append(_problem(request["stage"], code, error))
+    return stalled
+
+
+@contextmanager
+def _started(system: str, request: dict[str, Any]) -> Iterator[subprocess.Popen[str]]:
+    python = sys.executable if system == "holdfast" else str(PEERS_PYTHON)
+    process = subprocess.Popen(
+        [python, "-W", "ignore", "-m", MODULES[system], json.dumps(request)],
+        cwd=ROOT,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
+
+
+def _lines(process: subprocess.Popen[str]) -> Iterator[dict[str, Any]]:
+    """The JSON lines of the process; libraries that print other things are not listened to."""
+    for text in process.stdout or ():
+        if text.startswith("{"):
+            yield json.loads(text)
+
+
+def _problem(stage: str, code: int, error: str) -> str:
+    if code == -signal.SIGKILL:
+        return f"{stage}: cut short, it took too long"
+    last = error.strip().splitlines()[-1:] or ["no message"]
+    return f"{stage}: ended with {code}: {last[0][:200]}"

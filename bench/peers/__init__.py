@@ -1,0 +1,1 @@
+"""One module per peer; each runs in `.venv-bench` and answers the same requests as `bench.ours`."""

@@ -1,0 +1,265 @@
+"""`Holdfast`: one application — its tools, its plans, its journal and its engine.
+
+    app = Holdfast()
+
+    @app.tool(idempotent=True)
+    async def grant_access(employee_id: str) -> dict: ...
+
+    app.load_plans("plans/")
+
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("入职流程", "onboard_will_zhang")
+        await instance.wait_for_completion()
+
+Nothing is opened before `async with`; a home directory belongs to one process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Self, TypeVar
+
+from ruamel.yaml import YAML
+
+from holdfast.core.check import Catalog
+from holdfast.core.planfile import load_plan
+from holdfast.core.strict import strict_json
+from holdfast.errors import NotFound, PlanRejected, Problem
+from holdfast.instances import PlanInstance
+from holdfast.journal.memory import MemoryJournal
+from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.journal.sqlite import SqliteJournal
+from holdfast.model import commands as c
+from holdfast.model.plan import Plan
+from holdfast.plans import LOCAL, PlanModule, PlannerAgent
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.dispatch import Dispatcher
+from holdfast.runtime.engine import Engine
+from holdfast.runtime.faults import FaultPoints
+from holdfast.work.driver import TaskDriver
+from holdfast.work.http_tools import HttpClients, load_http_tools
+from holdfast.work.sandbox import Sandbox, check_snippet
+from holdfast.work.tools import PythonTool, ToolRegistry
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+
+DATABASE = "holdfast.db"
+ALL_RUNS = RunQuery()
+OPEN_QUESTIONS = QuestionQuery(status=frozenset({"open"}))
+
+
+def default_home() -> Path:
+    return Path(os.environ.get("HOLDFAST_HOME", ".holdfast"))
+
+
+class Holdfast:
+    def __init__(
+        self,
+        home: str | Path | None = None,
+        *,
+        journal: Journal | None = None,
+        clock: Clock | None = None,
+        max_retry_count: int = 3,
+        max_effects: int = 64,
+        planner_agent: PlannerAgent | None = None,
+        driver: Callable[[ToolRegistry, Sandbox], TaskDriver] = TaskDriver,
+        faults: FaultPoints | None = None,
+    ) -> None:
+        self.home = Path(home) if home is not None else default_home()
+        self.journal = journal or SqliteJournal(self.home / DATABASE)
+        self.tools = ToolRegistry()
+        self.sandbox = Sandbox()
+        self.task_driver = driver(self.tools, self.sandbox)
+        planner = planner_agent or PlannerAgent(max_retry_count=max_retry_count)
+        self.engine = Engine(
+            self.journal,
+            Dispatcher(self.task_driver),
+            planner,
+            clock=clock,
+            max_effects=max_effects,
+            faults=faults,
+        )
+        self.plans = PlanModule(self.engine, planner)
+        self._clients = HttpClients()
+
+    @classmethod
+    def in_memory(cls, **options: Any) -> Self:
+        """An application whose journal ends with it: for tests and first steps."""
+        return cls(journal=MemoryJournal(), **options)
+
+    @property
+    def planner_agent(self) -> PlannerAgent:
+        return self.plans.planner_agent
+
+    def tool(
+        self,
+        function: Function | None = None,
+        *,
+        name: str | None = None,
+        idempotent: bool | None = None,
+        approval: str = "auto",
+        timeout: float | None = None,
+        read_only: bool | None = None,
+    ) -> Any:
+        """Register a function as a tool; its signature is its schema."""
+
+        def register(function: Function) -> Function:
+            self.tools.add(
+                PythonTool.from_function(
+                    function,
+                    name=name,
+                    idempotent=idempotent,
+                    approval=approval,
+                    timeout=timeout,
+                    read_only=read_only,
+                )
+            )
+            return function
+
+        return register if function is None else register(function)
+
+    def load_tools(self, path: str | Path, env: Mapping[str, str] | None = None) -> None:
+        """HTTP tools declared in a YAML file under `tools:`."""
+        document = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
+        declared = document.get("tools", []) if isinstance(document, dict) else document
+        environment = os.environ if env is None else env
+        for tool in load_http_tools(declared, environment, self._clients):
+            self.tools.add(tool)
+
+    def add_plan(self, plan: Plan) -> None:
+        """A plan built in Python; `check` it first if it is not yours."""
+        self.engine.library.add(plan)
+
+    def load_plan_text(self, text: str, file: str = "<plan>") -> Plan:
+        """Read and check a plan; PlanRejected has every mistake with its place."""
+        plan = load_plan(text, file, self.catalog())
+        self.engine.library.add(plan)
+        return plan
+
+    def load_plans(self, directory: str | Path) -> list[Plan]:
+        """All plans of a directory, or one file; nothing is loaded if any is wrong."""
+        root = Path(directory)
+        files = sorted([*root.glob("*.yaml"), *root.glob("*.yml")]) if root.is_dir() else [root]
+        names = [_plan_id(file) for file in files]
+        catalog = self.catalog(also=[name for name in names if name])
+        plans: list[Plan] = []
+        problems: list[Problem] = []
+        for file in files:
+            try:
+                plans.append(load_plan(file.read_text(encoding="utf-8"), str(file), catalog))
+            except PlanRejected as rejected:
+                problems += rejected.problems
+        if problems:
+            raise PlanRejected(problems)
+        for plan in plans:
+            self.engine.library.add(plan)
+        return plans
+
+    def catalog(self, also: Sequence[str] = ()) -> Catalog:
+        """What plans may refer to here."""
+        specs = self.tools.specs()
+        return Catalog(
+            tools={spec.name: spec.parameters for spec in specs},
+            read_only=frozenset(spec.name for spec in specs if spec.read_only),
+            agents=(),
+            plans=frozenset([*self.engine.library.plan_ids(), *also]),
+            snippet_checker=check_snippet,
+        )
+
+    async def __aenter__(self) -> Self:
+        await self.journal.open()
+        try:
+            await self.engine.open()
+        except BaseException:
+            await self.journal.close()
+            raise
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.engine.close()
+        await self._clients.aclose()
+        self.sandbox.close()
+        await self.journal.close()
+
+    async def instance(self, instance_id: str) -> PlanInstance:
+        found = await self.plans.get_plan_instance(instance_id)
+        if found is None:
+            raise NotFound(f"there is no run {instance_id}")
+        return found
+
+    async def runs(self, query: RunQuery = ALL_RUNS) -> list[RunRow]:
+        """A page of runs, the newest first."""
+        return await self.journal.runs(query)
+
+    async def inbox(self, query: QuestionQuery = OPEN_QUESTIONS) -> list[QuestionRow]:
+        """Questions that wait for a person, the oldest first."""
+        return await self.journal.questions(query)
+
+    async def answer(
+        self,
+        question_id: str,
+        *,
+        option_id: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        feedback: str | None = None,
+        by: str = LOCAL,
+    ) -> PlanInstance:
+        """The first valid answer wins; the same one again changes nothing."""
+        row = await self.journal.question(question_id)
+        if row is None:
+            raise NotFound(f"there is no question {question_id}")
+        values = strict_json(dict(data or {}))
+        command = c.Answer(question_id, by, option_id, values, feedback)
+        return await self._command(row.run_id, command)
+
+    async def cancel(self, instance_id: str, *, by: str = LOCAL, reason: str = "") -> PlanInstance:
+        return await self._command(instance_id, c.Cancel(by, reason))
+
+    async def resume(self, instance_id: str, *, by: str = LOCAL) -> PlanInstance:
+        return await self._command(instance_id, c.Resume(by))
+
+    async def skip(
+        self, instance_id: str, listener_id: str, *, by: str = LOCAL, reason: str = ""
+    ) -> PlanInstance:
+        return await self._command(instance_id, c.Skip(listener_id, by, reason))
+
+    async def mark_done(
+        self,
+        instance_id: str,
+        task_id: str,
+        *,
+        context: Mapping[str, Any] | None = None,
+        by: str = LOCAL,
+    ) -> PlanInstance:
+        values = strict_json(dict(context or {}))
+        return await self._command(instance_id, c.MarkDone(task_id, by, values))
+
+    async def edit_context(
+        self, instance_id: str, task_id: str, context: Mapping[str, Any], *, by: str = LOCAL
+    ) -> PlanInstance:
+        values = strict_json(dict(context))
+        return await self._command(instance_id, c.EditContext(task_id, values, by))
+
+    async def rerun_from(
+        self, instance_id: str, listener_id: str, *, by: str = LOCAL
+    ) -> PlanInstance:
+        return await self._command(instance_id, c.RerunFrom(listener_id, by))
+
+    async def _command(self, instance_id: str, command: c.Command) -> PlanInstance:
+        return PlanInstance(self.engine, await self.engine.submit(instance_id, command))
+
+
+def _plan_id(file: Path) -> str | None:
+    """The id a file will have, so that plans of one directory may name each other."""
+    for line in file.read_text(encoding="utf-8").splitlines():
+        if line.startswith("plan_id:"):
+            return line.partition(":")[2].strip().strip("'\"")
+    return None

@@ -1,0 +1,17 @@
+"""When the driver tries a failed firing again: a policy in, a decision out."""
+
+from __future__ import annotations
+
+from holdfast.model.retry import Failure, FailureKind, RetryPolicy
+
+
+def retry_delay(policy: RetryPolicy, failure: Failure, attempt: int, jitter: float) -> float | None:
+    """Seconds until the next attempt after number `attempt` failed, or None to give up.
+
+    `jitter` in [0, 1) spreads the delay by the policy's share in both directions.
+    """
+    if failure.kind is not FailureKind.TRANSIENT or attempt >= policy.attempts:
+        return None
+    # A large exponent overflows before the bound below could apply.
+    delay = min(policy.initial * policy.factor ** min(attempt - 1, 64), policy.maximum)
+    return max(0.0, delay * (1 + policy.jitter * (2 * jitter - 1)))

@@ -1,0 +1,109 @@
+"""A decision in the making: the state so far, and the events that led to it.
+
+The functions of `decide` write their events through a `Draft`, which applies each
+at once, so that what is decided next sees what was decided before. Moves of tasks
+are worked out here, because a move decides which listeners it fires.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from holdfast.core.apply import apply, moved_task
+from holdfast.core.compiled import CompiledListener
+from holdfast.core.conditions import holds
+from holdfast.core.state import PlanState, StepState, TaskFacts
+from holdfast.core.tables import may_move
+from holdfast.errors import AuthorError
+from holdfast.model.commands import Moment
+from holdfast.model.events import Event, Move
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+
+
+class OutputRefused(AuthorError):
+    """An output that names an unknown task, or a move that the table does not have."""
+
+
+class Draft:
+    def __init__(self, state: PlanState, moment: Moment) -> None:
+        self.state = state
+        self.moment = moment
+        self.events: list[Event] = []
+
+    @property
+    def now(self) -> float:
+        return self.moment.now
+
+    def emit(self, event: Event) -> None:
+        self.state = apply(self.state, event, self.moment.now)
+        self.events.append(event)
+
+    def step(self, listener_id: str) -> StepState:
+        return self.state.steps[listener_id]
+
+    def listener(self, listener_id: str) -> CompiledListener:
+        return self.state.plan.listener(listener_id)
+
+    def facts(self) -> TaskFacts:
+        return TaskFacts(self.state.tasks)
+
+    def unguessable(self) -> str:
+        """An id that nobody can guess, from the entropy that the moment brought."""
+        salt = f"{self.state.run_id}:{self.state.version}".encode()
+        return hashlib.blake2b(salt, key=self.moment.entropy[:64], digest_size=16).hexdigest()
+
+    def jitter(self) -> float:
+        """A number in [0, 1) that spreads retries."""
+        seed = hashlib.blake2b(str(self.state.version).encode(), key=self.moment.entropy[:64])
+        return int.from_bytes(seed.digest()[:4], "big") / 2**32
+
+    def moves(self, updates: Iterable[TaskUpdate]) -> tuple[Move, ...]:
+        """The moves that these updates are, each with the listeners that it fires."""
+        tasks = self.state.tasks
+        moves: list[Move] = []
+        taken: set[str] = set()
+        for update in updates:
+            self._refuse_illegal(update)
+            move = Move(update.task_id, update.status, update.reason, update.context)
+            task = moved_task(self.state.task(update.task_id), move, self.now)
+            tasks = tasks.insert(update.task_id, task)
+            fired = self._fired_by(update.task_id, TaskFacts(tasks), taken)
+            taken.update(fired)
+            if fired:
+                move = Move(move.task_id, move.status, move.reason, move.context, (), fired)
+            moves.append(move)
+        return tuple(moves)
+
+    def _refuse_illegal(self, update: TaskUpdate) -> None:
+        if update.task_id not in self.state.plan.task_ids:
+            raise OutputRefused(f"there is no task {update.task_id} to set {update.status}")
+        before = self.state.task(update.task_id).status
+        if not may_move(before, update.status):
+            raise OutputRefused(f"task {update.task_id} cannot go from {before} to {update.status}")
+
+    def _fired_by(self, task_id: str, facts: TaskFacts, taken: set[str]) -> tuple[str, ...]:
+        if self.state.status is PlanInstanceStatus.CANCELLING:
+            return ()
+        return tuple(
+            one.id
+            for one in self.state.plan.by_trigger.get(task_id, ())
+            if one.id not in taken
+            and self.may_fire(one)
+            and holds(one.condition, one.listener.trigger_task_id, facts)
+        )
+
+    def may_fire(self, listener: CompiledListener) -> bool:
+        """Once per instance, unless the listener repeats or was reset."""
+        step = self.state.steps.get(listener.id)
+        return step is None or listener.listener.repeat or step.forgotten
+
+
+def quiet(task_id: str, status: TaskStatus, reason: str, **context: object) -> Move:
+    """A move of the engine's own, which fires nothing."""
+    return Move(task_id, status, reason, context)
+
+
+def iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,92 @@
+"""What conditions and templates may ask about a run, and the paths they ask with.
+
+A path is words joined by dots. It starts at a task, `002.status` or `002.context.items.0.price`,
+or at one of the named roots: `result` (what the listener's work returned) and `values` (what the
+plan was started with). A number steps into a list, counting from 0. A task called `result` or
+`values` would be shadowed by the root of that name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Final, Protocol, TypeAlias
+
+from holdfast.model.values import Json
+
+Path: TypeAlias = tuple[str, ...]
+
+ROOTS: Final = frozenset({"result", "values"})
+
+_MOST_INDEX_DIGITS: Final = 9
+
+
+class Facts(Protocol):
+    """A run as conditions and templates see it; an unknown task raises KeyError."""
+
+    @property
+    def names(self) -> Mapping[str, Json]:
+        """The values of the named roots; one that does not apply is absent."""
+
+    def status(self, task_id: str) -> str: ...
+
+    def context(self, task_id: str) -> Mapping[str, Json]: ...
+
+
+Reader: TypeAlias = Callable[[Facts], Json]
+
+
+def split_path(text: str) -> Path:
+    """The parts of a path, or ValueError saying why nothing can be there."""
+    path = tuple(text.split("."))
+    if path[0] in ROOTS:
+        return path
+    if len(path) < 2 or path[1] not in ("status", "context"):
+        raise ValueError(f"after the task id {path[0]!r} comes .status or .context")
+    if path[1] == "status" and len(path) > 2:
+        raise ValueError(f"{path[0]}.status is one word: nothing can follow it")
+    return path
+
+
+def reader(path: Path) -> Reader:
+    """A function that reads the path from facts; LookupError when it is not there."""
+    root = path[0]
+    if root in ROOTS:
+        return _descend(lambda facts: facts.names[root], path[1:])
+    if path[1] == "status":
+        return lambda facts: str(facts.status(root))
+    if len(path) == 2:
+        return lambda facts: dict(facts.context(root))
+    return _descend(lambda facts: facts.context(root), path[2:])
+
+
+def step_into(value: Json, part: str) -> Json:
+    """The part of a list or dict that one word of a path names; LookupError when absent."""
+    return _step(value, part, _index(part))
+
+
+def _descend(start: Reader, parts: Path) -> Reader:
+    steps = tuple((part, _index(part)) for part in parts)
+
+    def read(facts: Facts) -> Json:
+        value = start(facts)
+        for part, index in steps:
+            value = _step(value, part, index)
+        return value
+
+    return read if steps else start
+
+
+def _index(part: str) -> int | None:
+    # A longer number is beyond any list, and int() refuses thousands of digits.
+    return int(part) if part.isdecimal() and len(part) <= _MOST_INDEX_DIGITS else None
+
+
+def _step(value: Json, part: str, index: int | None) -> Json:
+    try:
+        if type(value) is not list:
+            return value[part]
+    except TypeError:
+        raise LookupError(part) from None
+    if index is None:
+        raise LookupError(part)
+    return value[index]

@@ -1,0 +1,180 @@
+"""Every error Holdfast raises, split by who must act.
+
+HoldfastError
+├── CallerError              the caller asked for something that cannot be
+│   ├── NotFound             no such run, question, plan or listener
+│   ├── NotAllowed           the run's state does not permit the command
+│   ├── AlreadyAnswered      another answer won; says who, when and how
+│   ├── TooLate              the question's deadline has passed
+│   ├── InvalidAnswer        one message per field
+│   └── InvalidValue         a value that is not strict JSON
+├── AuthorError              the plan's author must mend the plan
+│   ├── PlanRejected         every problem of a plan, each with its place
+│   ├── ConditionError       a condition that does not parse or evaluate
+│   ├── TemplateError        a template that does not parse or render
+│   └── SnippetError         a code snippet that broke its limits or failed
+├── OperatorError            whoever runs the installation must act
+│   ├── HomeBusy             another process holds the home directory
+│   ├── JournalDamaged       the database is corrupt
+│   ├── JournalTooNew        the database was written by a newer Holdfast
+│   └── JournalUnavailable   disk full, I/O error, database down: not acknowledged
+├── ToolError                what a tool may raise to say how it failed
+│   ├── TransientError       worth another attempt
+│   ├── PermanentError       another attempt cannot help
+│   ├── ForbiddenError       the tool refused for lack of rights
+│   └── OutcomeUnknown       sent, but nobody knows whether it happened
+└── InternalError            ours: please report
+    ├── VersionConflict      the run moved on since it was read
+    └── IllegalTransition    a table was asked for a move it does not have
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+
+class HoldfastError(Exception):
+    """Anything that Holdfast raises on purpose."""
+
+
+class CallerError(HoldfastError):
+    """The caller asked for something that cannot be; nothing changed."""
+
+
+class NotFound(CallerError):
+    """No such run, question, plan or listener."""
+
+
+class NotAllowed(CallerError):
+    """The run's state does not permit the command."""
+
+
+class AlreadyAnswered(CallerError):
+    """Another answer to the same question won."""
+
+    def __init__(self, message: str, *, by: str, at: float, option_id: str | None) -> None:
+        super().__init__(message)
+        self.by = by
+        self.at = at
+        self.option_id = option_id
+
+
+class TooLate(CallerError):
+    """The question's deadline has passed, or it was withdrawn."""
+
+
+class InvalidAnswer(CallerError):
+    """The answer does not fit its form; `fields` has one message per field."""
+
+    def __init__(self, message: str, fields: Mapping[str, str] | None = None) -> None:
+        super().__init__(message)
+        self.fields = dict(fields or {})
+
+
+class InvalidValue(CallerError):
+    """A value that is not strict JSON; `path` says where in it."""
+
+    def __init__(self, message: str, path: str = "$") -> None:
+        super().__init__(f"{path}: {message}")
+        self.path = path
+
+
+class AuthorError(HoldfastError):
+    """The plan's author must mend the plan."""
+
+
+@dataclass(frozen=True, slots=True)
+class Problem:
+    """One mistake in a plan and where it stands; lines and columns count from 1."""
+
+    message: str
+    file: str = "<plan>"
+    line: int = 0
+    column: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+
+
+class PlanRejected(AuthorError):
+    """A plan with mistakes; `problems` has all of them."""
+
+    def __init__(self, problems: Sequence[Problem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class ConditionError(AuthorError):
+    """A condition that does not parse or cannot be evaluated.
+
+    `column` counts from 1 within the expression, 0 when unknown.
+    """
+
+    def __init__(self, message: str, column: int = 0) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class TemplateError(AuthorError):
+    """A template that does not parse or names something that is not there."""
+
+    def __init__(self, message: str, column: int = 0) -> None:
+        super().__init__(message)
+        self.column = column
+
+
+class SnippetError(AuthorError):
+    """A code snippet that failed or broke one of its limits."""
+
+
+class OperatorError(HoldfastError):
+    """Whoever runs the installation must act."""
+
+
+class HomeBusy(OperatorError):
+    """Another process holds the home directory."""
+
+
+class JournalDamaged(OperatorError):
+    """The database is corrupt."""
+
+
+class JournalTooNew(OperatorError):
+    """The database was written by a newer Holdfast."""
+
+
+class JournalUnavailable(OperatorError):
+    """The journal could not acknowledge: this does not mean that it did not happen."""
+
+
+class ToolError(HoldfastError):
+    """What a tool may raise to say how it failed."""
+
+
+class TransientError(ToolError):
+    """Worth another attempt."""
+
+
+class PermanentError(ToolError):
+    """Another attempt with the same arguments cannot help."""
+
+
+class ForbiddenError(ToolError):
+    """The tool refused for lack of rights."""
+
+
+class OutcomeUnknown(ToolError):
+    """The call was sent, but nobody knows whether it took effect."""
+
+
+class InternalError(HoldfastError):
+    """A mistake of ours."""
+
+
+class VersionConflict(InternalError):
+    """The run moved on since it was read; reload and decide again."""
+
+
+class IllegalTransition(InternalError):
+    """A table was asked for a move it does not have."""

@@ -1,0 +1,162 @@
+"""A plan instance and its tasks, as the seeds' code sees them.
+
+`PlanInstance` stays current: the engine tells it of every commit.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Mapping
+from typing import Any
+
+from holdfast.core.draft import iso
+from holdfast.core.form_shapes import dump_form
+from holdfast.core.state import PlanState, QuestionState
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus
+from holdfast.runtime.engine import Engine
+
+ENDED = frozenset({PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED})
+STOPPED = ENDED | {PlanInstanceStatus.ERROR}
+SETTLED = STOPPED | {PlanInstanceStatus.PAUSE}
+
+
+class TaskInstance:
+    """One task of an instance, as it was when it was asked for."""
+
+    def __init__(self, state: PlanState, task_id: str) -> None:
+        task = state.task(task_id)
+        self.task_id = task_id
+        self.id = f"{state.run_id}_{task_id}"
+        self.plan_instance_id = state.run_id
+        self.status: str = task.status.value
+        self.context: dict[str, Any] = dict(task.context)
+        self.trace = [
+            {"status": one.status.value, "reason": one.reason, "at": iso(one.at)}
+            for one in reversed(list(task.trace))
+        ]
+
+
+class PlanInstance:
+    def __init__(self, engine: Engine, state: PlanState) -> None:
+        self._engine = engine
+        self._state = state
+        mine = weakref.WeakMethod(self._moved)
+
+        def moved(state: PlanState) -> None:
+            method = mine()
+            if method is not None:
+                method(state)
+
+        weakref.finalize(self, engine.hub.watch(state.run_id, moved))
+
+    def _moved(self, state: PlanState) -> None:
+        self._state = state
+
+    @property
+    def id(self) -> str:
+        return self._state.run_id
+
+    @property
+    def plan_id(self) -> str:
+        return self._state.plan_id
+
+    @property
+    def prompt(self) -> str:
+        return self._state.prompt
+
+    @property
+    def version(self) -> int:
+        return self._state.version
+
+    @property
+    def status(self) -> str:
+        return self._state.status.value
+
+    @property
+    def context(self) -> dict[str, Any]:
+        """The values and metadata, and while a question is open what it asks for."""
+        return instance_context(self._state)
+
+    @property
+    def verification(self) -> Mapping[str, str]:
+        return self._state.verification
+
+    def get_main_task_instance(self) -> TaskInstance:
+        return TaskInstance(self._state, self._state.plan.main)
+
+    def get_task_instance(self, task_id: str) -> TaskInstance:
+        return TaskInstance(self._state, task_id)
+
+    @property
+    def tasks(self) -> dict[str, TaskInstance]:
+        ids = (task.task_id for task in self._state.plan.plan.tasks)
+        return {one: TaskInstance(self._state, one) for one in ids}
+
+    def start(self) -> None:
+        """Harmless: an instance drives itself from the moment it exists."""
+
+    async def wait_for_completion(self, timeout: float | None = None) -> str:
+        """The status once it is done, error or cancelled; at the time-out, whatever it is."""
+        return await self._wait(STOPPED, timeout)
+
+    async def wait_until_settled(self, timeout: float | None = None) -> str:
+        """As `wait_for_completion`, and also when it waits for a person."""
+        return await self._wait(SETTLED, timeout)
+
+    async def _wait(self, statuses: frozenset[PlanInstanceStatus], timeout: float | None) -> str:
+        def settled(state: PlanState) -> bool:
+            return state.status in statuses
+
+        self._state = await self._engine.wait_for(self.id, settled, timeout)
+        return self.status
+
+
+def instance_context(state: PlanState) -> dict[str, Any]:
+    context: dict[str, Any] = {
+        "values": dict(state.main_task.context),
+        "metadata": {
+            "plan_id": state.plan_id,
+            "prompt": state.prompt,
+            "started_by": state.started_by,
+            "created_at": iso(state.created_at),
+        },
+    }
+    oldest = oldest_question(state)
+    if oldest is not None:
+        context |= _pause(state, oldest)
+    if state.continued_at is not None:
+        context["provided_params"] = dict(state.provided_params)
+        context["continue_timestamp"] = iso(state.continued_at)
+    return context
+
+
+def oldest_question(state: PlanState) -> QuestionState | None:
+    opened = [state.questions[one] for one in state.open_questions]
+    return min(opened, key=lambda question: question.opened_seq, default=None)
+
+
+def _pause(state: PlanState, question: QuestionState) -> dict[str, Any]:
+    reasons = {"missing": "missing_params", "human": "waiting_for_person"}
+    return {
+        "paused_listener_id": f"{state.run_id}_{question.listener_id}",
+        "required_params": dump_form(question.request.form),
+        "pause_reason": reasons.get(question.purpose, question.purpose),
+        "pause_timestamp": iso(question.opened_at),
+    }
+
+
+def task_statuses(state: PlanState) -> dict[str, str]:
+    return {task.task_id: state.task(task.task_id).status.value for task in state.plan.plan.tasks}
+
+
+def changed_tasks(before: PlanState, after: PlanState) -> list[TaskInstance]:
+    """The tasks whose status has changed between two states of one run."""
+    return [
+        TaskInstance(after, task.task_id)
+        for task in after.plan.plan.tasks
+        if _status(before, task.task_id) is not _status(after, task.task_id)
+    ]
+
+
+def _status(state: PlanState, task_id: str) -> TaskStatus:
+    return state.task(task_id).status

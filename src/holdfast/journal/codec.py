@@ -1,0 +1,61 @@
+"""Events to JSON and back, for ever.
+
+A record's type is the event's class name, with `@2`, `@3`, … once its shape has
+changed; an upcaster turns each old shape into the next, so a journal written by
+any earlier version replays. Defaults are left out: they cost bytes at every step.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, get_args
+
+from pydantic import TypeAdapter, ValidationError
+
+from holdfast.errors import JournalDamaged
+from holdfast.journal.port import Record
+from holdfast.model.events import Event
+
+Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
+
+VERSIONS: Mapping[str, int] = {}
+"""Event classes whose shape has changed, with their current version; all others are 1."""
+
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = {}
+"""From `(class name, version)` to the shape of the next version."""
+
+_ADAPTERS: dict[str, TypeAdapter[Any]] = {one.__name__: TypeAdapter(one) for one in get_args(Event)}
+
+
+def encode(event: Event) -> tuple[str, str]:
+    """The record's type and payload."""
+    name = type(event).__name__
+    payload = _ADAPTERS[name].dump_json(event, exclude_defaults=True).decode()
+    version = VERSIONS.get(name, 1)
+    return (name if version == 1 else f"{name}@{version}"), payload
+
+
+def decode(record: Record) -> Event:
+    name, _, version = record.type.partition("@")
+    adapter = _ADAPTERS.get(name)
+    if adapter is None:
+        raise JournalDamaged(f"record {record.seq} has the unknown type {record.type!r}")
+    try:
+        if int(version or 1) == VERSIONS.get(name, 1):
+            return adapter.validate_json(record.payload)  # type: ignore[no-any-return]
+        return adapter.validate_python(_upcast(name, int(version or 1), record.payload))  # type: ignore[no-any-return]
+    except (ValidationError, KeyError, ValueError) as error:
+        raise JournalDamaged(f"record {record.seq} ({record.type}) is damaged: {error}") from error
+
+
+def _upcast(name: str, version: int, payload: str) -> dict[str, Any]:
+    body: dict[str, Any] = json.loads(payload)
+    while version < VERSIONS.get(name, 1):
+        body = UPCASTERS[name, version](body)
+        version += 1
+    return body
+
+
+def encode_all(timed: Sequence[tuple[float, Event]], first_seq: int) -> list[Record]:
+    return [Record(seq, at, *encode(event)) for seq, (at, event) in enumerate(timed, first_seq)]

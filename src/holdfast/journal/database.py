@@ -1,0 +1,160 @@
+"""A SQLite database as the journal's home: how it is opened, and what its failures mean.
+
+WAL with `synchronous=FULL` makes COMMIT return only after the log has reached the
+disk; with NORMAL a power cut loses commits that were acknowledged. `fullfsync`
+asks the same of disks under macOS and means nothing elsewhere.
+
+The log may reach 16 MB before it is copied into the database: busy pages are then
+copied once instead of many times, and a commit into a log that has grown once is
+quicker than one that makes it grow.
+
+Opening ends with a checkpoint. A process that died after a failed sync may have
+left commits that the page cache shows but the disk does not have; copying the log
+into the database and syncing that leaves nothing that depends on it.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Protocol, TypeAlias
+
+from holdfast.errors import (
+    HoldfastError,
+    InternalError,
+    JournalDamaged,
+    JournalTooNew,
+    JournalUnavailable,
+    OperatorError,
+)
+from holdfast.journal.statements import load_script
+
+SCHEMA = 1
+APPLICATION = int.from_bytes(b"Hold", "big")
+
+_BUSY_SECONDS = 0.05
+_STATEMENTS = 128
+_LOG_PAGES = 4000
+
+Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
+
+
+class Cursor(Protocol):
+    def fetchall(self) -> list[Any]: ...
+
+
+class Connection(Protocol):
+    """As much of `sqlite3.Connection` as the journal uses."""
+
+    @property
+    def in_transaction(self) -> bool: ...
+
+    @property
+    def total_changes(self) -> int: ...
+
+    def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor: ...
+
+    def executescript(self, sql_script: str, /) -> Cursor: ...
+
+    def close(self) -> None: ...
+
+
+Connect: TypeAlias = Callable[[Path], Connection]
+
+
+def connect(path: Path) -> Connection:
+    """A connection without Python's implicit transactions, for one thread at a time."""
+    return sqlite3.connect(
+        path,
+        timeout=_BUSY_SECONDS,
+        isolation_level=None,
+        check_same_thread=False,
+        cached_statements=_STATEMENTS,
+    )
+
+
+def open_writer(path: Path, connect: Connect) -> Connection:
+    """The one connection that writes, on a database that is ready to be written to."""
+    connection = connect(path)
+    try:
+        _prepare(connection, path)
+    except sqlite3.Error as error:
+        connection.close()
+        raise explain(error, path) from error
+    except BaseException:
+        connection.close()
+        raise
+    return connection
+
+
+def open_reader(path: Path, connect: Connect) -> Connection:
+    """A connection that reads what is committed, without waiting for the writer."""
+    connection = connect(path)
+    connection.execute("PRAGMA query_only = ON").fetchall()
+    return connection
+
+
+def explain(error: sqlite3.Error, path: Path) -> HoldfastError:
+    """What a failure of SQLite means to whoever runs the installation."""
+    match _code(error):
+        case sqlite3.SQLITE_NOTADB:
+            return JournalDamaged(
+                f"{path} is not a SQLite database. If it should be Holdfast's journal, its "
+                "beginning is damaged: restore it from a backup. Otherwise choose another home."
+            )
+        case sqlite3.SQLITE_CORRUPT:
+            return JournalDamaged(
+                f"{path} is damaged ({error}). Stop Holdfast, keep a copy of the file and of its "
+                "-wal, then restore a backup or recover what is readable with sqlite3's .recover."
+            )
+        case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_MISUSE | sqlite3.SQLITE_TOOBIG:
+            return InternalError(f"{path} refused a statement of ours: {error}")
+        case code:
+            remedy = _REMEDIES.get(code, "It goes on by itself once the disk works again.")
+            return JournalUnavailable(f"{path} did not acknowledge ({error}). {remedy}")
+
+
+_REMEDIES = {
+    sqlite3.SQLITE_FULL: "Free some disk space; it goes on by itself.",
+    sqlite3.SQLITE_IOERR: "Look at the disk; it goes on by itself once the disk works again.",
+    sqlite3.SQLITE_BUSY: "Close the other program that has this database open for writing.",
+    sqlite3.SQLITE_READONLY: "Make the file and its directory writable for this user.",
+    sqlite3.SQLITE_CANTOPEN: "Make the file and its directory readable and writable for this user.",
+}
+
+
+def _code(error: sqlite3.Error) -> int:
+    """SQLite's primary result code; errors of Python's own module have none."""
+    return getattr(error, "sqlite_errorcode", sqlite3.SQLITE_MISUSE) & 0xFF
+
+
+def _prepare(connection: Connection, path: Path) -> None:
+    created = _check_owner(connection, path)
+    [[mode]] = connection.execute("PRAGMA journal_mode = WAL").fetchall()
+    if mode != "wal":
+        raise OperatorError(f"{path} cannot keep a write-ahead log. Put the home on a local disk.")
+    connection.execute("PRAGMA synchronous = FULL").fetchall()
+    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}").fetchall()
+    connection.execute("PRAGMA fullfsync = ON").fetchall()
+    connection.execute("PRAGMA checkpoint_fullfsync = ON").fetchall()
+    if not created:
+        connection.executescript(load_script("sqlite_schema.sql"))
+    connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _check_owner(connection: Connection, path: Path) -> bool:
+    """Whether the schema is there; looks without changing anything."""
+    [[version]] = connection.execute("PRAGMA user_version").fetchall()
+    [[application]] = connection.execute("PRAGMA application_id").fetchall()
+    [[tables]] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
+    if tables and application != APPLICATION:
+        raise OperatorError(f"{path} belongs to another program. Choose another home.")
+    if version > SCHEMA:
+        raise JournalTooNew(
+            f"{path} was written by a newer Holdfast (schema {version}, this one knows {SCHEMA}). "
+            "Upgrade Holdfast, or use the home that belongs to this version."
+        )
+    return bool(tables)

@@ -1,0 +1,228 @@
+"""The journal in memory: for tests, and for runs that may be forgotten.
+
+It keeps every promise of the port but the disk: an append is checked as a whole
+before any of it is done, so it happens entirely or not at all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+
+from holdfast.errors import JournalUnavailable, NotFound
+from holdfast.journal.numbers import Numbers, split
+from holdfast.journal.port import (
+    ANY_QUESTION,
+    ANY_RUN,
+    Append,
+    Notice,
+    QuestionQuery,
+    QuestionRow,
+    Record,
+    RunQuery,
+    RunRow,
+    Snapshot,
+    StoredDefinition,
+)
+from holdfast.journal.rules import check, conflict
+
+
+@dataclass(slots=True)
+class _Run:
+    number: int
+    row: RunRow
+    records: list[Record] = field(default_factory=list)
+    snapshot: Snapshot | None = None
+
+
+class MemoryJournal:
+    """What it holds lives as long as the object; closing and opening it again keeps it."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, _Run] = {}
+        self._questions: dict[str, QuestionRow] = {}
+        self._notices: dict[tuple[str, str, int], Notice] = {}
+        self._definitions: dict[str, StoredDefinition] = {}
+        self._numbers = Numbers()
+        self._is_open = False
+
+    @property
+    def epoch(self) -> int:
+        return 0
+
+    async def open(self) -> None:
+        self._is_open = True
+        self._numbers = Numbers()
+
+    async def close(self) -> None:
+        self._is_open = False
+
+    async def append(self, append: Append) -> int:
+        self._require_open()
+        check(append)
+        self._require_version(append)
+        self._require_unborn(append)
+        self._numbers.note(append)
+        self._write(append)
+        return append.expected + len(append.records)
+
+    async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
+        self._require_open()
+        run = self._runs.get(run_id)
+        end = None if limit is None else after + limit
+        return run.records[after:end] if run else []
+
+    async def version(self, run_id: str) -> int:
+        self._require_open()
+        run = self._runs.get(run_id)
+        return len(run.records) if run else 0
+
+    async def run(self, run_id: str) -> RunRow | None:
+        self._require_open()
+        run = self._runs.get(run_id)
+        return run.row if run else None
+
+    async def runs(self, query: RunQuery = ANY_RUN) -> list[RunRow]:
+        self._require_open()
+        newest = reversed(self._runs.values())
+        before = self._number_before(query.before)
+        fitting = (run.row for run in newest if run.number < before and _fits(run.row, query))
+        return [row for row, _ in zip(fitting, range(query.limit), strict=False)]
+
+    async def active_runs(self) -> list[str]:
+        self._require_open()
+        return [row.run_id for row in self._rows() if row.active]
+
+    async def due_runs(self, now: float, limit: int = 100) -> list[str]:
+        self._require_open()
+        due = [(row.wake_at, row.run_id) for row in self._rows() if row.wake_at is not None]
+        due = [(wake_at, run_id) for wake_at, run_id in due if wake_at <= now]
+        return [run_id for _, run_id in sorted(due, key=lambda pair: pair[0])][:limit]
+
+    async def next_wake(self) -> float | None:
+        self._require_open()
+        return min((row.wake_at for row in self._rows() if row.wake_at is not None), default=None)
+
+    async def question(self, question_id: str) -> QuestionRow | None:
+        self._require_open()
+        return self._questions.get(question_id)
+
+    async def questions(self, query: QuestionQuery = ANY_QUESTION) -> list[QuestionRow]:
+        self._require_open()
+        fitting = [row for row in self._questions.values() if _suits(row, query)]
+        return fitting[: query.limit]
+
+    async def notices(self, target_id: str | None = None) -> list[Notice]:
+        self._require_open()
+        return [n for n in self._notices.values() if target_id in (None, n.target_id)]
+
+    async def save_snapshot(self, snapshot: Snapshot) -> None:
+        self._require_open()
+        run = self._runs.get(snapshot.run_id)
+        if run is None or snapshot.version > len(run.records):
+            return
+        kept = run.snapshot
+        if kept is None or kept.schema != snapshot.schema or kept.version <= snapshot.version:
+            run.snapshot = snapshot
+
+    async def snapshot(self, run_id: str, schema: int) -> Snapshot | None:
+        self._require_open()
+        run = self._runs.get(run_id)
+        kept = run.snapshot if run else None
+        return kept if kept is not None and kept.schema == schema else None
+
+    async def store_definition(self, definition: StoredDefinition) -> None:
+        self._require_open()
+        self._definitions.setdefault(definition.digest, definition)
+
+    async def definition(self, digest: str) -> StoredDefinition | None:
+        self._require_open()
+        return self._definitions.get(digest)
+
+    async def next_number(self, series: str) -> int:
+        self._require_open()
+        if not self._numbers.knows(series):
+            found = (split(row.run_id) for row in self._rows() if row.parent_id is None)
+            used = (number or 0 for name, number in found if name == series)
+            self._numbers.begin(series, max(used, default=0))
+        return self._numbers.next(series)
+
+    def _require_open(self) -> None:
+        if not self._is_open:
+            raise JournalUnavailable("the journal in memory is not open")
+
+    def _require_version(self, append: Append) -> None:
+        run = self._runs.get(append.run_id)
+        if (len(run.records) if run else 0) != append.expected:
+            raise conflict(append)
+
+    def _require_unborn(self, append: Append) -> None:
+        coming = {append.run_id}
+        for birth in _descendants(append):
+            if birth.run_id in self._runs or birth.run_id in coming:
+                raise conflict(birth)
+            coming.add(birth.run_id)
+
+    def _write(self, append: Append) -> None:
+        if append.expected == 0 and append.row is not None:
+            self._runs[append.run_id] = _Run(len(self._runs), append.row)
+        run = self._runs[append.run_id]
+        run.records.extend(append.records)
+        if append.row is not None:
+            run.row = _renewed(run.row, append.row)
+        for question in append.questions:
+            self._questions[question.question_id] = question
+        for birth in append.births:
+            self._write(birth)
+        for notice in append.notices:
+            key = (notice.target_id, notice.source_id, notice.seq)
+            self._notices.setdefault(key, notice)
+        for source_id, seq in append.heard:
+            self._notices.pop((append.run_id, source_id, seq), None)
+
+    def _number_before(self, run_id: str | None) -> int:
+        if run_id is None:
+            return len(self._runs)
+        if run_id not in self._runs:
+            raise NotFound(f"there is no run {run_id} to go on from")
+        return self._runs[run_id].number
+
+    def _rows(self) -> Iterator[RunRow]:
+        return (run.row for run in self._runs.values())
+
+
+def _descendants(append: Append) -> Iterator[Append]:
+    for birth in append.births:
+        yield birth
+        yield from _descendants(birth)
+
+
+def _renewed(row: RunRow, new: RunRow) -> RunRow:
+    return replace(
+        row,
+        status=new.status,
+        active=new.active,
+        wake_at=new.wake_at,
+        updated_at=new.updated_at,
+        title=new.title,
+        summary=new.summary,
+    )
+
+
+def _fits(row: RunRow, query: RunQuery) -> bool:
+    return (
+        (query.status is None or row.status in query.status)
+        and query.name in (None, row.name)
+        and query.kind in (None, row.kind)
+        and query.parent_id in (None, row.parent_id)
+        and not (query.roots_only and row.parent_id is not None)
+    )
+
+
+def _suits(row: QuestionRow, query: QuestionQuery) -> bool:
+    return (
+        (query.status is None or row.status in query.status)
+        and query.root_id in (None, row.root_id)
+        and query.run_id in (None, row.run_id)
+        and query.role in (None, row.role)
+    )

@@ -1,0 +1,219 @@
+"""The journal's port: what the runtime asks of a store, whichever store it is.
+
+A run *is* its journal: a gapless, append-only sequence of records. An `Append` is
+the only way to change anything. It carries everything that must become true
+together: the records, the run's row in the projection, the questions that opened
+or closed, the child runs that were born, the notices left for other runs and
+those that were heard. All of it commits, or none.
+
+`expected` is the version (the last sequence number) that the decision was made
+on; 0 creates the run. A run that has moved on raises `VersionConflict` and that
+append alone fails, whatever it was committed together with.
+
+When `append` returns, its records are on disk. When it raises
+`JournalUnavailable` they may or may not be: "not acknowledged", never "did not
+happen".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from holdfast.model.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Record:
+    """One event as it is stored: `type` and `payload` belong to the codec."""
+
+    seq: int
+    at: float
+    type: str
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunRow:
+    """What lists and recovery need to know of a run without reading its journal.
+
+    `active` says that the run has work to go on with by itself, so that a
+    restart must load it; `wake_at` is its next timer. `summary` is small JSON
+    for people's lists (progress, waiting, retries).
+
+    Who a run is (`kind`, `name`, `definition`, `root_id`, `parent_id`,
+    `created_at`) is settled at its birth; a later row renews the rest only.
+    """
+
+    run_id: str
+    kind: str
+    name: str
+    definition: str
+    status: str
+    active: bool
+    wake_at: float | None
+    root_id: str
+    parent_id: str | None
+    created_at: float
+    updated_at: float
+    title: str = ""
+    summary: str = "{}"
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionRow:
+    """A question as inboxes list it; `body` is the request as JSON, opaque here."""
+
+    question_id: str
+    run_id: str
+    root_id: str
+    status: str
+    type: str
+    title: str
+    role: str | None
+    opened_at: float
+    deadline: float | None
+    closed_at: float | None
+    body: str
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """A word from one run to another: `(source_id, seq)` makes it unique."""
+
+    target_id: str
+    source_id: str
+    seq: int
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class Append:
+    """Everything that becomes true together.
+
+    `row` is the run's row after these records, or None when nothing in it but
+    the version has changed (the common case, and the cheap one).
+    """
+
+    run_id: str
+    expected: int
+    records: Sequence[Record]
+    row: RunRow | None = None
+    questions: Sequence[QuestionRow] = ()
+    births: Sequence[Append] = ()
+    notices: Sequence[Notice] = ()
+    heard: Sequence[tuple[str, int]] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Snapshot:
+    """A disposable cache of a run's state, never ahead of the journal."""
+
+    run_id: str
+    version: int
+    schema: int
+    payload: str
+
+
+@dataclass(frozen=True, slots=True)
+class RunQuery:
+    """A page of runs, newest first; `before` is the run id that ended the last page."""
+
+    status: frozenset[str] | None = None
+    name: str | None = None
+    kind: str | None = None
+    parent_id: str | None = None
+    roots_only: bool = False
+    before: str | None = None
+    limit: int = 100
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionQuery:
+    """Questions that fit everything given; `role` means exactly that role."""
+
+    status: frozenset[str] | None = None
+    root_id: str | None = None
+    run_id: str | None = None
+    role: str | None = None
+    limit: int = 100
+
+
+ANY_RUN = RunQuery()
+ANY_QUESTION = QuestionQuery()
+
+
+@dataclass(frozen=True, slots=True)
+class StoredDefinition:
+    """A plan's body, stored by content: the digest is its name."""
+
+    digest: str
+    kind: str
+    name: str
+    body: str
+    stored_at: float
+    meta: Mapping[str, Json] = field(default_factory=dict)
+
+
+class Journal(Protocol):
+    @property
+    def epoch(self) -> int:
+        """Rises whenever appends were refused because the store failed.
+
+        Whoever holds state from before must read it again: what was refused may or
+        may not have happened.
+        """
+
+    async def open(self) -> None:
+        """Make the store ready, or say why not (HomeBusy, JournalDamaged, JournalTooNew)."""
+
+    async def close(self) -> None:
+        """Finish what was accepted, then let go of the store. Harmless twice."""
+
+    async def append(self, append: Append) -> int:
+        """Commit durably; the run's new version."""
+
+    async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
+        """The run's records with `seq > after`, in order."""
+
+    async def version(self, run_id: str) -> int:
+        """The run's last sequence number; 0 when there is no such run."""
+
+    async def run(self, run_id: str) -> RunRow | None: ...
+
+    async def runs(self, query: RunQuery = ANY_RUN) -> list[RunRow]: ...
+
+    async def active_runs(self) -> list[str]:
+        """The ids of all runs that a restart must load."""
+
+    async def due_runs(self, now: float, limit: int = 100) -> list[str]:
+        """Runs whose `wake_at` has come, the earliest first."""
+
+    async def next_wake(self) -> float | None:
+        """The earliest `wake_at` of all."""
+
+    async def question(self, question_id: str) -> QuestionRow | None: ...
+
+    async def questions(self, query: QuestionQuery = ANY_QUESTION) -> list[QuestionRow]:
+        """Oldest first."""
+
+    async def notices(self, target_id: str | None = None) -> list[Notice]:
+        """Notices not yet heard, of one run or of all, in order."""
+
+    async def save_snapshot(self, snapshot: Snapshot) -> None:
+        """Keep it if it is not ahead of the journal; only the newest is kept."""
+
+    async def snapshot(self, run_id: str, schema: int) -> Snapshot | None: ...
+
+    async def store_definition(self, definition: StoredDefinition) -> None:
+        """Harmless when that digest is stored already."""
+
+    async def definition(self, digest: str) -> StoredDefinition | None: ...
+
+    async def next_number(self, series: str) -> int:
+        """The next number for run ids `{series}_{number}`, from 1.
+
+        Never given twice by one open journal, and never that of a run that exists;
+        costs no commit.
+        """

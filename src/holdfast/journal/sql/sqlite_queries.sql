@@ -1,0 +1,204 @@
+-- name: create_run
+-- Gives a new run its number and its row; nothing when the run exists.
+INSERT INTO runs (run_id, version, kind, name, definition, status, active, wake_at,
+                  root_id, parent_id, created_at, updated_at, title, summary)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (run_id) DO NOTHING
+RETURNING id;
+
+-- name: move_run
+-- Moves a run on to its new version, if it still stands where the decision was made.
+UPDATE runs SET version = ? WHERE run_id = ? AND version = ? RETURNING id;
+
+-- name: describe_run
+-- Moves a run on and renews what no index covers; returns what the indexes hold.
+UPDATE runs SET version = ?, updated_at = ?, title = ?, summary = ?
+WHERE run_id = ? AND version = ?
+RETURNING id, status, active, wake_at;
+
+-- name: index_run
+-- Renews what the indexes cover, done only when it has changed.
+UPDATE runs SET status = ?, active = ?, wake_at = ? WHERE id = ?;
+
+-- name: add_event
+-- Adds one record at its place.
+INSERT INTO events (place, at, type, payload) VALUES (?, ?, ?, ?);
+
+-- name: put_question
+-- Opens a question, or renews what may change of it.
+INSERT INTO questions (question_id, run_id, root_id, status, type, title, role,
+                       opened_at, deadline, closed_at, body)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+ON CONFLICT (question_id) DO UPDATE
+SET status = excluded.status, title = excluded.title, role = excluded.role,
+    deadline = excluded.deadline, closed_at = excluded.closed_at, body = excluded.body;
+
+-- name: leave_notice
+-- Leaves a word for another run, once.
+INSERT INTO notices (target_id, source_id, seq, payload) VALUES (?, ?, ?, ?)
+ON CONFLICT (target_id, source_id, seq) DO NOTHING;
+
+-- name: hear_notice
+-- Removes a notice that its target has taken in.
+DELETE FROM notices WHERE target_id = ? AND source_id = ? AND seq = ?;
+
+-- name: save_snapshot
+-- Keeps a snapshot that is not ahead of its run, in place of an older or foreign one.
+INSERT INTO snapshots (run, version, schema, payload)
+SELECT id, :version, :schema, :payload FROM runs
+WHERE run_id = :run_id AND version >= :version
+ON CONFLICT (run) DO UPDATE
+SET version = excluded.version, schema = excluded.schema, payload = excluded.payload
+WHERE excluded.version >= snapshots.version OR excluded.schema <> snapshots.schema;
+
+-- name: store_definition
+-- Stores a definition by its digest, once.
+INSERT INTO definitions (digest, kind, name, body, stored_at, meta) VALUES (?, ?, ?, ?, ?, ?)
+ON CONFLICT (digest) DO NOTHING;
+
+-- name: probe
+-- Writes something of no consequence, to learn whether a commit succeeds again.
+UPDATE probes SET count = count + 1;
+
+-- name: run_place
+-- A run's number and version.
+SELECT id, version FROM runs WHERE run_id = ?;
+
+-- name: read_events
+-- A stretch of one run's records, in order.
+SELECT place & 0xFFFFFFFF, at, type, payload FROM events
+WHERE place > ? AND place <= ? ORDER BY place LIMIT ?;
+
+-- name: run
+-- One run's row.
+SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
+       created_at, updated_at, title, summary
+FROM runs WHERE run_id = ?;
+
+-- name: runs_newest
+-- A page of all runs, newest first.
+SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
+       created_at, updated_at, title, summary, id
+FROM runs
+WHERE id < :before
+  AND (:kind IS NULL OR kind = :kind)
+  AND (NOT :roots_only OR parent_id IS NULL)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: runs_of_status
+-- A page of the runs in one status, newest first.
+SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
+       created_at, updated_at, title, summary, id
+FROM runs INDEXED BY runs_status
+WHERE status = :status AND id < :before
+  AND (:kind IS NULL OR kind = :kind)
+  AND (NOT :roots_only OR parent_id IS NULL)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: runs_of_name
+-- A page of the runs of one plan or agent, newest first.
+SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
+       created_at, updated_at, title, summary, id
+FROM runs INDEXED BY runs_name
+WHERE name = :name AND id < :before
+  AND (:kind IS NULL OR kind = :kind)
+  AND (NOT :roots_only OR parent_id IS NULL)
+  AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+ORDER BY id DESC LIMIT :limit;
+
+-- name: runs_of_parent
+-- A page of one run's children, newest first.
+SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
+       created_at, updated_at, title, summary, id
+FROM runs INDEXED BY runs_parent
+WHERE parent_id = :parent_id AND id < :before
+  AND (:kind IS NULL OR kind = :kind)
+  AND (:name IS NULL OR name = :name)
+  AND NOT :roots_only
+  AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+ORDER BY id DESC LIMIT :limit;
+
+-- name: active_runs
+-- Everything that a restart must load, in order of creation.
+SELECT run_id FROM runs WHERE active = 1 ORDER BY id;
+
+-- name: due_runs
+-- Runs whose timer has come, the earliest first.
+SELECT run_id FROM runs WHERE wake_at IS NOT NULL AND wake_at <= ? ORDER BY wake_at, id LIMIT ?;
+
+-- name: next_wake
+-- The earliest timer of all.
+SELECT min(wake_at) FROM runs WHERE wake_at IS NOT NULL;
+
+-- name: highest_number
+-- The last of the root runs whose ids have one length and lie between two others.
+SELECT run_id FROM runs
+WHERE parent_id IS NULL AND length(run_id) = :length
+  AND run_id BETWEEN :lowest AND :highest
+  AND substr(run_id, :digits_from) NOT GLOB '*[^0-9]*'
+ORDER BY run_id DESC LIMIT 1;
+
+-- name: question
+-- One question.
+SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
+       closed_at, body
+FROM questions WHERE question_id = ?;
+
+-- name: questions_oldest
+-- Questions of every status, oldest first.
+SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
+       closed_at, body, id
+FROM questions WHERE :role IS NULL OR role = :role ORDER BY id LIMIT :limit;
+
+-- name: questions_of_status
+-- The questions in one status, oldest first.
+SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
+       closed_at, body, id
+FROM questions INDEXED BY questions_status
+WHERE status = :status ORDER BY id LIMIT :limit;
+
+-- name: questions_for_role
+-- The questions in one status that ask one role, oldest first.
+SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
+       closed_at, body, id
+FROM questions INDEXED BY questions_role
+WHERE role = :role AND status = :status ORDER BY id LIMIT :limit;
+
+-- name: questions_of_run
+-- The questions of one run, oldest first.
+SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
+       closed_at, body, id
+FROM questions INDEXED BY questions_run
+WHERE run_id = :run_id
+  AND (:root_id IS NULL OR root_id = :root_id)
+  AND (:role IS NULL OR role = :role)
+  AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+ORDER BY id LIMIT :limit;
+
+-- name: questions_of_root
+-- The questions of a run and all its descendants, oldest first.
+SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
+       closed_at, body, id
+FROM questions INDEXED BY questions_root
+WHERE root_id = :root_id
+  AND (:role IS NULL OR role = :role)
+  AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+ORDER BY id LIMIT :limit;
+
+-- name: notices
+-- Everything that has not been heard yet, in order.
+SELECT target_id, source_id, seq, payload FROM notices ORDER BY id;
+
+-- name: notices_for
+-- What one run has not heard yet, in order.
+SELECT target_id, source_id, seq, payload FROM notices WHERE target_id = ? ORDER BY id;
+
+-- name: snapshot
+-- A run's snapshot, if this program's schema wrote it.
+SELECT runs.run_id, snapshots.version, snapshots.schema, snapshots.payload
+FROM snapshots JOIN runs ON runs.id = snapshots.run
+WHERE runs.run_id = ? AND snapshots.schema = ?;
+
+-- name: definition
+-- A definition by its digest.
+SELECT kind, name, body, stored_at, meta FROM definitions WHERE digest = ?;

@@ -1,0 +1,280 @@
+"""The embedded journal: one SQLite file, one writing connection, one reading one.
+
+What is committed stands in `committer`, when and on which thread in `writer`, the
+statements in `scribe`. Reads run here on the event loop through a connection of
+their own: in WAL mode they see every acknowledged append and wait for nobody. Each
+is a short, indexed look-up; long histories are read in stretches, letting others
+in between.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import sqlite3
+from collections.abc import Iterable
+from contextlib import closing
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from holdfast.errors import JournalUnavailable, NotFound
+from holdfast.journal import scribe
+from holdfast.journal.committer import Committer
+from holdfast.journal.database import (
+    Connect,
+    Connection,
+    Parameters,
+    connect,
+    explain,
+    open_reader,
+    open_writer,
+)
+from holdfast.journal.home import HomeLock, make_directory, make_file, sync_directory
+from holdfast.journal.numbers import SHORTEST, Numbers, split
+from holdfast.journal.port import (
+    ANY_QUESTION,
+    ANY_RUN,
+    Append,
+    Notice,
+    QuestionQuery,
+    QuestionRow,
+    Record,
+    RunQuery,
+    RunRow,
+    Snapshot,
+    StoredDefinition,
+)
+from holdfast.journal.rules import check
+from holdfast.journal.statements import load_queries
+from holdfast.journal.writer import Writer
+
+_SQL = load_queries("sqlite_queries.sql")
+_STRETCH = 1000
+_LAST = 2**62
+_LONGEST_NUMBER = 18
+
+
+class SqliteJournal:
+    """A journal in the file at `path`; `connect` is there for tests that break disks."""
+
+    def __init__(self, path: str | Path, *, connect: Connect = connect) -> None:
+        self.path = Path(path)
+        self._connect = connect
+        self._lock = HomeLock(self.path)
+        self._numbers = Numbers()
+        self._committer: Committer | None = None
+        self._writer: Writer | None = None
+        self._reader: Connection | None = None
+
+    @property
+    def epoch(self) -> int:
+        return self._committer.epoch if self._committer else 0
+
+    async def open(self) -> None:
+        make_directory(self.path.parent)
+        self._lock.acquire()
+        try:
+            make_file(self.path)
+            connection = open_writer(self.path, self._connect)
+            self._reader = open_reader(self.path, self._connect)
+            sync_directory(self.path.parent)
+        except BaseException:
+            self._lock.release()
+            raise
+        self._committer = Committer(connection, self.path)
+        self._writer = Writer(self._committer)
+        self._numbers = Numbers()
+
+    async def close(self) -> None:
+        writer, self._writer = self._writer, None
+        if writer is None or self._committer is None:
+            return
+        await writer.stop()
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+        await asyncio.to_thread(self._committer.close)
+        self._lock.release()
+
+    async def append(self, append: Append) -> int:
+        check(append)
+        if append.expected == 0:
+            self._numbers.note(append)
+        return await self._open_writer().write(partial(scribe.write, append=append))
+
+    async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
+        rows = self._select("run_place", (run_id,))
+        if not rows:
+            return []
+        [[run, last]] = rows
+        if limit is not None:
+            last = min(last, after + limit)
+        records: list[Record] = []
+        while after < last:
+            if records:
+                await asyncio.sleep(0)
+            stretch = (scribe.place(run, after), scribe.place(run, last), _STRETCH)
+            records += [Record(*row) for row in self._select("read_events", stretch)]
+            after += _STRETCH
+        return records
+
+    async def version(self, run_id: str) -> int:
+        rows = self._select("run_place", (run_id,))
+        return int(rows[0][1]) if rows else 0
+
+    async def run(self, run_id: str) -> RunRow | None:
+        rows = self._select("run", (run_id,))
+        return _run_row(rows[0]) if rows else None
+
+    async def runs(self, query: RunQuery = ANY_RUN) -> list[RunRow]:
+        parameters = {
+            "before": self._place_before(query.before),
+            "name": query.name,
+            "kind": query.kind,
+            "parent_id": query.parent_id,
+            "roots_only": query.roots_only,
+            "statuses": _as_json(query.status),
+            "limit": query.limit,
+        }
+        if query.parent_id is not None:
+            rows = self._select("runs_of_parent", parameters)
+        elif query.name is not None:
+            rows = self._select("runs_of_name", parameters)
+        elif query.status is not None:
+            found = self._select_each("runs_of_status", query.status, parameters)
+            rows = sorted(found, key=_number, reverse=True)[: query.limit]
+        else:
+            rows = self._select("runs_newest", parameters)
+        return [_run_row(row[:-1]) for row in rows]
+
+    async def active_runs(self) -> list[str]:
+        return [run_id for (run_id,) in self._select("active_runs")]
+
+    async def due_runs(self, now: float, limit: int = 100) -> list[str]:
+        return [run_id for (run_id,) in self._select("due_runs", (now, limit))]
+
+    async def next_wake(self) -> float | None:
+        [[earliest]] = self._select("next_wake")
+        return None if earliest is None else float(earliest)
+
+    async def question(self, question_id: str) -> QuestionRow | None:
+        rows = self._select("question", (question_id,))
+        return QuestionRow(*rows[0]) if rows else None
+
+    async def questions(self, query: QuestionQuery = ANY_QUESTION) -> list[QuestionRow]:
+        parameters = {
+            "run_id": query.run_id,
+            "root_id": query.root_id,
+            "role": query.role,
+            "statuses": _as_json(query.status),
+            "limit": query.limit,
+        }
+        if query.run_id is not None:
+            rows = self._select("questions_of_run", parameters)
+        elif query.root_id is not None:
+            rows = self._select("questions_of_root", parameters)
+        elif query.status is not None:
+            name = "questions_of_status" if query.role is None else "questions_for_role"
+            found = self._select_each(name, query.status, parameters)
+            rows = sorted(found, key=_number)[: query.limit]
+        else:
+            rows = self._select("questions_oldest", parameters)
+        return [QuestionRow(*row[:-1]) for row in rows]
+
+    async def notices(self, target_id: str | None = None) -> list[Notice]:
+        if target_id is None:
+            return [Notice(*row) for row in self._select("notices")]
+        return [Notice(*row) for row in self._select("notices_for", (target_id,))]
+
+    async def save_snapshot(self, snapshot: Snapshot) -> None:
+        job = partial(scribe.write_snapshot, snapshot=snapshot)
+        await self._open_writer().write(job, may_block=False)
+
+    async def snapshot(self, run_id: str, schema: int) -> Snapshot | None:
+        rows = self._select("snapshot", (run_id, schema))
+        return Snapshot(*rows[0]) if rows else None
+
+    async def store_definition(self, definition: StoredDefinition) -> None:
+        job = partial(scribe.write_definition, definition=definition)
+        await self._open_writer().write(job)
+
+    async def definition(self, digest: str) -> StoredDefinition | None:
+        for kind, name, body, stored_at, meta in self._select("definition", (digest,)):
+            return StoredDefinition(digest, kind, name, body, stored_at, json.loads(meta))
+        return None
+
+    async def next_number(self, series: str) -> int:
+        if not self._numbers.knows(series):
+            self._numbers.begin(series, self._highest_number(series))
+        return self._numbers.next(series)
+
+    async def check(self) -> list[str]:
+        """What is wrong with the file, by SQLite's own thorough check; empty when sound."""
+        return await asyncio.to_thread(self._check)
+
+    def _check(self) -> list[str]:
+        try:
+            with closing(open_reader(self.path, self._connect)) as connection:
+                found = connection.execute("PRAGMA integrity_check").fetchall()
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+        return [text for (text,) in found if text != "ok"]
+
+    def _highest_number(self, series: str) -> int:
+        highest = 0
+        for digits in range(SHORTEST, _LONGEST_NUMBER + 1):
+            for (run_id,) in self._select(
+                "highest_number",
+                {
+                    "length": len(series) + 1 + digits,
+                    "lowest": f"{series}_{'0' * digits}",
+                    "highest": f"{series}_{'9' * digits}",
+                    "digits_from": len(series) + 2,
+                },
+            ):
+                highest = max(highest, split(run_id)[1] or 0)
+        return highest
+
+    def _place_before(self, run_id: str | None) -> int:
+        if run_id is None:
+            return _LAST
+        rows = self._select("run_place", (run_id,))
+        if not rows:
+            raise NotFound(f"there is no run {run_id} to go on from")
+        return int(rows[0][0])
+
+    def _select_each(
+        self, name: str, statuses: Iterable[str], parameters: dict[str, Any]
+    ) -> list[Any]:
+        return [
+            row
+            for status in statuses
+            for row in self._select(name, {**parameters, "status": status})
+        ]
+
+    def _select(self, name: str, parameters: Parameters = ()) -> list[Any]:
+        if self._reader is None:
+            raise JournalUnavailable(f"the journal at {self.path} is not open")
+        try:
+            return self._reader.execute(_SQL[name], parameters).fetchall()
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    def _open_writer(self) -> Writer:
+        if self._writer is None:
+            raise JournalUnavailable(f"the journal at {self.path} is not open")
+        return self._writer
+
+
+def _run_row(row: tuple[Any, ...]) -> RunRow:
+    run_id, kind, name, definition, status, active, *rest = row
+    return RunRow(run_id, kind, name, definition, status, bool(active), *rest)
+
+
+def _number(row: tuple[Any, ...]) -> int:
+    return int(row[-1])
+
+
+def _as_json(statuses: frozenset[str] | None) -> str | None:
+    return None if statuses is None else json.dumps(sorted(statuses))

@@ -1,0 +1,121 @@
+"""Effects: what is to be done in the world after the events are on disk.
+
+An effect names the claim under which its outcome must be reported, and the key
+under which the outside world may recognise a repetition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.model.retry import Failure
+from holdfast.model.values import Json, JsonObject
+
+
+@dataclass(frozen=True, slots=True)
+class RecordedCall:
+    """An external function's call that a snippet has already made."""
+
+    function: str
+    args: JsonObject
+    result: Json
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """One claimed piece of work: which firing, which attempt, under which key."""
+
+    run_id: str
+    listener_id: str
+    firing: int
+    attempt: int
+    claim: int
+    key: str
+    timeout: float | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class CallTool:
+    work: Work
+    tool: str
+    args: Mapping[str, Json]
+    idempotent: bool
+    consent: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunSnippet:
+    work: Work
+    code_snippet: str
+    functions: tuple[str, ...]
+    recorded: tuple[RecordedCall, ...]
+    provided: Mapping[str, Json]
+
+
+@dataclass(frozen=True, slots=True)
+class CallFunction:
+    """An external function of a snippet, as an effect of its own."""
+
+    work: Work
+    index: int
+    function: str
+    args: Mapping[str, Json]
+    idempotent: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Conclude:
+    """The work is done already: determine what its result means for the plan."""
+
+    work: Work
+    result: Json
+
+
+@dataclass(frozen=True, slots=True)
+class StartChild:
+    """The child run is born in the transaction of the parent's `ListenerStarted`."""
+
+    work: Work
+    child_id: str
+    plan_id: str
+    values: Mapping[str, Json]
+    root_id: str
+
+
+@dataclass(frozen=True, slots=True)
+class ConsultPlanner:
+    """Ask the planner how many retries a failed listener may have."""
+
+    run_id: str
+    listener_id: str
+    firing: int
+    task_id: str
+    failure: Failure
+    retry_count: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResumeChild:
+    child_id: str
+    by: str
+
+
+@dataclass(frozen=True, slots=True)
+class CancelChild:
+    child_id: str
+    by: str
+    reason: str
+
+
+Effect: TypeAlias = (
+    CallTool
+    | RunSnippet
+    | CallFunction
+    | Conclude
+    | StartChild
+    | ConsultPlanner
+    | ResumeChild
+    | CancelChild
+)

@@ -1,0 +1,350 @@
+"""Events of a plan run: what has happened, in past tense, for ever.
+
+An event carries every decision that was made, so that replaying it never decides
+again: which task moved where, which listeners that move fired, when the next
+attempt is due. `Event` is closed: `apply` consumes it with `match`.
+
+Listeners are named as in the plan (`L002`); `firing` counts how often one fired.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from holdfast.model.interaction import InteractionRequest
+from holdfast.model.plan import TaskStatus
+from holdfast.model.retry import Failure
+from holdfast.model.values import Json
+
+
+@dataclass(frozen=True, slots=True)
+class Move:
+    """One task's move, and the listeners that it fired.
+
+    `context` is merged into the task's context; the names in `drop` leave it.
+    """
+
+    task_id: str
+    status: TaskStatus
+    reason: str = ""
+    context: Mapping[str, Json] = field(default_factory=dict)
+    drop: tuple[str, ...] = ()
+    fired: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Parent:
+    """The listener's firing whose work a child run is."""
+
+    run_id: str
+    listener_id: str
+    firing: int
+
+
+@dataclass(frozen=True, slots=True)
+class RunStarted:
+    plan_id: str
+    digest: str
+    prompt: str
+    root_id: str
+    values: Mapping[str, Json] = field(default_factory=dict)
+    parent: Parent | None = None
+    by: str = ""
+    moves: tuple[Move, ...] = ()
+    fired: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerStarted:
+    """A permit is held and the work may now reach the outside world.
+
+    `args` are the very bytes that will be sent. `pure` work touches nothing
+    outside and may simply run again; `idempotent` work may run again under the
+    same key. `child_id` names the child run that does the work.
+    """
+
+    listener_id: str
+    firing: int
+    attempt: int = 1
+    generation: int = 0
+    args: Mapping[str, Json] | None = None
+    idempotent: bool = False
+    pure: bool = False
+    child_id: str | None = None
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSucceeded:
+    listener_id: str
+    firing: int
+    result: Json = None
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptFailed:
+    """The driver will try the same firing again at `retry_at`."""
+
+    listener_id: str
+    firing: int
+    failure: Failure
+    retry_at: float
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerFailed:
+    """The driver gave up. A `handled` failure is a branch of the plan, not an error.
+
+    `result` is kept when the work itself succeeded and only its output could not
+    be determined: that work never runs again.
+    """
+
+    listener_id: str
+    firing: int
+    failure: Failure
+    handled: bool = False
+    final: bool = False
+    kept: bool = False
+    result: Json = None
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerWoken:
+    """The backoff is over: the listener is ready for its next attempt."""
+
+    listener_id: str
+    firing: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerReleased:
+    """Started, but never handed over: it is ready again as if it had not started."""
+
+    listener_id: str
+    firing: int
+
+
+@dataclass(frozen=True, slots=True)
+class ListenerSkipped:
+    listener_id: str
+    firing: int
+    by: str
+    reason: str = ""
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class OutcomeLost:
+    """The work was sent, and nobody knows whether it took effect."""
+
+    listener_id: str
+    firing: int
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LateResultKept:
+    """A result that came under an old claim: kept for audit, without effect."""
+
+    listener_id: str
+    firing: int
+    result: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionCalled:
+    """A snippet asked for an external function; the call is an effect of its own."""
+
+    listener_id: str
+    firing: int
+    index: int
+    function: str
+    args: Mapping[str, Json]
+    idempotent: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionReturned:
+    listener_id: str
+    firing: int
+    index: int
+    result: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionOpened:
+    """`purpose` says what the answer is for: missing, human, approval or unknown."""
+
+    request: InteractionRequest
+    listener_id: str
+    firing: int
+    purpose: str
+    deadline: float | None = None
+    args: Mapping[str, Json] | None = None
+    consent: str | None = None
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionAnswered:
+    """`data` is what the person sent; `values` is what the work receives."""
+
+    question_id: str
+    option_id: str
+    by: str
+    data: Mapping[str, Json] = field(default_factory=dict)
+    values: Mapping[str, Json] = field(default_factory=dict)
+    feedback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionExpired:
+    """The deadline passed; `option_id` is the default that the clock took, if any."""
+
+    question_id: str
+    option_id: str | None = None
+    values: Mapping[str, Json] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class QuestionWithdrawn:
+    question_id: str
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerRetried:
+    """The planner fires the failed listener again."""
+
+    listener_id: str
+    firing: int
+    retry_count: int
+    max_retries: int
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class PlannerGaveUp:
+    """The main task is in Error and the run waits for a person to resume it."""
+
+    message: str
+    failed: tuple[str, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class RunResumed:
+    by: str
+    refired: tuple[str, ...] = ()
+    children: tuple[str, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class VerificationStarted:
+    fired: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class CheckConcluded:
+    """One check of the outcome: verified, unable_to_verify or failed."""
+
+    listener_id: str
+    firing: int
+    verdict: str
+    message: str = ""
+    result: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunCompleted:
+    verification: Mapping[str, str] = field(default_factory=dict)
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class TasksEdited:
+    """A person set tasks by hand; `closed` are the listeners this settles."""
+
+    by: str
+    reason: str
+    moves: tuple[Move, ...] = ()
+    closed: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ListenersReset:
+    """A person runs the plan again from `fired`; what follows it may fire anew."""
+
+    by: str
+    fired: tuple[str, ...]
+    forgotten: tuple[str, ...] = ()
+    moves: tuple[Move, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class ChildHeard:
+    """A word from a child run; `seq` makes hearing it twice harmless."""
+
+    child_id: str
+    seq: int
+    listener_id: str
+    firing: int
+    status: str
+    message: str = ""
+    result: Json = None
+
+
+@dataclass(frozen=True, slots=True)
+class RunRecovered:
+    """The process that owned this run went down; counts without progress."""
+
+    count: int
+
+
+@dataclass(frozen=True, slots=True)
+class CancelRequested:
+    by: str
+    reason: str = ""
+    grace_until: float = 0.0
+
+
+@dataclass(frozen=True, slots=True)
+class RunCancelled:
+    moves: tuple[Move, ...] = ()
+
+
+Event: TypeAlias = (
+    RunStarted
+    | ListenerStarted
+    | ListenerSucceeded
+    | AttemptFailed
+    | ListenerFailed
+    | ListenerWoken
+    | ListenerReleased
+    | ListenerSkipped
+    | OutcomeLost
+    | LateResultKept
+    | FunctionCalled
+    | FunctionReturned
+    | QuestionOpened
+    | QuestionAnswered
+    | QuestionExpired
+    | QuestionWithdrawn
+    | PlannerRetried
+    | PlannerGaveUp
+    | RunResumed
+    | VerificationStarted
+    | CheckConcluded
+    | RunCompleted
+    | TasksEdited
+    | ListenersReset
+    | ChildHeard
+    | RunRecovered
+    | CancelRequested
+    | RunCancelled
+)

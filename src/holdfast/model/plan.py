@@ -1,0 +1,160 @@
+"""Plans as their authors write them: tasks, and listeners that move them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import ClassVar, TypeAlias
+
+from holdfast.model.form import Form
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.values import Json, JsonObject
+
+
+class TaskStatus(StrEnum):
+    NOT_STARTED = "NotStarted"
+    RUNNING = "Running"
+    DONE = "Done"
+    ERROR = "Error"
+    RETRYING = "Retrying"
+    PENDING = "Pending"
+    SKIPPED = "Skipped"
+    CANCELLED = "Cancelled"
+
+
+class PlanInstanceStatus(StrEnum):
+    NOT_STARTED = "not_started"
+    RUNNING = "running"
+    PAUSE = "pause"
+    CONTINUE = "continue"
+    DONE = "done"
+    ERROR = "error"
+    CANCELLING = "cancelling"
+    CANCELLED = "cancelled"
+
+
+class WhilePaused(StrEnum):
+    """What other branches do while a question is open."""
+
+    GO_ON = "go_on"
+    HOLD = "hold"
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    task_id: str
+    name: str = ""
+    prompt: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class ToolAction:
+    """Calls a tool; what its schema requires and `args` lacks is asked of a person."""
+
+    kind: ClassVar[str] = "tool"
+    tool: str
+    args: JsonObject = field(default_factory=dict)
+    fields: Form = Form()
+
+
+@dataclass(frozen=True, slots=True)
+class CodeAction:
+    """Runs a snippet in the sandbox; it may call the tools named in `functions`."""
+
+    kind: ClassVar[str] = "code"
+    code_snippet: str
+    functions: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class HumanAction:
+    """Asks a person: a form to fill in, or a confirmation when the form is empty."""
+
+    kind: ClassVar[str] = "human"
+    title: str = ""
+    message: str = ""
+    form: Form = Form()
+    timeout_seconds: float | None = None
+    role: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class PlanAction:
+    """Runs another plan as a child run; its result is the child's main task context."""
+
+    kind: ClassVar[str] = "plan"
+    plan_id: str
+    values: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class AgentAction:
+    """Hands a prompt to an agent, which runs as a child run."""
+
+    kind: ClassVar[str] = "agent"
+    agent_id: str
+    action_prompt: str = ""
+
+
+Action: TypeAlias = ToolAction | CodeAction | HumanAction | PlanAction | AgentAction
+
+
+@dataclass(frozen=True, slots=True)
+class Output:
+    """What a listener does to a task when it succeeds or fails; `context` is a template."""
+
+    task_id: str
+    status: TaskStatus
+    context: JsonObject = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    listener_id: str
+    trigger_task_id: tuple[str, ...]
+    trigger_condition: str
+    action: Action
+    success_output: Output | None = None
+    failure_output: Output | None = None
+    retry: RetryPolicy = RetryPolicy()
+    timeout: float | None = None
+    approval: bool = False
+    repeat: bool = False
+    priority: int = 100
+
+    @property
+    def listener_type(self) -> str:
+        return self.action.kind
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A read-only look at the outcome; `expect` is a condition over `result`."""
+
+    tool: str
+    args: JsonObject = field(default_factory=dict)
+    expect: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    plan_id: str
+    name: str
+    main_task_id: str
+    tasks: tuple[Task, ...]
+    listeners: tuple[Listener, ...]
+    description: str = ""
+    inputs: Form = Form()
+    verify: tuple[Check, ...] = ()
+    while_paused: WhilePaused = WhilePaused.GO_ON
+
+
+@dataclass(frozen=True, slots=True)
+class TaskUpdate:
+    """A move of one task: its new status, and what its context gains."""
+
+    task_id: str
+    status: TaskStatus
+    context: Mapping[str, Json] = field(default_factory=dict)
+    reason: str = ""

@@ -1,0 +1,385 @@
+"""Plans in Python: the module that starts them and the planner that mends them.
+
+The names, signatures and result shapes are the seeds'. Refusals of the caller come
+back in the seeds' shapes (`{"success": False, "error": …}`, `False`); errors of the
+infrastructure raise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.core.forms import validate
+from holdfast.core.state import PlanState, QuestionState
+from holdfast.core.strict import strict_json
+from holdfast.core.tables import StepStatus
+from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
+from holdfast.instances import (
+    PlanInstance,
+    TaskInstance,
+    changed_tasks,
+    instance_context,
+)
+from holdfast.journal.codec import decode
+from holdfast.journal.port import QuestionQuery, RunQuery
+from holdfast.model import commands as c
+from holdfast.model import events as e
+from holdfast.model.effects import ConsultPlanner
+from holdfast.model.interaction import InteractionStatus
+from holdfast.model.plan import Listener, PlanInstanceStatus
+from holdfast.model.retry import FailureKind
+from holdfast.model.values import Json
+from holdfast.runtime.engine import Engine
+from holdfast.work.driver import ListenerContext, TaskDriver
+
+__all__ = [
+    "ListenerContext",
+    "PlanInstance",
+    "PlanInstanceStatus",
+    "PlanModule",
+    "PlannerAgent",
+    "RetrySituation",
+    "TaskDriver",
+    "TaskInstance",
+]
+
+log = logging.getLogger("holdfast")
+
+LOCAL = "local"
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySituation:
+    """What the planner knows when it decides on a retry."""
+
+    plan_instance_id: str
+    task_id: str
+    listener_id: str
+    kind: FailureKind
+    error: str
+    retry_count: int
+    max_retry_count: int
+
+
+class PlannerAgent:
+    """Decides on failures; continues what is paused and resumes what has failed."""
+
+    def __init__(
+        self, a2a_client: Any = None, llm_client: Any = None, max_retry_count: int = 3
+    ) -> None:
+        if max_retry_count < 0:
+            raise ValueError("max_retry_count cannot be negative")
+        self.a2a_client = a2a_client
+        self.llm_client = llm_client
+        self.max_retry_count = max_retry_count
+        self.plan_module: PlanModule | None = None
+        self._told: set[asyncio.Task[None]] = set()
+
+    async def decide_retry_strategy(self, situation: RetrySituation) -> int:
+        """How many retries this failure may have in all; override to decide otherwise.
+
+        Trying again cannot help where the arguments or the rights are wrong.
+        """
+        hopeless = (FailureKind.PERMANENT, FailureKind.FORBIDDEN, FailureKind.MISSING)
+        return 0 if situation.kind in hopeless else self.max_retry_count
+
+    async def on_task_status_change(
+        self, task_instance: TaskInstance, plan_context: Mapping[str, Any]
+    ) -> None:
+        """Called after every committed change of a task's status; override to follow along.
+
+        The engine has already decided which listeners fire.
+        """
+
+    async def continue_plan(
+        self, plan_instance_id: str, provided_params: Mapping[str, Any], *, by: str = LOCAL
+    ) -> dict[str, Any]:
+        """Give a paused instance what it asks for; returns the listener's result."""
+        try:
+            return await self._module().continue_instance(plan_instance_id, provided_params, by)
+        except InvalidAnswer as error:
+            return {"success": False, "error": str(error), "fields": error.fields}
+        except AlreadyAnswered as error:
+            return {"success": False, "error": str(error), "answered_by": error.by}
+        except NotFound:
+            return {"success": False, "error": f"Plan instance {plan_instance_id} not found"}
+        except CallerError as error:
+            return {"success": False, "error": str(error)}
+
+    async def resume_plan(
+        self,
+        plan_module: PlanModule,
+        plan_id: str,
+        plan_instance_id: str | None = None,
+        *,
+        by: str = LOCAL,
+    ) -> bool:
+        """Run again what failed; False when there is nothing to resume."""
+        try:
+            if plan_instance_id is None:
+                plan_instance_id = await plan_module.only_instance_in_error(plan_id)
+            instance = await plan_module.get_plan_instance(plan_instance_id)
+            if instance is None or instance.plan_id != plan_id:
+                return False
+            await plan_module.engine.submit(plan_instance_id, c.Resume(by))
+        except CallerError as error:
+            log.info("resume of %s: %s", plan_instance_id or plan_id, error)
+            return False
+        return True
+
+    async def retries_granted(self, effect: ConsultPlanner, state: PlanState) -> int:
+        """The engine's question; a hook that breaks must not hang the plan."""
+        situation = RetrySituation(
+            state.run_id,
+            effect.task_id,
+            effect.listener_id,
+            effect.failure.kind,
+            effect.failure.message,
+            effect.retry_count,
+            self.max_retry_count,
+        )
+        try:
+            return max(0, int(await self.decide_retry_strategy(situation)))
+        except Exception:
+            log.exception("decide_retry_strategy failed; no further retry")
+            return 0
+
+    def tasks_changed(self, before: PlanState, after: PlanState) -> None:
+        if type(self).on_task_status_change is PlannerAgent.on_task_status_change:
+            return
+        if before.tasks is after.tasks:
+            return
+        task = asyncio.get_running_loop().create_task(self._tell(before, after))
+        self._told.add(task)
+        task.add_done_callback(self._told.discard)
+
+    async def _tell(self, before: PlanState, after: PlanState) -> None:
+        context = {"plan_instance_id": after.run_id, **instance_context(after)}
+        for task in changed_tasks(before, after):
+            try:
+                await self.on_task_status_change(task, context)
+            except Exception:
+                log.exception("on_task_status_change failed for %s", task.id)
+
+    def _module(self) -> PlanModule:
+        if self.plan_module is None:
+            raise NotAllowed("this PlannerAgent belongs to no PlanModule yet")
+        return self.plan_module
+
+
+class ListenerRepo:
+    """Listeners by id: `L002` is looked up in the plan, `inst_000001_L002` in the instance."""
+
+    def __init__(self, module: PlanModule) -> None:
+        self._module = module
+
+    async def get_by_id(self, listener_id: str, plan_id: str | None = None) -> Listener | None:
+        try:
+            if plan_id is not None:
+                plan = self._module.engine.library.current(plan_id)
+                return plan.listener(listener_id).listener
+            run_id, _, inside = listener_id.rpartition("_")
+            state = await self._module.engine.state(run_id)
+            return state.plan.listener(inside).listener
+        except NotFound:
+            return None
+
+
+class PlanModule:
+    """Starts plans, finds their instances, and passes people's words on to them."""
+
+    def __init__(self, engine: Engine, planner_agent: PlannerAgent) -> None:
+        self.engine = engine
+        self.planner_agent = planner_agent
+        self.planner_agent.plan_module = self
+        self.listener_repo = ListenerRepo(self)
+
+    async def start_plan_by_prompt(
+        self,
+        prompt: str,
+        plan_id: str | None = None,
+        *,
+        values: Mapping[str, Any] | None = None,
+        by: str = LOCAL,
+    ) -> PlanInstance:
+        """Start an instance, which drives itself; `values` are the plan's inputs."""
+        plan = self.engine.library.current(plan_id or self._only_plan())
+        command = c.StartRun(plan.plan.plan_id, prompt, strict_json(dict(values or {})), by=by)
+        return PlanInstance(self.engine, await self.engine.create(plan, command))
+
+    async def get_plan_instance(self, plan_instance_id: str) -> PlanInstance | None:
+        try:
+            return PlanInstance(self.engine, await self.engine.state(plan_instance_id))
+        except NotFound:
+            return None
+
+    async def update_plan_instance(
+        self, plan_instance_id: str, updates: Mapping[str, Any], *, by: str = LOCAL
+    ) -> PlanInstance:
+        """Edit the main task's values; a status moves by commands only."""
+        unknown = set(updates) - {"context", "status"}
+        if unknown:
+            raise NotAllowed(f"cannot update {', '.join(sorted(unknown))}; only context values")
+        state = await self.engine.state(plan_instance_id)
+        if updates.get("status", state.status) != state.status:
+            raise NotAllowed("a status cannot be set; use continue, resume, skip or cancel")
+        values = dict(updates.get("context", {}).get("values", {}))
+        if values:
+            command = c.EditContext(state.plan.main, strict_json(values), by)
+            state = await self.engine.submit(plan_instance_id, command)
+        return PlanInstance(self.engine, state)
+
+    async def wait_for_completion(self, plan_instance_id: str, timeout: float | None = None) -> str:
+        instance = await self.get_plan_instance(plan_instance_id)
+        if instance is None:
+            raise NotFound(f"there is no run {plan_instance_id}")
+        return await instance.wait_for_completion(timeout)
+
+    async def only_instance_in_error(self, plan_id: str) -> str:
+        query = RunQuery(status=frozenset({"error"}), name=plan_id, limit=10)
+        runs = await self.engine.journal.runs(query)
+        if len(runs) == 1:
+            return runs[0].run_id
+        if not runs:
+            raise NotFound(f"no instance of {plan_id} waits for a resume")
+        names = ", ".join(run.run_id for run in runs)
+        raise NotAllowed(f"several instances of {plan_id} wait for a resume: name one of {names}")
+
+    async def continue_instance(
+        self, plan_instance_id: str, provided_params: Mapping[str, Any], by: str
+    ) -> dict[str, Any]:
+        """Values go to the forms by field name; nothing is answered unless all fit."""
+        state = await self.engine.state(plan_instance_id)
+        params = strict_json(dict(provided_params))
+        answers = await self._route(state, params)
+        results = []
+        for run_id, question, values in answers:
+            command = c.Answer(question.request.request_id, by, None, values)
+            after = await self.engine.submit(run_id, command)
+            results.append(await self._listener_result(run_id, question, after))
+        final = await self.engine.state(plan_instance_id)
+        return {"success": True, "status": final.status.value, "result": results[0]}
+
+    def _only_plan(self) -> str:
+        plan_ids = sorted(self.engine.library.plan_ids())
+        if len(plan_ids) == 1:
+            return plan_ids[0]
+        raise NotAllowed(f"name a plan_id, one of: {', '.join(plan_ids) or 'none is loaded'}")
+
+    async def _route(
+        self, state: PlanState, params: Mapping[str, Json]
+    ) -> list[tuple[str, QuestionState, dict[str, Json]]]:
+        """Which open form each value belongs to; all are checked before any is answered."""
+        asked = await self._open_forms(state)
+        if not asked:
+            return _already_answered(state, params)
+        _refuse_ambiguous(asked, params)
+        answers = []
+        for run_id, question in asked:
+            names = {field.name for field in question.request.form.fields}
+            values = {name: value for name, value in params.items() if name in names}
+            if values or len(asked) == 1:
+                answers.append((run_id, question, values))
+        _refuse_unknown(asked, params)
+        _refuse_invalid(answers)
+        return answers
+
+    async def _open_forms(self, state: PlanState) -> list[tuple[str, QuestionState]]:
+        query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id, limit=1000)
+        found = []
+        for row in await self.engine.journal.questions(query):
+            if row.run_id != state.run_id and not row.run_id.startswith(f"{state.run_id}."):
+                continue
+            owner = await self.engine.state(row.run_id)
+            question = owner.questions.get(row.question_id)
+            if question is not None and question.request.form.fields:
+                found.append((row.run_id, question))
+        return found
+
+    async def _listener_result(
+        self, run_id: str, question: QuestionState, answered: PlanState
+    ) -> dict[str, Any]:
+        """What the listener made of the answer, once it has come to rest."""
+        state = await self.engine.wait_for(run_id, lambda state: _rested(state, question))
+        closed = answered.questions[question.request.request_id]
+        for record in await self.engine.journal.read(run_id, closed.opened_seq):
+            event = decode(record)
+            if getattr(event, "listener_id", None) == question.listener_id:
+                result = _result_of(event)
+                if result is not None:
+                    return result
+        return {"success": False, "error": f"the instance is {state.status}"}
+
+
+def _rested(state: PlanState, question: QuestionState) -> bool:
+    if state.status in (PlanInstanceStatus.ERROR, PlanInstanceStatus.CANCELLED):
+        return True
+    step = state.steps[question.listener_id]
+    busy = (StepStatus.READY, StepStatus.RUNNING, StepStatus.BACKOFF, StepStatus.CONSULTING)
+    return step.firing != question.firing or step.status not in busy
+
+
+def _result_of(event: e.Event) -> dict[str, Any] | None:
+    match event:
+        case e.ListenerSucceeded():
+            moves = [{"task_id": m.task_id, "status": m.status.value} for m in event.moves]
+            return {"success": True, "result": event.result, "task_updates": moves}
+        case e.ListenerFailed():
+            return {"success": False, "error": event.failure.message, "task_updates": []}
+        case e.QuestionOpened(purpose="missing", request=request):
+            names = [field.name for field in request.form.fields]
+            return {"success": False, "reason": "missing_params", "required_params": names}
+        case _:
+            return None
+
+
+def _already_answered(
+    state: PlanState, params: Mapping[str, Json]
+) -> list[tuple[str, QuestionState, dict[str, Json]]]:
+    """Nothing is open: the same answer again, a lost race, or a mistake."""
+    matching = [
+        question
+        for question in state.questions.values()
+        if question.status is InteractionStatus.ANSWERED
+        and params
+        and set(params) <= {field.name for field in question.request.form.fields}
+    ]
+    if not matching:
+        message = f"Plan instance is not in PAUSE status, current: {state.status.value}"
+        raise NotAllowed(message)
+    latest = max(matching, key=lambda question: question.closed_at or 0.0)
+    return [(state.run_id, latest, dict(params))]
+
+
+def _refuse_ambiguous(asked: list[tuple[str, QuestionState]], params: Mapping[str, Json]) -> None:
+    for name in params:
+        ids = [
+            question.request.request_id
+            for _, question in asked
+            if name in {field.name for field in question.request.form.fields}
+        ]
+        if len(ids) > 1:
+            raise InvalidAnswer(
+                f"{name} is asked by several questions; answer them by id: {', '.join(ids)}",
+                {name: "asked by several questions"},
+            )
+
+
+def _refuse_unknown(asked: list[tuple[str, QuestionState]], params: Mapping[str, Json]) -> None:
+    known = {field.name for _, question in asked for field in question.request.form.fields}
+    unknown = {name: "nobody asks for this" for name in params if name not in known}
+    if unknown:
+        wanted = ", ".join(sorted(known))
+        raise InvalidAnswer(f"{', '.join(unknown)}: not asked for (wanted: {wanted})", unknown)
+
+
+def _refuse_invalid(answers: list[tuple[str, QuestionState, dict[str, Json]]]) -> None:
+    errors: dict[str, str] = {}
+    for _, question, values in answers:
+        errors |= validate(question.request.form, values).errors
+    if errors:
+        raise InvalidAnswer("the parameters do not fit the form", errors)

@@ -1,0 +1,165 @@
+"""From effects to outcomes, through the driver and the planner that users may replace."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any, Protocol
+
+from holdfast.core.compiled import CompiledListener
+from holdfast.core.form_shapes import parse_form
+from holdfast.core.state import PlanState
+from holdfast.core.strict import strict_json
+from holdfast.errors import AuthorError, InvalidValue
+from holdfast.model import commands as c
+from holdfast.model import effects as f
+from holdfast.model.plan import Listener, TaskStatus, TaskUpdate
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.values import Json
+from holdfast.work.driver import ListenerContext
+from holdfast.work.sandbox import CallWanted
+from holdfast.work.tools import ToolRegistry, classify
+
+log = logging.getLogger("holdfast")
+
+Late = Callable[[c.Outcome], None]
+
+
+class Driver(Protocol):
+    tools: ToolRegistry
+
+    async def execute_listener(
+        self, listener: Listener, context: ListenerContext
+    ) -> Mapping[str, Any]: ...
+
+    async def call_function(self, effect: f.CallFunction) -> Json: ...
+
+
+class Dispatcher:
+    """Carries out effects; reports what came of them and never raises for it."""
+
+    def __init__(self, driver: Driver) -> None:
+        self.driver = driver
+
+    def tool_facts(self, name: str) -> c.ToolFacts | None:
+        if name not in self.driver.tools:
+            return None
+        spec = self.driver.tools.get(name).spec
+        return c.ToolFacts(
+            spec.parameters,
+            spec.version,
+            spec.idempotent or spec.read_only,
+            spec.approval == "require",
+            spec.approval == "disabled",
+        )
+
+    async def perform(
+        self,
+        effect: f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude,
+        listener: CompiledListener,
+        state: PlanState,
+        now: float,
+        late: Late,
+    ) -> c.Outcome:
+        """One attempt; a result that comes after the time-out goes to `late`."""
+        if isinstance(effect, f.CallFunction):
+            work: Awaitable[c.Outcome] = self._call_function(effect)
+        else:
+            work = self._execute(effect, listener, state, now)
+        timeout = self._timeout(effect)
+        if timeout is None:
+            return await work
+        return await _within(timeout, work, late)
+
+    def _timeout(self, effect: f.Effect) -> float | None:
+        match effect:
+            case f.CallTool(work=work, tool=tool):
+                known = tool in self.driver.tools
+                own = self.driver.tools.get(tool).spec.timeout if known else None
+                return work.timeout if work.timeout is not None else own
+            case f.CallFunction(work=work):
+                return work.timeout
+            case _:
+                return None
+
+    async def _execute(
+        self,
+        effect: f.CallTool | f.RunSnippet | f.Conclude,
+        listener: CompiledListener,
+        state: PlanState,
+        now: float,
+    ) -> c.Outcome:
+        context = ListenerContext(effect, listener, state, now)
+        try:
+            result = await self.driver.execute_listener(listener.listener, context)
+            return self._outcome(result)
+        except Exception as error:
+            return _failed(error)
+
+    async def _call_function(self, effect: f.CallFunction) -> c.Outcome:
+        try:
+            result = strict_json(await self.driver.call_function(effect))
+            return c.CallReturned(effect.index, result)
+        except Exception as error:
+            return _failed(error)
+
+    def _outcome(self, result: Mapping[str, Any]) -> c.Outcome:
+        if result.get("reason") == "missing_params":
+            return c.Missing(parse_form(result.get("required_params") or {}))
+        if result.get("reason") == "call_wanted":
+            return self._call_wanted(result["call"])
+        value = strict_json(result.get("result"))
+        if result.get("output_error"):
+            return c.OutputBroken(value, str(result["output_error"]))
+        updates = tuple(_update(one) for one in result.get("task_updates") or ())
+        if result.get("success"):
+            return c.Succeeded(value, updates)
+        return c.Failed(_failure(result, value), updates, value)
+
+    def _call_wanted(self, call: CallWanted) -> c.Outcome:
+        facts = self.tool_facts(call.function)
+        if facts is None:
+            return c.Failed(Failure(FailureKind.PERMANENT, f"there is no tool {call.function}"))
+        return c.CallWanted(call.index, call.function, call.args, facts.idempotent)
+
+
+def _failure(result: Mapping[str, Any], value: Json) -> Failure:
+    named = value.get("error_class") if isinstance(value, Mapping) else None
+    kind = FailureKind(named) if named in set(FailureKind) else FailureKind.TRANSIENT
+    return Failure(kind, str(result.get("error") or "the work failed without saying why"))
+
+
+def _update(raw: Mapping[str, Any]) -> TaskUpdate:
+    return TaskUpdate(
+        str(raw["task_id"]),
+        TaskStatus(raw["status"]),
+        strict_json(dict(raw.get("context") or {})),
+        str(raw.get("reason", "")),
+    )
+
+
+def _failed(error: Exception) -> c.Outcome:
+    """What the work raised, by who can do something about it."""
+    message = f"{error}" or type(error).__name__
+    if isinstance(error, AuthorError | InvalidValue):
+        return c.Failed(Failure(FailureKind.PERMANENT, message))
+    kind = classify(error)
+    if kind is FailureKind.UNKNOWN:
+        return c.Lost(message)
+    log.debug("a listener's work failed", exc_info=error)
+    return c.Failed(Failure(kind, message))
+
+
+async def _within(timeout: float, work: Awaitable[c.Outcome], late: Late) -> c.Outcome:
+    """Wait for the work, but not for ever: a call once sent cannot be called back."""
+    task = asyncio.ensure_future(work)
+    try:
+        done, _ = await asyncio.wait((task,), timeout=timeout)
+    except asyncio.CancelledError:
+        task.cancel()
+        raise
+    if done:
+        return task.result()
+    task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
+    return c.Lost(f"no answer within {timeout:g} s")

@@ -1,0 +1,558 @@
+"""The engine: feeds commands to runs, one actor per active run, and does as they say.
+
+A turn takes what is in the mailbox, decides it, starts what is ready and has a
+permit, appends everything in one transaction, and only then publishes, replies
+and dispatches. So a step's result and the next step's start share one commit.
+
+Pure work needs no barrier: while a turn brings only that, its events ride with the
+next append, at the latest after `LAZY_EVENTS` events or `LAZY_SECONDS`. Nobody
+sees them before.
+
+When the journal cannot acknowledge, callers are told so and nothing else changes:
+results that were already obtained stay in the mailbox, the run is loaded anew when
+the journal answers again, and what was never handed over is released.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+import os
+from collections import OrderedDict
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+from holdfast.core.compiled import CompiledPlan
+from holdfast.core.decide import blank, decide, replay
+from holdfast.core.state import PlanState
+from holdfast.core.tables import StepStatus
+from holdfast.errors import (
+    CallerError,
+    JournalUnavailable,
+    NotFound,
+    OperatorError,
+    VersionConflict,
+)
+from holdfast.journal.codec import decode, encode_all
+from holdfast.journal.port import Append, Journal, Notice, Snapshot
+from holdfast.journal.snapshots import SCHEMA, dump_state, load_state
+from holdfast.model import commands as c
+from holdfast.model import effects as f
+from holdfast.model import events as e
+from holdfast.model.plan import PlanInstanceStatus, ToolAction
+from holdfast.runtime import views
+from holdfast.runtime.actor import Actor, Letter, frees_all, touched
+from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.faults import FaultPoints, NoFaults
+from holdfast.runtime.hub import Hub
+from holdfast.runtime.library import PlanLibrary
+from holdfast.runtime.permits import Permits
+from holdfast.runtime.ports import Planner, Worker
+from holdfast.runtime.timers import Timers
+
+log = logging.getLogger("holdfast")
+
+LAZY_EVENTS = 128
+LAZY_SECONDS = 0.05
+ROW_LAG = 1.0
+KEPT_IDLE = 256
+RETRY_JOURNAL = 0.25
+SNAPSHOT_BYTES = 64 * 1024
+"""Tuning: how far pure work may run ahead, how old a list's progress may be, how many
+idle runs stay in memory, how soon a journal that was down is tried again."""
+
+
+class Engine:
+    def __init__(
+        self,
+        journal: Journal,
+        worker: Worker,
+        planner: Planner,
+        *,
+        clock: Clock | None = None,
+        max_effects: int = 64,
+        faults: FaultPoints | None = None,
+    ) -> None:
+        self.journal = journal
+        self.library = PlanLibrary(journal)
+        self.hub = Hub(journal)
+        self.clock = clock or SystemClock()
+        self._worker = worker
+        self._planner = planner
+        self._permits = Permits(max_effects)
+        self._faults = faults or NoFaults()
+        self._actors: dict[str, Actor] = {}
+        self._idle: OrderedDict[str, None] = OrderedDict()
+        self._loading: dict[str, asyncio.Future[Actor]] = {}
+        self._tasks: set[asyncio.Task[Any]] = set()
+        self._timers = Timers(journal, self.clock, self._tick)
+        self._closing = False
+
+    async def open(self) -> None:
+        """Take up what a former owner left: notices unheard, runs with work in flight."""
+        for notice in await self.journal.notices():
+            await self._deliver(notice)
+        for run_id in await self.journal.active_runs():
+            self._spawn(self._recover(run_id))
+        self._timers.start()
+
+    async def close(self, grace: float = 10.0) -> None:
+        """Start nothing more, let what is in flight end, and keep the rest for later."""
+        self._closing = True
+        await self._timers.stop()
+        busy = [task for actor in self._actors.values() for task in actor.flying.values() if task]
+        if busy:
+            _, late = await asyncio.wait(busy, timeout=grace)
+            for task in late:
+                task.cancel()
+        while self._tasks:
+            await asyncio.wait(tuple(self._tasks), timeout=grace)
+        for actor in tuple(self._actors.values()):
+            if actor.unsaved:
+                await self._drain(actor)
+        self.hub.close()
+
+    async def create(self, plan: CompiledPlan, command: c.StartRun) -> PlanState:
+        """A new run; its first events are on disk when this returns."""
+        await self.library.keep(plan, self.clock.now())
+        number = await self.journal.next_number("inst")
+        run_id = f"inst_{number:06d}"
+        return await self._begin(run_id, plan, command)
+
+    async def submit(self, run_id: str, command: c.Command) -> PlanState:
+        """The run's state after `command`, committed; a refusal raises."""
+        reply: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
+        await self._post(run_id, Letter(command, reply))
+        return await reply
+
+    async def state(self, run_id: str) -> PlanState:
+        """The run as it is on disk."""
+        actor = self._actors.get(run_id) or await self._load(run_id)
+        return actor.committed
+
+    async def wait_for(
+        self,
+        run_id: str,
+        settled: Callable[[PlanState], bool],
+        timeout: float | None = None,
+    ) -> PlanState:
+        """The first committed state that satisfies `settled`, or the last before the time-out."""
+        done: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
+
+        def watch(state: PlanState) -> None:
+            if settled(state) and not done.done():
+                done.set_result(state)
+
+        unwatch = self.hub.watch(run_id, watch)
+        try:
+            state = await self.state(run_id)
+            if settled(state):
+                return state
+            async with asyncio.timeout(timeout):
+                return await done
+        except TimeoutError:
+            return await self.state(run_id)
+        finally:
+            unwatch()
+
+    async def _begin(self, run_id: str, plan: CompiledPlan, command: c.StartRun) -> PlanState:
+        state = blank(run_id, plan)
+        actor = Actor(run_id, state, state)
+        self._actors[run_id] = actor
+        reply: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
+        actor.mailbox.append(Letter(command, reply))
+        await self._drain(actor)
+        try:
+            return await reply
+        except BaseException:
+            self._actors.pop(run_id, None)
+            raise
+
+    async def _post(self, run_id: str, letter: Letter) -> None:
+        actor = self._actors.get(run_id)
+        if actor is None:
+            actor = await self._load(run_id)
+        # No await between the look-up and the mailbox: the run cannot be evicted here.
+        actor.mailbox.append(letter)
+        self._idle.pop(run_id, None)
+        if not actor.draining:
+            await self._drain(actor)
+
+    async def _load(self, run_id: str) -> Actor:
+        loading = self._loading.get(run_id)
+        if loading is not None:
+            return await asyncio.shield(loading)
+        future: asyncio.Future[Actor] = asyncio.get_running_loop().create_future()
+        self._loading[run_id] = future
+        try:
+            state = await self._read(run_id)
+        except BaseException as error:
+            future.set_exception(error)
+            future.exception()
+            raise
+        else:
+            actor = self._actors.get(run_id)
+            if actor is None:
+                actor = Actor(run_id, state, state)
+                actor.rebuild_heap()
+                self._actors[run_id] = actor
+                self._keep_idle(actor)
+            future.set_result(actor)
+            return actor
+        finally:
+            del self._loading[run_id]
+
+    async def _read(self, run_id: str) -> PlanState:
+        """Replay the journal, from the newest snapshot on if there is one."""
+        row = await self.journal.run(run_id)
+        if row is None:
+            raise NotFound(f"there is no run {run_id}")
+        plan = await self.library.by_digest(row.definition)
+        snapshot = await self.journal.snapshot(run_id, SCHEMA)
+        state = blank(run_id, plan) if snapshot is None else load_state(snapshot.payload, plan)
+        records = await self.journal.read(run_id, state.version)
+        return replay(state, ((record.at, decode(record)) for record in records))
+
+    def _keep_idle(self, actor: Actor) -> None:
+        """Idle runs cost memory only while they are among the last few used."""
+        if not actor.idle:
+            return
+        self._idle[actor.run_id] = None
+        self._idle.move_to_end(actor.run_id)
+        while len(self._idle) > KEPT_IDLE:
+            run_id, _ = self._idle.popitem(last=False)
+            if self._actors[run_id].idle:
+                del self._actors[run_id]
+
+    async def _drain(self, actor: Actor) -> None:
+        actor.draining = True
+        try:
+            while True:
+                if actor.stale:
+                    await self._refresh(actor)
+                letters = list(actor.mailbox)
+                actor.mailbox.clear()
+                await self._turn(actor, letters)
+                if not actor.mailbox:
+                    break
+        except OperatorError as error:
+            self._stall(actor, error)
+        finally:
+            actor.draining = False
+        self._keep_idle(actor)
+
+    async def _turn(self, actor: Actor, letters: Sequence[Letter]) -> None:
+        """Decide, start what may start, commit, and only then let anybody know."""
+        replies: list[tuple[Letter, CallerError | None]] = []
+        effects: list[f.Effect] = []
+        before = len(actor.unsaved)
+        for letter in letters:
+            try:
+                effects += self._decide(actor, letter.command)
+                replies.append((letter, None))
+            except CallerError as error:
+                replies.append((letter, error))
+        effects += self._start_ready(actor)
+        if self._may_wait(actor, letters, effects, before):
+            self._set_flush_timer(actor)
+        else:
+            try:
+                await self._commit(actor, letters, effects)
+            except VersionConflict:
+                self._forget(actor, effects)
+                actor.mailbox.extendleft(reversed(letters))
+                actor.stale = True
+                return
+            except OperatorError:
+                self._forget(actor, effects)
+                actor.mailbox.extendleft(reversed(letters))
+                raise
+        for letter, refusal in replies:
+            self._answer(actor, letter, refusal)
+        for effect in effects:
+            self._dispatch(actor, effect)
+
+    def _decide(self, actor: Actor, command: c.Command) -> Sequence[f.Effect]:
+        moment = c.Moment(self.clock.now(), os.urandom(16))
+        decision = decide(actor.state, command, moment)
+        actor.state = decision.state
+        for event in decision.events:
+            actor.unsaved.append((moment.now, event))
+            if frees_all(event):
+                actor.rebuild_heap()
+            else:
+                actor.push_ready(one for one in touched(event) if self._is_ready(actor, one))
+        return decision.effects
+
+    @staticmethod
+    def _is_ready(actor: Actor, listener_id: str) -> bool:
+        step = actor.state.steps.get(listener_id)
+        return step is not None and step.status is StepStatus.READY
+
+    def _start_ready(self, actor: Actor) -> list[f.Effect]:
+        """Start what is ready, the most urgent first, while permits last."""
+        effects: list[f.Effect] = []
+        held: list[str] = []
+        while not self._closing and (listener_id := actor.pop_ready()) is not None:
+            action = actor.state.plan.listener(listener_id).action
+            carried = actor.state.steps[listener_id].carried is not None
+            tool = action.tool if isinstance(action, ToolAction) and not carried else None
+            if tool is not None and not self._permits.take():
+                held.append(listener_id)
+                self._wait_for_permit(actor)
+                break
+            facts = self._worker.tool_facts(tool) if tool is not None else None
+            started = self._decide(actor, c.StartListener(listener_id, facts))
+            if tool is not None and not any(isinstance(one, f.CallTool) for one in started):
+                self._permits.give_back()
+            if self._is_ready(actor, listener_id):
+                held.append(listener_id)
+            effects += started
+        actor.push_ready(held)
+        return effects
+
+    def _wait_for_permit(self, actor: Actor) -> None:
+        if actor.hungry:
+            return
+        actor.hungry = True
+
+        def fed() -> None:
+            actor.hungry = False
+            self._spawn(self._post(actor.run_id, Letter(c.Tick())))
+
+        self._permits.when_free(fed)
+
+    @staticmethod
+    def _may_wait(
+        actor: Actor, letters: Sequence[Letter], effects: Sequence[f.Effect], before: int
+    ) -> bool:
+        """Only pure work is under way, and nobody waits for what has happened so far."""
+        if len(actor.unsaved) == before:
+            return not actor.unsaved and not any(letter.notice for letter in letters)
+        if len(actor.unsaved) >= LAZY_EVENTS or not effects:
+            return False
+        if any(letter.reply is not None or letter.notice is not None for letter in letters):
+            return False
+        return all(isinstance(effect, f.RunSnippet | f.Conclude) for effect in effects) and all(
+            actor.state.steps[effect.work.listener_id].pure  # type: ignore[union-attr]
+            for effect in effects
+        )
+
+    def _set_flush_timer(self, actor: Actor) -> None:
+        if actor.unsaved and actor.flush_timer is None:
+            loop = asyncio.get_running_loop()
+            actor.flush_timer = loop.call_later(LAZY_SECONDS, self._flush, actor)
+
+    def _flush(self, actor: Actor) -> None:
+        actor.flush_timer = None
+        if actor.unsaved and not actor.draining:
+            reply: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
+            self._spawn(self._post(actor.run_id, Letter(c.Tick(), reply)))
+
+    async def _commit(
+        self, actor: Actor, letters: Sequence[Letter], effects: Sequence[f.Effect]
+    ) -> None:
+        births = [self._birth(actor, one) for one in effects if isinstance(one, f.StartChild)]
+        heard = [letter.notice for letter in letters if letter.notice is not None]
+        append = self._append_of(actor, [append for append, _ in births], heard)
+        if append.records or append.heard:
+            self._faults.reach("append.before")
+            await self.journal.append(append)
+            self._faults.reach("append.after")
+        if actor.flush_timer is not None:
+            actor.flush_timer.cancel()
+            actor.flush_timer = None
+        actor.unsaved.clear()
+        before, actor.committed = actor.committed, actor.state
+        self._planner.tasks_changed(before, actor.committed)
+        for _, child in births:
+            self._actors[child.run_id] = child
+            self._spawn(self._post(child.run_id, Letter(c.Tick())))
+        self._after_commit(actor, append)
+
+    def _after_commit(self, actor: Actor, append: Append) -> None:
+        self.hub.publish(actor.committed)
+        if append.row is not None:
+            self._timers.note(append.row.wake_at)
+        for notice in append.notices:
+            self._spawn(self._deliver(notice))
+        actor.bytes_since += sum(len(record.payload) for record in append.records)
+        if actor.bytes_since >= max(SNAPSHOT_BYTES, 4 * actor.snapshot_size):
+            actor.bytes_since = 0
+            self._spawn(self._snapshot(actor))
+
+    def _append_of(
+        self, actor: Actor, births: Sequence[Append], heard: Sequence[tuple[str, int]]
+    ) -> Append:
+        state, committed = actor.state, actor.committed
+        events = [event for _, event in actor.unsaved]
+        at = actor.unsaved[-1][0] if actor.unsaved else 0.0
+        lagging = at - actor.row_at >= ROW_LAG
+        moved = views.standing(state) != views.standing(committed)
+        row = views.run_row(state) if moved or lagging or committed.version == 0 else None
+        if row is not None:
+            actor.row_at = at
+        return Append(
+            run_id=actor.run_id,
+            expected=committed.version,
+            records=encode_all(actor.unsaved, committed.version + 1),
+            row=row,
+            questions=views.question_rows(state, events),
+            births=births,
+            notices=views.notices(committed.status, state),
+            heard=heard,
+        )
+
+    def _birth(self, actor: Actor, effect: f.StartChild) -> tuple[Append, Actor]:
+        """The child run's first append, which commits with its parent's start."""
+        plan = self.library.current(effect.plan_id)
+        child = Actor(effect.child_id, *(blank(effect.child_id, plan),) * 2)
+        parent = e.Parent(actor.run_id, effect.work.listener_id, effect.work.firing)
+        command = c.StartRun(
+            plan_id=effect.plan_id,
+            prompt=actor.state.prompt,
+            values=effect.values,
+            root_id=effect.root_id,
+            parent=parent,
+            by=actor.state.started_by,
+        )
+        self._decide(child, command)
+        append = self._append_of(child, (), ())
+        child.unsaved.clear()
+        child.committed = child.state
+        return append, child
+
+    def _forget(self, actor: Actor, effects: Sequence[f.Effect]) -> None:
+        """What was decided did not happen; the permits of what never started go back."""
+        for effect in effects:
+            if isinstance(effect, f.CallTool):
+                self._permits.give_back()
+        actor.unsaved.clear()
+        actor.state = actor.committed
+
+    def _stall(self, actor: Actor, error: OperatorError) -> None:
+        """Tell the callers; keep what was obtained, and try again by and by."""
+        kept = [letter for letter in actor.mailbox if letter.reply is None]
+        for letter in actor.mailbox:
+            if letter.reply is not None and not letter.reply.done():
+                letter.reply.set_exception(error)
+        actor.mailbox.clear()
+        actor.mailbox.extend(kept)
+        if actor.committed.version == 0:
+            self._actors.pop(actor.run_id, None)
+            return
+        actor.stale = True
+        log.warning("run %s waits for the journal: %s", actor.run_id, error)
+        loop = asyncio.get_running_loop()
+        loop.call_later(RETRY_JOURNAL, lambda: self._spawn(self._retry(actor)))
+
+    async def _retry(self, actor: Actor) -> None:
+        if not actor.draining and not self._closing:
+            await self._drain(actor)
+
+    async def _refresh(self, actor: Actor) -> None:
+        """Load the run anew; release what was started on disk but never handed over."""
+        state = await self._read(actor.run_id)
+        actor.state = actor.committed = state
+        actor.unsaved.clear()
+        actor.rebuild_heap()
+        actor.stale = False
+        for listener_id, step in state.steps.items():
+            mine = (listener_id, step.claim) in actor.flying
+            if step.status is StepStatus.RUNNING and step.child_id is None and not mine:
+                report = c.ReportOutcome(listener_id, step.firing, step.claim, c.NotSent())
+                actor.mailbox.append(Letter(report))
+
+    @staticmethod
+    def _answer(actor: Actor, letter: Letter, refusal: CallerError | None) -> None:
+        if letter.reply is None or letter.reply.done():
+            return
+        if refusal is None:
+            letter.reply.set_result(actor.committed)
+        else:
+            letter.reply.set_exception(refusal)
+
+    def _dispatch(self, actor: Actor, effect: f.Effect) -> None:
+        match effect:
+            case f.StartChild():
+                return
+            case f.ConsultPlanner():
+                self._spawn(self._consult(actor, effect))
+            case f.ResumeChild(child_id=child_id, by=by):
+                self._spawn(self._quietly(child_id, c.Resume(by)))
+            case f.CancelChild(child_id=child_id, by=by, reason=reason):
+                self._spawn(self._quietly(child_id, c.Cancel(by, reason)))
+            case _:
+                place = (effect.work.listener_id, effect.work.claim)
+                actor.flying[place] = None
+                actor.flying[place] = self._spawn(self._perform(actor, effect))
+
+    async def _perform(
+        self, actor: Actor, effect: f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude
+    ) -> None:
+        work = effect.work
+        outcome: c.Outcome = c.NotSent()
+        try:
+            # The last look before the call: a run that is being cancelled sends nothing more.
+            if actor.state.status is not PlanInstanceStatus.CANCELLING:
+                self._faults.reach("effect.before")
+                listener = actor.state.plan.listener(work.listener_id)
+                now = self.clock.now()
+                late = partial(self._report_late, actor.run_id, work)
+                outcome = await self._worker.perform(effect, listener, actor.state, now, late)
+                self._faults.reach("effect.after")
+        finally:
+            actor.flying.pop((work.listener_id, work.claim), None)
+            if isinstance(effect, f.CallTool):
+                self._permits.give_back()
+        await self._report(actor.run_id, work, outcome)
+
+    async def _report(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
+        report = c.ReportOutcome(work.listener_id, work.firing, work.claim, outcome)
+        await self._post(run_id, Letter(report))
+
+    def _report_late(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
+        if not self._closing:
+            self._spawn(self._report(run_id, work, outcome))
+
+    async def _consult(self, actor: Actor, effect: f.ConsultPlanner) -> None:
+        granted = await self._planner.retries_granted(effect, actor.committed)
+        verdict = c.DecideRetry(effect.listener_id, effect.firing, granted)
+        await self._post(actor.run_id, Letter(verdict))
+
+    async def _quietly(self, run_id: str, command: c.Command) -> None:
+        """A word to a child run that may come too late, which is no mistake."""
+        try:
+            await self.submit(run_id, command)
+        except (CallerError, JournalUnavailable) as error:
+            log.info("%s to %s: %s", type(command).__name__, run_id, error)
+
+    async def _deliver(self, notice: Notice) -> None:
+        body = json.loads(notice.payload)
+        command = c.HearChild(child_id=notice.source_id, seq=notice.seq, **body)
+        await self._post(notice.target_id, Letter(command, notice=(notice.source_id, notice.seq)))
+
+    async def _recover(self, run_id: str) -> None:
+        await self._post(run_id, Letter(c.Recover()))
+
+    async def _tick(self, run_id: str) -> None:
+        await self._post(run_id, Letter(c.Tick()))
+
+    async def _snapshot(self, actor: Actor) -> None:
+        state = actor.committed
+        payload = await asyncio.to_thread(dump_state, state)
+        actor.snapshot_size = len(payload)
+        await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
+
+    def _spawn(self, work: Any) -> asyncio.Task[Any]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._ended)
+        return task
+
+    def _ended(self, task: asyncio.Task[Any]) -> None:
+        self._tasks.discard(task)
+        if not task.cancelled() and (error := task.exception()) is not None:
+            log.error("a background task failed", exc_info=error)

@@ -1,0 +1,182 @@
+"""The task driver: carries out one attempt of a listener and says what came of it.
+
+The engine goes through `TaskDriver` for every listener, so a subclass that
+overrides `execute_listener` or `determine_task_updates` is honoured. The result
+has the shape of the seeds: `{success, task_updates, result, error}`, or
+`{success: False, reason: "missing_params", required_params: {...}}`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, assert_never
+
+from holdfast.core.compiled import CompiledListener
+from holdfast.core.outputs import succeeded, updates_for
+from holdfast.core.questions import bind_consent
+from holdfast.core.state import EMPTY, PlanState, TaskFacts
+from holdfast.errors import ForbiddenError, TemplateError
+from holdfast.model import effects as f
+from holdfast.model.plan import Listener
+from holdfast.model.values import Json
+from holdfast.work.sandbox import CallWanted, Sandbox
+from holdfast.work.tools import CallInfo, ToolRegistry
+
+Effect = f.CallTool | f.RunSnippet | f.Conclude
+
+
+class ListenerContext(Mapping[str, Any]):
+    """What a listener may know of its run: a view of the state, built on demand."""
+
+    __slots__ = ("effect", "listener", "now", "state")
+
+    _KEYS = ("plan_instance_id", "plan_id", "values", "metadata", "tasks", "provided_params")
+
+    def __init__(
+        self, effect: Effect, listener: CompiledListener, state: PlanState, now: float
+    ) -> None:
+        self.effect = effect
+        self.listener = listener
+        self.state = state
+        self.now = now
+
+    def __getitem__(self, key: str) -> Any:
+        match key:
+            case "plan_instance_id":
+                return self.state.run_id
+            case "plan_id":
+                return self.state.plan_id
+            case "values":
+                return dict(self.state.main_task.context)
+            case "metadata":
+                return {"prompt": self.state.prompt, "started_by": self.state.started_by}
+            case "tasks":
+                return {one: dict(task.context) for one, task in self.state.tasks.items()}
+            case "provided_params":
+                return dict(self.state.steps[self.listener.id].provided)
+            case _:
+                raise KeyError(key)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._KEYS)
+
+    def __len__(self) -> int:
+        return len(self._KEYS)
+
+    @property
+    def facts(self) -> TaskFacts:
+        return TaskFacts(self.state.tasks)
+
+
+class TaskDriver:
+    def __init__(self, tools: ToolRegistry, sandbox: Sandbox) -> None:
+        self.tools = tools
+        self.sandbox = sandbox
+
+    async def execute_listener(
+        self, listener: Listener, context: ListenerContext
+    ) -> dict[str, Any]:
+        """One attempt. What the work raises is classified by the engine."""
+        result = await self._carry_out(context)
+        if isinstance(result, CallWanted):
+            return {"success": False, "reason": "call_wanted", "call": result, "task_updates": []}
+        if _lacks_parameters(result):
+            return {**result, "task_updates": []}
+        success = succeeded(result)
+        execution: dict[str, Any] = {"success": success, "result": result}
+        if not success:
+            execution["error"] = str(result.get("error") or "the work reported success: false")
+        try:
+            updates = self.determine_task_updates(listener, execution, context)
+        except TemplateError as error:
+            return {**execution, "task_updates": [], "output_error": str(error)}
+        return {**execution, "task_updates": updates}
+
+    def determine_task_updates(
+        self,
+        listener: Listener,
+        execution_result: Mapping[str, Any],
+        context: ListenerContext,
+    ) -> list[dict[str, Any]]:
+        """What the result means for the tasks; the inner `success` decides which output."""
+        result = execution_result.get("result")
+        success = bool(execution_result.get("success")) and succeeded(result)
+        updates = updates_for(context.listener, success, result, context.facts)
+        return [
+            {
+                "task_id": update.task_id,
+                "status": update.status,
+                "context": update.context,
+                "reason": update.reason,
+            }
+            for update in updates
+        ]
+
+    async def call_function(self, effect: f.CallFunction) -> Json:
+        """A snippet's external function: a tool that the plan allows it."""
+        return await self._call(effect.work, effect.function, effect.args, f".{effect.index}")
+
+    async def _carry_out(self, context: ListenerContext) -> Json | CallWanted:
+        effect = context.effect
+        match effect:
+            case f.CallTool(work=work, tool=tool, args=args):
+                self._check_consent(effect)
+                return await self._call(work, tool, args)
+            case f.RunSnippet():
+                return await self._run_snippet(effect, context)
+            case f.Conclude(result=result):
+                return result
+            case _:
+                assert_never(effect)
+
+    async def _call(
+        self, work: f.Work, tool: str, args: Mapping[str, Json], suffix: str = ""
+    ) -> Json:
+        call = CallInfo(work.key + suffix, work.run_id, work.attempt)
+        return await self.tools.get(tool).call(args, call)
+
+    def _check_consent(self, effect: f.CallTool) -> None:
+        """The executor's own look: it runs the bytes that were consented to, or nothing."""
+        if effect.consent is None:
+            return
+        work = effect.work
+        call = f"{work.run_id}:{work.listener_id}:{work.firing}"
+        version = self.tools.get(effect.tool).spec.version
+        if bind_consent(call, effect.tool, version, effect.args) != effect.consent:
+            raise ForbiddenError(f"consent to {effect.tool} does not fit what would run")
+
+    async def _run_snippet(
+        self, effect: f.RunSnippet, context: ListenerContext
+    ) -> Json | CallWanted:
+        outcome = await self.sandbox.run(
+            effect.code_snippet,
+            snippet_context(context),
+            now=context.now,
+            key=effect.work.key,
+            functions=effect.functions,
+            recorded=effect.recorded,
+        )
+        return outcome if isinstance(outcome, CallWanted) else outcome.result
+
+
+def _lacks_parameters(result: Json) -> bool:
+    return isinstance(result, Mapping) and result.get("reason") == "missing_params"
+
+
+def snippet_context(context: ListenerContext) -> dict[str, Json]:
+    """A snippet's `context`: each task's context by id, and what people have provided.
+
+    Only what the snippet reads by a literal name is handed over, unless it may read all.
+    """
+    state = context.state
+    reads = context.listener.code_reads
+    named: Mapping[str, Json] = {
+        "values": state.main_task.context,
+        "provided_params": context["provided_params"],
+        "plan_instance_id": state.run_id,
+    }
+    if reads is None:
+        return {**{one: task.context for one, task in state.tasks.items()}, **named}
+    known = state.plan.task_ids
+    found = {one: state.task(one).context or EMPTY for one in reads if one in known}
+    return {**found, **{one: named[one] for one in reads if one in named}}

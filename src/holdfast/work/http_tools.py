@@ -1,0 +1,371 @@
+"""Tools that are HTTP services, declared as data.
+
+    - name: grant_access
+      endpoint: ${OFFICE_URL:-http://127.0.0.1:8900}/tool
+      envelope: tool                      # sends {"tool": "grant_access", "args": {…}}
+      headers: {Authorization: "Bearer ${OFFICE_TOKEN}"}
+      parameters: {type: object, properties: {employee: {type: string}}, required: [employee]}
+
+The arguments are the JSON body, or fill the `body` template, in which a text that is exactly
+`{employee}` stands for that argument and `{args}` for all of them; a GET sends them as its query.
+Every call carries its key as `Idempotency-Key`.
+
+The answer decides what the caller does next: the service's own "no" is a failure with a reason,
+a connection never made is worth another attempt, and a connection lost once the request may have
+left is an unknown outcome. Texts shown to people name the host, never the headers or the query,
+which may hold secrets.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+from urllib.parse import quote
+from weakref import WeakKeyDictionary
+
+import httpx
+
+from holdfast.core.strict import canonical_json, digest, strict_json
+from holdfast.errors import (
+    AuthorError,
+    CallerError,
+    ForbiddenError,
+    InvalidValue,
+    OutcomeUnknown,
+    PermanentError,
+    ToolError,
+    TransientError,
+)
+from holdfast.model.values import Json, JsonObject
+from holdfast.work.tools import CallInfo, ToolSpec, read_only_by_name
+
+MAX_ANSWER_BYTES: Final = 1_000_000
+DEFAULT_TIMEOUT: Final = 30.0
+_LONGEST_REASON: Final = 300
+_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_VARIABLE: Final = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+
+
+class HttpClients:
+    """One connection pool per event loop, shared by all HTTP tools."""
+
+    def __init__(self) -> None:
+        self._by_loop: WeakKeyDictionary[asyncio.AbstractEventLoop, httpx.AsyncClient] = (
+            WeakKeyDictionary()
+        )
+
+    def current(self) -> httpx.AsyncClient:
+        loop = asyncio.get_running_loop()
+        client = self._by_loop.get(loop)
+        if client is None:
+            # Servers drop idle connections after about 5 s; a request written into that moment
+            # would count as outcome unknown, so ours are given up earlier.
+            limits = httpx.Limits(keepalive_expiry=2.0)
+            client = self._by_loop[loop] = httpx.AsyncClient(trust_env=False, limits=limits)
+        return client
+
+    async def aclose(self) -> None:
+        """Closes the connections of the running loop; the next call opens new ones."""
+        client = self._by_loop.pop(asyncio.get_running_loop(), None)
+        if client is not None:
+            await client.aclose()
+
+
+@dataclass(frozen=True, slots=True)
+class HttpTool:
+    spec: ToolSpec
+    _method: str
+    _endpoint: httpx.URL = field(repr=False)
+    _headers: Mapping[str, str] = field(repr=False)
+    _body: Json
+    _clients: HttpClients
+
+    async def call(self, args: JsonObject, call: CallInfo) -> Json:
+        timeout = self.spec.timeout or DEFAULT_TIMEOUT
+        try:
+            async with asyncio.timeout(timeout):
+                status, content = await self._exchange(self._request(args, call, timeout))
+        except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
+            raise TransientError(self._says("could not be reached")) from None
+        except (TimeoutError, httpx.TimeoutException):
+            raise OutcomeUnknown(self._says(f"did not answer within {timeout:g} s")) from None
+        except httpx.TransportError as error:
+            lost = f"broke the connection off ({type(error).__name__})"
+            raise OutcomeUnknown(self._says(lost)) from None
+        if 200 <= status < 300:
+            return self._result(content)
+        raise self._failure(status, content)
+
+    async def aclose(self) -> None:
+        """Closes the connections that this tool shares with the others of its document."""
+        await self._clients.aclose()
+
+    def _request(self, args: JsonObject, call: CallInfo, timeout: float) -> httpx.Request:
+        headers = {"Accept-Encoding": "identity", "Accept": "application/json", **self._headers}
+        headers["Idempotency-Key"] = _header_safe(call.key)
+        url, body = self._endpoint, None
+        if self._method == "GET":
+            url = url.copy_merge_params(_query(args))
+        else:
+            body = _fill(self._body, {"args": dict(args), **args})
+        limits = httpx.Timeout(timeout, connect=min(10.0, timeout / 2))
+        return self._clients.current().build_request(
+            self._method, url, headers=headers, json=body, timeout=limits
+        )
+
+    async def _exchange(self, request: httpx.Request) -> tuple[int, bytes]:
+        response = await self._clients.current().send(request, stream=True)
+        try:
+            content = bytearray()
+            async for chunk in response.aiter_raw():
+                content += chunk
+                if len(content) > MAX_ANSWER_BYTES:
+                    too_much = f"answered {response.status_code} with more than 1 MB"
+                    raise PermanentError(self._says(too_much))
+            return response.status_code, bytes(content)
+        finally:
+            await response.aclose()
+
+    def _result(self, content: bytes) -> Json:
+        if not content.strip():
+            return {}
+        try:
+            return strict_json(json.loads(content), max_bytes=2 * MAX_ANSWER_BYTES)
+        except InvalidValue as error:
+            raise PermanentError(self._says(f"answered what cannot be kept: {error}")) from None
+        except (ValueError, RecursionError):
+            raise PermanentError(self._says("answered something that is not JSON")) from None
+
+    def _failure(self, status: int, content: bytes) -> ToolError:
+        text = self._says(f"answered {status}: {_reason(content)}")
+        if status in (401, 403):
+            return ForbiddenError(text)
+        if status in (408, 425, 429) or status >= 500:
+            return TransientError(text)
+        return PermanentError(text)
+
+    def _says(self, what: str) -> str:
+        return f"{self.spec.name}: {self._endpoint.host} {what}"
+
+
+def _header_safe(key: str) -> str:
+    return key if key.isascii() and key.isprintable() else quote(key, safe=":")
+
+
+def _query(args: JsonObject) -> dict[str, str]:
+    return {k: v if isinstance(v, str) else canonical_json(v) for k, v in args.items()}
+
+
+_ABSENT: Final = object()
+
+
+def _fill(template: Json, values: Mapping[str, Json]) -> Json:
+    """The template with its placeholders replaced, types kept; absent arguments drop out."""
+    match template:
+        case str() if name := _PLACEHOLDER.fullmatch(template):
+            return values.get(name[1], _ABSENT)
+        case dict():
+            filled = {key: _fill(item, values) for key, item in template.items()}
+            return {key: item for key, item in filled.items() if item is not _ABSENT}
+        case list():
+            return [i for i in (_fill(item, values) for item in template) if i is not _ABSENT]
+    return template
+
+
+def _reason(content: bytes) -> str:
+    """The service's own words, shortened."""
+    text = content.decode("utf-8", "replace").strip()
+    try:
+        answer = json.loads(text)
+    except (ValueError, RecursionError):
+        answer = None
+    if isinstance(answer, dict):
+        told = next((answer[k] for k in ("error", "detail", "message") if answer.get(k)), text)
+        text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    return (text[:_LONGEST_REASON] + "…" if len(text) > _LONGEST_REASON else text) or "no reason"
+
+
+def load_http_tools(
+    document: Sequence[Mapping[str, Any]],
+    env: Mapping[str, str],
+    clients: HttpClients | None = None,
+) -> list[HttpTool]:
+    """The declared tools, or one AuthorError with every mistake, each naming tool and field."""
+    shared = clients or HttpClients()
+    tools, mistakes = [], []
+    for index, declared in enumerate(document):
+        entry = _Entry(declared, index, env)
+        tool = entry.tool(shared)
+        mistakes += entry.mistakes
+        if tool is not None:
+            tools.append(tool)
+    names = [tool.spec.name for tool in tools]
+    twice = sorted({name for name in names if names.count(name) > 1})
+    mistakes += [f"tool {name!r}: name: declared more than once" for name in twice]
+    if mistakes:
+        raise AuthorError("\n".join(mistakes))
+    return tools
+
+
+_FIELDS: Final = {
+    *("name", "description", "endpoint", "method", "body", "envelope", "headers", "parameters"),
+    *("idempotent", "approval", "read_only", "timeout"),
+}
+
+
+class _Entry:
+    """One declaration, read field by field so that every mistake is told at once."""
+
+    def __init__(self, declared: Mapping[str, Any], index: int, env: Mapping[str, str]) -> None:
+        self.mistakes: list[str] = []
+        self.env = env
+        self.label = f"tool number {index + 1}"
+        self.declared = declared if isinstance(declared, Mapping) else {}
+        self.name = self.text("name")
+        self.label = f"tool {self.name!r}" if self.name else self.label
+        for unknown in sorted(set(map(str, self.declared)) - _FIELDS):
+            self.wrong(unknown, "no such field")
+
+    def tool(self, clients: HttpClients) -> HttpTool | None:
+        method, endpoint, headers = self.method(), self.endpoint(), self.headers()
+        parameters = self.parameters()
+        body = self.body(parameters)
+        template = {"method": method, "endpoint": str(endpoint), "body": body}
+        version = digest({**template, "headers": sorted(headers), "parameters": parameters})
+        spec = self.spec(parameters, version)
+        if self.mistakes or spec is None:
+            return None
+        return HttpTool(spec, method, endpoint, headers, body, clients)
+
+    def spec(self, parameters: dict[str, Any], version: str) -> ToolSpec | None:
+        read_only = self.flag("read_only", read_only_by_name(self.name))
+        try:
+            return ToolSpec(
+                name=self.name,
+                description=self.text("description", ""),
+                parameters=parameters,
+                idempotent=self.flag("idempotent", read_only),
+                approval=self.text("approval", "auto"),
+                read_only=read_only,
+                timeout=self.timeout(),
+                version=version,
+            )
+        except CallerError as error:
+            self.mistakes.append(str(error))
+            return None
+
+    def wrong(self, name: str, message: str) -> None:
+        self.mistakes.append(f"{self.label}: {name}: {message}")
+
+    def take(self, name: str, kind: type, default: Any, wanted: str) -> Any:
+        value = self.declared.get(name)
+        if isinstance(value, kind):
+            return value
+        if value is not None or default is None:
+            self.wrong(name, "is required" if value is None else f"must be {wanted}")
+        return kind() if default is None else default
+
+    def text(self, name: str, default: str | None = None) -> str:
+        return str(self.take(name, str, default, "text"))
+
+    def flag(self, name: str, default: bool) -> bool:
+        return bool(self.take(name, bool, default, "true or false"))
+
+    def timeout(self) -> float:
+        value = self.declared.get("timeout", DEFAULT_TIMEOUT)
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 < value < 86400:
+            self.wrong("timeout", "must be a number of seconds, more than 0 and less than a day")
+            return DEFAULT_TIMEOUT
+        return float(value)
+
+    def method(self) -> str:
+        method = self.text("method", "POST").upper()
+        if method not in _METHODS:
+            self.wrong("method", f"must be one of {', '.join(_METHODS)}")
+        return method
+
+    def endpoint(self) -> httpx.URL:
+        known = len(self.mistakes)
+        text = self.substituted("endpoint", self.text("endpoint"))
+        try:
+            url = httpx.URL(text)
+        except httpx.InvalidURL:
+            url = httpx.URL()
+        told = len(self.mistakes) > known
+        if not told and (url.scheme not in ("http", "https") or not url.host):
+            self.wrong("endpoint", "must begin with http:// or https:// and name a host")
+        return url
+
+    def headers(self) -> dict[str, str]:
+        declared = self.take("headers", dict, {}, "names with a text each")
+        return {str(name): self.header(str(name), value) for name, value in declared.items()}
+
+    def header(self, name: str, value: object) -> str:
+        place = f"headers.{name}"
+        if not isinstance(value, str) or not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
+            self.wrong(place, "must be a header's name with a text")
+            return ""
+        text = self.substituted(place, value)
+        if not (text.isascii() and text.isprintable()):
+            self.wrong(place, "holds a line break or another character that no header may have")
+        return text
+
+    def substituted(self, place: str, text: str) -> str:
+        def value(found: re.Match[str]) -> str:
+            fallback: str | None = found["default"]
+            given = self.env.get(found["name"], fallback)
+            if given is None:
+                self.wrong(place, f"the environment variable {found['name']} is not set")
+            return given or fallback or ""
+
+        return _VARIABLE.sub(value, text)
+
+    def parameters(self) -> dict[str, Any]:
+        schema = self.take("parameters", dict, {"type": "object", "properties": {}}, "a schema")
+        try:
+            plain: dict[str, Any] = strict_json(schema)
+        except InvalidValue as error:
+            self.wrong("parameters", str(error))
+            return {}
+        if plain.get("type") == "object" and isinstance(plain.setdefault("properties", {}), dict):
+            return plain
+        self.wrong("parameters", "must be a JSON Schema of type object")
+        return {}
+
+    def body(self, parameters: dict[str, Any]) -> Json:
+        envelope = self.declared.get("envelope")
+        if envelope not in (None, "tool"):
+            self.wrong("envelope", "must be `tool`, or left out")
+        if envelope is None:
+            return self.template(parameters)
+        if "body" in self.declared:
+            self.wrong("body", "cannot stand beside `envelope`")
+        return {"tool": self.name, "args": "{args}"}
+
+    def template(self, parameters: dict[str, Any]) -> Json:
+        body = self.declared.get("body", "{args}")
+        try:
+            body = strict_json(body)
+        except InvalidValue as error:
+            self.wrong("body", str(error))
+        known = {"args", *parameters.get("properties", {})}
+        for name in sorted(_placeholders(body) - known):
+            self.wrong("body", f"{{{name}}} is not one of the tool's parameters")
+        return body
+
+
+def _placeholders(template: Json) -> set[str]:
+    match template:
+        case str():
+            name = _PLACEHOLDER.fullmatch(template)
+            return {name[1]} if name else set()
+        case dict():
+            return set().union(*map(_placeholders, template.values()))
+        case list():
+            return set().union(*map(_placeholders, template))
+    return set()

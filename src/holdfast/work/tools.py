@@ -1,0 +1,297 @@
+"""Tools: the named functions that plans, agents and snippets may call.
+
+A tool is a spec and one awaitable `call`. The spec carries what the engine decides by: whether a
+call may be repeated under the same key (`idempotent`), whether a person must agree (`approval`),
+whether it changes anything at all (`read_only`), and a `version` that consent is bound to. Tools
+named `query_…` or `check_…` only look, unless their author says otherwise.
+
+A tool tells how it failed by what it raises; `classify` reads it. Whatever is raised after a
+request may have left the machine counts as unknown, because only a person can tell then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from difflib import get_close_matches
+from typing import Any, Final, NotRequired, Protocol, Required, get_type_hints
+
+import httpx
+from pydantic import ConfigDict, TypeAdapter, ValidationError
+from pydantic.errors import PydanticUserError
+from typing_extensions import TypedDict
+
+from holdfast.core.strict import digest, strict_json
+from holdfast.errors import (
+    CallerError,
+    ForbiddenError,
+    InvalidValue,
+    NotFound,
+    OutcomeUnknown,
+    PermanentError,
+    TransientError,
+)
+from holdfast.model.retry import FailureKind
+from holdfast.model.values import Json, JsonObject
+
+APPROVALS: Final = ("auto", "require", "disabled")
+_READ_ONLY_PREFIXES: Final = ("query_", "check_")
+
+
+@dataclass(frozen=True, slots=True)
+class ToolSpec:
+    """What the engine knows of a tool; `timeout` in seconds is kept by whoever calls it."""
+
+    name: str
+    description: str
+    parameters: JsonObject
+    idempotent: bool = False
+    approval: str = "auto"
+    read_only: bool = False
+    timeout: float | None = None
+    version: str = ""
+
+    def __post_init__(self) -> None:
+        if self.approval not in APPROVALS:
+            raise CallerError(
+                f"tool {self.name!r}: approval is {self.approval!r}, not {' or '.join(APPROVALS)}"
+            )
+
+
+@dataclass(frozen=True, slots=True)
+class CallInfo:
+    """Which call this is; a tool receives it by declaring a parameter annotated `CallInfo`.
+
+    `key` stays the same when the same call is made again after a crash or a time-out.
+    """
+
+    key: str
+    run_id: str
+    attempt: int
+
+
+class Tool(Protocol):
+    @property
+    def spec(self) -> ToolSpec: ...
+
+    async def call(self, args: JsonObject, call: CallInfo) -> Json: ...
+
+
+def read_only_by_name(name: str) -> bool:
+    return name.startswith(_READ_ONLY_PREFIXES)
+
+
+@dataclass(frozen=True, slots=True)
+class PythonTool:
+    """A Python function; async ones run on the loop, others in a thread."""
+
+    spec: ToolSpec
+    _function: Callable[..., Any]
+    _validate: Callable[[Any], dict[str, Any]]
+    _is_async: bool
+    _call_parameter: str | None
+
+    @classmethod
+    def from_function(
+        cls,
+        fn: Callable[..., Any],
+        *,
+        name: str | None = None,
+        idempotent: bool | None = None,
+        approval: str = "auto",
+        timeout: float | None = None,
+        read_only: bool | None = None,
+    ) -> PythonTool:
+        """Schema from the signature, description from the docstring.
+
+        What is left None goes by the name: `query_…` and `check_…` are read-only, and what is
+        read-only is idempotent.
+        """
+        name = name or str(getattr(fn, "__name__", type(fn).__name__))
+        signature = _Signature.of(fn, name)
+        looks = read_only_by_name(name) if read_only is None else read_only
+        spec = ToolSpec(
+            name=name,
+            description=inspect.getdoc(fn) or "",
+            parameters=signature.schema,
+            idempotent=looks if idempotent is None else idempotent,
+            approval=approval,
+            read_only=looks,
+            timeout=timeout,
+            version=digest({"parameters": signature.schema, "source": _source(fn)}),
+        )
+        validate = signature.adapter.validator.validate_python
+        return cls(
+            spec, fn, validate, inspect.iscoroutinefunction(_routine(fn)), signature.call_parameter
+        )
+
+    async def call(self, args: JsonObject, call: CallInfo) -> Json:
+        try:
+            values = self._validate(args)
+        except ValidationError as error:
+            raise PermanentError(_field_errors(self.spec.name, error)) from None
+        if self._call_parameter is not None:
+            values[self._call_parameter] = call
+        if self._is_async:
+            return strict_json(await self._function(**values))
+        return strict_json(await asyncio.to_thread(self._function, **values))
+
+
+@dataclass(frozen=True, slots=True)
+class _Signature:
+    """What a function takes: a validator for its arguments and their JSON Schema."""
+
+    adapter: TypeAdapter[dict[str, Any]]
+    schema: dict[str, Any]
+    call_parameter: str | None
+
+    @classmethod
+    def of(cls, fn: Callable[..., Any], name: str) -> _Signature:
+        try:
+            return cls._read(fn, name)
+        except (NameError, PydanticUserError) as error:
+            raise CallerError(
+                f"tool {name!r}: its annotations cannot be read: {error}; "
+                "use JSON-like types that its module knows by name"
+            ) from None
+
+    @classmethod
+    def _read(cls, fn: Callable[..., Any], name: str) -> _Signature:
+        hints = get_type_hints(_routine(fn), include_extras=True)
+        parameters = inspect.signature(fn).parameters.values()
+        for parameter in parameters:
+            _refuse_unnamed(parameter, name)
+        taken = [p for p in parameters if hints.get(p.name) is not CallInfo]
+        given = [p.name for p in parameters if hints.get(p.name) is CallInfo]
+        adapter = TypeAdapter(_arguments_type(name, taken, hints))
+        return cls(adapter, _schema(adapter, taken), given[0] if given else None)
+
+
+def _routine(fn: Callable[..., Any]) -> Callable[..., Any]:
+    """The function behind a callable object."""
+    return fn if inspect.isroutine(fn) else type(fn).__call__
+
+
+def _refuse_unnamed(parameter: inspect.Parameter, name: str) -> None:
+    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
+        raise CallerError(
+            f"tool {name!r}: {parameter} has no name of its own to call it by; "
+            "a tool's parameters are all passed by name"
+        )
+
+
+def _arguments_type(
+    name: str, parameters: list[inspect.Parameter], hints: Mapping[str, Any]
+) -> type[dict[str, Any]]:
+    """A TypedDict, which unlike a model allows any name and leaves defaults to the function."""
+    make: Any = TypedDict
+    fields = {p.name: _presence(p)[hints.get(p.name, Any)] for p in parameters}
+    kind: type[dict[str, Any]] = make(name, fields)
+    kind.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
+    return kind
+
+
+def _presence(parameter: inspect.Parameter) -> Any:
+    return Required if parameter.default is parameter.empty else NotRequired
+
+
+def _schema(
+    adapter: TypeAdapter[dict[str, Any]], parameters: list[inspect.Parameter]
+) -> dict[str, Any]:
+    schema = adapter.json_schema()
+    for parameter in parameters:
+        default = _json_default(parameter)
+        if default is not parameter.empty:
+            schema["properties"][parameter.name].setdefault("default", default)
+    return schema
+
+
+def _json_default(parameter: inspect.Parameter) -> Json:
+    try:
+        return strict_json(parameter.default)
+    except InvalidValue:
+        return parameter.empty
+
+
+def _source(fn: Callable[..., Any]) -> str:
+    """What changes when the function does; where the source is not at hand, its byte code."""
+    routine = _routine(fn)
+    try:
+        return inspect.getsource(routine)
+    except (OSError, TypeError):
+        code = getattr(routine, "__code__", None)
+        return routine.__qualname__ if code is None else f"{code.co_qualname}:{code.co_code.hex()}"
+
+
+def _field_errors(name: str, error: ValidationError) -> str:
+    """Names fields and what is wrong with them, never the values, which may be secret."""
+    found = error.errors(include_url=False, include_input=False, include_context=False)
+    fields = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in found]
+    return f"{name} was given wrong arguments: {'; '.join(fields)}"
+
+
+@dataclass(frozen=True, slots=True)
+class ToolRegistry:
+    """The tools of one installation, by name."""
+
+    _tools: dict[str, Tool] = field(default_factory=dict)
+
+    def add(self, tool: Tool) -> None:
+        name = tool.spec.name
+        if name in self._tools:
+            raise CallerError(
+                f"there already is a tool named {name!r}; give one of them a new name"
+            )
+        self._tools[name] = tool
+
+    def get(self, name: str) -> Tool:
+        tool = self._tools.get(name)
+        if tool is None:
+            near = get_close_matches(name, self._tools, n=1)
+            raise NotFound(f"no tool is named {name!r}" + (f"; {near[0]!r} is" if near else ""))
+        return tool
+
+    def specs(self) -> tuple[ToolSpec, ...]:
+        return tuple(tool.spec for tool in self._tools.values())
+
+    def missing_arguments(self, name: str, args: JsonObject) -> list[str]:
+        """The parameters that the tool requires and `args` lacks, in the schema's order."""
+        required = self.get(name).spec.parameters.get("required", ())
+        return [parameter for parameter in required if parameter not in args]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._tools
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._tools)
+
+    def __len__(self) -> int:
+        return len(self._tools)
+
+
+_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
+_MAY_HAVE_BEEN_SENT = (
+    TimeoutError,
+    httpx.TimeoutException,
+    httpx.NetworkError,
+    httpx.RemoteProtocolError,
+    ConnectionResetError,
+    ConnectionAbortedError,
+    BrokenPipeError,
+    asyncio.IncompleteReadError,
+)
+
+
+def classify(error: BaseException) -> FailureKind:
+    """What an exception that left a tool says about the attempt."""
+    if isinstance(error, (TransientError, *_NEVER_SENT)):
+        return FailureKind.TRANSIENT
+    if isinstance(error, PermanentError | InvalidValue):
+        return FailureKind.PERMANENT
+    if isinstance(error, ForbiddenError):
+        return FailureKind.FORBIDDEN
+    if isinstance(error, (OutcomeUnknown, *_MAY_HAVE_BEEN_SENT)):
+        return FailureKind.UNKNOWN
+    return FailureKind.TRANSIENT

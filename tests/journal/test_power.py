@@ -1,0 +1,274 @@
+"""Nothing that was acknowledged is lost when the power goes, wherever it goes.
+
+The journal works on a disk that logs every operation; then the disk is imagined as
+it would be after a cut at 500 places in that log, and opened again with plain
+SQLite. The same trial with `synchronous=NORMAL` must lose something: that shows the
+trial can tell.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import random
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from faulty_disk import Disk, Sync, Write, power_cuts
+
+from holdfast.errors import JournalUnavailable
+from holdfast.journal import committer
+from holdfast.journal.port import Append, Notice, Record, Snapshot
+from holdfast.journal.sqlite import SqliteJournal
+from holdfast.testing.journal_suite import run_row
+
+CUTS = 500
+SMALL_LOG = {"PRAGMA wal_autocheckpoint = 4000": "PRAGMA wal_autocheckpoint = 40"}
+UNSAFE = {"PRAGMA synchronous = FULL": "PRAGMA synchronous = NORMAL"}
+
+
+@dataclass(frozen=True, slots=True)
+class Acknowledged:
+    position: int
+    run_id: str
+    version: int
+
+
+def payload(run_id: str, seq: int) -> str:
+    """Some records fit a sector, some a page, some neither."""
+    return f"{run_id}/{seq}/" + "x" * (seq * 37 % 600 if seq % 11 else 6000)
+
+
+def step(run_id: str, expected: int, **company: object) -> Append:
+    new = [
+        Record(seq, 1.0, "happened", payload(run_id, seq)) for seq in (expected + 1, expected + 2)
+    ]
+    return Append(run_id, expected, new, **company)  # type: ignore[arg-type]
+
+
+class Witness:
+    """Appends, and notes how far the disk's log had come when it was acknowledged."""
+
+    def __init__(self, journal: SqliteJournal, disk: Disk) -> None:
+        self.journal = journal
+        self.told: list[Acknowledged] = []
+        self._disk = disk
+
+    async def append(self, append: Append) -> int:
+        version = await self.journal.append(append)
+        self.told.append(Acknowledged(len(self._disk.log), append.run_id, version))
+        return version
+
+    async def live(self, run_id: str, steps: int) -> None:
+        """A run that every fifth step bears a child, which leaves it a notice."""
+        version = await self.append(step(run_id, 0, row=run_row(run_id)))
+        for number in range(steps):
+            child = f"{run_id}_{version}"
+            notice = Notice("nobody", child, 2, "{}")
+            birth = step(child, 0, row=run_row(child, parent_id=run_id), notices=[notice])
+            bears = number % 5 == 0
+            version = await self.append(step(run_id, version, births=[birth] if bears else ()))
+            if number % 7 == 0:
+                await self.journal.save_snapshot(Snapshot(run_id, version, 1, "{}"))
+
+
+async def work(path: Path, disk: Disk) -> Witness:
+    """Lone appends, then a crowd, then lone ones again after reopening."""
+    journal = SqliteJournal(path, connect=disk.connect)
+    witness = Witness(journal, disk)
+    await journal.open()
+    await witness.live("first", 30)
+    await asyncio.gather(*(witness.live(f"crowd{n}", 12) for n in range(8)))
+    await journal.close()
+    await journal.open()
+    await witness.live("last", 20)
+    await journal.close()
+    return witness
+
+
+def lay_out(place: Path, files: Mapping[str, bytes]) -> None:
+    place.mkdir()
+    for name, content in files.items():
+        (place / name).write_bytes(content)
+
+
+async def losses(place: Path, files: Mapping[str, bytes], told: list[Acknowledged]) -> list[str]:
+    """What is missing or wrong in the disk that a cut left."""
+    lay_out(place, files)
+    journal = SqliteJournal(place / "journal.db")
+    await journal.open()
+    found = await journal.check()
+    for word in told:
+        if await journal.version(word.run_id) < word.version:
+            found.append(f"{word.run_id} lost {word.version}")
+    found += await oddities(journal)
+    await journal.close()
+    return found
+
+
+async def oddities(journal: SqliteJournal) -> list[str]:
+    """Runs that are not a gapless prefix, or that tore apart what belongs together."""
+    found = []
+    notices = {notice.source_id for notice in await journal.notices()}
+    for row in await journal.runs():
+        records = await journal.read(row.run_id)
+        wanted = [payload(row.run_id, seq) for seq in range(1, len(records) + 1)]
+        if [record.payload for record in records] != wanted or len(records) % 2:
+            found.append(f"{row.run_id} is not a prefix")
+        parent, _, version = row.run_id.rpartition("_")
+        if row.parent_id is not None and await journal.version(parent) < int(version) + 2:
+            found.append(f"{row.run_id} was born without its parent's append")
+        if (row.run_id in notices) != (row.parent_id is not None):
+            found.append(f"{row.run_id} was parted from its notice")
+    return found
+
+
+async def lossy_cuts(tmp_path: Path, replacing: Mapping[str, str]) -> list[list[str]]:
+    """Of 500 cuts over one working life, those that lost or broke something."""
+    chance = random.Random(20)
+    with Disk({**SMALL_LOG, **replacing}) as disk:
+        witness = await work(tmp_path / "journal.db", disk)
+    positions = [chance.randrange(len(disk.log) + 1) for _ in range(CUTS)]
+    found = []
+    for number, (position, files) in enumerate(power_cuts(disk.log, positions, chance)):
+        told = [word for word in witness.told if word.position <= position]
+        found.append(await losses(tmp_path / f"cut{number}", files, told))
+    return [lost for lost in found if lost]
+
+
+async def test_no_power_cut_loses_what_was_acknowledged(tmp_path: Path) -> None:
+    assert await lossy_cuts(tmp_path, {}) == []
+
+
+async def test_the_trial_notices_a_commit_that_does_not_wait_for_the_disk(tmp_path: Path) -> None:
+    lossy = await lossy_cuts(tmp_path, UNSAFE)
+    assert len(lossy) > CUTS // 10
+    assert any("lost" in complaint for complaint in lossy[0])
+
+
+async def test_a_checkpoint_takes_part_in_the_trial(tmp_path: Path) -> None:
+    with Disk(SMALL_LOG) as disk:
+        await work(tmp_path / "journal.db", disk)
+    copied = [op for op in disk.log if isinstance(op, Write) and op.file == "journal.db"]
+    assert len(copied) > 100
+
+
+class TestAfterAFailedCommit:
+    @pytest.fixture
+    def no_probe(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(committer, "PROBE_SECONDS", 3600.0)
+
+    async def test_everything_is_refused_at_once_until_a_probe(
+        self, tmp_path: Path, no_probe: None, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with Disk() as disk:
+            journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
+            await journal.open()
+            await journal.append(step("a", 0, row=run_row("a")))
+            disk.failing_syncs = 1
+            with pytest.raises(JournalUnavailable, match="Look at the disk"):
+                await journal.append(step("a", 2))
+            assert journal.epoch == 1
+            written = len(disk.log)
+            for _ in range(5):
+                with pytest.raises(JournalUnavailable):
+                    await journal.append(step("a", 2))
+            crowd = [journal.append(step(f"b{n}", 0, row=run_row(f"b{n}"))) for n in range(5)]
+            refused = await asyncio.gather(*crowd, return_exceptions=True)
+            assert all(isinstance(word, JournalUnavailable) for word in refused)
+            assert len(disk.log) == written
+            assert await journal.version("a") == 2
+            monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+            assert await journal.append(step("a", 2)) == 4
+            assert journal.epoch == 1
+            assert await journal.version("b0") == 0
+            await journal.close()
+
+    async def test_a_probe_that_fails_keeps_the_journal_shut(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+        with Disk() as disk:
+            journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
+            await journal.open()
+            await journal.append(step("a", 0, row=run_row("a")))
+            disk.failing_syncs = 4
+            for _ in range(4):
+                with pytest.raises(JournalUnavailable):
+                    await journal.append(step("a", 2))
+            assert await journal.append(step("a", 2)) == 4
+            await journal.close()
+
+    async def test_a_whole_batch_is_refused_together(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        with Disk() as disk:
+            journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
+            await journal.open()
+            names = [f"a{n}" for n in range(20)]
+            births = [journal.append(step(name, 0, row=run_row(name))) for name in names]
+            assert await asyncio.gather(*births) == [2] * 20
+            disk.failing_syncs = 1
+            steps = [journal.append(step(name, 2)) for name in names]
+            told = await asyncio.gather(*steps, return_exceptions=True)
+            assert all(isinstance(word, JournalUnavailable) for word in told)
+            assert len({id(word) for word in told}) == 20
+            monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+            steps = [journal.append(step(name, 2)) for name in names]
+            assert await asyncio.gather(*steps) == [4] * 20
+            await journal.close()
+
+    @pytest.mark.parametrize("moment", range(0, 60, 5))
+    async def test_what_is_acknowledged_later_survives_a_cut(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
+    ) -> None:
+        monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+        chance = random.Random(moment)
+        with Disk(SMALL_LOG) as disk:
+            journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
+            witness = Witness(journal, disk)
+            await journal.open()
+            version = await witness.append(step("a", 0, row=run_row("a")))
+            for number in range(60):
+                disk.failing_syncs = 1 if number == moment else 0
+                try:
+                    version = await witness.append(step("a", version))
+                except JournalUnavailable:
+                    assert await journal.version("a") == version
+            await journal.close()
+        assert Sync("journal.db-wal", False) in disk.log or Sync("journal.db", False) in disk.log
+        positions = [chance.randrange(len(disk.log) + 1) for _ in range(20)] + [len(disk.log)]
+        for number, (position, files) in enumerate(power_cuts(disk.log, positions, chance)):
+            told = [word for word in witness.told if word.position <= position]
+            assert await losses(tmp_path / f"cut{number}", files, told) == []
+
+    async def test_a_full_disk_refuses_and_goes_on_when_there_is_room(
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+        with Disk() as disk:
+            journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
+            await journal.open()
+            version = await journal.append(step("a", 0, row=run_row("a")))
+            disk.room = 50_000
+            told: list[int | BaseException] = [version]
+            while isinstance(told[-1], int):
+                version = told[-1]
+                told += await asyncio.gather(
+                    journal.append(step("a", version)), return_exceptions=True
+                )
+            assert isinstance(told[-1], JournalUnavailable)
+            assert "Free some disk space" in str(told[-1])
+            assert journal.epoch == 1
+            assert await journal.version("a") == version
+            with pytest.raises(JournalUnavailable):
+                await journal.append(step("a", version))
+            disk.room = None
+            assert await journal.append(step("a", version)) == version + 2
+            await journal.close()
+        again = SqliteJournal(tmp_path / "journal.db")
+        await again.open()
+        assert await oddities(again) == []
+        assert await again.version("a") == version + 2
+        await again.close()
