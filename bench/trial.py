@@ -55,7 +55,7 @@ class System(Protocol):
     async def close(self) -> None: ...
 
     async def chain(self, length: int) -> Run:
-        """A chain in the form that is fastest in this system; the run returns its step count."""
+        """A chain as a loop where the system has loops; the run returns its step count."""
         ...
 
     async def graph(self, length: int) -> Run:

@@ -37,7 +37,7 @@ async def end(state: State) -> State:
 
 def looped(length: int) -> Graph:
     """`end` is the last effect, so a chain of `length` saves exactly `length` states."""
-    more = Condition.expr(f"n < {length - 1}")
+    more = Condition.lmda(lambda state: state["n"] < length - 1, ["n"])
     graph = GraphBuilder().with_actions(effect=effect, end=end)
     return graph.with_transitions(("effect", "effect", more), ("effect", "end")).build()
 

@@ -239,7 +239,7 @@ def test_a_plan_with_many_mistakes_reports_them_all_with_line_and_column() -> No
         ("42:12:", "there is no argument of apply_computer 'who'"),
         ("43:31:", 'computer_model.type: there is no field type "radoi": did you mean radio?'),
         ("44:12:", "attempts must be between 1 and 100, not 0"),
-        ("45:5:", "code_snippet belongs to a code listener; this is a tool listener"),
+        ("45:5:", "code_snippet belongs to listeners of type code; this one is of type tool"),
     ]
     assert len(found) == len(expected)
     for line, (place, message) in zip(found, expected, strict=True):
@@ -300,7 +300,10 @@ class TestMistakesOfShape:
             ("failure_output: {status: Done}", "11:21: failure_output lacks the key task_id"),
             ('failure_output: {task_id: "001"}', "11:21: failure_output lacks the key status"),
             ("listener_tpe: code", "11:5: unknown key 'listener_tpe'; did you mean listener_type?"),
-            ("tool: order", "11:5: tool belongs to a tool listener; this is a code listener"),
+            (
+                "tool: order",
+                "11:5: tool belongs to listeners of type tool; this one is of type code",
+            ),
         ],
     )
     def test_of_a_listener_have_a_place_and_a_remedy(self, line: str, problem: str) -> None:
@@ -338,7 +341,7 @@ class TestMistakesOfShape:
         assert problems(text, Catalog(tools={})) == [
             f"9:20: listener_type cannot be '{word}'; did you mean tool?",
             "10:11: there is no tool 'order'",
-            "11:5: agent_id belongs to a agent listener; this is a tool listener",
+            "11:5: agent_id belongs to listeners of type agent; this one is of type tool",
         ]
 
     def test_a_listener_without_a_type_lacks_only_that(self) -> None:

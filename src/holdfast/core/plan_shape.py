@@ -8,11 +8,12 @@ word is read as the one that was surely meant, so that one typo is one problem.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection
 from collections.abc import Mapping as Lookup
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Final, TypeVar
 
 from holdfast.core.places import Path, Places
 from holdfast.core.spelling import nearest
@@ -21,6 +22,9 @@ from holdfast.errors import Problem
 from holdfast.model.values import Json
 
 Word = TypeVar("Word", bound=StrEnum)
+
+_LONGEST_SHOWN: Final = 40
+_PATH: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 
 
 @dataclass(slots=True)
@@ -174,17 +178,15 @@ class ShapeReader:
         return {}
 
     def json(self, node: Node, path: Path) -> Json:
-        match node:
-            case Scalar():
-                try:
-                    return scalar_value(node)
-                except Unreadable as reason:
-                    self.wrong(node, path, str(reason))
-                    return None
-            case Sequence(items=items):
-                return [self.json(item, (*path, index)) for index, item in enumerate(items)]
-            case Mapping():
-                return self._json_entries(node, path)
+        if isinstance(node, Mapping):
+            return self._json_entries(node, path)
+        if isinstance(node, Sequence):
+            return [self.json(item, (*path, index)) for index, item in enumerate(node.items)]
+        try:
+            return scalar_value(node)
+        except Unreadable as reason:
+            self.wrong(node, path, str(reason))
+            return None
 
     def _json_entries(self, node: Mapping, path: Path) -> dict[str, Json]:
         if self._is_bare_template(node):
@@ -196,7 +198,7 @@ class ShapeReader:
         """`{001.context.name}` without quotes is a mapping for YAML, never for its author."""
         match node.entries:
             case [(Scalar(text=key), Scalar(text="", style=""))]:
-                return ".context" in key or ".status" in key
+                return _PATH.fullmatch(key) is not None
         return False
 
 
@@ -212,10 +214,10 @@ def _name(path: Path) -> str:
 
 
 def _shown(node: Node) -> str:
-    match node:
-        case Scalar(text=text):
-            return repr(text if len(text) <= 40 else text[:39] + "…")
-        case Sequence():
-            return "a list"
-        case Mapping():
-            return "a mapping"
+    if isinstance(node, Mapping):
+        return "a mapping"
+    if isinstance(node, Sequence):
+        return "a list"
+    return repr(
+        node.text if len(node.text) <= _LONGEST_SHOWN else node.text[: _LONGEST_SHOWN - 1] + "…"
+    )

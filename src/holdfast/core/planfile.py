@@ -221,7 +221,7 @@ class _PlanReader:
     ) -> dict[str, Node]:
         own = _ACTION_KEYS[kind] if kind else tuple(_OWNER_OF_KEY)
         misplaced = {
-            key: f"{key} belongs to a {owner} listener; this is a {kind} listener"
+            key: f"{key} belongs to listeners of type {owner}; this one is of type {kind}"
             for key, owner in _OWNER_OF_KEY.items()
             if key not in own
         }

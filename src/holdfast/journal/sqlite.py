@@ -142,10 +142,12 @@ class SqliteJournal:
         elif query.name is not None:
             rows = self._select("runs_of_name", parameters)
         elif query.status is not None:
-            found = self._select_each("runs_of_status", query.status, parameters)
+            name = "runs_of_status" if query.kind is None else "runs_of_kind_and_status"
+            found = self._select_each(name, query.status, parameters)
             rows = sorted(found, key=_number, reverse=True)[: query.limit]
         else:
-            rows = self._select("runs_newest", parameters)
+            name = "runs_newest" if query.kind is None else "runs_of_kind"
+            rows = self._select(name, parameters)
         return [_run_row(row[:-1]) for row in rows]
 
     async def active_runs(self) -> list[str]:
@@ -218,7 +220,7 @@ class SqliteJournal:
             with closing(open_reader(self.path, self._connect)) as connection:
                 found = connection.execute("PRAGMA integrity_check").fetchall()
         except sqlite3.Error as error:
-            raise explain(error, self.path) from error
+            return [str(explain(error, self.path))]
         return [text for (text,) in found if text != "ok"]
 
     def _highest_number(self, series: str) -> int:

@@ -41,14 +41,21 @@ class Timers:
             self._nudge.set()
 
     async def _run(self) -> None:
+        woken: list[str] = []
         while True:
             try:
                 self._nudge.clear()
                 self._until = await self._journal.next_wake()
                 if self._until is None or self._until > self._clock.now():
+                    woken = []
                     await self._clock.wait(self._until, self._nudge)
                     continue
-                for run_id in await self._journal.due_runs(self._clock.now()):
+                due = await self._journal.due_runs(self._clock.now())
+                if due == woken:
+                    # Waking them changed nothing on disk: the journal is down, so be patient.
+                    await asyncio.sleep(_RETRY_AFTER)
+                woken = due
+                for run_id in due:
                     await self._wake(run_id)
             except OperatorError as error:
                 log.warning("timers wait for the journal: %s", error)

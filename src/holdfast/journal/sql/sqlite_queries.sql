@@ -80,9 +80,7 @@ FROM runs WHERE run_id = ?;
 SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
        created_at, updated_at, title, summary, id
 FROM runs
-WHERE id < :before
-  AND (:kind IS NULL OR kind = :kind)
-  AND (NOT :roots_only OR parent_id IS NULL)
+WHERE id < :before AND (NOT :roots_only OR parent_id IS NULL)
 ORDER BY id DESC LIMIT :limit;
 
 -- name: runs_of_status
@@ -90,8 +88,23 @@ ORDER BY id DESC LIMIT :limit;
 SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
        created_at, updated_at, title, summary, id
 FROM runs INDEXED BY runs_status
-WHERE status = :status AND id < :before
-  AND (:kind IS NULL OR kind = :kind)
+WHERE status = :status AND id < :before AND (NOT :roots_only OR parent_id IS NULL)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: runs_of_kind
+-- A page of the runs of one kind, newest first.
+SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
+       created_at, updated_at, title, summary, id
+FROM runs INDEXED BY runs_kind
+WHERE kind = :kind AND id < :before AND (NOT :roots_only OR parent_id IS NULL)
+ORDER BY id DESC LIMIT :limit;
+
+-- name: runs_of_kind_and_status
+-- A page of the runs of one kind in one status, newest first.
+SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
+       created_at, updated_at, title, summary, id
+FROM runs INDEXED BY runs_kind_status
+WHERE kind = :kind AND status = :status AND id < :before
   AND (NOT :roots_only OR parent_id IS NULL)
 ORDER BY id DESC LIMIT :limit;
 

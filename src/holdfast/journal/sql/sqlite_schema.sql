@@ -26,6 +26,8 @@ CREATE TABLE runs (
 CREATE INDEX runs_active ON runs (active) WHERE active = 1;
 CREATE INDEX runs_wake ON runs (wake_at) WHERE wake_at IS NOT NULL;
 CREATE INDEX runs_status ON runs (status);
+CREATE INDEX runs_kind ON runs (kind);
+CREATE INDEX runs_kind_status ON runs (kind, status);
 CREATE INDEX runs_name ON runs (name);
 CREATE INDEX runs_parent ON runs (parent_id) WHERE parent_id IS NOT NULL;
 CREATE INDEX runs_roots ON runs (length(run_id), run_id) WHERE parent_id IS NULL;

@@ -1,0 +1,51 @@
+# Two commands do everything on a fresh machine: `make demo` and `make test`.
+
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
+	command -v $$p >/dev/null && $$p -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
+	&& echo $$p && break; done)
+BIN := .venv/bin
+READY := .venv/.ready
+
+.PHONY: demo test check bench bench-setup diagrams format clean setup
+
+demo: setup
+	@$(BIN)/holdfast demo
+
+test: setup
+	$(BIN)/pytest tests/core tests/journal --ignore=tests/journal/test_power.py \
+		-n 2 --cov=holdfast.core --cov=holdfast.model --cov-branch \
+		--cov-report=term-missing:skip-covered
+	$(BIN)/pytest -n 2 --ignore=tests/core --ignore=tests/journal
+	$(BIN)/pytest tests/journal/test_power.py
+
+check: setup
+	$(BIN)/ruff format --check src tests bench docs
+	$(BIN)/ruff check src tests bench docs
+	$(BIN)/mypy
+	$(BIN)/lint-imports
+
+bench: bench-setup
+	$(BIN)/python -m bench
+
+bench-setup: setup
+	$(BIN)/python -m bench.setup
+
+diagrams: setup
+	$(BIN)/python docs/make_diagrams.py
+
+format: setup
+	$(BIN)/ruff format src tests bench docs
+	$(BIN)/ruff check --fix src tests bench docs
+
+setup: $(READY)
+
+$(READY): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "Holdfast needs Python 3.11 or newer: install it, then run make again."; exit 1; }
+	@test -x $(BIN)/python || $(PYTHON) -m venv .venv || { rm -rf .venv; \
+		echo "Python cannot make virtual environments here: install its venv module (on Debian: apt-get install python3-venv), then run make again."; exit 1; }
+	@echo "Setting up .venv (once, about a minute) …"
+	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@touch $@
+
+clean:
+	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

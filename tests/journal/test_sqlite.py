@@ -1,0 +1,386 @@
+"""The embedded journal: where it commits, what fails alone, and what it says at the door."""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+import threading
+from collections.abc import AsyncIterator, Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from holdfast.errors import (
+    InternalError,
+    JournalDamaged,
+    JournalTooNew,
+    JournalUnavailable,
+    OperatorError,
+    VersionConflict,
+)
+from holdfast.journal import database, writer
+from holdfast.journal.port import Append, Journal, Record, Snapshot
+from holdfast.journal.sqlite import SqliteJournal
+from holdfast.journal.statements import load_queries
+from holdfast.testing.journal_suite import birth, outcomes, records, run_row, step
+
+
+class Spy:
+    """A connection that notes which thread executed which statement."""
+
+    def __init__(self, path: Path, seen: list[tuple[str, int]]) -> None:
+        self._connection = database.connect(path)
+        self._seen = seen
+
+    @property
+    def in_transaction(self) -> bool:
+        return self._connection.in_transaction
+
+    @property
+    def total_changes(self) -> int:
+        return self._connection.total_changes
+
+    def execute(self, sql: str, parameters: Any = (), /) -> database.Cursor:
+        self._seen.append((sql, threading.get_ident()))
+        return self._connection.execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any], /) -> database.Cursor:
+        return self._connection.executemany(sql, parameters)
+
+    def executescript(self, sql_script: str, /) -> database.Cursor:
+        return self._connection.executescript(sql_script)
+
+    def close(self) -> None:
+        self._connection.close()
+
+
+@pytest.fixture
+def path(tmp_path: Path) -> Path:
+    return tmp_path / "journal.db"
+
+
+@pytest.fixture
+def seen() -> list[tuple[str, int]]:
+    return []
+
+
+@pytest.fixture
+async def journal(path: Path, seen: list[tuple[str, int]]) -> AsyncIterator[SqliteJournal]:
+    journal = SqliteJournal(path, connect=lambda path: Spy(path, seen))
+    await journal.open()
+    yield journal
+    await journal.close()
+
+
+def commits(seen: list[tuple[str, int]]) -> list[int]:
+    return [thread for sql, thread in seen if sql == "COMMIT"]
+
+
+def open_once(path: Path) -> None:
+    async def scenario() -> None:
+        journal = SqliteJournal(path)
+        await journal.open()
+        await journal.close()
+
+    asyncio.run(scenario())
+
+
+def damage(path: Path) -> None:
+    """Two pages in the middle of the file become nonsense."""
+    content = path.read_bytes()
+    middle = len(content) // 2 // 4096 * 4096
+    path.write_bytes(content[:middle] + b"\x99" * 8192 + content[middle + 8192 :])
+
+
+def test_sqlite_journal_fits_the_port(path: Path) -> None:
+    journal: Journal = SqliteJournal(path)
+    assert journal.epoch == 0
+
+
+class TestWhereItCommits:
+    @pytest.fixture(autouse=True)
+    def patient(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        """The machine's mood must not decide what counts as a slow disk."""
+        monkeypatch.setattr(writer, "SLOW_SECONDS", 3600.0)
+
+    async def test_a_lone_append_commits_on_the_loop(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    ) -> None:
+        await journal.append(birth())
+        for version in range(1, 20):
+            await journal.append(step("inst_000001", version))
+        assert commits(seen) == [threading.get_ident()] * 20
+
+    async def test_a_crowd_shares_commits_on_the_thread(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    ) -> None:
+        await outcomes(journal, [birth(f"inst_{n:06d}") for n in range(200)])
+        first, *rest = commits(seen)
+        assert first == threading.get_ident()
+        assert len(rest) == 1
+        assert rest[0] != threading.get_ident()
+
+    async def test_a_crowd_stays_on_the_thread_and_its_last_returns(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    ) -> None:
+        names = [f"inst_{n:06d}" for n in range(50)]
+        await outcomes(journal, [birth(name) for name in names])
+        seen.clear()
+        await outcomes(journal, [step(name, 1) for name in names])
+        assert len(commits(seen)) == 1
+        assert threading.get_ident() not in commits(seen)
+        await journal.append(step(names[0], 2))
+        seen.clear()
+        await journal.append(step(names[0], 3))
+        assert commits(seen) == [threading.get_ident()]
+
+    async def test_batches_are_bounded(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    ) -> None:
+        names = [f"inst_{n:06d}" for n in range(3 * writer.BATCH)]
+        assert await outcomes(journal, [birth(name) for name in names]) == [1] * len(names)
+        assert len(commits(seen)) >= 4
+
+    async def test_a_snapshot_never_blocks_the_loop(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    ) -> None:
+        await journal.append(birth())
+        seen.clear()
+        await journal.save_snapshot(Snapshot("inst_000001", 1, 1, "{}"))
+        assert len(commits(seen)) == 1
+        assert threading.get_ident() not in commits(seen)
+
+    async def test_a_slow_disk_is_left_to_the_thread(
+        self,
+        journal: SqliteJournal,
+        seen: list[tuple[str, int]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(writer, "SLOW_SECONDS", 0.0)
+        await journal.append(birth())
+        seen.clear()
+        await journal.append(step("inst_000001", 1))
+        assert threading.get_ident() not in commits(seen)
+
+    async def test_a_lone_writer_lets_others_in(self, journal: SqliteJournal) -> None:
+        await journal.append(birth())
+        turns = 0
+
+        async def bystander() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(bystander())
+        for version in range(1, 31):
+            await journal.append(step("inst_000001", version))
+        task.cancel()
+        assert turns >= 30
+
+    async def test_a_cancelled_append_disturbs_nobody(self, journal: SqliteJournal) -> None:
+        tasks = [asyncio.create_task(journal.append(birth(f"inst_{n:06d}"))) for n in range(10)]
+        await asyncio.sleep(0)
+        tasks[3].cancel()
+        told = await asyncio.gather(*tasks, return_exceptions=True)
+        assert isinstance(told[3], asyncio.CancelledError)
+        assert [word for n, word in enumerate(told) if n != 3] == [1] * 9
+        assert await journal.append(birth("later")) == 1
+
+
+class TestWhatFailsAlone:
+    UNWRITABLE = "\ud800"
+
+    async def test_an_append_that_breaks_half_way_leaves_its_company_whole(
+        self, journal: SqliteJournal
+    ) -> None:
+        await outcomes(journal, [birth(f"inst_{n:06d}") for n in range(9)])
+        appends = [step(f"inst_{n:06d}", 1) for n in range(9)]
+        broken = [*records(1, 1), Record(3, 1.0, "happened", self.UNWRITABLE)]
+        appends[4] = Append("inst_000004", 1, broken, row=run_row("inst_000004", status="done"))
+        appends[6] = step("inst_000006", 5)
+        told = await outcomes(journal, appends)
+        assert isinstance(told[4], UnicodeEncodeError)
+        assert isinstance(told[6], VersionConflict)
+        assert [word for n, word in enumerate(told) if n not in (4, 6)] == [2] * 7
+        assert await journal.read("inst_000004") == records(0, 1)
+        assert await journal.run("inst_000004") == run_row("inst_000004")
+        assert await journal.read("inst_000005") == records(0, 2)
+        assert journal.epoch == 0
+
+    async def test_a_lone_append_that_breaks_half_way_leaves_nothing(
+        self, journal: SqliteJournal
+    ) -> None:
+        await journal.append(birth())
+        broken = [*records(1, 1), Record(3, 1.0, "happened", self.UNWRITABLE)]
+        with pytest.raises(UnicodeEncodeError):
+            await journal.append(Append("inst_000001", 1, broken))
+        assert await journal.append(step("inst_000001", 1)) == 2
+        assert await journal.read("inst_000001") == records(0, 2)
+
+    async def test_a_value_that_sqlite_does_not_know_is_our_mistake(
+        self, journal: SqliteJournal
+    ) -> None:
+        odd: Any = object()
+        with pytest.raises(InternalError):
+            await journal.append(
+                Append("inst_000001", 0, [Record(1, 1.0, "happened", odd)], run_row())
+            )
+        assert await journal.append(birth()) == 1
+        assert journal.epoch == 0
+
+    async def test_a_write_lock_held_elsewhere_is_unavailable_not_lost(
+        self, journal: SqliteJournal, path: Path
+    ) -> None:
+        await journal.append(birth())
+        other = sqlite3.connect(path, isolation_level=None)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(JournalUnavailable, match="other program"):
+            await journal.append(step("inst_000001", 1))
+        assert await journal.read("inst_000001") == records(0, 1)
+        other.execute("ROLLBACK")
+        other.close()
+        while await journal.version("inst_000001") == 1:
+            await outcomes(journal, [step("inst_000001", 1)])
+            await asyncio.sleep(0.01)
+        assert await journal.read("inst_000001") == records(0, 2)
+
+
+class TestAtTheDoor:
+    def test_the_home_is_created_private_to_its_owner(self, tmp_path: Path) -> None:
+        path = tmp_path / "deep" / "home" / "journal.db"
+        open_once(path)
+        assert path.stat().st_mode & 0o077 == 0
+        assert path.parent.stat().st_mode & 0o077 == 0
+
+    def test_closing_leaves_one_complete_file(self, path: Path) -> None:
+        open_once(path)
+        assert sorted(file.name for file in path.parent.iterdir()) == [
+            "journal.db",
+            "journal.db.lock",
+        ]
+
+    def test_a_file_that_is_no_database_is_left_alone(self, path: Path) -> None:
+        path.write_text("Dear diary, nothing was lost today. " * 50)
+        with pytest.raises(JournalDamaged, match=r"journal\.db is not a SQLite database"):
+            open_once(path)
+        assert path.read_text().startswith("Dear diary")
+
+    def test_a_damaged_database_names_its_remedy(self, path: Path) -> None:
+        open_once(path)
+        content = bytearray(path.read_bytes())
+        content[100:4096] = b"\x99" * 3996
+        path.write_bytes(content)
+        with pytest.raises(JournalDamaged, match=r"journal\.db is damaged.*backup"):
+            open_once(path)
+
+    def test_a_newer_schema_is_not_touched(self, path: Path) -> None:
+        open_once(path)
+        connection = sqlite3.connect(path)
+        connection.execute("PRAGMA user_version = 99")
+        connection.close()
+        with pytest.raises(JournalTooNew, match=r"schema 99.*Upgrade"):
+            open_once(path)
+
+    def test_a_database_of_another_program_is_not_touched(self, path: Path) -> None:
+        connection = sqlite3.connect(path)
+        connection.execute("CREATE TABLE bookmarks (url TEXT)")
+        connection.close()
+        with pytest.raises(OperatorError, match="belongs to another program"):
+            open_once(path)
+
+    def test_a_directory_is_no_database(self, path: Path) -> None:
+        path.mkdir()
+        with pytest.raises(OperatorError, match="Give the path of a file"):
+            open_once(path)
+
+    def test_a_home_below_a_file_cannot_be(self, tmp_path: Path) -> None:
+        (tmp_path / "file").write_text("")
+        with pytest.raises(OperatorError, match="cannot be used as a home"):
+            open_once(tmp_path / "file" / "journal.db")
+
+    @pytest.mark.parametrize(
+        ("code", "remedy"),
+        [
+            (sqlite3.SQLITE_READONLY, "writable for this user"),
+            (sqlite3.SQLITE_CANTOPEN, "readable and writable"),
+            (sqlite3.SQLITE_IOERR_READ, "Look at the disk"),
+            (sqlite3.SQLITE_PROTOCOL, "goes on by itself"),
+        ],
+    )
+    def test_every_failure_says_what_to_do(self, path: Path, code: int, remedy: str) -> None:
+        error = sqlite3.OperationalError("it failed")
+        error.sqlite_errorcode = code
+        told = database.explain(error, path)
+        assert isinstance(told, JournalUnavailable)
+        assert str(path) in str(told)
+        assert remedy in str(told)
+
+    def test_a_failed_opening_lets_go_of_the_home(self, path: Path) -> None:
+        path.write_text("not a database at all, but long enough to be looked at " * 20)
+        with pytest.raises(JournalDamaged):
+            open_once(path)
+        path.unlink()
+        open_once(path)
+
+    async def test_damage_met_while_reading_is_reported(self, path: Path) -> None:
+        journal = SqliteJournal(path)
+        await journal.open()
+        await journal.append(birth(count=2000))
+        await journal.close()
+        damage(path)
+        await journal.open()
+        assert await journal.check() != []
+        with pytest.raises(JournalDamaged):
+            await journal.read("inst_000001")
+        await journal.close()
+
+    async def test_a_sound_database_passes_its_check(self, journal: SqliteJournal) -> None:
+        await journal.append(birth())
+        assert await journal.check() == []
+
+
+class TestItsSql:
+    QUERIES = load_queries("sqlite_queries.sql")
+
+    def test_the_schema_carries_the_numbers_that_the_code_expects(self, path: Path) -> None:
+        open_once(path)
+        connection = sqlite3.connect(path)
+        assert connection.execute("PRAGMA user_version").fetchone() == (database.SCHEMA,)
+        assert connection.execute("PRAGMA application_id").fetchone() == (database.APPLICATION,)
+        connection.close()
+
+    @pytest.mark.parametrize("name", sorted(QUERIES))
+    def test_no_query_reads_a_whole_table_or_sorts(self, path: Path, name: str) -> None:
+        """So 100,000 waiting runs cost a start-up and a page nothing."""
+        open_once(path)
+        connection = sqlite3.connect(path)
+        steps = self.plan(connection, self.QUERIES[name])
+        connection.close()
+        whole = {
+            "notices": ["SCAN notices"],
+            "probe": ["SCAN probes"],
+            "questions_oldest": ["SCAN questions"],
+            "runs_newest": ["SCAN runs"],
+        }
+        scans = [line for line in steps if line.startswith("SCAN") and "json_each" not in line]
+        assert scans in ([], whole.get(name))
+        sorts = [line for line in steps if "TEMP B-TREE" in line]
+        assert sorts == [] or name == "notices_for"
+
+    @staticmethod
+    def plan(connection: sqlite3.Connection, sql: str) -> list[str]:
+        count = sql.count("?")
+        names = {word.strip(":,()") for word in sql.split() if ":" in word}
+        values: Any = [1] * count if count else dict.fromkeys(names, 1)
+        return [row[3] for row in connection.execute(f"EXPLAIN QUERY PLAN {sql}", values)]
+
+    async def test_people_can_read_the_history_with_any_sql_tool(
+        self, journal: SqliteJournal, path: Path
+    ) -> None:
+        await journal.append(birth("inst_000001", count=2))
+        connection = sqlite3.connect(path)
+        rows = connection.execute("SELECT run_id, seq, type FROM history").fetchall()
+        connection.close()
+        assert rows == [("inst_000001", 1, "happened"), ("inst_000001", 2, "happened")]
