@@ -18,7 +18,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from holdfast.errors import JournalUnavailable, NotFound
+from holdfast.errors import JournalDamaged, JournalUnavailable, NotFound
 from holdfast.journal import scribe
 from holdfast.journal.committer import Committer
 from holdfast.journal.database import (
@@ -107,16 +107,14 @@ class SqliteJournal:
         rows = self._select("run_place", (run_id,))
         if not rows:
             return []
-        [[run, last]] = rows
-        if limit is not None:
-            last = min(last, after + limit)
+        [[run, version]] = rows
+        last = version if limit is None else min(version, after + limit)
         records: list[Record] = []
-        while after < last:
+        for start in range(after, last, _STRETCH):
             if records:
                 await asyncio.sleep(0)
-            stretch = (scribe.place(run, after), scribe.place(run, last), _STRETCH)
-            records += [Record(*row) for row in self._select("read_events", stretch)]
-            after += _STRETCH
+            end = min(start + _STRETCH, last)
+            records += self._read_stretch(run_id, run, start, end)
         return records
 
     async def version(self, run_id: str) -> int:
@@ -214,6 +212,15 @@ class SqliteJournal:
     async def check(self) -> list[str]:
         """What is wrong with the file, by SQLite's own thorough check; empty when sound."""
         return await asyncio.to_thread(self._check)
+
+    def _read_stretch(self, run_id: str, run: int, start: int, end: int) -> list[Record]:
+        rows = self._select("read_events", (scribe.place(run, start), scribe.place(run, end)))
+        if len(rows) != end - start:
+            raise JournalDamaged(
+                f"{self.path} lacks records of run {run_id} between {start + 1} and {end}. "
+                "Stop Holdfast, keep a copy of the file, and restore a backup."
+            )
+        return [Record(*row) for row in rows]
 
     def _check(self) -> list[str]:
         try:

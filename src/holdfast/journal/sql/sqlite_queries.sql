@@ -67,7 +67,7 @@ SELECT id, version FROM runs WHERE run_id = ?;
 -- name: read_events
 -- A stretch of one run's records, in order.
 SELECT place & 0xFFFFFFFF, at, type, payload FROM events
-WHERE place > ? AND place <= ? ORDER BY place LIMIT ?;
+WHERE place > ? AND place <= ? ORDER BY place;
 
 -- name: run
 -- One run's row.

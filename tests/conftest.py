@@ -1,0 +1,91 @@
+"""What tests of every layer share: an application, the mock office, and ways to look and to wait.
+
+The office is one real process for the whole session; each test finds it as on its first day.
+Nothing here sleeps: `until` returns with the commit that makes its condition true.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import AsyncExitStack
+from pathlib import Path
+from typing import Any, TypeAlias
+
+import httpx
+import pytest
+import pytest_asyncio
+
+from holdfast import Holdfast, PlanInstance
+from holdfast.core.state import PlanState
+from holdfast.demo.office import Office
+from holdfast.journal.codec import decode
+from holdfast.model.events import Event
+from holdfast.testing.clock import ManualClock
+
+PATIENCE = 60.0
+"""Far beyond what anything here takes; a test that reaches it has hung."""
+
+OpenApp: TypeAlias = Callable[..., Awaitable[Holdfast]]
+Until: TypeAlias = Callable[[Holdfast, PlanInstance, Callable[[PlanState], bool]], Awaitable[Any]]
+EventsOf: TypeAlias = Callable[[Holdfast, str], Awaitable[list[Event]]]
+
+
+@pytest_asyncio.fixture(scope="session", loop_scope="session")
+async def running_office() -> AsyncIterator[Office]:
+    async with Office.start() as office:
+        yield office
+
+
+@pytest.fixture
+async def office(running_office: Office) -> AsyncIterator[Office]:
+    """The running office, reset, with a client that belongs to this test's loop."""
+    async with httpx.AsyncClient(base_url=running_office.url, trust_env=False) as client:
+        mine = Office(running_office.url, client, running_office._process)
+        await mine.reset()
+        yield mine
+
+
+@pytest.fixture
+async def open_app() -> AsyncIterator[OpenApp]:
+    """Opens applications, in memory or in a home directory, and closes them after the test."""
+    async with AsyncExitStack() as stack:
+
+        async def opened(home: Path | None = None, **options: Any) -> Holdfast:
+            app = Holdfast(home, **options) if home else Holdfast.in_memory(**options)
+            return await stack.enter_async_context(app)
+
+        yield opened
+
+
+@pytest.fixture
+async def app(open_app: OpenApp) -> Holdfast:
+    return await open_app()
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def until() -> Until:
+    """Waits for the first committed state that satisfies a condition."""
+
+    async def waited(
+        app: Holdfast, instance: PlanInstance, holds: Callable[[PlanState], bool]
+    ) -> PlanState:
+        async with asyncio.timeout(PATIENCE):
+            return await app.engine.wait_for(instance.id, holds)
+
+    return waited
+
+
+@pytest.fixture
+def events_of() -> EventsOf:
+    """A run's journal, decoded."""
+
+    async def read(app: Holdfast, run_id: str) -> list[Event]:
+        return [decode(record) for record in await app.journal.read(run_id)]
+
+    return read
