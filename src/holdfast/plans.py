@@ -274,9 +274,10 @@ class PlanModule:
         self, state: PlanState, params: Mapping[str, Json]
     ) -> list[tuple[str, QuestionState, dict[str, Json]]]:
         """Which open form each value belongs to; all are checked before any is answered."""
-        asked = await self._open_forms(state)
+        opened = await self._open_questions(state)
+        asked = [one for one in opened if one[1].request.form.fields]
         if not asked:
-            return _already_answered(state, params)
+            return _already_answered(state, params, opened)
         _refuse_ambiguous(asked, params)
         answers = []
         for run_id, question in asked:
@@ -288,7 +289,7 @@ class PlanModule:
         _refuse_invalid(answers)
         return answers
 
-    async def _open_forms(self, state: PlanState) -> list[tuple[str, QuestionState]]:
+    async def _open_questions(self, state: PlanState) -> list[tuple[str, QuestionState]]:
         query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id, limit=1000)
         found = []
         for row in await self.engine.journal.questions(query):
@@ -296,7 +297,7 @@ class PlanModule:
                 continue
             owner = await self.engine.state(row.run_id)
             question = owner.questions.get(row.question_id)
-            if question is not None and question.request.form.fields:
+            if question is not None:
                 found.append((row.run_id, question))
         return found
 
@@ -338,9 +339,9 @@ def _result_of(event: e.Event) -> dict[str, Any] | None:
 
 
 def _already_answered(
-    state: PlanState, params: Mapping[str, Json]
+    state: PlanState, params: Mapping[str, Json], opened: list[tuple[str, QuestionState]]
 ) -> list[tuple[str, QuestionState, dict[str, Json]]]:
-    """Nothing is open: the same answer again, a lost race, or a mistake."""
+    """No form is open: the same answer again, a lost race, or a mistake."""
     matching = [
         question
         for question in state.questions.values()
@@ -348,6 +349,10 @@ def _already_answered(
         and params
         and set(params) <= {field.name for field in question.request.form.fields}
     ]
+    if not matching and opened:
+        ids = ", ".join(question.request.request_id for _, question in opened)
+        message = f"No paused listener found: what is open asks for a decision, answer by id: {ids}"
+        raise NotAllowed(message)
     if not matching:
         message = f"Plan instance is not in PAUSE status, current: {state.status.value}"
         raise NotAllowed(message)

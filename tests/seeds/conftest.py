@@ -12,8 +12,10 @@ from typing import Any, TypeAlias
 import pytest
 
 import holdfast.demo
-from holdfast import Holdfast, PlannerAgent, PlanModule
+from holdfast import Holdfast, PlanModule, PlannerAgent
+from holdfast.core.decide import blank, replay
 from holdfast.demo.office import Office
+from holdfast.journal.codec import decode
 
 DEMO = Path(holdfast.demo.__file__).parent
 
@@ -22,7 +24,7 @@ OpenApp: TypeAlias = Callable[..., Awaitable[Holdfast]]
 
 @pytest.fixture
 async def app(open_app: OpenApp, office: Office, tmp_path: Path) -> Holdfast:
-    return await staged(await open_app(tmp_path / "home"), office)
+    return staged(await open_app(tmp_path / "home"), office)
 
 
 @pytest.fixture
@@ -36,13 +38,25 @@ def planner_agent(app: Holdfast) -> PlannerAgent:
 
 
 @pytest.fixture
-def stage(office: Office) -> Callable[[Holdfast], Awaitable[Holdfast]]:
+def stage(office: Office) -> Callable[[Holdfast], Holdfast]:
     """Gives another application the same tools and plans."""
+    return lambda app: staged(app, office)
 
-    async def set_up(app: Holdfast) -> Holdfast:
-        return await staged(app, office)
 
-    return set_up
+@pytest.fixture
+def statuses_of() -> Callable[[Holdfast, str], Awaitable[list[str]]]:
+    """Every status that an instance has passed through: a fold of its journal."""
+
+    async def fold(app: Holdfast, run_id: str) -> list[str]:
+        state = blank(run_id, (await app.engine.state(run_id)).plan)
+        passed = [state.status.value]
+        for record in await app.journal.read(run_id):
+            state = replay(state, [(record.at, decode(record))])
+            if state.status != passed[-1]:
+                passed.append(state.status.value)
+        return passed
+
+    return fold
 
 
 @pytest.fixture
@@ -56,7 +70,7 @@ def will_zhang() -> dict[str, Any]:
     }
 
 
-async def staged(app: Holdfast, office: Office) -> Holdfast:
+def staged(app: Holdfast, office: Office) -> Holdfast:
     app.load_tools(DEMO / "tools.yaml", {"OFFICE_URL": office.url})
     for file in sorted((DEMO / "plans").glob("*.yaml")):
         text = file.read_text(encoding="utf-8")

@@ -1,0 +1,69 @@
+"""The command line: `holdfast …`.
+
+Each command is declared in the file of its noun (`plans`, `runs`, `questions`, `demo`).
+Those files import nothing heavy, so that `--help` is there at once; what a command
+needs is imported when it runs.
+
+`main` turns every ending into an exit code that means something; see `shell`.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from typing import Annotated
+
+import typer
+
+from holdfast.cli import demo, plans, questions, runs
+from holdfast.cli.shell import EXIT_CODES, USAGE, complain, plain_words, version_wanted
+from holdfast.cli.shell import AppOption, HomeOption, JsonOption, PlansOption, ToolsOption
+
+app = typer.Typer(
+    name="holdfast",
+    help=f"Plans that stop for people and go on afterwards, and lose nothing.\n\n{EXIT_CODES}",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+    context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100},
+)
+
+
+@app.callback()
+def everywhere(
+    context: typer.Context,
+    home: HomeOption = None,
+    as_json: JsonOption = False,
+    app: AppOption = None,
+    plans: PlansOption = None,
+    tools: ToolsOption = None,
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=version_wanted, is_eager=True, help="Say which version this is."
+        ),
+    ] = False,
+) -> None:
+    context.obj = {"home": home, "as_json": as_json, "app": app, "plans": plans, "tools": tools}
+
+
+app.add_typer(demo.app)
+for noun in (plans, runs, questions):
+    noun.register(app)
+
+
+def main(arguments: Sequence[str] | None = None) -> None:
+    given = list(sys.argv[1:] if arguments is None else arguments)
+    command = typer.main.get_command(app)
+    try:
+        sys.exit(command.main(given, prog_name="holdfast", standalone_mode=False))
+    except typer.TyperException as error:
+        complain("Usage", plain_words(error), as_json="--json" in given)
+        sys.exit(USAGE)
+    except typer.Abort:
+        sys.exit(1)
+    except BrokenPipeError:
+        # Whoever read our output has gone; nothing is left to be said, not even at exit.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        sys.exit(1)

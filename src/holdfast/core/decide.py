@@ -17,7 +17,7 @@ from holdfast.core import people, planner, questions, steps
 from holdfast.core.apply import CANCEL_TIMER, apply
 from holdfast.core.compiled import INPUTS, CompiledPlan
 from holdfast.core.draft import Draft
-from holdfast.core.follow_up import effects_in_flight, effects_of
+from holdfast.core.follow_up import effects_in_flight, effects_of, goes_on_by_itself
 from holdfast.core.forms import validate
 from holdfast.core.state import PlanState
 from holdfast.core.tables import COMMANDS, StepStatus, Verdict
@@ -197,7 +197,7 @@ def _end_grace(draft: Draft) -> None:
 
 def _recover(draft: Draft) -> tuple[Effect, ...]:
     """A run that only rests lost nothing with its owner; the others count the loss."""
-    if draft.state.active == draft.state.resting:
+    if not goes_on_by_itself(draft.state):
         return ()
     count = draft.state.recoveries + 1
     draft.emit(RunRecovered(count))

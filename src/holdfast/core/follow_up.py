@@ -13,7 +13,15 @@ from holdfast.core.state import EMPTY, PlanState, StepState
 from holdfast.core.tables import StepStatus
 from holdfast.model import effects as f
 from holdfast.model import events as e
-from holdfast.model.plan import AgentAction, CodeAction, HumanAction, PlanAction, ToolAction
+from holdfast.model.plan import (
+    AgentAction,
+    CodeAction,
+    HumanAction,
+    PlanAction,
+    PlanInstanceStatus,
+    ToolAction,
+    WhilePaused,
+)
 from holdfast.model.retry import Failure, FailureKind
 
 
@@ -38,6 +46,24 @@ def effects_in_flight(state: PlanState) -> tuple[f.Effect, ...]:
         elif step.status is StepStatus.RUNNING and step.resuming:
             found.append(f.ResumeChild(str(step.child_id), state.started_by))
     return tuple(found)
+
+
+def goes_on_by_itself(state: PlanState) -> bool:
+    """Something is under way or ready to start, so a new owner has work to take up."""
+    match state.status:
+        case PlanInstanceStatus.DONE | PlanInstanceStatus.CANCELLED:
+            return False
+        case PlanInstanceStatus.ERROR | PlanInstanceStatus.CANCELLING:
+            return state.in_flight > 0
+        case _:
+            held = state.plan.plan.while_paused is WhilePaused.HOLD and state.open_questions
+            return _under_way(state) if held else state.active > state.resting
+
+
+def _under_way(state: PlanState) -> bool:
+    """While everything else is held back, only what has already started goes on."""
+    started = (StepStatus.CONSULTING, StepStatus.RUNNING)
+    return any(step.status in started and not step.child_id for step in state.steps.values())
 
 
 def _effects(state: PlanState, event: e.Event) -> Iterator[f.Effect]:

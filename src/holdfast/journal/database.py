@@ -4,10 +4,6 @@ WAL with `synchronous=FULL` makes COMMIT return only after the log has reached t
 disk; with NORMAL a power cut loses commits that were acknowledged. `fullfsync`
 asks the same of disks under macOS and means nothing elsewhere.
 
-The log may reach 16 MB before it is copied into the database: busy pages are then
-copied once instead of many times, and a commit into a log that has grown once is
-quicker than one that makes it grow.
-
 Opening ends with a checkpoint. A process that died after a failed sync may have
 left commits that the page cache shows but the disk does not have; copying the log
 into the database and syncing that leaves nothing that depends on it.
@@ -35,7 +31,6 @@ APPLICATION = int.from_bytes(b"Hold", "big")
 
 _BUSY_SECONDS = 0.05
 _STATEMENTS = 128
-_LOG_PAGES = 4000
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -137,7 +132,6 @@ def _prepare(connection: Connection, path: Path) -> None:
     if mode != "wal":
         raise OperatorError(f"{path} cannot keep a write-ahead log. Put the home on a local disk.")
     connection.execute("PRAGMA synchronous = FULL").fetchall()
-    connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}").fetchall()
     connection.execute("PRAGMA fullfsync = ON").fetchall()
     connection.execute("PRAGMA checkpoint_fullfsync = ON").fetchall()
     if not created:

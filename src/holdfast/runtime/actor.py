@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 
 from holdfast.core.state import PlanState
 from holdfast.core.tables import StepStatus
+from holdfast.journal.port import Append
 from holdfast.model import events as e
 from holdfast.model.commands import Command
 
@@ -26,6 +27,12 @@ class Letter:
     command: Command
     reply: asyncio.Future[PlanState] | None = None
     notice: tuple[str, int] | None = None
+    flush: bool = False
+
+    @property
+    def urgent(self) -> bool:
+        """What it decides must be on disk before the turn ends."""
+        return self.flush or self.reply is not None or self.notice is not None
 
 
 @dataclass(slots=True, eq=False)
@@ -35,6 +42,7 @@ class Actor:
     committed: PlanState
     mailbox: deque[Letter] = field(default_factory=deque)
     unsaved: list[tuple[float, e.Event]] = field(default_factory=list)
+    births: list[tuple[Append, Actor]] = field(default_factory=list)
     flying: dict[tuple[str, int], asyncio.Task[None] | None] = field(default_factory=dict)
     heap: list[tuple[int, int, str]] = field(default_factory=list)
     draining: bool = False

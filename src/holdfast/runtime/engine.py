@@ -30,6 +30,8 @@ from holdfast.core.state import PlanState
 from holdfast.core.tables import StepStatus
 from holdfast.errors import (
     CallerError,
+    HoldfastError,
+    InternalError,
     JournalUnavailable,
     NotFound,
     OperatorError,
@@ -42,6 +44,7 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.plan import PlanInstanceStatus, ToolAction
+from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime import views
 from holdfast.runtime.actor import Actor, Letter, frees_all, touched
 from holdfast.runtime.clock import Clock, SystemClock
@@ -89,6 +92,7 @@ class Engine:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._timers = Timers(journal, self.clock, self._tick)
         self._closing = False
+        self._outage = False
 
     async def open(self) -> None:
         """Take up what a former owner left: notices unheard, runs with work in flight."""
@@ -254,7 +258,7 @@ class Engine:
 
     async def _turn(self, actor: Actor, letters: Sequence[Letter]) -> None:
         """Decide, start what may start, commit, and only then let anybody know."""
-        replies: list[tuple[Letter, CallerError | None]] = []
+        replies: list[tuple[Letter, HoldfastError | None]] = []
         effects: list[f.Effect] = []
         before = len(actor.unsaved)
         for letter in letters:
@@ -263,12 +267,15 @@ class Engine:
                 replies.append((letter, None))
             except CallerError as error:
                 replies.append((letter, error))
+            except Exception as error:
+                log.exception("run %s could not decide %s", actor.run_id, letter.command)
+                replies.append((letter, InternalError(f"{type(error).__name__}: {error}")))
         effects += self._start_ready(actor)
         if self._may_wait(actor, letters, effects, before):
             self._set_flush_timer(actor)
         else:
             try:
-                await self._commit(actor, letters, effects)
+                await self._commit(actor, letters)
             except VersionConflict:
                 self._forget(actor, effects)
                 actor.mailbox.extendleft(reversed(letters))
@@ -318,8 +325,26 @@ class Engine:
                 self._permits.give_back()
             if self._is_ready(actor, listener_id):
                 held.append(listener_id)
-            effects += started
+            effects += self._bear_children(actor, started)
         actor.push_ready(held)
+        return effects
+
+    def _bear_children(self, actor: Actor, started: Sequence[f.Effect]) -> Sequence[f.Effect]:
+        """Prepare the child runs of this turn; one that cannot be born fails its listener."""
+        effects: list[f.Effect] = []
+        for effect in started:
+            if not isinstance(effect, f.StartChild):
+                effects.append(effect)
+                continue
+            try:
+                actor.births.append(self._birth(actor, effect))
+            except CallerError as error:
+                failure = Failure(FailureKind.PERMANENT, f"plan {effect.plan_id}: {error}")
+                work = effect.work
+                report = c.ReportOutcome(
+                    work.listener_id, work.firing, work.claim, c.Failed(failure)
+                )
+                effects += self._decide(actor, report)
         return effects
 
     def _wait_for_permit(self, actor: Actor) -> None:
@@ -342,7 +367,7 @@ class Engine:
             return not actor.unsaved and not any(letter.notice for letter in letters)
         if len(actor.unsaved) >= LAZY_EVENTS or not effects:
             return False
-        if any(letter.reply is not None or letter.notice is not None for letter in letters):
+        if actor.births or any(letter.urgent for letter in letters):
             return False
         return all(isinstance(effect, f.RunSnippet | f.Conclude) for effect in effects) and all(
             actor.state.steps[effect.work.listener_id].pure  # type: ignore[union-attr]
@@ -357,23 +382,26 @@ class Engine:
     def _flush(self, actor: Actor) -> None:
         actor.flush_timer = None
         if actor.unsaved and not actor.draining:
-            reply: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
-            self._spawn(self._post(actor.run_id, Letter(c.Tick(), reply)))
+            self._spawn(self._post(actor.run_id, Letter(c.Tick(), flush=True)))
 
-    async def _commit(
-        self, actor: Actor, letters: Sequence[Letter], effects: Sequence[f.Effect]
-    ) -> None:
-        births = [self._birth(actor, one) for one in effects if isinstance(one, f.StartChild)]
+    async def _commit(self, actor: Actor, letters: Sequence[Letter]) -> None:
+        births = list(actor.births)
+        for _, child in births:
+            await self.library.keep(child.state.plan, self.clock.now())
         heard = [letter.notice for letter in letters if letter.notice is not None]
         append = self._append_of(actor, [append for append, _ in births], heard)
         if append.records or append.heard:
             self._faults.reach("append.before")
             await self.journal.append(append)
             self._faults.reach("append.after")
+            if self._outage:
+                self._outage = False
+                self._spawn(self._adopt_orphans())
         if actor.flush_timer is not None:
             actor.flush_timer.cancel()
             actor.flush_timer = None
         actor.unsaved.clear()
+        actor.births.clear()
         before, actor.committed = actor.committed, actor.state
         self._planner.tasks_changed(before, actor.committed)
         for _, child in births:
@@ -439,10 +467,12 @@ class Engine:
             if isinstance(effect, f.CallTool):
                 self._permits.give_back()
         actor.unsaved.clear()
+        actor.births.clear()
         actor.state = actor.committed
 
     def _stall(self, actor: Actor, error: OperatorError) -> None:
         """Tell the callers; keep what was obtained, and try again by and by."""
+        self._outage = True
         kept = [letter for letter in actor.mailbox if letter.reply is None]
         for letter in actor.mailbox:
             if letter.reply is not None and not letter.reply.done():
@@ -461,6 +491,14 @@ class Engine:
         if not actor.draining and not self._closing:
             await self._drain(actor)
 
+    async def _adopt_orphans(self) -> None:
+        """A run whose birth was refused may be on disk all the same: somebody must own it."""
+        for run_id in await self.journal.active_runs():
+            if run_id not in self._actors:
+                actor = await self._load(run_id)
+                actor.stale = True
+                await self._post(run_id, Letter(c.Tick()))
+
     async def _refresh(self, actor: Actor) -> None:
         """Load the run anew; release what was started on disk but never handed over."""
         state = await self._read(actor.run_id)
@@ -475,7 +513,7 @@ class Engine:
                 actor.mailbox.append(Letter(report))
 
     @staticmethod
-    def _answer(actor: Actor, letter: Letter, refusal: CallerError | None) -> None:
+    def _answer(actor: Actor, letter: Letter, refusal: HoldfastError | None) -> None:
         if letter.reply is None or letter.reply.done():
             return
         if refusal is None:
@@ -486,7 +524,7 @@ class Engine:
     def _dispatch(self, actor: Actor, effect: f.Effect) -> None:
         match effect:
             case f.StartChild():
-                return
+                raise AssertionError("a child run is born with its parent's start")
             case f.ConsultPlanner():
                 self._spawn(self._consult(actor, effect))
             case f.ResumeChild(child_id=child_id, by=by):
@@ -504,8 +542,8 @@ class Engine:
         work = effect.work
         outcome: c.Outcome = c.NotSent()
         try:
-            # The last look before the call: a run that is being cancelled sends nothing more.
-            if actor.state.status is not PlanInstanceStatus.CANCELLING:
+            # The last look before the call: a run that is cancelled sends nothing more.
+            if not self._closing and actor.state.status is not PlanInstanceStatus.CANCELLING:
                 self._faults.reach("effect.before")
                 listener = actor.state.plan.listener(work.listener_id)
                 now = self.clock.now()

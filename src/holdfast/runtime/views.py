@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import TypeAdapter
 
+from holdfast.core.follow_up import goes_on_by_itself
 from holdfast.core.state import PlanState, QuestionState
 from holdfast.journal.port import Notice, QuestionRow, RunRow
 from holdfast.model import events as e
@@ -33,7 +34,7 @@ def run_row(state: PlanState) -> RunRow:
         name=state.plan_id,
         definition=state.plan.digest,
         status=state.status.value,
-        active=is_active(state),
+        active=goes_on_by_itself(state),
         wake_at=min(state.timers.values(), default=None),
         root_id=state.root_id,
         parent_id=state.parent.run_id if state.parent else None,
@@ -44,22 +45,11 @@ def run_row(state: PlanState) -> RunRow:
     )
 
 
-def is_active(state: PlanState) -> bool:
-    """The run has work to go on with by itself, so a restart must load it."""
-    match state.status:
-        case PlanInstanceStatus.DONE | PlanInstanceStatus.CANCELLED:
-            return False
-        case PlanInstanceStatus.ERROR | PlanInstanceStatus.CANCELLING:
-            return state.in_flight > 0
-        case _:
-            return state.active > state.resting
-
-
 def standing(state: PlanState) -> tuple[object, ...]:
     """What must be in the row at once; all else of it may lag behind a little."""
     timers = state.timers
     wake_at = min(timers.values()) if len(timers) else None
-    return state.status, is_active(state), wake_at
+    return state.status, goes_on_by_itself(state), wake_at
 
 
 def _summary(state: PlanState) -> str:

@@ -1,0 +1,180 @@
+"""Opening: from the common options to an application, or to a journal to read.
+
+A home belongs to one process at a time. Commands that change a run open the whole
+application and so take the home; commands that only look read the committed events
+through a read-only connection, also while another process is at work.
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import os
+import sqlite3
+import sys
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from urllib.parse import quote
+
+from holdfast.app import DATABASE, Holdfast, default_home
+from holdfast.cli.shell import Settings
+from holdfast.core.compiled import CompiledPlan
+from holdfast.core.decide import blank, replay
+from holdfast.core.state import PlanState
+from holdfast.errors import CallerError, JournalTooNew, NotFound, OperatorError
+from holdfast.journal.codec import decode
+from holdfast.journal.database import APPLICATION, SCHEMA, Connection, explain
+from holdfast.journal.port import Journal
+from holdfast.journal.sqlite import SqliteJournal
+from holdfast.runtime.hub import Recorded
+from holdfast.runtime.library import PlanLibrary
+
+PLANS = Path("plans")
+TOOLS = Path("tools.yaml")
+
+
+def build_app(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
+    """The user's application, or one made of the plans and tools that stand here."""
+    if settings.app_name is None:
+        app = Holdfast(settings.home)
+        tools = settings.tools or (TOOLS if TOOLS.is_file() else None)
+        plans = settings.plans or (PLANS if PLANS.is_dir() else None)
+    else:
+        app, tools, plans = _named_app(settings), settings.tools, settings.plans
+    if tools is not None:
+        app.load_tools(tools, env)
+    if plans is not None:
+        _must_exist(plans)
+        app.load_plans(plans)
+    return app
+
+
+def _must_exist(path: Path) -> None:
+    if not path.exists():
+        raise NotFound(f"there is no file or directory {path}")
+
+
+def _named_app(settings: Settings) -> Holdfast:
+    app = _imported(str(settings.app_name))
+    if settings.home is not None and settings.home.resolve() != app.home.resolve():
+        raise CallerError(
+            f"{settings.app_name} keeps its runs in {app.home}: leave --home out, "
+            "or let the app take its home from $HOLDFAST_HOME"
+        )
+    return app
+
+
+def _imported(name: str) -> Holdfast:
+    module_name, _, attribute = name.partition(":")
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        raise NotFound(f"--app {name}: {error}; name it as module:object") from None
+    found = getattr(module, attribute or "app", None)
+    app = found() if callable(found) and not isinstance(found, Holdfast) else found
+    if not isinstance(app, Holdfast):
+        raise NotFound(f"--app {name}: {module_name} has no Holdfast object {attribute or 'app'!r}")
+    return app
+
+
+class ReadingJournal(SqliteJournal):
+    """The committed events of a home, which may be in use by another process."""
+
+    def __init__(self, path: Path) -> None:
+        super().__init__(path, connect=_connect_to_read)
+
+    async def open(self) -> None:
+        if not self.path.is_file():
+            raise NotFound(f"{self.path.parent} holds no runs yet: start one with `holdfast run`")
+        try:
+            self._reader = self._connect(self.path)
+            _check_owner(self._reader, self.path)
+        except sqlite3.Error as error:
+            raise explain(error, self.path) from error
+
+    async def close(self) -> None:
+        if self._reader is not None:
+            self._reader.close()
+            self._reader = None
+
+
+def _connect_to_read(path: Path) -> Connection:
+    address = f"file:{quote(str(path.resolve()))}?mode=ro"
+    return sqlite3.connect(address, uri=True, timeout=1.0, isolation_level=None)
+
+
+def _check_owner(connection: Connection, path: Path) -> None:
+    [[application]] = connection.execute("PRAGMA application_id").fetchall()
+    [[version]] = connection.execute("PRAGMA user_version").fetchall()
+    if application != APPLICATION:
+        raise OperatorError(f"{path} belongs to another program. Choose another home.")
+    if version > SCHEMA:
+        raise JournalTooNew(f"{path} was written by a newer Holdfast. Upgrade this one.")
+
+
+@dataclass(frozen=True, slots=True)
+class Reading:
+    """A look at the runs of one home."""
+
+    journal: Journal
+    library: PlanLibrary
+    home: Path
+
+    async def plan_of(self, run_id: str) -> CompiledPlan:
+        row = await self.journal.run(run_id)
+        if row is None:
+            raise NotFound(f"there is no run {run_id}: `holdfast runs` lists them")
+        return await self.library.by_digest(row.definition)
+
+    async def records(self, run_id: str, after: int = 0) -> list[Recorded]:
+        records = await self.journal.read(run_id, after)
+        return [Recorded(record.seq, record.at, decode(record)) for record in records]
+
+    async def state(self, run_id: str) -> PlanState:
+        state = blank(run_id, await self.plan_of(run_id))
+        return replay(state, ((one.at, one.event) for one in await self.records(run_id)))
+
+
+@asynccontextmanager
+async def reading(settings: Settings) -> AsyncIterator[Reading]:
+    path = _database(settings)
+    journal = ReadingJournal(path)
+    await journal.open()
+    try:
+        yield Reading(journal, PlanLibrary(journal), path.parent)
+    finally:
+        await journal.close()
+
+
+def _database(settings: Settings) -> Path:
+    if settings.app_name is None:
+        return (settings.home or default_home()) / DATABASE
+    journal = _named_app(settings).journal
+    if not isinstance(journal, SqliteJournal):
+        raise CallerError(f"{settings.app_name} keeps no journal that another process could read")
+    return journal.path
+
+
+def is_driven(home: Path) -> bool:
+    """Whether a process on this machine seems to hold the home.
+
+    Taking the lock for a moment would tell for certain, and could turn away a
+    process that is just starting; so its word about itself must do.
+    """
+    try:
+        holder = json.loads((home / f"{DATABASE}.lock").read_text(encoding="utf-8"))
+        os.kill(int(holder["pid"]), 0)
+    except PermissionError:
+        return True
+    except (OSError, ValueError, LookupError, TypeError):
+        return False
+    return True
+
+
+def full_run_id(name: str) -> str:
+    """`7` is short for `inst_000007`."""
+    return f"inst_{int(name):06d}" if name.isascii() and name.isdecimal() else name

@@ -1,0 +1,100 @@
+"""The screen: everything people read goes through here.
+
+What a plan, a tool or a person wrote is shown as text and never interpreted: no
+markup, and control and direction characters made visible, so that nothing in a run
+can move the cursor or reorder a line. rich measures wide characters rightly.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import unicodedata
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus
+
+_PIPE_WIDTH = 200
+_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+
+COLOURS: dict[str, str] = {
+    TaskStatus.RUNNING: "cyan",
+    TaskStatus.DONE: "green",
+    TaskStatus.ERROR: "bold red",
+    TaskStatus.RETRYING: "yellow",
+    TaskStatus.PENDING: "magenta",
+    TaskStatus.NOT_STARTED: "dim",
+    TaskStatus.SKIPPED: "dim",
+    TaskStatus.CANCELLED: "dim",
+    PlanInstanceStatus.RUNNING: "cyan",
+    PlanInstanceStatus.CONTINUE: "cyan",
+    PlanInstanceStatus.PAUSE: "magenta",
+    PlanInstanceStatus.DONE: "green",
+    PlanInstanceStatus.ERROR: "bold red",
+    PlanInstanceStatus.CANCELLED: "dim",
+}
+
+
+def console() -> Console:
+    width = None if sys.stdout.isatty() else _PIPE_WIDTH
+    return Console(highlight=False, markup=False, emoji=False, width=width)
+
+
+def say(*lines: str | Text) -> None:
+    screen = console()
+    for line in lines:
+        screen.print(line if isinstance(line, Text) else Text(line), soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    sys.stdout.flush()
+
+
+def print_json_line(value: Any) -> None:
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.flush()
+
+
+def visible(text: object, limit: int = 400) -> str:
+    """Foreign text on one line, with what would not be seen made visible."""
+    whole = " ".join(str(text).split(" "))
+    short = whole if len(whole) <= limit else whole[: limit - 1] + "…"
+    return "".join(_shown(character) for character in short)
+
+
+def _shown(character: str) -> str:
+    if character in "\n\r\t":
+        return " "
+    if unicodedata.category(character) in _HIDDEN:
+        return f"\\u{ord(character):04x}"
+    return character
+
+
+def status_text(status: str) -> Text:
+    return Text(status, style=COLOURS.get(status, ""))
+
+
+def clock(at: float, *, date: bool = False) -> str:
+    moment = datetime.fromtimestamp(at).astimezone()
+    return moment.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
+
+
+def table(*columns: str) -> Table:
+    made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
+    for column in columns:
+        made.add_column(column, overflow="fold")
+    return made
+
+
+def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
+    made = table(*columns)
+    for row in rows:
+        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    console().print(made)

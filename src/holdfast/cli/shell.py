@@ -1,0 +1,235 @@
+"""What all commands share: their common options, their exit codes, their complaints.
+
+A command is a function of `Settings` and its own options that returns an exit code,
+or a coroutine of one. `register` adds the common options to its signature, so that
+they may stand before or after the command's name.
+
+A complaint is one line on stderr that says what to do about it; with `--json` it is
+`{"error": {…}}` on stdout instead. A traceback means a mistake of ours.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import json
+import os
+import sys
+from collections.abc import Callable, Coroutine
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Annotated, Any, TypeAlias
+
+import typer
+
+from holdfast.errors import (
+    AuthorError,
+    CallerError,
+    HoldfastError,
+    InvalidAnswer,
+    OperatorError,
+    PlanRejected,
+)
+
+OK, FAILED, USAGE, WAITS_FOR_RESUME, WAITS_FOR_PERSON, CANCELLED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+
+EXIT_CODES = (
+    "Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 3 the run waits for a resume;"
+    " 4 the run waits for a person; 5 the run was cancelled; 130 interrupted."
+)
+
+HomeOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        metavar="DIR",
+        help="Where runs are kept. Default: $HOLDFAST_HOME, else .holdfast.",
+        show_default=False,
+    ),
+]
+JsonOption: TypeAlias = Annotated[
+    bool, typer.Option("--json", help="Print JSON instead of text, errors included.")
+]
+AppOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--app",
+        metavar="MODULE:NAME",
+        help="Your Holdfast object, with its tools and plans. Default: $HOLDFAST_APP.",
+        show_default=False,
+    ),
+]
+PlansOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--plans",
+        metavar="DIR",
+        help="Plans in YAML. Default: plans/, if it is there.",
+        show_default=False,
+    ),
+]
+ToolsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--tools",
+        metavar="FILE",
+        help="HTTP tools in YAML. Default: tools.yaml, if it is there.",
+        show_default=False,
+    ),
+]
+WaitOption: TypeAlias = Annotated[
+    bool,
+    typer.Option(
+        "--wait/--no-wait",
+        help="Drive the run until it comes to rest, or return once the command is on disk.",
+    ),
+]
+SetOption: TypeAlias = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="NAME=VALUE",
+        help="A field's value, read as the field's type; NAME:=JSON takes JSON. Repeatable.",
+        show_default=False,
+    ),
+]
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """The common options, as they were given before or after the command's name."""
+
+    home: Path | None = None
+    as_json: bool = False
+    app: str | None = None
+    plans: Path | None = None
+    tools: Path | None = None
+
+    @property
+    def app_name(self) -> str | None:
+        return self.app or os.environ.get("HOLDFAST_APP") or None
+
+    @property
+    def interactive(self) -> bool:
+        """Whether a person may be asked: both ends are a terminal, and this is no CI."""
+        if self.as_json or os.environ.get("CI") or os.environ.get("TERM") == "dumb":
+            return False
+        return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+Ending: TypeAlias = int | Coroutine[Any, Any, int]
+
+COMMON: dict[str, tuple[Any, Any]] = {
+    "home": (HomeOption, None),
+    "as_json": (JsonOption, False),
+    "app": (AppOption, None),
+    "plans": (PlansOption, None),
+    "tools": (ToolsOption, None),
+}
+
+
+class Interrupted(Exception):  # noqa: N818
+    """A person pressed Ctrl-C; the message says how to go on."""
+
+
+def register(group: typer.Typer, name: str, function: Callable[..., Ending]) -> None:
+    """Make `function` a command with the common options; its docstring is its help."""
+    group.command(name, help=f"{inspect.getdoc(function)}\n\n{EXIT_CODES}")(_with_common(function))
+
+
+def _with_common(function: Callable[..., Ending]) -> Callable[..., None]:
+    def command(context: typer.Context, **given: Any) -> None:
+        common = {one.name: given.pop(one.name) for one in fields(Settings)}
+        settings = Settings(**{**(context.obj or {}), **_given_only(common)})
+        raise typer.Exit(run(settings, lambda: function(settings, **given)))
+
+    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    parameters = [
+        inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
+        *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own),
+        *(
+            inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=none, annotation=kind)
+            for name, (kind, none) in COMMON.items()
+        ),
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    return command
+
+
+def _given_only(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value not in (None, False)}
+
+
+def run(settings: Settings, work: Callable[[], Ending]) -> int:
+    """The exit code of `work`; what it refuses becomes a complaint."""
+    try:
+        ending = work()
+        return asyncio.run(ending) if inspect.iscoroutine(ending) else int(ending)  # type: ignore[arg-type]
+    except (CallerError, AuthorError, OperatorError) as error:
+        complain(type(error).__name__, _sentence(error), settings.as_json, _particulars(error))
+        return FAILED
+    except OSError as error:
+        if isinstance(error, BrokenPipeError):
+            raise
+        place = f"{error.filename}: " if error.filename else ""
+        complain("File", f"{place}{error.strerror or error}", settings.as_json)
+        return FAILED
+    except (Interrupted, KeyboardInterrupt) as stop:
+        complain("Interrupted", str(stop) or "stopped", settings.as_json)
+        return INTERRUPTED
+
+
+def complain(
+    kind: str, message: str, as_json: bool, particulars: dict[str, Any] | None = None
+) -> None:
+    if as_json:
+        error = {"kind": kind, "message": message, **(particulars or {})}
+        typer.echo(json.dumps({"error": error}, ensure_ascii=False))
+    else:
+        typer.echo(f"error: {message}", err=True)
+
+
+def plain_words(error: typer.TyperException) -> str:
+    """A usage error in one line, with the way to the help."""
+    message = getattr(error, "format_message", lambda: str(error))()
+    context = getattr(error, "ctx", None)
+    where = context.command_path if context is not None else "holdfast"
+    first = " ".join(message.split())
+    return f"{first} Try: {where} --help"
+
+
+def version_wanted(wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        typer.echo(f"holdfast {version('holdfast')}")
+        raise typer.Exit
+
+
+def _sentence(error: HoldfastError) -> str:
+    match error:
+        case PlanRejected(problems=problems):
+            count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
+            return "\n".join([f"the plans have {count}:", *(f"  {one}" for one in problems)])
+        case InvalidAnswer(fields=wrong) if wrong:
+            return f"{error}: " + "; ".join(f"{name}: {why}" for name, why in wrong.items())
+    return str(error) or type(error).__name__
+
+
+def _particulars(error: HoldfastError) -> dict[str, Any]:
+    match error:
+        case PlanRejected(problems=problems):
+            return {"problems": [problem_json(one) for one in problems]}
+        case InvalidAnswer(fields=wrong):
+            return {"fields": wrong}
+    return {}
+
+
+def problem_json(problem: Any) -> dict[str, Any]:
+    return {
+        "file": problem.file,
+        "line": problem.line,
+        "column": problem.column,
+        "message": problem.message,
+    }

@@ -1,0 +1,87 @@
+"""Values from the command line: `--set name=value`, `--set name:=JSON`, `--data JSON`.
+
+A value is text until its field says what it is: a number field reads a number, a
+boolean yes or no, a multiselect a list with commas. What cannot be read stays text
+and is refused by the form, whose message is better than any of ours.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import typer
+
+from holdfast.model.form import Field, FieldType
+
+_YES = frozenset({"true", "yes", "y", "1", "on", "是"})
+_NO = frozenset({"false", "no", "n", "0", "off", "否"})
+
+
+def read_values(
+    pairs: Sequence[str] | None, document: str | None, fields: Iterable[Field], option: str
+) -> dict[str, Any]:
+    """What was given as pairs and as a JSON object; a pair wins."""
+    known = {field.name: field for field in fields}
+    return {**_read_object(document, option), **dict(_read_pair(one, known) for one in pairs or ())}
+
+
+def _read_object(document: str | None, option: str) -> dict[str, Any]:
+    if document is None:
+        return {}
+    value = _read_json(document, option)
+    if not isinstance(value, dict):
+        raise typer.BadParameter(f"{option} takes a JSON object, as {{'name': 'value'}}")
+    return value
+
+
+def _read_json(text: str, option: str) -> Any:
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise typer.BadParameter(f"{option}: this is not JSON: {error}.") from None
+
+
+def _read_pair(pair: str, fields: Mapping[str, Field]) -> tuple[str, Any]:
+    name, equals, text = pair.partition("=")
+    if not equals or not name.strip(":"):
+        raise typer.BadParameter(f"--set takes NAME=VALUE, not {pair!r}.")
+    if name.endswith(":"):
+        return name[:-1], _read_json(text, f"--set {name}=")
+    field = fields.get(name)
+    return name, text if field is None else read_text(field, text)
+
+
+def read_text(field: Field, text: str) -> Any:
+    """What somebody typed, as the field's type wants it."""
+    match field.type:
+        case FieldType.NUMBER:
+            return _number(text)
+        case FieldType.BOOLEAN:
+            word = text.strip().lower()
+            return True if word in _YES else False if word in _NO else text
+        case FieldType.MULTISELECT:
+            return [part.strip() for part in text.split(",") if part.strip()]
+        case _:
+            return text
+
+
+def _number(text: str) -> Any:
+    for read in (int, float):
+        try:
+            return read(text.strip())
+        except ValueError:
+            continue
+    return text
+
+
+def read_failures(pairs: Sequence[str] | None) -> dict[str, int]:
+    """`grant_access=3` for each tool that shall fail, and how often."""
+    failures = {}
+    for pair in pairs or ():
+        tool, _, count = pair.partition("=")
+        if not tool or not (count.isascii() and count.isdecimal()) or len(count) > 6:
+            raise typer.BadParameter(f"--failures takes TOOL=COUNT, not {pair!r}.")
+        failures[tool] = int(count)
+    return failures
