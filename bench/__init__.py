@@ -4,8 +4,9 @@
     python -m bench --quick --json   the main figures within 50 seconds
     python -m bench                  everything; bench/results gets report.md, report.json, plot.svg
 
-Each system runs alone in a process of its own (`trial.py` is what happens inside), the peers with
-the interpreter of `.venv-bench`. Every database is SQLite in WAL mode with `synchronous=FULL`, in a
-fresh directory on the project's disk, and every step is on disk before the next one starts. Between
-the systems raw commits are measured, because the disk is the limit of all of them and it is noisy.
+Each system has a process of its own (`trial.py` is what happens inside), the peers with the
+interpreter of `.venv-bench`; they take turns, and only one of them works at a time. Every database
+is SQLite in WAL mode with `synchronous=FULL`, in a fresh directory on the project's disk, and every
+step is on disk before the next one starts. Before each turn raw commits are measured, because the
+disk is the limit of all of them and it is noisy.
 """

@@ -27,7 +27,7 @@ def main(arguments: list[str] | None = None) -> int:
     pace = schedule.QUICK if options.quick else schedule.FULL
     outcomes, raws = schedule.measure(works, systems, pace, RESULTS)
     figures = schedule.figures(works, systems, outcomes, raws)
-    text = report.markdown(works, systems, figures, outcomes)
+    text = report.markdown(works, systems, figures, outcomes, raws)
     if not options.only:
         (RESULTS / "report.json").write_text(report.as_json(figures, outcomes, raws))
         (RESULTS / "report.md").write_text(text)

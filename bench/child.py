@@ -42,20 +42,55 @@ class Outcome:
         for work, figure in line.get("figures", {}).items():
             self.samples.setdefault(work, []).append(figure)
 
+    def note_end(self, process: subprocess.Popen[str], doing: str) -> None:
+        """Keep why a process ended, unless all was well."""
+        error = process.stderr.read() if process.stderr else ""
+        if code := process.wait():
+            self.problems.append(_problem(doing, code, error))
+
+
+class Session:
+    """A process that measures what it is asked, probe by probe, and rests in between."""
+
+    def __init__(self, process: subprocess.Popen[str], outcome: Outcome) -> None:
+        self._process = process
+        self._outcome = outcome
+        self.alive = True
+
+    def ask(self, probe: str, timeout: float) -> None:
+        """Have one probe done; a process that fails or takes too long is not asked again."""
+        assert self._process.stdin
+        self._process.stdin.write(f"{probe}\n")
+        self._process.stdin.flush()
+        self.listen(probe, timeout)
+
+    def listen(self, probe: str, timeout: float) -> None:
+        with _limited(self._process, timeout):
+            for line in _lines(self._process):
+                self._outcome.hear(line)
+                if line.get("done") == probe:
+                    return
+        self.alive = False
+        self._outcome.note_end(self._process, probe)
+
+
+@contextmanager
+def session(system: str, home: Path, timeout: float, outcome: Outcome) -> Iterator[Session]:
+    """A session that has started and told its versions; home is an empty directory."""
+    with _started(system, {"stage": "measure", "home": str(home)}) as process:
+        opened = Session(process, outcome)
+        opened.listen("start", timeout)
+        yield opened
+
 
 def run_stage(system: str, request: dict[str, Any], timeout: float, outcome: Outcome) -> bool:
     """Run one stage to its end; False when it failed or had to be cut short."""
     with _started(system, request) as process:
-        timer = threading.Timer(timeout, process.kill)
-        timer.start()
-        for line in _lines(process):
-            outcome.hear(line)
-        error = process.stderr.read() if process.stderr else ""
-        code = process.wait()
-        timer.cancel()
-    if code:
-        outcome.problems.append(_problem(request["stage"], code, error))
-    return code == 0
+        with _limited(process, timeout):
+            for line in _lines(process):
+                outcome.hear(line)
+        outcome.note_end(process, request["stage"])
+    return process.returncode == 0
 
 
 def run_until_stalled(
@@ -63,16 +98,21 @@ def run_until_stalled(
 ) -> bool:
     """Bring every run into flight, then kill the process as a power cut would."""
     with _started(system, request) as process:
-        timer = threading.Timer(timeout, process.kill)
-        timer.start()
-        stalled = any(line.get("stage") == STALL_READY for line in _lines(process))
-        process.kill()
-        timer.cancel()
-        error = process.stderr.read() if process.stderr else ""
-        code = process.wait()
-    if not stalled and code:
-        outcome.problems.append(_problem(request["stage"], code, error))
+        with _limited(process, timeout):
+            stalled = any(line.get("stage") == STALL_READY for line in _lines(process))
+        if not stalled:
+            outcome.note_end(process, request["stage"])
     return stalled
+
+
+@contextmanager
+def _limited(process: subprocess.Popen[str], timeout: float) -> Iterator[None]:
+    timer = threading.Timer(max(timeout, 0.1), process.kill)
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
 
 
 @contextmanager
@@ -81,6 +121,7 @@ def _started(system: str, request: dict[str, Any]) -> Iterator[subprocess.Popen[
     process = subprocess.Popen(
         [python, "-W", "ignore", "-m", MODULES[system], json.dumps(request)],
         cwd=ROOT,
+        stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,

@@ -56,7 +56,11 @@ def ratio(work: Work, row: dict[str, float | None], peer: str) -> float | None:
 
 
 def markdown(
-    works: list[Work], systems: list[str], figures: Figures, outcomes: dict[str, Outcome]
+    works: list[Work],
+    systems: list[str],
+    figures: Figures,
+    outcomes: dict[str, Outcome],
+    raws: list[RawSample],
 ) -> str:
     peers = [peer for peer in PEERS if peer in systems and "holdfast" in systems]
     head = ["work", "unit", *systems, *(f"ours : {peer}" for peer in peers)]
@@ -64,6 +68,7 @@ def markdown(
     lines += [_row(_cells(work, systems, peers, figures[work.name])) for work in works]
     lines += ["", *NOTES, ""]
     lines += [f"- {key}: {value}" for key, value in machine().items()]
+    lines += [f"- raw commits per second: {_spread(raws)}"]
     for name, outcome in outcomes.items():
         lines += _about(name, outcome)
     return "\n".join(lines) + "\n"
@@ -81,6 +86,12 @@ def _about(name: str, outcome: Outcome) -> list[str]:
     facts = {**outcome.versions, **outcome.durability}
     told = ", ".join(f"{key} {value}" for key, value in facts.items())
     return [f"- {name}: {told or 'not measured'}", *(f"  - {it}" for it in outcome.problems)]
+
+
+def _spread(raws: list[RawSample]) -> str:
+    """How steady the disk was: where these differ much, no figure of the run says much."""
+    rates = [sample.commits_per_second for sample in raws]
+    return f"{min(rates):,.0f} to {max(rates):,.0f} in {len(rates)} samples"
 
 
 def _row(cells: list[str]) -> str:

@@ -1,7 +1,8 @@
-"""Who runs when, and for how long: one system after another, raw commits in between.
+"""Who runs when, and for how long: never two at once, and every probe goes round all systems.
 
-One deadline is shared among the systems still to come, and the fast ones come first, so they leave
-their time to the repeats of the slow ones; the first round of every system is always done.
+The disk of a shared machine is fast in one minute and slow in the next. So the systems take turns
+probe by probe, raw commits first, and a further round of a probe is taken by all of them or by
+none. The first round is always done.
 """
 
 from __future__ import annotations
@@ -10,22 +11,20 @@ import shutil
 import statistics
 import tempfile
 import time
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
 from bench import raw
-from bench.child import Outcome, run_stage, run_until_stalled
+from bench.child import Outcome, Session, run_stage, run_until_stalled, session
 from bench.works import Work, probes
 
-QUICK_SECONDS = 42.0
-QUICK_LIMIT = 48.0
-START_SECONDS = 2.0
 FAST_FIRST = ("holdfast", "burr", "langgraph", "dbos")
 
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """How often to repeat, and how many seconds the whole and each part may take."""
+    """How often to repeat; when to begin no further round, and when to cut short, in seconds."""
 
     repeats: int
     total: float
@@ -34,52 +33,63 @@ class Pace:
     raw_seconds: float
 
 
-QUICK = Pace(3, QUICK_SECONDS, QUICK_LIMIT, QUICK_LIMIT, raw_seconds=0.3)
-FULL = Pace(5, total=330.0, limit=1200.0, stage_limit=150.0, raw_seconds=1.0)
+QUICK = Pace(repeats=3, total=42.0, limit=47.0, stage_limit=47.0, raw_seconds=0.25)
+FULL = Pace(repeats=5, total=300.0, limit=900.0, stage_limit=150.0, raw_seconds=0.5)
 
 
 def measure(
     works: list[Work], systems: list[str], pace: Pace, scratch: Path
 ) -> tuple[dict[str, Outcome], list[raw.RawSample]]:
-    """Every system's outcome, and the raw samples taken before, between and after them."""
-    began, outcomes, samples = time.perf_counter(), {}, []
-    contenders = [name for name in FAST_FIRST if name in systems]
+    """Every system's outcome, and the raw samples taken in between."""
+    began = time.perf_counter()
+    outcomes = {name: Outcome() for name in FAST_FIRST if name in systems}
+    wanted = {name: probes(works, name) for name in outcomes}
     with tempfile.TemporaryDirectory(prefix=".work-", dir=scratch) as folder:
         home = Path(folder)
-        for number, name in enumerate(contenders):
-            samples.append(raw.measure(home, pace.raw_seconds))
-            elapsed = time.perf_counter() - began
-            share = (pace.total - elapsed) / (len(contenders) - number)
-            limit = min(pace.limit - elapsed, pace.stage_limit + share)
-            outcomes[name] = _measure_system(name, works, pace, share, limit, home)
-        samples.append(raw.measure(home, pace.raw_seconds))
-        if not contenders:
-            samples += [raw.measure(home, pace.raw_seconds) for _ in range(4)]
-    return outcomes, samples
+        raws = _take_turns(wanted, outcomes, pace, began, home)
+        for name, outcome in outcomes.items():
+            _restarts(name, wanted[name], pace, home / name, outcome)
+        raws.append(raw.measure(home, pace.raw_seconds))
+    return outcomes, raws
 
 
-def _measure_system(
-    name: str, works: list[Work], pace: Pace, share: float, limit: float, home: Path
-) -> Outcome:
-    outcome, wanted = Outcome(), probes(works, name)
-    speed = [probe for probe in wanted if not probe.startswith(("waiting", "recovery"))]
-    place = _fresh(home / name)
-    request = {
-        "stage": "measure",
-        "home": str(place),
-        "probes": speed,
-        "repeats": pace.repeats,
-        "budget": share - START_SECONDS,
-    }
-    run_stage(name, request, max(limit, 1.0), outcome)
-    for probe in wanted:
+def _take_turns(
+    wanted: dict[str, list[str]],
+    outcomes: dict[str, Outcome],
+    pace: Pace,
+    began: float,
+    home: Path,
+) -> list[raw.RawSample]:
+    speed = [probe for some in wanted.values() for probe in some if not _restarting(probe)]
+    raws, costs = [raw.measure(home, pace.raw_seconds)], dict.fromkeys(speed, 0.0)
+    with ExitStack() as stack:
+        sessions: dict[str, Session] = {}
+        for name, outcome in outcomes.items():
+            opening = session(name, _fresh(home / name), pace.limit, outcome)
+            sessions[name] = stack.enter_context(opening)
+        for _ in range(pace.repeats):
+            for probe in costs:
+                elapsed = time.perf_counter() - began
+                if costs[probe] and elapsed + costs[probe] > pace.total:
+                    continue
+                raws.append(raw.measure(home, pace.raw_seconds))
+                for name, one in sessions.items():
+                    if one.alive and probe in wanted[name]:
+                        one.ask(probe, pace.limit - (time.perf_counter() - began))
+                costs[probe] = time.perf_counter() - began - elapsed
+    return raws
+
+
+def _restarting(probe: str) -> bool:
+    return probe.startswith(("waiting", "recovery"))
+
+
+def _restarts(name: str, wanted: list[str], pace: Pace, home: Path, outcome: Outcome) -> None:
+    """What needs a process to end and another to take up what it left."""
+    for probe in filter(_restarting, wanted):
         kind, _, count = probe.partition(":")
-        if kind == "waiting":
-            _waiting(name, int(count), pace.stage_limit, _fresh(place), outcome)
-        elif kind == "recovery":
-            _recovery(name, int(count), pace.stage_limit, _fresh(place), outcome)
-    shutil.rmtree(place)
-    return outcome
+        leave = _waiting if kind == "waiting" else _recovery
+        leave(name, int(count), pace.stage_limit, _fresh(home), outcome)
 
 
 def _waiting(name: str, count: int, limit: float, home: Path, outcome: Outcome) -> None:

@@ -3,7 +3,7 @@
 The process is started with one request (JSON in its only argument) and answers with JSON lines, one
 per sample, so that a process cut short still leaves what it measured. Stages:
 
-    measure   probes of speed, in rounds, until `repeats` or `budget` seconds are reached
+    measure   read names of probes from stdin, one a line, and say `done` after each
     fill      leave `count` runs waiting for an answer, then end
     wake      open that home again: memory added, start-up, continue of one run
     stall     bring `count` runs to where an effect is in flight, say so, hang until killed
@@ -109,13 +109,10 @@ def say(**line: Any) -> None:
 async def _measure(system: System, home: Path, request: dict[str, Any]) -> None:
     say(versions={name: version(name) for name in system.packages})
     await _say_durability(system, home / "durability")
-    began = time.perf_counter()
-    costs: dict[str, float] = {}
-    for _ in range(request["repeats"]):
-        for probe in request["probes"]:
-            left = request["budget"] - (time.perf_counter() - began)
-            if costs.get(probe, 0.0) <= left or probe not in costs:
-                costs[probe] = await _probe_once(system, home / "probe", probe)
+    say(done="start")
+    while probe := sys.stdin.readline().strip():
+        await _probe_once(system, home / "probe", probe)
+        say(done=probe)
 
 
 async def _say_durability(system: System, home: Path) -> None:
@@ -126,15 +123,12 @@ async def _say_durability(system: System, home: Path) -> None:
         raise AssertionError(f"not the durability that is compared here: {found}")
 
 
-async def _probe_once(system: System, home: Path, probe: str) -> float:
-    began = time.perf_counter()
+async def _probe_once(system: System, home: Path, probe: str) -> None:
     try:
-        say(figures=await _probe(system, made(home), probe))
-    except Unsupported:
-        return float("inf")
+        with suppress(Unsupported):
+            say(figures=await _probe(system, made(home), probe))
     finally:
         shutil.rmtree(home)
-    return time.perf_counter() - began
 
 
 async def _probe(system: System, home: Path, probe: str) -> Figures:

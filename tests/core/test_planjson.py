@@ -4,13 +4,14 @@ import json
 from dataclasses import replace
 from typing import Any
 
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from holdfast.core.planjson import plan_digest, plan_from_json, plan_to_json
 from holdfast.core.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 from holdfast.model.plan import (
+    Action,
     AgentAction,
     Check,
     CodeAction,
@@ -112,8 +113,58 @@ SMALL = Plan(
 )
 
 
+FORM = Form(
+    (
+        Field(
+            "model",
+            FieldType.RADIO,
+            label="电脑型号",
+            options=(Option("a", "A", extras={"price": "¥1"}), Option("custom", "B", True)),
+            default="a",
+            validation=Validation(values=("a", "custom")),
+        ),
+        Field("count", FieldType.NUMBER, integer=True, validation=Validation(minimum=1)),
+    )
+)
+
+
+def listener(action: Action, **more: Any) -> Listener:
+    return Listener(f"L-{action.kind}", ("001", "002"), "Done", action, **more)
+
+
+LARGE = Plan(
+    "large",
+    "Large",
+    "001",
+    (Task("001", "goal", "reach it"), Task("002")),
+    (
+        listener(
+            ToolAction("order", {"who": "{001.context.name}"}, FORM),
+            success_output=Output("002", TaskStatus.DONE, {"id": "{{result.id}}"}),
+            failure_output=Output("002", TaskStatus.SKIPPED),
+            retry=RetryPolicy(5, 0.0, 3.0, 10.0, 0.0),
+            timeout=30.0,
+            approval=True,
+            repeat=True,
+            priority=5,
+        ),
+        listener(CodeAction("result = f()", ("f",))),
+        listener(HumanAction("Sure?", "Really?", FORM, 60.0, "approver")),
+        listener(HumanAction()),
+        listener(PlanAction("other", {"x": 1})),
+        listener(AgentAction("hr", "Greet")),
+    ),
+    description="everything",
+    inputs=FORM,
+    verify=(Check("query_order", {"id": 1}, "result.ok"), Check("check_order")),
+    while_paused=WhilePaused.HOLD,
+)
+
+
 @settings(max_examples=100, deadline=None)
 @given(plans)
+@example(SMALL)
+@example(LARGE)
 def test_a_plan_survives_storage(plan: Plan) -> None:
     stored = canonical_json(plan_to_json(plan))
     assert plan_from_json(json.loads(stored)) == plan

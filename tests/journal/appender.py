@@ -6,7 +6,7 @@ import asyncio
 import sys
 
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.testing.journal_suite import birth, step
+from holdfast.testing.journal_samples import birth, step
 
 
 async def live(journal: SqliteJournal, run_id: str) -> None:

@@ -55,7 +55,10 @@ Operation = Write | Truncate | Sync | Delete
 
 
 class Disk(apsw.VFS):
-    """A breakable disk; `connect` is what a `SqliteJournal` takes."""
+    """A breakable disk; `connect` is what a `SqliteJournal` takes.
+
+    `replacing` swaps whole statements, to see what the journal would be without them.
+    """
 
     def __init__(self, replacing: Mapping[str, str] | None = None) -> None:
         self.name = f"disk-{next(_names)}"
@@ -63,7 +66,8 @@ class Disk(apsw.VFS):
         self.sound_syncs = 0
         self.failing_syncs = 0
         self.room: int | None = None
-        self._replacing = dict(replacing or {})
+        self.replacing = dict(replacing or {})
+        self.replaced: set[str] = set()
         super().__init__(self.name, "unix")
 
     def __enter__(self) -> Disk:
@@ -78,7 +82,13 @@ class Disk(apsw.VFS):
         self.unregister()
 
     def connect(self, path: Path) -> ApswConnection:
-        return ApswConnection(apsw.Connection(str(path), vfs=self.name), self._replacing)
+        return ApswConnection(apsw.Connection(str(path), vfs=self.name), self)
+
+    def replacement(self, sql: str) -> str:
+        """What is executed in place of a statement, mostly the statement itself."""
+        if sql in self.replacing:
+            self.replaced.add(sql)
+        return self.replacing.get(sql, sql)
 
     def sync_fails(self) -> bool:
         """Counts off the syncs that go well, then those that do not."""
@@ -237,11 +247,11 @@ class _Rows:
 
 
 class ApswConnection:
-    """An apsw connection in the shape of sqlite3's; `replacing` swaps whole statements."""
+    """An apsw connection in the shape of sqlite3's."""
 
-    def __init__(self, connection: apsw.Connection, replacing: Mapping[str, str]) -> None:
+    def __init__(self, connection: apsw.Connection, disk: Disk) -> None:
         self._connection = connection
-        self._replacing = replacing
+        self._disk = disk
 
     @property
     def in_transaction(self) -> bool:
@@ -253,7 +263,7 @@ class ApswConnection:
 
     def execute(self, sql: str, parameters: Any = (), /) -> _Rows:
         try:
-            cursor = self._connection.execute(self._replacing.get(sql, sql), parameters or None)
+            cursor = self._connection.execute(self._disk.replacement(sql), parameters or None)
             return _Rows(list(cursor))
         except apsw.Error as error:
             raise _translated(error) from error

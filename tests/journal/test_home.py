@@ -12,7 +12,7 @@ import pytest
 
 from holdfast.errors import HomeBusy
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.testing.journal_suite import records
+from holdfast.testing.journal_samples import records
 
 APPENDER = Path(__file__).with_name("appender.py")
 

@@ -23,7 +23,7 @@ from holdfast.journal import database, writer
 from holdfast.journal.port import Append, Journal, Record, Snapshot
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.journal.statements import load_queries
-from holdfast.testing.journal_suite import birth, outcomes, records, run_row, step
+from holdfast.testing.journal_samples import birth, outcomes, records, run_row, step
 
 
 class Spy:

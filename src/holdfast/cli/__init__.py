@@ -17,8 +17,18 @@ from typing import Annotated
 import typer
 
 from holdfast.cli import demo, plans, questions, runs
-from holdfast.cli.shell import EXIT_CODES, USAGE, complain, plain_words, version_wanted
-from holdfast.cli.shell import AppOption, HomeOption, JsonOption, PlansOption, ToolsOption
+from holdfast.cli.shell import (
+    EXIT_CODES,
+    USAGE,
+    AppOption,
+    HomeOption,
+    JsonOption,
+    PlansOption,
+    ToolsOption,
+    complain,
+    plain_words,
+    version_wanted,
+)
 
 app = typer.Typer(
     name="holdfast",

@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from urllib.parse import quote
 
 from holdfast.app import DATABASE, Holdfast, default_home
@@ -35,25 +36,36 @@ PLANS = Path("plans")
 TOOLS = Path("tools.yaml")
 
 
+class AnyEnvironment(dict[str, str]):
+    """The environment for looking at plans, where no tool is ever called.
+
+    A variable that is not set stands for some address, so that a plan can be checked
+    and drawn without it.
+    """
+
+    def get(self, name: str, default: Any = None) -> Any:
+        return os.environ.get(name, default) or "http://127.0.0.1"
+
+
 def build_app(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
     """The user's application, or one made of the plans and tools that stand here."""
-    if settings.app_name is None:
-        app = Holdfast(settings.home)
-        tools = settings.tools or (TOOLS if TOOLS.is_file() else None)
-        plans = settings.plans or (PLANS if PLANS.is_dir() else None)
-    else:
-        app, tools, plans = _named_app(settings), settings.tools, settings.plans
-    if tools is not None:
-        app.load_tools(tools, env)
+    app = app_with_tools(settings, env)
+    usual = PLANS if PLANS.is_dir() and settings.app_name is None else None
+    plans = settings.plans or usual
     if plans is not None:
-        _must_exist(plans)
+        if not plans.exists():
+            raise NotFound(f"--plans {plans}: there is no such directory")
         app.load_plans(plans)
     return app
 
 
-def _must_exist(path: Path) -> None:
-    if not path.exists():
-        raise NotFound(f"there is no file or directory {path}")
+def app_with_tools(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
+    named = settings.app_name is not None
+    app = _named_app(settings) if named else Holdfast(settings.home)
+    tools = settings.tools or (TOOLS if TOOLS.is_file() and not named else None)
+    if tools is not None:
+        app.load_tools(tools, env)
+    return app
 
 
 def _named_app(settings: Settings) -> Holdfast:

@@ -64,7 +64,7 @@ def print_json_line(value: Any) -> None:
 
 def visible(text: object, limit: int = 400) -> str:
     """Foreign text on one line, with what would not be seen made visible."""
-    whole = " ".join(str(text).split(" "))
+    whole = str(text)
     short = whole if len(whole) <= limit else whole[: limit - 1] + "…"
     return "".join(_shown(character) for character in short)
 

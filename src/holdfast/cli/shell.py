@@ -14,9 +14,10 @@ import asyncio
 import inspect
 import json
 import os
+import shlex
 import sys
 from collections.abc import Callable, Coroutine
-from dataclasses import dataclass, fields
+from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -31,7 +32,15 @@ from holdfast.errors import (
     PlanRejected,
 )
 
-OK, FAILED, USAGE, WAITS_FOR_RESUME, WAITS_FOR_PERSON, CANCELLED, INTERRUPTED = 0, 1, 2, 3, 4, 5, 130
+OK, FAILED, USAGE, WAITS_FOR_RESUME, WAITS_FOR_PERSON, CANCELLED, INTERRUPTED = (
+    0,
+    1,
+    2,
+    3,
+    4,
+    5,
+    130,
+)
 
 EXIT_CODES = (
     "Exit codes: 0 done; 1 failed or refused; 2 wrong usage; 3 the run waits for a resume;"
@@ -116,6 +125,15 @@ class Settings:
             return False
         return sys.stdin.isatty() and sys.stdout.isatty()
 
+    @property
+    def repeated(self) -> str:
+        """These options as the next command needs them again."""
+        given = {"--home": self.home, "--app": self.app, "--plans": self.plans}
+        given["--tools"] = self.tools
+        return "".join(
+            f" {name} {shlex.quote(str(value))}" for name, value in given.items() if value
+        )
+
 
 Ending: TypeAlias = int | Coroutine[Any, Any, int]
 
@@ -128,19 +146,35 @@ COMMON: dict[str, tuple[Any, Any]] = {
 }
 
 
-class Interrupted(Exception):  # noqa: N818
+class Interrupted(Exception):
     """A person pressed Ctrl-C; the message says how to go on."""
 
 
 def register(group: typer.Typer, name: str, function: Callable[..., Ending]) -> None:
     """Make `function` a command with the common options; its docstring is its help."""
-    group.command(name, help=f"{inspect.getdoc(function)}\n\n{EXIT_CODES}")(_with_common(function))
+    text = str(inspect.getdoc(function))
+    first = text.partition("\n")[0]
+    help_text = f"{text}\n\n{EXIT_CODES}"
+    group.command(name, short_help=first, help=help_text)(_with_common(function))
+
+
+def register_group(group: typer.Typer, function: Callable[..., Ending]) -> None:
+    """Make `function` what the group does when no command of its own is named."""
+    text = str(inspect.getdoc(function))
+    first = text.partition("\n")[0]
+    callback = group.callback(
+        invoke_without_command=True, short_help=first, help=f"{text}\n\n{EXIT_CODES}"
+    )
+    callback(_with_common(function))
 
 
 def _with_common(function: Callable[..., Ending]) -> Callable[..., None]:
     def command(context: typer.Context, **given: Any) -> None:
         common = {one.name: given.pop(one.name) for one in fields(Settings)}
         settings = Settings(**{**(context.obj or {}), **_given_only(common)})
+        if context.invoked_subcommand is not None:
+            context.obj = asdict(settings)
+            return
         raise typer.Exit(run(settings, lambda: function(settings, **given)))
 
     own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]

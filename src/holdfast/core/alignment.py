@@ -32,9 +32,7 @@ def align(
     return _balance(drawings, heights)
 
 
-def _yielding(
-    layers: Sequence[Sequence[int]], web: Web, real: int
-) -> Iterator[tuple[int, int]]:
+def _yielding(layers: Sequence[Sequence[int]], web: Web, real: int) -> Iterator[tuple[int, int]]:
     """Links, as (left, right), that cross a piece between two bends."""
     for left_layer, layer in zip(layers, layers[1:], strict=False):
         place = {vertex: index for index, vertex in enumerate(left_layer)}
@@ -98,9 +96,7 @@ def _pack(
     order = _downwards(below, above, roots)
     middles = [0.0] * len(roots)
     for block in order:
-        middles[block] = max(
-            (middles[other] + room for other, room in above[block]), default=0.0
-        )
+        middles[block] = max((middles[other] + room for other, room in above[block]), default=0.0)
     for block in reversed(order):
         lowest = min((middles[other] - room for other, room in below[block]), default=0.0)
         middles[block] = max(middles[block], lowest)

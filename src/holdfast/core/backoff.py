@@ -4,13 +4,16 @@ from __future__ import annotations
 
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 
+_WORTH_ANOTHER = (FailureKind.TRANSIENT, FailureKind.UNKNOWN)
+
 
 def retry_delay(policy: RetryPolicy, failure: Failure, attempt: int, jitter: float) -> float | None:
     """Seconds until the next attempt after number `attempt` failed, or None to give up.
 
+    An unknown outcome comes here only when a repetition does no harm.
     `jitter` in [0, 1) spreads the delay by the policy's share in both directions.
     """
-    if failure.kind is not FailureKind.TRANSIENT or attempt >= policy.attempts:
+    if failure.kind not in _WORTH_ANOTHER or attempt >= policy.attempts:
         return None
     # A large exponent overflows before the bound below could apply.
     delay = min(policy.initial * policy.factor ** min(attempt - 1, 64), policy.maximum)

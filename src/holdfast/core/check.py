@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Generator, Iterator, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
 from holdfast.core.conditions import Condition, parse
@@ -242,7 +243,7 @@ class _Checker:
             return
         for where, text in _texts(plain, path):
             try:
-                template = compile_template(text)
+                template = _compiled(text)
             except TemplateError as error:
                 yield Finding(where, f"bad template: {error}", line=1, column=error.column)
             else:
@@ -255,6 +256,11 @@ class _Checker:
         if template.result_paths and not has_result:
             message = "there is no result yet: {{result…}} belongs into an output's context"
             yield Finding(path, message)
+
+
+@lru_cache(maxsize=4096)
+def _compiled(text: str) -> Template:
+    return compile_template(text)
 
 
 def _texts(value: Json, path: Path) -> Iterator[tuple[Path, str]]:

@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from holdfast.core import people, planner, questions, steps
-from holdfast.core.apply import CANCEL_TIMER, apply
+from holdfast.core.apply import apply
 from holdfast.core.compiled import INPUTS, CompiledPlan
 from holdfast.core.draft import Draft
+from holdfast.core.fold import CANCEL_TIMER
 from holdfast.core.follow_up import effects_in_flight, effects_of, goes_on_by_itself
 from holdfast.core.forms import validate
 from holdfast.core.state import PlanState
@@ -161,7 +162,10 @@ def _hear_child(draft: Draft, command: c.HearChild) -> None:
 
 
 def _follow_child(draft: Draft, command: c.HearChild) -> None:
-    """A child that failed fails its listener, and is resumed with it."""
+    """A child that failed fails its listener, and is resumed with it.
+
+    One that is done has made its listener ready to conclude, unless the run is being cancelled.
+    """
     step = draft.step(command.listener_id)
     if step.status is not StepStatus.RUNNING:
         return
@@ -171,6 +175,8 @@ def _follow_child(draft: Draft, command: c.HearChild) -> None:
     elif command.status == PlanInstanceStatus.CANCELLED:
         failure = Failure(FailureKind.PERMANENT, f"{command.child_id} was cancelled")
         planner.fail_listener(draft, command.listener_id, failure, final=True)
+    elif command.status == PlanInstanceStatus.DONE:
+        steps.child_finished(draft, command.listener_id, command.result)
 
 
 def _tick(draft: Draft) -> None:
@@ -202,7 +208,6 @@ def _recover(draft: Draft) -> tuple[Effect, ...]:
     count = draft.state.recoveries + 1
     draft.emit(RunRecovered(count))
     steps.recover(draft)
-    if count >= MAX_RECOVERIES and draft.state.status is not PlanInstanceStatus.CANCELLING:
+    if count >= MAX_RECOVERIES:
         steps.quarantine(draft, count)
-        return ()
     return effects_in_flight(draft.state)

@@ -11,11 +11,12 @@ import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
-from holdfast.core.apply import apply, moved_task
+from holdfast.core.apply import apply
 from holdfast.core.compiled import CompiledListener
 from holdfast.core.conditions import holds
-from holdfast.core.state import PlanState, StepState, TaskFacts
-from holdfast.core.tables import may_move
+from holdfast.core.fold import moved_task
+from holdfast.core.state import NEW_TASK, PlanState, StepState, TaskFacts
+from holdfast.core.tables import TASK
 from holdfast.errors import AuthorError
 from holdfast.model.commands import Moment
 from holdfast.model.events import Event, Move
@@ -65,10 +66,10 @@ class Draft:
         moves: list[Move] = []
         taken: set[str] = set()
         for update in updates:
-            self._refuse_illegal(update)
+            before = tasks.get(update.task_id, NEW_TASK)
+            self._refuse_illegal(before.status, update)
             move = Move(update.task_id, update.status, update.reason, update.context)
-            task = moved_task(self.state.task(update.task_id), move, self.now)
-            tasks = tasks.insert(update.task_id, task)
+            tasks = tasks.insert(update.task_id, moved_task(before, move, self.now))
             fired = self._fired_by(update.task_id, TaskFacts(tasks), taken)
             taken.update(fired)
             if fired:
@@ -76,11 +77,12 @@ class Draft:
             moves.append(move)
         return tuple(moves)
 
-    def _refuse_illegal(self, update: TaskUpdate) -> None:
+    def _refuse_illegal(self, before: TaskStatus, update: TaskUpdate) -> None:
         if update.task_id not in self.state.plan.task_ids:
             raise OutputRefused(f"there is no task {update.task_id} to set {update.status}")
-        before = self.state.task(update.task_id).status
-        if not may_move(before, update.status):
+        if update.status is TaskStatus.CANCELLED:
+            raise OutputRefused(f"task {update.task_id} is cancelled only with the whole run")
+        if update.status not in TASK[before]:
             raise OutputRefused(f"task {update.task_id} cannot go from {before} to {update.status}")
 
     def _fired_by(self, task_id: str, facts: TaskFacts, taken: set[str]) -> tuple[str, ...]:

@@ -41,11 +41,19 @@ def effects_in_flight(state: PlanState) -> tuple[f.Effect, ...]:
     for listener_id, step in sorted(state.steps.items()):
         if step.status is StepStatus.CONSULTING:
             found.append(_consultation(state, listener_id, step))
-        elif step.status is StepStatus.RUNNING and step.child_id is None:
+        elif step.status is StepStatus.RUNNING and not step.awaits_child:
             found.append(_work(state, listener_id, step))
-        elif step.status is StepStatus.RUNNING and step.resuming:
-            found.append(f.ResumeChild(str(step.child_id), state.started_by))
+        elif step.status is StepStatus.RUNNING:
+            found.extend(_word_to_child(state, str(step.child_id), step))
     return tuple(found)
+
+
+def _word_to_child(state: PlanState, child_id: str, step: StepState) -> Iterator[f.Effect]:
+    """A child run goes on by itself, but may not have heard what its parent wants."""
+    if state.cancelled_by is not None:
+        yield f.CancelChild(child_id, state.cancelled_by, "cancelled")
+    elif step.resuming:
+        yield f.ResumeChild(child_id, state.started_by)
 
 
 def goes_on_by_itself(state: PlanState) -> bool:
@@ -53,8 +61,10 @@ def goes_on_by_itself(state: PlanState) -> bool:
     match state.status:
         case PlanInstanceStatus.DONE | PlanInstanceStatus.CANCELLED:
             return False
-        case PlanInstanceStatus.ERROR | PlanInstanceStatus.CANCELLING:
+        case PlanInstanceStatus.CANCELLING:
             return state.in_flight > 0
+        case PlanInstanceStatus.ERROR:
+            return _under_way(state)
         case _:
             held = state.plan.plan.while_paused is WhilePaused.HOLD and state.open_questions
             return _under_way(state) if held else state.active > state.resting
@@ -62,8 +72,11 @@ def goes_on_by_itself(state: PlanState) -> bool:
 
 def _under_way(state: PlanState) -> bool:
     """While everything else is held back, only what has already started goes on."""
-    started = (StepStatus.CONSULTING, StepStatus.RUNNING)
-    return any(step.status in started and not step.child_id for step in state.steps.values())
+    return any(
+        step.status is StepStatus.CONSULTING
+        or (step.status is StepStatus.RUNNING and (step.resuming or not step.awaits_child))
+        for step in state.steps.values()
+    )
 
 
 def _effects(state: PlanState, event: e.Event) -> Iterator[f.Effect]:
@@ -79,12 +92,28 @@ def _effects(state: PlanState, event: e.Event) -> Iterator[f.Effect]:
         case e.RunResumed():
             for listener_id in event.children:
                 yield f.ResumeChild(str(state.steps[listener_id].child_id), event.by)
-        case e.CancelRequested():
-            for step in state.steps.values():
-                if step.status is StepStatus.RUNNING and step.child_id is not None:
-                    yield f.CancelChild(step.child_id, event.by, event.reason)
+        case e.ListenerSkipped(listener_id=listener_id, by=by, reason=reason):
+            yield from _abandoned(state, (listener_id,), by, reason)
+        case e.TasksEdited(closed=closed, by=by, reason=reason):
+            yield from _abandoned(state, closed, by, reason)
+        case e.CancelRequested(by=by, reason=reason):
+            yield from _abandoned(state, sorted(state.steps), by, reason)
         case _:
             return
+
+
+def _abandoned(
+    state: PlanState, listener_ids: Iterable[str], by: str, reason: str
+) -> Iterator[f.Effect]:
+    """Child runs that nobody waits for any more; one in error would wait for ever."""
+    for listener_id in listener_ids:
+        step = state.steps[listener_id]
+        over = step.child_status in (PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED)
+        if step.awaits_child and step.status in _LEFT_BEHIND and not over:
+            yield f.CancelChild(str(step.child_id), by, reason)
+
+
+_LEFT_BEHIND = (StepStatus.RUNNING, StepStatus.SKIPPED, StepStatus.STOPPED)
 
 
 def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:

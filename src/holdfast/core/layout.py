@@ -25,7 +25,7 @@ Point: TypeAlias = tuple[float, float]
 
 ROW_GAP: Final = 16.0
 _BEND_HEIGHT: Final = 4.0
-_LAYER_GAP: Final = 40.0
+_LAYER_GAP: Final = 36.0
 _STEEPEST_GAP: Final = 120.0
 _RISE_PER_GAP: Final = 6.0
 

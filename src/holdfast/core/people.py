@@ -4,16 +4,27 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.core.compiled import CompiledListener
+from holdfast.core.compiled import INPUTS, CompiledListener
 from holdfast.core.draft import Draft
-from holdfast.core.planner import cancel_run, resuming_move, skip_listener
+from holdfast.core.planner import (
+    WAITING_FOR_RESUME,
+    cancel_run,
+    resuming_move,
+    skip_listener,
+)
 from holdfast.core.tables import StepStatus
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.model import commands as c
 from holdfast.model.events import ListenersReset, Move, QuestionWithdrawn, RunResumed, TasksEdited
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
 
-_SKIPPABLE = (StepStatus.READY, StepStatus.BACKOFF, StepStatus.WAITING, StepStatus.FAILED)
+_SKIPPABLE = (
+    StepStatus.READY,
+    StepStatus.BACKOFF,
+    StepStatus.WAITING,
+    StepStatus.CONSULTING,
+    StepStatus.FAILED,
+)
 
 
 def skip(draft: Draft, command: c.Skip) -> None:
@@ -46,6 +57,8 @@ def edit_context(draft: Draft, command: c.EditContext) -> None:
 def rerun_from(draft: Draft, command: c.RerunFrom) -> None:
     """Run a listener again, and everything that follows from it."""
     listener = draft.listener(command.listener_id)
+    if listener.id == INPUTS:
+        raise NotAllowed("the inputs were given; edit the main task's context instead")
     listeners, tasks = _downstream(draft, listener)
     busy = [one for one in listeners if _is_running(draft, one)]
     if busy:
@@ -61,10 +74,20 @@ def rerun_from(draft: Draft, command: c.RerunFrom) -> None:
         for task in tasks
         if task != draft.state.plan.main and task in draft.state.tasks
     )
-    main = Move(draft.state.plan.main, TaskStatus.RUNNING, reason)
-    draft.emit(ListenersReset(command.by, (listener.id,), known, (*moves, main)))
+    if draft.state.plan.main in tasks:
+        moves = (*moves, *_main_reopened(draft, reason))
+    draft.emit(ListenersReset(command.by, (listener.id,), known, moves))
     if draft.state.status is PlanInstanceStatus.ERROR and not draft.state.failed:
         draft.emit(RunResumed(command.by, (), (), (resuming_move(draft),)))
+
+
+def _main_reopened(draft: Draft, reason: str) -> tuple[Move, ...]:
+    """The main task has its end before it again; an error that is left still shows."""
+    main = draft.state.plan.main
+    reopened = Move(main, TaskStatus.RUNNING, reason)
+    if draft.state.status is not PlanInstanceStatus.ERROR:
+        return (reopened,)
+    return reopened, Move(main, TaskStatus.ERROR, WAITING_FOR_RESUME)
 
 
 def cancel(draft: Draft, command: c.Cancel) -> None:
@@ -91,7 +114,7 @@ def _settled_by(draft: Draft, task_id: str) -> Iterable[str]:
 
 def _is_running(draft: Draft, listener_id: str) -> bool:
     step = draft.state.steps.get(listener_id)
-    return step is not None and step.status in (StepStatus.RUNNING, StepStatus.CONSULTING)
+    return step is not None and step.status is StepStatus.RUNNING
 
 
 def _may_close(draft: Draft, listener_id: str) -> bool:

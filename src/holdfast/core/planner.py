@@ -12,14 +12,19 @@ never hangs.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
+from holdfast.core.compiled import VERIFY
 from holdfast.core.conditions import explain, holds
 from holdfast.core.draft import Draft, OutputRefused, iso, quiet
 from holdfast.core.outputs import updates_for
+from holdfast.core.state import TaskState
 from holdfast.core.tables import StepStatus
 from holdfast.errors import TemplateError
 from holdfast.model.commands import DecideRetry, Resume
 from holdfast.model.events import (
     CancelRequested,
+    CheckConcluded,
     ListenerFailed,
     ListenerSkipped,
     Move,
@@ -39,6 +44,7 @@ WAITING_FOR_RESUME = "waiting_for_resume"
 RESUMING = "resuming"
 
 _LISTED_CONDITIONS = 8
+_ENDS = (TaskStatus.DONE, TaskStatus.SKIPPED)
 
 
 def outside_id(draft: Draft, listener_id: str) -> str:
@@ -57,18 +63,17 @@ def fail_listener(
     final: bool = False,
 ) -> None:
     """The driver gave up: apply `failure_output`, or put the main task in Error."""
-    step = draft.step(listener_id)
+    firing = draft.step(listener_id).firing
+    if listener_id.startswith(VERIFY):
+        verdict = "unable_to_verify"
+        draft.emit(CheckConcluded(listener_id, firing, verdict, failure.message, result))
+        return
     moves = _failure_moves(draft, listener_id, failure, updates, result)
     handled = bool(moves) and _handles(draft, moves)
-    final = final or _stopped(draft)
-    if not any(move.status is TaskStatus.ERROR for move in moves) and not handled:
-        moves = (*moves, *_error_moves(draft, listener_id))
-    draft.emit(
-        ListenerFailed(
-            listener_id, step.firing, failure, handled, final and not handled, kept, result, moves
-        )
-    )
-    if final and not handled:
+    final = not handled and (final or _stopped(draft))
+    moves = moves or _error_moves(draft, listener_id)
+    draft.emit(ListenerFailed(listener_id, firing, failure, handled, final, kept, result, moves))
+    if final:
         give_up(draft, f"{listener_id} failed: {failure.message}", (listener_id,))
 
 
@@ -119,11 +124,8 @@ def decide_retry(draft: Draft, command: DecideRetry) -> None:
     step = draft.state.steps.get(command.listener_id)
     if step is None or step.status is not StepStatus.CONSULTING or step.firing != command.firing:
         return
-    failure = step.failure
-    assert failure is not None
-    if step.retries >= command.max_retries or _stopped(draft):
-        retries = f" after {step.retries} retries" if step.retries else ""
-        message = f"{command.listener_id} failed{retries}: {failure.message}"
+    if step.retries >= command.max_retries:
+        message = _why_failed(draft, command.listener_id)
         give_up(draft, message, (command.listener_id,), retries=step.retries)
         return
     count = step.retries + 1
@@ -134,6 +136,12 @@ def decide_retry(draft: Draft, command: DecideRetry) -> None:
     draft.emit(event)
 
 
+def _why_failed(draft: Draft, listener_id: str) -> str:
+    step = draft.step(listener_id)
+    retries = f" after {step.retries} retries" if step.retries else ""
+    return f"{listener_id} failed{retries}: {step.failure.message if step.failure else ''}"
+
+
 def _retry_moves(draft: Draft, listener_id: str, count: int, most: int) -> list[Move]:
     """The failed sub-task goes back to NotStarted, the main task to Retrying."""
     main = draft.state.plan.main
@@ -141,8 +149,21 @@ def _retry_moves(draft: Draft, listener_id: str, count: int, most: int) -> list[
     counted = {"retry_count": count, "max_retries": most, "retry_times": times}
     failed = [task for task in _failed_tasks(draft, listener_id) if task != main]
     moves = [Move(task, TaskStatus.NOT_STARTED, "planner_retry", counted) for task in failed]
-    retrying = Move(main, TaskStatus.RETRYING, "planner_retry", counted, ("failed_listener_id",))
+    status = _while_retrying(draft.state.main_task)
+    retrying = Move(main, status, "planner_retry", counted, ("failed_listener_id",))
     return [*moves, retrying]
+
+
+def _while_retrying(main: TaskState) -> TaskStatus:
+    """A main task that had reached its end has it again; any other is Retrying."""
+    before = _before_the_trouble(main)
+    return before if before in _ENDS else TaskStatus.RETRYING
+
+
+def _before_the_trouble(main: TaskState) -> TaskStatus:
+    trouble = (TaskStatus.ERROR, TaskStatus.RETRYING)
+    calm = (entry.status for entry in main.trace if entry.status not in trouble)
+    return next(calm, TaskStatus.RUNNING)
 
 
 def _failed_tasks(draft: Draft, listener_id: str) -> list[str]:
@@ -156,22 +177,41 @@ def give_up(draft: Draft, message: str, failed: tuple[str, ...] = (), *, retries
     """The main task is in Error; a person must mend the world and resume."""
     if draft.state.status is PlanInstanceStatus.CANCELLING:
         return
+    abandoned = [one for one in _consulting(draft) if one not in failed]
+    failed = (*failed, *abandoned)
+    messages = [message, *(_why_failed(draft, one) for one in abandoned)]
+    if draft.state.status is PlanInstanceStatus.ERROR:
+        before = error_info(draft.state.main_task)
+        messages.insert(0, str(before.get("message", "")))
+        retries = max(retries, _count(before.get("failed_retries")))
     known = dict.fromkeys((*draft.state.failed, *failed))
     names = [outside_id(draft, one) for one in known]
     context: dict[str, Json] = {"failed_listener_ids": names}
     if names:
         context["failed_listener_id"] = names[0]
-    if draft.state.status is PlanInstanceStatus.ERROR:
-        before = draft.state.main_task.context.get("error_info", {})
-        message = "; ".join(dict.fromkeys((str(before.get("message", "")), message)))
-        retries = max(retries, int(before.get("failed_retries", 0)))
     context["error_info"] = {
         "failed_retries": retries,
         "status": WAITING_FOR_RESUME,
-        "message": message.removeprefix("; "),
+        "message": "; ".join(dict.fromkeys(one for one in messages if one)),
     }
     move = Move(draft.state.plan.main, TaskStatus.ERROR, WAITING_FOR_RESUME, context)
     draft.emit(PlannerGaveUp(message, failed, (move,)))
+
+
+def _consulting(draft: Draft) -> list[str]:
+    """A run that waits for a person consults nobody: these have failed as well."""
+    steps = sorted(draft.state.steps.items())
+    return [one for one, step in steps if step.status is StepStatus.CONSULTING]
+
+
+def error_info(main: TaskState) -> Mapping[str, Json]:
+    """People and plans may write what they like into a context."""
+    info = main.context.get("error_info")
+    return info if isinstance(info, Mapping) else {}
+
+
+def _count(value: Json) -> int:
+    return value if isinstance(value, int) else 0
 
 
 def resume(draft: Draft, command: Resume) -> None:
@@ -197,10 +237,10 @@ def _child_waits(draft: Draft, listener_id: str) -> bool:
 
 def resuming_move(draft: Draft) -> Move:
     main = draft.state.main_task
-    info = {**main.context.get("error_info", {}), "status": RESUMING}
+    info = {**error_info(main), "status": RESUMING}
     return Move(
         draft.state.plan.main,
-        TaskStatus.RETRYING,
+        _while_retrying(main),
         "resume_retry_listener",
         {"error_info": info},
         ("failed_listener_id", "failed_listener_ids"),
@@ -210,17 +250,17 @@ def resuming_move(draft: Draft) -> Move:
 def _now_holding(draft: Draft) -> list[str]:
     """Listeners whose conditions have come true by a person's edits."""
     facts = draft.facts()
+    steps = draft.state.steps
     return [
         one.listener_id
         for one in draft.state.plan.plan.listeners
-        if draft.may_fire(compiled := draft.listener(one.listener_id))
-        and compiled.id not in draft.state.steps
-        and holds(compiled.condition, one.trigger_task_id, facts)
+        if ((step := steps.get(one.listener_id)) is None or step.forgotten)
+        and holds(draft.listener(one.listener_id).condition, one.trigger_task_id, facts)
     ]
 
 
-def restored_main(draft: Draft, listener_id: str) -> tuple[Move, ...]:
-    """The main task was Retrying for this listener, and it has succeeded."""
+def restored_main(draft: Draft) -> tuple[Move, ...]:
+    """The main task was Retrying, and what was tried again has succeeded."""
     if draft.state.main_task.status is not TaskStatus.RETRYING:
         return ()
     return (quiet(draft.state.plan.main, TaskStatus.RUNNING, "retry_succeeded"),)
@@ -275,7 +315,7 @@ def _cancelled_moves(draft: Draft) -> tuple[Move, ...]:
 
 def _nothing_left(draft: Draft) -> None:
     state = draft.state
-    if state.main_task.status not in (TaskStatus.DONE, TaskStatus.SKIPPED):
+    if state.main_task.status not in _ENDS:
         give_up(draft, _why_nothing_fires(draft))
     elif state.plan.verify_ids and not state.verifying:
         draft.emit(VerificationStarted(state.plan.verify_ids))

@@ -12,15 +12,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, assert_never
 
-from holdfast.core.apply import RUN_AGAIN
 from holdfast.core.compiled import INPUTS
 from holdfast.core.draft import Draft, iso, quiet
+from holdfast.core.fold_questions import RUN_AGAIN
 from holdfast.core.forms import validate
 from holdfast.core.planner import cancel_run, fail_listener, skip_listener
 from holdfast.core.state import EMPTY, QuestionState
 from holdfast.core.strict import canonical_json, digest
 from holdfast.core.tables import StepStatus
-from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotAllowed, NotFound, TooLate
+from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model.commands import Answer, ToolFacts
 from holdfast.model.events import (
     Move,
@@ -43,6 +43,8 @@ from holdfast.model.values import Json
 
 HAPPENED = "happened"
 CLOCK = "clock"
+
+_CALLING = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
 
 _PROVIDE = InteractionOption("provide", "Provide", InteractionAction.PROVIDE_INFO)
 _CONFIRM = (
@@ -207,13 +209,19 @@ def expire(draft: Draft, question_id: str) -> None:
     question = draft.state.questions[question_id]
     default = question.request.default_option_id
     option = next((o for o in question.request.options if o.option_id == default), None)
-    if option is None:
+    if option is None or not _clock_may_take(question, option):
         draft.emit(QuestionExpired(question_id))
         failure = Failure(FailureKind.MISSING, "nobody answered in time")
         fail_listener(draft, question.listener_id, failure, final=True)
         return
     draft.emit(QuestionExpired(question_id, option.option_id, _option_values(option, None)))
     _follow(draft, question, option, by=CLOCK, reason="nobody answered in time")
+
+
+def _clock_may_take(question: QuestionState, option: InteractionOption) -> bool:
+    """A timeout never approves a call, and never takes what is dangerous."""
+    calls = question.purpose in ("approval", "unknown") and option.action in _CALLING
+    return not calls and not option.is_dangerous and option.action is not InteractionAction.CUSTOM
 
 
 def _open(
@@ -360,19 +368,20 @@ def _follow(
     """What the chosen action does; the step is ready again and may simply go on."""
     listener_id = question.listener_id
     match option.action:
-        case InteractionAction.APPROVE_AND_EXECUTE | InteractionAction.PROVIDE_INFO:
-            return
         case InteractionAction.REJECT_WITH_REASON:
             text = f"rejected by {by}" + (f": {reason}" if reason else "")
             failure = Failure(FailureKind.FORBIDDEN, text)
             fail_listener(draft, listener_id, failure, final=True)
         case InteractionAction.SKIP:
             skip_listener(draft, listener_id, by, reason)
-        case InteractionAction.RETRY_WITH_FEEDBACK:
-            return
         case InteractionAction.TERMINATE:
             cancel_run(draft, by, reason or f"{by} chose to stop")
-        case InteractionAction.CUSTOM:
-            raise NotAllowed(f"no handler is registered for {option.option_id!r}")
+        case (
+            InteractionAction.APPROVE_AND_EXECUTE
+            | InteractionAction.PROVIDE_INFO
+            | InteractionAction.RETRY_WITH_FEEDBACK
+            | InteractionAction.CUSTOM
+        ):
+            return
         case _:
             assert_never(option.action)

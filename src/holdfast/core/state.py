@@ -77,6 +77,11 @@ class StepState:
     forgotten: bool = False
     resuming: bool = False
 
+    @property
+    def awaits_child(self) -> bool:
+        """A child run does the work, and has not finished it yet."""
+        return self.child_id is not None and self.carried is None
+
 
 @dataclass(frozen=True, slots=True)
 class QuestionState:

@@ -9,7 +9,7 @@ from holdfast.core.backoff import retry_delay
 from holdfast.core.compiled import VERIFY, CompiledListener
 from holdfast.core.conditions import holds
 from holdfast.core.draft import Draft, OutputRefused
-from holdfast.core.outputs import succeeded
+from holdfast.core.outputs import succeeded, updates_for
 from holdfast.core.planner import fail_listener, give_up, restored_main
 from holdfast.core.questions import (
     ask_approval,
@@ -55,7 +55,7 @@ from holdfast.model.values import Json
 def start(draft: Draft, command: c.StartListener) -> None:
     """Start a ready listener, or ask for what it needs first."""
     step = draft.state.steps.get(command.listener_id)
-    if step is None or step.status is not StepStatus.READY or held(draft, command.listener_id):
+    if step is None or step.status is not StepStatus.READY or _held(draft):
         return
     listener = draft.listener(command.listener_id)
     if step.carried is not None:
@@ -76,12 +76,10 @@ def start(draft: Draft, command: c.StartListener) -> None:
             assert_never(listener.action)
 
 
-def held(draft: Draft, listener_id: str) -> bool:
+def _held(draft: Draft) -> bool:
     """`while_paused: hold` stops other branches while a question is open."""
-    plan = draft.state.plan.plan
-    if plan.while_paused is not WhilePaused.HOLD or not draft.state.open_questions:
-        return False
-    return draft.step(listener_id).question_id is None
+    holding = draft.state.plan.plan.while_paused is WhilePaused.HOLD
+    return holding and bool(draft.state.open_questions)
 
 
 def _start_tool(
@@ -95,7 +93,7 @@ def _start_tool(
         return
     step = draft.step(listener.id)
     if _consented(draft, listener, action, tool):
-        _started(draft, listener, args=step.args, idempotent=tool.idempotent)
+        _started(draft, listener, args=step.args, idempotent=tool.idempotent, consent=step.consent)
         return
     try:
         args = {**render(listener.args, draft.facts()), **step.provided}
@@ -146,6 +144,7 @@ def _started(
     idempotent: bool = False,
     pure: bool = False,
     child_id: str | None = None,
+    consent: str | None = None,
 ) -> None:
     step = draft.step(listener.id)
     draft.emit(
@@ -159,6 +158,7 @@ def _started(
             pure,
             child_id,
             _running_moves(draft, listener),
+            consent,
         )
     )
 
@@ -225,8 +225,7 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.Outcome) -> N
         case c.CallWanted():
             _call(draft, listener, outcome)
         case c.CallReturned(index=index, result=result):
-            firing = draft.step(listener.id).firing
-            draft.emit(FunctionReturned(listener.id, firing, index, result))
+            _call_returned(draft, listener, index, result)
         case _:
             assert_never(outcome)
 
@@ -242,7 +241,7 @@ def _succeed(draft: Draft, listener: CompiledListener, outcome: c.Succeeded) -> 
         _break_output(draft, listener, outcome.result, str(error))
         return
     if not any(move.task_id == draft.state.plan.main for move in moves):
-        moves = (*moves, *restored_main(draft, listener.id))
+        moves = (*moves, *restored_main(draft))
     draft.emit(ListenerSucceeded(listener.id, step.firing, outcome.result, moves))
 
 
@@ -257,18 +256,28 @@ def _check(draft: Draft, listener: CompiledListener, result: Json) -> None:
 
 
 def _fail_attempt(draft: Draft, listener: CompiledListener, outcome: c.Failed) -> None:
-    step = draft.step(listener.id)
-    delay = retry_delay(listener.listener.retry, outcome.failure, step.attempt, draft.jitter())
-    if delay is not None and draft.state.status is not PlanInstanceStatus.CANCELLING:
-        event = AttemptFailed(listener.id, step.firing, outcome.failure, draft.now + delay)
-        draft.emit(event)
-    elif listener.id.startswith(VERIFY):
-        verdict = "unable_to_verify" if succeeded(outcome.result) else "failed"
-        message = outcome.failure.message
-        draft.emit(CheckConcluded(listener.id, step.firing, verdict, message, outcome.result))
+    failure, result = outcome.failure, outcome.result
+    if failure.kind is FailureKind.UNKNOWN:
+        _lose(draft, listener, failure.message)
+    elif _tries_again(draft, listener, failure):
+        return
+    elif listener.id.startswith(VERIFY) and not succeeded(result):
+        firing = draft.step(listener.id).firing
+        draft.emit(CheckConcluded(listener.id, firing, "failed", failure.message, result))
     else:
         updates = outcome.updates or None
-        fail_listener(draft, listener.id, outcome.failure, updates=updates, result=outcome.result)
+        fail_listener(draft, listener.id, failure, updates=updates, result=result)
+
+
+def _tries_again(draft: Draft, listener: CompiledListener, failure: Failure) -> bool:
+    if draft.state.status is PlanInstanceStatus.CANCELLING:
+        return False
+    step = draft.step(listener.id)
+    delay = retry_delay(listener.listener.retry, failure, step.attempt, draft.jitter())
+    if delay is None:
+        return False
+    draft.emit(AttemptFailed(listener.id, step.firing, failure, draft.now + delay))
+    return True
 
 
 def _break_output(draft: Draft, listener: CompiledListener, result: Json, message: str) -> None:
@@ -287,17 +296,16 @@ def _ask_or_stop(draft: Draft, listener: CompiledListener, form: Form) -> None:
 
 def _lose(draft: Draft, listener: CompiledListener, reason: str) -> None:
     """An idempotent call may simply be tried again under the same key."""
-    step = draft.step(listener.id)
-    idempotent = step.calling[2] if step.calling else step.idempotent or step.pure
-    if not idempotent or draft.state.status is PlanInstanceStatus.CANCELLING:
+    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
+    failure = Failure(FailureKind.UNKNOWN, reason)
+    if cancelling or not _repeatable(draft.step(listener.id)):
         ask_unknown(draft, listener.id, reason)
-        return
-    failure = Failure(FailureKind.TRANSIENT, reason)
-    delay = retry_delay(listener.listener.retry, failure, step.attempt, draft.jitter())
-    if delay is None:
+    elif not _tries_again(draft, listener, failure):
         fail_listener(draft, listener.id, failure)
-        return
-    draft.emit(AttemptFailed(listener.id, step.firing, failure, draft.now + delay))
+
+
+def _repeatable(step: StepState) -> bool:
+    return step.calling[2] if step.calling else step.idempotent or step.pure
 
 
 def _call(draft: Draft, listener: CompiledListener, outcome: c.CallWanted) -> None:
@@ -317,21 +325,43 @@ def _call(draft: Draft, listener: CompiledListener, outcome: c.CallWanted) -> No
     )
 
 
+def _call_returned(draft: Draft, listener: CompiledListener, index: int, result: Json) -> None:
+    """The snippet goes on with the result, unless nothing more may start."""
+    firing = draft.step(listener.id).firing
+    draft.emit(FunctionReturned(listener.id, firing, index, result))
+    if draft.state.status is PlanInstanceStatus.CANCELLING:
+        draft.emit(ListenerReleased(listener.id, firing))
+
+
+def child_finished(draft: Draft, listener_id: str, result: Json) -> None:
+    """A child run that finishes while its parent is being cancelled counts, and starts nothing."""
+    listener = draft.listener(listener_id)
+    try:
+        updates = updates_for(listener, True, result, draft.facts())
+    except TemplateError as error:
+        _break_output(draft, listener, result, str(error))
+        return
+    _succeed(draft, listener, c.Succeeded(result, updates))
+
+
 def recover(draft: Draft) -> None:
     """Whatever was in flight without a key of its own is in doubt now."""
-    for listener_id, step in sorted(draft.state.steps.items()):
-        if step.status is not StepStatus.RUNNING or step.child_id is not None:
-            continue
-        idempotent = step.calling[2] if step.calling else step.idempotent or step.pure
-        if not idempotent:
+    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
+    for listener_id in _in_flight(draft):
+        if cancelling or not _repeatable(draft.step(listener_id)):
             ask_unknown(draft, listener_id, "the process that ran it went down")
 
 
 def quarantine(draft: Draft, count: int) -> None:
     """The run took its process down again and again: a person must look at it."""
-    flying = tuple(
+    message = f"quarantined: the process went down {count} times while this ran"
+    give_up(draft, message, _in_flight(draft))
+
+
+def _in_flight(draft: Draft) -> tuple[str, ...]:
+    """The listeners whose work this very process does; a child run looks after itself."""
+    return tuple(
         listener_id
         for listener_id, step in sorted(draft.state.steps.items())
-        if step.status is StepStatus.RUNNING and step.child_id is None
+        if step.status is StepStatus.RUNNING and not step.awaits_child
     )
-    give_up(draft, f"quarantined: the process went down {count} times while this ran", flying)

@@ -76,16 +76,17 @@ INSTANCE: Mapping[I, Mapping[Signal, I]] = {
     I.CANCELLED: {},
 }
 
-_LIVELY = frozenset({T.RUNNING, T.DONE, T.ERROR, T.PENDING, T.SKIPPED, T.CANCELLED})
+_ANYWHERE = frozenset(T)
+_FROM_THE_END = _ANYWHERE - {T.RETRYING, T.CANCELLED}
 
 TASK: Mapping[T, frozenset[T]] = {
-    T.NOT_STARTED: _LIVELY | {T.NOT_STARTED, T.RETRYING},
-    T.RUNNING: _LIVELY | {T.NOT_STARTED, T.RETRYING},
-    T.PENDING: _LIVELY | {T.NOT_STARTED, T.RETRYING},
-    T.RETRYING: _LIVELY | {T.RETRYING, T.NOT_STARTED},
-    T.ERROR: _LIVELY | {T.NOT_STARTED, T.RETRYING},
-    T.DONE: frozenset({T.DONE, T.RUNNING, T.NOT_STARTED, T.ERROR, T.PENDING, T.SKIPPED}),
-    T.SKIPPED: frozenset({T.SKIPPED, T.RUNNING, T.NOT_STARTED, T.DONE, T.ERROR, T.PENDING}),
+    T.NOT_STARTED: _ANYWHERE,
+    T.RUNNING: _ANYWHERE,
+    T.PENDING: _ANYWHERE,
+    T.RETRYING: _ANYWHERE,
+    T.ERROR: _ANYWHERE,
+    T.DONE: _FROM_THE_END,
+    T.SKIPPED: _FROM_THE_END,
     T.CANCELLED: frozenset(),
 }
 
@@ -124,6 +125,7 @@ S, M = StepStatus, StepMove
 STEP: Mapping[StepStatus, Mapping[StepMove, StepStatus]] = {
     S.READY: {
         M.START: S.RUNNING,
+        M.SUCCEED: S.DONE,
         M.ASK: S.WAITING,
         M.FAIL: S.CONSULTING,
         M.GIVE_UP: S.FAILED,
@@ -206,7 +208,7 @@ COMMANDS: Mapping[type, Mapping[I, Verdict]] = {
     c.StartRun: _row({I.NOT_STARTED}),
     c.StartListener: _row(_OPEN, Verdict.IGNORE),
     c.ReportOutcome: _row(_BEGUN, Verdict.IGNORE),
-    c.DecideRetry: _row(_OPEN | {I.ERROR}, Verdict.IGNORE),
+    c.DecideRetry: _row(_OPEN, Verdict.IGNORE),
     c.Answer: _row(_BEGUN),
     c.Resume: _row({I.ERROR}),
     c.Skip: _row(_OPEN | {I.ERROR}),
@@ -234,8 +236,10 @@ def next_step(status: StepStatus, move: StepMove) -> StepStatus:
         raise IllegalTransition(f"a step that is {status} cannot {move}") from None
 
 
-def may_move(before: T, after: T) -> bool:
-    return after in TASK[before]
+def next_task(status: T, wanted: T) -> T:
+    if wanted not in TASK[status]:
+        raise IllegalTransition(f"a task that is {status} cannot become {wanted}")
+    return wanted
 
 
 def close_question(status: Q, closed: Q) -> Q:

@@ -31,9 +31,10 @@ from holdfast.journal.statements import load_queries
 Job: TypeAlias = Callable[[Connection], Any]
 Outcome: TypeAlias = tuple[Any, Exception | None]
 
-_PROBE = load_queries("sqlite_queries.sql")["probe"]
 PROBE_SECONDS = 0.2
 """How long a failed commit is left alone before the next probe."""
+
+_PROBE = load_queries("sqlite_queries.sql")["probe"]
 
 
 class Committer:
@@ -54,9 +55,10 @@ class Committer:
 
     def refusal(self) -> HoldfastError | None:
         """Why nothing is accepted now; None when it is, or when a probe is due."""
-        if self._trouble is None or self._probe_is_due():
+        trouble = self._trouble  # the writing thread may clear it at any moment
+        if trouble is None or self._probe_is_due():
             return None
-        return explain(self._trouble, self._path)
+        return explain(trouble, self._path)
 
     def commit(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Commit all jobs together; one outcome each, in order."""

@@ -107,8 +107,13 @@ def _signature() -> bytes:
 
 def sync_directory(directory: Path) -> None:
     """Make the names in a directory durable: files created, files deleted."""
-    descriptor = os.open(directory, os.O_RDONLY)
     try:
-        os.fsync(descriptor)
-    finally:
-        os.close(descriptor)
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        raise OperatorError(
+            f"{directory} cannot be synced: {error.strerror}. Put the home on a local disk."
+        ) from error

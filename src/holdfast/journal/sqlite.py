@@ -13,7 +13,7 @@ import asyncio
 import json
 import sqlite3
 from collections.abc import Iterable
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -73,15 +73,15 @@ class SqliteJournal:
 
     async def open(self) -> None:
         make_directory(self.path.parent)
-        self._lock.acquire()
-        try:
+        with ExitStack() as undo:
+            self._lock.acquire()
+            undo.callback(self._lock.release)
             make_file(self.path)
             connection = open_writer(self.path, self._connect)
-            self._reader = open_reader(self.path, self._connect)
+            undo.callback(connection.close)
             sync_directory(self.path.parent)
-        except BaseException:
-            self._lock.release()
-            raise
+            self._reader = open_reader(self.path, self._connect)
+            undo.pop_all()
         self._committer = Committer(connection, self.path)
         self._writer = Writer(self._committer)
         self._numbers = Numbers()
@@ -104,7 +104,7 @@ class SqliteJournal:
         return await self._open_writer().write(partial(scribe.write, append=append))
 
     async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
-        rows = self._select("run_place", (run_id,))
+        rows = self._select("locate_run", (run_id,))
         if not rows:
             return []
         [[run, version]] = rows
@@ -118,7 +118,7 @@ class SqliteJournal:
         return records
 
     async def version(self, run_id: str) -> int:
-        rows = self._select("run_place", (run_id,))
+        rows = self._select("locate_run", (run_id,))
         return int(rows[0][1]) if rows else 0
 
     async def run(self, run_id: str) -> RunRow | None:
@@ -248,7 +248,7 @@ class SqliteJournal:
     def _place_before(self, run_id: str | None) -> int:
         if run_id is None:
             return _LAST
-        rows = self._select("run_place", (run_id,))
+        rows = self._select("locate_run", (run_id,))
         if not rows:
             raise NotFound(f"there is no run {run_id} to go on from")
         return int(rows[0][0])

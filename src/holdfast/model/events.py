@@ -62,7 +62,8 @@ class ListenerStarted:
 
     `args` are the very bytes that will be sent. `pure` work touches nothing
     outside and may simply run again; `idempotent` work may run again under the
-    same key. `child_id` names the child run that does the work.
+    same key. `child_id` names the child run that does the work, `consent` what a
+    person agreed to.
     """
 
     listener_id: str
@@ -74,6 +75,7 @@ class ListenerStarted:
     pure: bool = False
     child_id: str | None = None
     moves: tuple[Move, ...] = ()
+    consent: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,17 +22,16 @@ from holdfast.model.commands import Command
 
 @dataclass(slots=True)
 class Letter:
-    """A command on its way to a run; `reply` is None when nobody waits for it."""
+    """A command on its way to a run; `reply` is None when nobody waits for it.
+
+    What a `lazy` one decides could be decided again at no cost, so it may wait for
+    company on its way to disk.
+    """
 
     command: Command
     reply: asyncio.Future[PlanState] | None = None
     notice: tuple[str, int] | None = None
-    flush: bool = False
-
-    @property
-    def urgent(self) -> bool:
-        """What it decides must be on disk before the turn ends."""
-        return self.flush or self.reply is not None or self.notice is not None
+    lazy: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -48,6 +47,8 @@ class Actor:
     draining: bool = False
     stale: bool = False
     hungry: bool = False
+    permits: int = 0
+    retry: asyncio.TimerHandle | None = None
     flush_timer: asyncio.TimerHandle | None = None
     row_at: float = 0.0
     snapshot_size: int = 0
@@ -56,7 +57,7 @@ class Actor:
 
     @property
     def idle(self) -> bool:
-        busy = self.mailbox or self.unsaved or self.flying or self.draining
+        busy = self.mailbox or self.unsaved or self.flying or self.draining or self.hungry
         return not busy and not self.stale
 
     def push_ready(self, listener_ids: Iterable[str]) -> None:

@@ -26,6 +26,7 @@ from typing import Any
 
 from holdfast.core.compiled import CompiledPlan
 from holdfast.core.decide import blank, decide, replay
+from holdfast.core.follow_up import effects_in_flight
 from holdfast.core.state import PlanState
 from holdfast.core.tables import StepStatus
 from holdfast.errors import (
@@ -43,7 +44,7 @@ from holdfast.journal.snapshots import SCHEMA, dump_state, load_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
-from holdfast.model.plan import PlanInstanceStatus, ToolAction
+from holdfast.model.plan import PlanInstanceStatus, ToolAction, WhilePaused
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime import views
 from holdfast.runtime.actor import Actor, Letter, frees_all, touched
@@ -65,6 +66,8 @@ RETRY_JOURNAL = 0.25
 SNAPSHOT_BYTES = 64 * 1024
 """Tuning: how far pure work may run ahead, how old a list's progress may be, how many
 idle runs stay in memory, how soon a journal that was down is tried again."""
+
+_STARTING = (PlanInstanceStatus.RUNNING, PlanInstanceStatus.PAUSE, PlanInstanceStatus.CONTINUE)
 
 
 class Engine:
@@ -88,7 +91,8 @@ class Engine:
         self._faults = faults or NoFaults()
         self._actors: dict[str, Actor] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
-        self._loading: dict[str, asyncio.Future[Actor]] = {}
+        self._loading: dict[str, asyncio.Future[None]] = {}
+        self._orphans: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._timers = Timers(journal, self.clock, self._tick)
         self._closing = False
@@ -96,29 +100,26 @@ class Engine:
 
     async def open(self) -> None:
         """Take up what a former owner left: notices unheard, runs with work in flight."""
-        for notice in await self.journal.notices():
-            await self._deliver(notice)
-        for run_id in await self.journal.active_runs():
-            self._spawn(self._recover(run_id))
+        notices = await self.journal.notices()
+        self._orphans = set(await self.journal.active_runs())
+        for run_id in sorted(self._orphans):
+            self._spawn(self._wake(run_id))
+        for notice in notices:
+            self._spawn(self._deliver(notice))
         self._timers.start()
 
     async def close(self, grace: float = 10.0) -> None:
         """Start nothing more, let what is in flight end, and keep the rest for later."""
         self._closing = True
         await self._timers.stop()
-        busy = [task for actor in self._actors.values() for task in actor.flying.values() if task]
-        if busy:
-            _, late = await asyncio.wait(busy, timeout=grace)
-            for task in late:
-                task.cancel()
         await self._finish_tasks(grace)
         for actor in tuple(self._actors.values()):
-            if actor.unsaved:
+            if actor.unsaved or actor.mailbox:
                 await self._drain(actor)
         self.hub.close()
 
     async def _finish_tasks(self, grace: float) -> None:
-        """Let what is being said be said; a hook that never ends must not hold us."""
+        """Let what is in flight end; what never ends must not hold us, and stays in doubt."""
         give_up_at = asyncio.get_running_loop().time() + grace
         while self._tasks:
             left = give_up_at - asyncio.get_running_loop().time()
@@ -137,13 +138,13 @@ class Engine:
     async def submit(self, run_id: str, command: c.Command) -> PlanState:
         """The run's state after `command`, committed; a refusal raises."""
         reply: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
-        await self._post(run_id, Letter(command, reply))
+        actor = await self._resident(run_id)
+        self._hand_in(actor, Letter(command, reply))
         return await reply
 
     async def state(self, run_id: str) -> PlanState:
         """The run as it is on disk."""
-        actor = self._actors.get(run_id) or await self._load(run_id)
-        return actor.committed
+        return (await self._resident(run_id)).committed
 
     async def wait_for(
         self,
@@ -175,49 +176,67 @@ class Engine:
         actor = Actor(run_id, state, state)
         self._actors[run_id] = actor
         reply: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
-        actor.mailbox.append(Letter(command, reply))
-        await self._drain(actor)
-        try:
-            return await reply
-        except BaseException:
-            self._actors.pop(run_id, None)
-            raise
+        self._hand_in(actor, Letter(command, reply))
+        return await reply
+
+    def _hand_in(self, actor: Actor, letter: Letter) -> None:
+        """Have a letter decided in a task of the engine's own: its sender may be cancelled,
+        and that must not tear the others' turn apart."""
+        actor.mailbox.append(letter)
+        self._idle.pop(actor.run_id, None)
+        if not actor.draining:
+            actor.draining = True
+            self._spawn(self._drain(actor))
 
     async def _post(self, run_id: str, letter: Letter) -> None:
-        actor = self._actors.get(run_id)
+        """Have a letter of the engine's own decided, however long the journal is down."""
+        actor = await self._resident_at_last(run_id)
         if actor is None:
-            actor = await self._load(run_id)
-        # No await between the look-up and the mailbox: the run cannot be evicted here.
+            return
         actor.mailbox.append(letter)
         self._idle.pop(run_id, None)
         if not actor.draining:
             await self._drain(actor)
 
-    async def _load(self, run_id: str) -> Actor:
+    async def _resident_at_last(self, run_id: str) -> Actor | None:
+        while True:
+            try:
+                return await self._resident(run_id)
+            except JournalUnavailable as error:
+                if self._closing:
+                    return None
+                log.warning("run %s waits for the journal: %s", run_id, error)
+                await asyncio.sleep(RETRY_JOURNAL)
+
+    async def _resident(self, run_id: str) -> Actor:
+        """The run's only actor. It must be used before the next await: it may be evicted there."""
+        while (actor := self._actors.get(run_id)) is None:
+            await self._load(run_id)
+        return actor
+
+    async def _load(self, run_id: str) -> None:
         loading = self._loading.get(run_id)
         if loading is not None:
-            return await asyncio.shield(loading)
-        future: asyncio.Future[Actor] = asyncio.get_running_loop().create_future()
-        self._loading[run_id] = future
+            await asyncio.wait((loading,))
+            return
+        self._loading[run_id] = loading = asyncio.get_running_loop().create_future()
         try:
-            state = await self._read(run_id)
-        except BaseException as error:
-            future.set_exception(error)
-            future.exception()
-            raise
-        else:
-            actor = self._actors.get(run_id)
-            if actor is None:
-                actor = Actor(run_id, state, state)
-                actor.rebuild_heap()
-                self._actors[run_id] = actor
-                self._keep_idle(actor)
-            future.set_result(actor)
-            return actor
+            actor = await self._read_actor(run_id)
+            if run_id not in self._actors:
+                self._admit(actor)
         finally:
             del self._loading[run_id]
+            loading.set_result(None)
 
-    async def _read(self, run_id: str) -> PlanState:
+    def _admit(self, actor: Actor) -> None:
+        """Whatever else is said to a run, it first hears that its former owner is gone."""
+        self._actors[actor.run_id] = actor
+        if actor.run_id in self._orphans:
+            self._orphans.discard(actor.run_id)
+            actor.mailbox.append(Letter(c.Recover()))
+        self._keep_idle(actor)
+
+    async def _read_actor(self, run_id: str) -> Actor:
         """Replay the journal, from the newest snapshot on if there is one."""
         row = await self.journal.run(run_id)
         if row is None:
@@ -226,17 +245,26 @@ class Engine:
         snapshot = await self.journal.snapshot(run_id, SCHEMA)
         state = blank(run_id, plan) if snapshot is None else load_state(snapshot.payload, plan)
         records = await self.journal.read(run_id, state.version)
-        return replay(state, ((record.at, decode(record)) for record in records))
+        state = replay(state, ((record.at, decode(record)) for record in records))
+        actor = Actor(run_id, state, state)
+        actor.snapshot_size = len(snapshot.payload) if snapshot is not None else 0
+        actor.bytes_since = sum(len(record.payload) for record in records)
+        actor.rebuild_heap()
+        return actor
 
     def _keep_idle(self, actor: Actor) -> None:
         """Idle runs cost memory only while they are among the last few used."""
-        if not actor.idle:
+        if self._actors.get(actor.run_id) is not actor or not actor.idle:
+            return
+        if actor.committed.version == 0:
+            del self._actors[actor.run_id]
             return
         self._idle[actor.run_id] = None
         self._idle.move_to_end(actor.run_id)
         while len(self._idle) > KEPT_IDLE:
             run_id, _ = self._idle.popitem(last=False)
-            if self._actors[run_id].idle:
+            idle = self._actors.get(run_id)
+            if idle is not None and idle.idle:
                 del self._actors[run_id]
 
     async def _drain(self, actor: Actor) -> None:
@@ -263,7 +291,7 @@ class Engine:
         before = len(actor.unsaved)
         for letter in letters:
             try:
-                effects += self._decide(actor, letter.command)
+                effects += self._decide_letter(actor, letter)
                 replies.append((letter, None))
             except CallerError as error:
                 replies.append((letter, error))
@@ -290,6 +318,12 @@ class Engine:
         for effect in effects:
             self._dispatch(actor, effect)
 
+    def _decide_letter(self, actor: Actor, letter: Letter) -> Sequence[f.Effect]:
+        """What was in flight before us is in flight again, whether or not a permit is free."""
+        effects = self._decide(actor, letter.command)
+        self._permits.charge(sum(isinstance(effect, f.CallTool) for effect in effects))
+        return effects
+
     def _decide(self, actor: Actor, command: c.Command) -> Sequence[f.Effect]:
         moment = c.Moment(self.clock.now(), os.urandom(16))
         decision = decide(actor.state, command, moment)
@@ -311,11 +345,9 @@ class Engine:
         """Start what is ready, the most urgent first, while permits last."""
         effects: list[f.Effect] = []
         held: list[str] = []
-        while not self._closing and (listener_id := actor.pop_ready()) is not None:
-            action = actor.state.plan.listener(listener_id).action
-            carried = actor.state.steps[listener_id].carried is not None
-            tool = action.tool if isinstance(action, ToolAction) and not carried else None
-            if tool is not None and not self._permits.take():
+        while self._may_start(actor) and (listener_id := actor.pop_ready()) is not None:
+            tool = self._tool_of(actor, listener_id)
+            if tool is not None and not self._take_permit(actor):
                 held.append(listener_id)
                 self._wait_for_permit(actor)
                 break
@@ -327,7 +359,21 @@ class Engine:
                 held.append(listener_id)
             effects += self._bear_children(actor, started)
         actor.push_ready(held)
+        self._pass_on_permits(actor)
         return effects
+
+    def _may_start(self, actor: Actor) -> bool:
+        """Nobody may take a permit who cannot use it: others wait for it."""
+        state = actor.state
+        held = state.plan.plan.while_paused is WhilePaused.HOLD and state.open_questions
+        return not self._closing and not held and state.status in _STARTING
+
+    @staticmethod
+    def _tool_of(actor: Actor, listener_id: str) -> str | None:
+        """The tool that starting this listener would call."""
+        action = actor.state.plan.listener(listener_id).action
+        carried = actor.state.steps[listener_id].carried is not None
+        return action.tool if isinstance(action, ToolAction) and not carried else None
 
     def _bear_children(self, actor: Actor, started: Sequence[f.Effect]) -> Sequence[f.Effect]:
         """Prepare the child runs of this turn; one that cannot be born fails its listener."""
@@ -347,6 +393,17 @@ class Engine:
                 effects += self._decide(actor, report)
         return effects
 
+    def _take_permit(self, actor: Actor) -> bool:
+        if actor.permits:
+            actor.permits -= 1
+            return True
+        return self._permits.take()
+
+    def _pass_on_permits(self, actor: Actor) -> None:
+        while actor.permits:
+            actor.permits -= 1
+            self._permits.give_back()
+
     def _wait_for_permit(self, actor: Actor) -> None:
         if actor.hungry:
             return
@@ -354,7 +411,11 @@ class Engine:
 
         def fed() -> None:
             actor.hungry = False
-            self._spawn(self._post(actor.run_id, Letter(c.Tick())))
+            if self._actors.get(actor.run_id) is not actor:
+                self._permits.give_back()
+                return
+            actor.permits += 1
+            self._hand_in(actor, Letter(c.Tick()))
 
         self._permits.when_free(fed)
 
@@ -367,7 +428,7 @@ class Engine:
             return not actor.unsaved and not any(letter.notice for letter in letters)
         if len(actor.unsaved) >= LAZY_EVENTS or not effects:
             return False
-        if actor.births or any(letter.urgent for letter in letters):
+        if actor.births or not all(letter.lazy for letter in letters):
             return False
         return all(isinstance(effect, f.RunSnippet | f.Conclude) for effect in effects) and all(
             actor.state.steps[effect.work.listener_id].pure  # type: ignore[union-attr]
@@ -382,7 +443,7 @@ class Engine:
     def _flush(self, actor: Actor) -> None:
         actor.flush_timer = None
         if actor.unsaved and not actor.draining:
-            self._spawn(self._post(actor.run_id, Letter(c.Tick(), flush=True)))
+            self._hand_in(actor, Letter(c.Tick()))
 
     async def _commit(self, actor: Actor, letters: Sequence[Letter]) -> None:
         births = list(actor.births)
@@ -406,7 +467,7 @@ class Engine:
         self._planner.tasks_changed(before, actor.committed)
         for _, child in births:
             self._actors[child.run_id] = child
-            self._spawn(self._post(child.run_id, Letter(c.Tick())))
+            self._hand_in(child, Letter(c.Tick(), lazy=True))
         self._after_commit(actor, append)
 
     def _after_commit(self, actor: Actor, append: Append) -> None:
@@ -479,38 +540,58 @@ class Engine:
                 letter.reply.set_exception(error)
         actor.mailbox.clear()
         actor.mailbox.extend(kept)
+        loop = asyncio.get_running_loop()
         if actor.committed.version == 0:
             self._actors.pop(actor.run_id, None)
+            loop.call_later(RETRY_JOURNAL, self._start_adopting)
             return
         actor.stale = True
-        log.warning("run %s waits for the journal: %s", actor.run_id, error)
-        loop = asyncio.get_running_loop()
-        loop.call_later(RETRY_JOURNAL, lambda: self._spawn(self._retry(actor)))
+        if actor.retry is None:
+            log.warning("run %s waits for the journal: %s", actor.run_id, error)
+            actor.retry = loop.call_later(RETRY_JOURNAL, self._retry, actor)
 
-    async def _retry(self, actor: Actor) -> None:
+    def _retry(self, actor: Actor) -> None:
+        actor.retry = None
         if not actor.draining and not self._closing:
-            await self._drain(actor)
+            actor.draining = True
+            self._spawn(self._drain(actor))
+
+    def _start_adopting(self) -> None:
+        if not self._closing:
+            self._spawn(self._adopt_orphans())
 
     async def _adopt_orphans(self) -> None:
         """A run whose birth was refused may be on disk all the same: somebody must own it."""
-        for run_id in await self.journal.active_runs():
-            if run_id not in self._actors:
-                actor = await self._load(run_id)
-                actor.stale = True
-                await self._post(run_id, Letter(c.Tick()))
+        try:
+            for run_id in await self.journal.active_runs():
+                if run_id not in self._actors:
+                    (await self._resident(run_id)).stale = True
+                    await self._wake(run_id)
+        except JournalUnavailable:
+            asyncio.get_running_loop().call_later(RETRY_JOURNAL, self._start_adopting)
 
     async def _refresh(self, actor: Actor) -> None:
-        """Load the run anew; release what was started on disk but never handed over."""
-        state = await self._read(actor.run_id)
-        actor.state = actor.committed = state
+        """Load the run anew, and take up what was decided on disk but never handed over."""
+        fresh = await self._read_actor(actor.run_id)
+        actor.state = actor.committed = fresh.state
+        actor.heap = fresh.heap
         actor.unsaved.clear()
-        actor.rebuild_heap()
         actor.stale = False
-        for listener_id, step in state.steps.items():
-            mine = (listener_id, step.claim) in actor.flying
-            if step.status is StepStatus.RUNNING and step.child_id is None and not mine:
-                report = c.ReportOutcome(listener_id, step.firing, step.claim, c.NotSent())
-                actor.mailbox.append(Letter(report))
+        if any(isinstance(letter.command, c.Recover) for letter in actor.mailbox):
+            return
+        for effect in effects_in_flight(actor.state):
+            match effect:
+                case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude():
+                    self._release(actor, effect.work)
+                case _:
+                    self._dispatch(actor, effect)
+
+    def _release(self, actor: Actor, work: f.Work) -> None:
+        """Behind what is in the mailbox: a result that was obtained counts before this."""
+        if (work.listener_id, work.claim) not in actor.flying:
+            outcome = c.NotSent()
+            report = c.ReportOutcome(work.listener_id, work.firing, work.claim, outcome)
+            actor.mailbox.append(Letter(report))
 
     @staticmethod
     def _answer(actor: Actor, letter: Letter, refusal: HoldfastError | None) -> None:
@@ -526,7 +607,10 @@ class Engine:
             case f.StartChild():
                 raise AssertionError("a child run is born with its parent's start")
             case f.ConsultPlanner():
-                self._spawn(self._consult(actor, effect))
+                place = (f"consult:{effect.listener_id}", effect.firing)
+                if place not in actor.flying:
+                    actor.flying[place] = None
+                    actor.flying[place] = self._spawn(self._consult(actor, effect))
             case f.ResumeChild(child_id=child_id, by=by):
                 self._spawn(self._quietly(child_id, c.Resume(by)))
             case f.CancelChild(child_id=child_id, by=by, reason=reason):
@@ -551,14 +635,17 @@ class Engine:
                 outcome = await self._worker.perform(effect, listener, actor.state, now, late)
                 self._faults.reach("effect.after")
         finally:
-            actor.flying.pop((work.listener_id, work.claim), None)
             if isinstance(effect, f.CallTool):
                 self._permits.give_back()
-        await self._report(actor.run_id, work, outcome)
+        # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
+        actor.flying.pop((work.listener_id, work.claim), None)
+        await self._report(actor.run_id, work, outcome, lazy=_is_pure(effect))
 
-    async def _report(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
+    async def _report(
+        self, run_id: str, work: f.Work, outcome: c.Outcome, *, lazy: bool = False
+    ) -> None:
         report = c.ReportOutcome(work.listener_id, work.firing, work.claim, outcome)
-        await self._post(run_id, Letter(report))
+        await self._post(run_id, Letter(report, lazy=lazy))
 
     def _report_late(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
         if not self._closing:
@@ -567,31 +654,40 @@ class Engine:
     async def _consult(self, actor: Actor, effect: f.ConsultPlanner) -> None:
         granted = await self._planner.retries_granted(effect, actor.committed)
         verdict = c.DecideRetry(effect.listener_id, effect.firing, granted)
+        actor.flying.pop((f"consult:{effect.listener_id}", effect.firing), None)
         await self._post(actor.run_id, Letter(verdict))
 
     async def _quietly(self, run_id: str, command: c.Command) -> None:
         """A word to a child run that may come too late, which is no mistake."""
-        try:
-            await self.submit(run_id, command)
-        except (CallerError, JournalUnavailable) as error:
-            log.info("%s to %s: %s", type(command).__name__, run_id, error)
+        while not self._closing:
+            try:
+                await self.submit(run_id, command)
+                return
+            except CallerError as error:
+                log.info("%s to %s: %s", type(command).__name__, run_id, error)
+                return
+            except JournalUnavailable:
+                await asyncio.sleep(RETRY_JOURNAL)
 
     async def _deliver(self, notice: Notice) -> None:
         body = json.loads(notice.payload)
         command = c.HearChild(child_id=notice.source_id, seq=notice.seq, **body)
         await self._post(notice.target_id, Letter(command, notice=(notice.source_id, notice.seq)))
 
-    async def _recover(self, run_id: str) -> None:
-        await self._post(run_id, Letter(c.Recover()))
+    async def _wake(self, run_id: str) -> None:
+        await self._post(run_id, Letter(c.Tick(), lazy=True))
 
     async def _tick(self, run_id: str) -> None:
-        await self._post(run_id, Letter(c.Tick()))
+        await self.submit(run_id, c.Tick())
 
     async def _snapshot(self, actor: Actor) -> None:
         state = actor.committed
         payload = await asyncio.to_thread(dump_state, state)
         actor.snapshot_size = len(payload)
-        await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
+        try:
+            await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
+        except JournalUnavailable as error:
+            log.info("no snapshot of %s: %s", actor.run_id, error)
 
     def _spawn(self, work: Any) -> asyncio.Task[Any]:
         task = asyncio.get_running_loop().create_task(work)
@@ -603,3 +699,12 @@ class Engine:
         self._tasks.discard(task)
         if not task.cancelled() and (error := task.exception()) is not None:
             log.error("a background task failed", exc_info=error)
+
+
+def _is_pure(effect: f.Effect) -> bool:
+    """Work that touches nothing outside: what came of it can be found out again at no cost."""
+    match effect:
+        case f.RunSnippet(functions=functions):
+            return not functions
+        case _:
+            return isinstance(effect, f.Conclude)

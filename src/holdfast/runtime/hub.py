@@ -7,15 +7,19 @@ here for word that there is more, so a slow one costs nothing and misses nothing
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import defaultdict
 from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
 from holdfast.core.state import PlanState
+from holdfast.errors import OperatorError
 from holdfast.journal.codec import decode
-from holdfast.journal.port import Journal
+from holdfast.journal.port import Journal, Record
 from holdfast.model.events import Event
+
+log = logging.getLogger("holdfast")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +48,10 @@ class Hub:
         for listener in self._listeners.get(state.run_id, ()):
             listener.set()
         for watcher in tuple(self._watchers.get(state.run_id, ())):
-            watcher(state)
+            try:
+                watcher(state)
+            except Exception:
+                log.exception("a watcher of %s failed", state.run_id)
 
     def close(self) -> None:
         """End every subscription."""
@@ -60,7 +67,7 @@ class Hub:
         try:
             while True:
                 more.clear()
-                for record in await self._journal.read(run_id, after):
+                for record in await self._read(run_id, after):
                     after = record.seq
                     yield Recorded(record.seq, record.at, decode(record))
                 if self._closed:
@@ -68,6 +75,14 @@ class Hub:
                 await more.wait()
         finally:
             _drop(self._listeners, run_id, more)
+
+    async def _read(self, run_id: str, after: int) -> list[Record]:
+        try:
+            return await self._journal.read(run_id, after)
+        except OperatorError:
+            if self._closed:
+                return []
+            raise
 
     def watch(self, run_id: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` with each committed state, until the returned function is called."""

@@ -18,16 +18,22 @@ class Permits:
         self._hungry: deque[Callable[[], None]] = deque()
 
     def take(self) -> bool:
-        if self._free == 0:
+        if self._free <= 0:
             return False
         self._free -= 1
         return True
 
+    def charge(self, count: int) -> None:
+        """Count what is out already, even beyond the limit."""
+        self._free -= count
+
     def give_back(self) -> None:
-        """Free a permit and call whoever has waited longest for one."""
-        self._free += 1
-        if self._hungry:
+        """Free a permit, or pass it on to whoever has waited longest for one."""
+        if self._hungry and self._free >= 0:
             self._hungry.popleft()()
+        else:
+            self._free += 1
 
     def when_free(self, call: Callable[[], None]) -> None:
+        """Call back, once, with a permit in hand, which must be used or given back."""
         self._hungry.append(call)

@@ -6,7 +6,6 @@ import asyncio
 import logging
 from collections.abc import Awaitable, Callable
 
-from holdfast.errors import OperatorError
 from holdfast.journal.port import Journal
 from holdfast.runtime.clock import Clock
 
@@ -41,22 +40,21 @@ class Timers:
             self._nudge.set()
 
     async def _run(self) -> None:
-        woken: list[str] = []
         while True:
             try:
                 self._nudge.clear()
                 self._until = await self._journal.next_wake()
                 if self._until is None or self._until > self._clock.now():
-                    woken = []
                     await self._clock.wait(self._until, self._nudge)
                     continue
-                due = await self._journal.due_runs(self._clock.now())
-                if due == woken:
-                    # Waking them changed nothing on disk: the journal is down, so be patient.
-                    await asyncio.sleep(_RETRY_AFTER)
-                woken = due
-                for run_id in due:
-                    await self._wake(run_id)
-            except OperatorError as error:
-                log.warning("timers wait for the journal: %s", error)
+                await self._wake_due(await self._journal.due_runs(self._clock.now()))
+            except Exception as error:
+                log.warning("timers try again in %g s: %s", _RETRY_AFTER, error)
                 await asyncio.sleep(_RETRY_AFTER)
+
+    async def _wake_due(self, run_ids: list[str]) -> None:
+        """All at once, so that they share commits; one that cannot be woken holds nobody up."""
+        wakes = (self._wake(run_id) for run_id in run_ids)
+        for outcome in await asyncio.gather(*wakes, return_exceptions=True):
+            if isinstance(outcome, Exception):
+                raise outcome

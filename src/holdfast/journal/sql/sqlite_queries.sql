@@ -1,20 +1,24 @@
+-- name: locate_run
+-- A run's number and its version, which is that of its last record.
+SELECT id, (
+    SELECT place & 0xFFFFFFFF FROM events
+    WHERE place BETWEEN (runs.id << 32) AND ((runs.id << 32) | 0xFFFFFFFF)
+    ORDER BY place DESC LIMIT 1
+)
+FROM runs WHERE run_id = ?;
+
 -- name: create_run
 -- Gives a new run its number and its row; nothing when the run exists.
-INSERT INTO runs (run_id, version, kind, name, definition, status, active, wake_at,
+INSERT INTO runs (run_id, kind, name, definition, status, active, wake_at,
                   root_id, parent_id, created_at, updated_at, title, summary)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (run_id) DO NOTHING
 RETURNING id;
 
--- name: move_run
--- Moves a run on to its new version, if it still stands where the decision was made.
-UPDATE runs SET version = ? WHERE run_id = ? AND version = ? RETURNING id;
-
 -- name: describe_run
--- Moves a run on and renews what no index covers; returns what the indexes hold.
-UPDATE runs SET version = ?, updated_at = ?, title = ?, summary = ?
-WHERE run_id = ? AND version = ?
-RETURNING id, status, active, wake_at;
+-- Renews what no index covers; returns what the indexes hold.
+UPDATE runs SET updated_at = ?, title = ?, summary = ? WHERE id = ?
+RETURNING status, active, wake_at;
 
 -- name: index_run
 -- Renews what the indexes cover, done only when it has changed.
@@ -46,7 +50,8 @@ DELETE FROM notices WHERE target_id = ? AND source_id = ? AND seq = ?;
 -- Keeps a snapshot that is not ahead of its run, in place of an older or foreign one.
 INSERT INTO snapshots (run, version, schema, payload)
 SELECT id, :version, :schema, :payload FROM runs
-WHERE run_id = :run_id AND version >= :version
+WHERE run_id = :run_id
+  AND EXISTS (SELECT 1 FROM events WHERE place = ((runs.id << 32) | :version))
 ON CONFLICT (run) DO UPDATE
 SET version = excluded.version, schema = excluded.schema, payload = excluded.payload
 WHERE excluded.version >= snapshots.version OR excluded.schema <> snapshots.schema;
@@ -59,10 +64,6 @@ ON CONFLICT (digest) DO NOTHING;
 -- name: probe
 -- Writes something of no consequence, to learn whether a commit succeeds again.
 UPDATE probes SET count = count + 1;
-
--- name: run_place
--- A run's number and version.
-SELECT id, version FROM runs WHERE run_id = ?;
 
 -- name: read_events
 -- A stretch of one run's records, in order.

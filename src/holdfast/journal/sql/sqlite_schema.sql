@@ -4,12 +4,14 @@
 -- (run << 32 | seq): a run's records lie side by side in order, and a record of up
 -- to 4 kB stays within its page. In a WITHOUT ROWID table keyed (run, seq) records
 -- over 1 kB spill, which measured 3.4 times the bytes and 2.4 times the time.
+--
+-- A run's version is the sequence number of its last record and stands nowhere else:
+-- the common append writes one page instead of two, a sixth less time.
 BEGIN IMMEDIATE;
 
 CREATE TABLE runs (
     id         INTEGER PRIMARY KEY,
     run_id     TEXT NOT NULL UNIQUE,
-    version    INTEGER NOT NULL,
     kind       TEXT NOT NULL,
     name       TEXT NOT NULL,
     definition TEXT NOT NULL,

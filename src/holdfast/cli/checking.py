@@ -1,0 +1,51 @@
+"""Checking plans before they run: everything that is wrong, in the order of the files."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from holdfast.cli.opening import AnyEnvironment, app_with_tools
+from holdfast.cli.shell import Settings
+from holdfast.core.check import Catalog
+from holdfast.core.planfile import load_plan, read_draft
+from holdfast.errors import NotFound, PlanRejected, Problem
+
+
+def find_problems(settings: Settings, path: Path) -> tuple[list[Problem], int]:
+    """The problems of one plan or of a directory's, and how many plans there are."""
+    files = plan_files(path)
+    if not files:
+        raise NotFound(f"{path} holds no plans: they end with .yaml or .yml")
+    catalog = _catalog(settings, path)
+    problems: list[Problem] = []
+    for file in files:
+        try:
+            load_plan(file.read_text(encoding="utf-8"), str(file), catalog)
+        except PlanRejected as rejected:
+            problems += rejected.problems
+        except UnicodeDecodeError:
+            problems.append(Problem("this is not UTF-8 text", str(file), 1, 1))
+    return problems, len(files)
+
+
+def plan_files(path: Path) -> list[Path]:
+    return sorted([*path.glob("*.yaml"), *path.glob("*.yml")]) if path.is_dir() else [path]
+
+
+def _catalog(settings: Settings, path: Path) -> Catalog:
+    """What the plans may refer to; where no tool is known, calls cannot be judged."""
+    app = app_with_tools(settings, AnyEnvironment())
+    neighbours = plan_files(path if path.is_dir() else path.parent)
+    known = [*neighbours, *(plan_files(settings.plans) if settings.plans else ())]
+    catalog = app.catalog(also=list(_plan_ids(known)))
+    return catalog if catalog.tools else replace(catalog, tools=None)
+
+
+def _plan_ids(files: Sequence[Path]) -> Iterator[str]:
+    for file in files:
+        text = file.read_text(encoding="utf-8", errors="replace")
+        draft = read_draft(text, str(file))
+        if draft.plan is not None:
+            yield draft.plan.plan_id

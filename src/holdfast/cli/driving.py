@@ -1,0 +1,126 @@
+"""Driving: do something to a run, then see it through until it comes to rest.
+
+In a terminal a pause asks its question at once, while other branches go on, and the
+run continues with the answer. Elsewhere nothing is asked: the run's standing says
+how to answer. Ctrl-C lets go of the run; what is in flight ends, and nothing is lost.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import dataclass
+from typing import cast
+
+from holdfast.app import Holdfast
+from holdfast.cli.asking import ask
+from holdfast.cli.progress import Lines, LiveTable, Silence, View, asks_or_rests, follow, rests
+from holdfast.cli.report import exit_code, say_standing, standing_json
+from holdfast.cli.screen import print_json, say
+from holdfast.cli.shell import OK, Interrupted, Settings
+from holdfast.core.state import PlanState
+from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
+from holdfast.journal.port import QuestionQuery, QuestionRow
+from holdfast.model.plan import PlanInstanceStatus
+from holdfast.runtime.hub import Recorded
+from holdfast.runtime.views import request_of
+
+
+@dataclass(frozen=True, slots=True)
+class Driver:
+    """Sees runs of one open application through."""
+
+    app: Holdfast
+    settings: Settings
+
+    async def see_through(self, before: PlanState) -> PlanState:
+        """Show what happens after `before` until the run rests; ask a person who is there."""
+        view = self._view(before)
+        try:
+            return await self._go_on(before, view)
+        except asyncio.CancelledError:
+            how = f"holdfast continue {before.run_id}{self.settings.repeated}"
+            raise Interrupted(f"stopped; to go on: {how}") from None
+
+    def _view(self, state: PlanState) -> View:
+        if self.settings.as_json:
+            return Silence()
+        return LiveTable(state) if self.settings.interactive else Lines(state)
+
+    async def _go_on(self, state: PlanState, view: View) -> PlanState:
+        while True:
+            with view:
+                state = await self._follow(state, view)
+            if not self.settings.interactive or state.status is not PlanInstanceStatus.PAUSE:
+                return state
+            if not await self._answered(await self.questions(state.run_id)):
+                return state
+
+    async def _follow(self, state: PlanState, view: View) -> PlanState:
+        if await self._rests(state):
+            return state
+        events = self.app.engine.hub.subscribe(state.run_id, state.version)
+        closing = cast(AsyncGenerator[Recorded, None], events)
+        return await follow(state, closing, view, self._rests)
+
+    async def _rests(self, state: PlanState) -> bool:
+        """Nothing newer is on disk, and nothing more will happen by itself.
+
+        A run that waits for a sub-run's question may not have heard yet that it was
+        answered: then no question is open any more.
+        """
+        at_rest = asks_or_rests if self.settings.interactive else rests
+        newest = await self.app.engine.state(state.run_id)
+        if newest.version > state.version or not at_rest(state):
+            return False
+        paused = state.status is PlanInstanceStatus.PAUSE
+        return not paused or bool(await self.questions(state.run_id))
+
+    async def questions(self, run_id: str) -> list[QuestionRow]:
+        """What the run and its sub-runs ask, the oldest first."""
+        root = (await self.app.engine.state(run_id)).root_id
+        query = QuestionQuery(status=frozenset({"open"}), root_id=root)
+        rows = await self.app.inbox(query)
+        return [row for row in rows if f"{row.run_id}.".startswith(f"{run_id}.")]
+
+    async def _answered(self, questions: Sequence[QuestionRow]) -> bool:
+        """Ask the oldest question; False when the person leaves it for later."""
+        if not questions:
+            return True
+        given = await ask(request_of(questions[0]))
+        if given is None:
+            return False
+        try:
+            await self.app.answer(
+                questions[0].question_id,
+                option_id=given.option_id,
+                data=given.data,
+                feedback=given.feedback,
+            )
+        except (AlreadyAnswered, TooLate, InvalidAnswer) as error:
+            say(str(error))
+        return True
+
+    async def conclude(self, run_id: str, code: int | None = None) -> int:
+        """Say where the run stands and how to go on; the exit code for that."""
+        state = await self.app.engine.state(run_id)
+        questions = await self.questions(run_id)
+        if self.settings.as_json:
+            print_json(standing_json(state, questions))
+        else:
+            say_standing(state, questions, self.settings.repeated)
+        return exit_code(state) if code is None else code
+
+
+Deed = Callable[[], Awaitable[object]]
+
+
+async def do_and_see(
+    driver: Driver, run_id: str, deed: Deed, *, wait: bool, code: int | None = None
+) -> int:
+    """Do something to a run, then see it through."""
+    before = await driver.app.engine.state(run_id)
+    await deed()
+    if wait:
+        await driver.see_through(before)
+    return await driver.conclude(run_id, code if wait else OK)

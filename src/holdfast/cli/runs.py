@@ -1,0 +1,243 @@
+"""Commands on runs: list, watch and read them; continue, resume and cancel them."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli import shell
+from holdfast.cli.shell import OK, SetOption, Settings, WaitOption
+
+if TYPE_CHECKING:
+    from holdfast.cli.driving import Driver
+    from holdfast.journal.port import RunRow
+    from holdfast.model.form import Field
+    from holdfast.runtime.hub import Recorded
+
+InstanceArgument = Annotated[
+    str, typer.Argument(metavar="INSTANCE", help="A run, as inst_000001 or 1.")
+]
+
+
+def register(group: typer.Typer) -> None:
+    shell.register(group, "runs", runs)
+    shell.register(group, "watch", watch)
+    shell.register(group, "continue", continue_run)
+    shell.register(group, "resume", resume)
+    shell.register(group, "cancel", cancel)
+    shell.register(group, "history", history)
+
+
+async def runs(
+    settings: Settings,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--status",
+            help="Only runs in this status: running, pause, done, error, cancelled. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="ID", help="Only runs of this plan.")
+    ] = None,
+    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the newest first.")] = 50,
+) -> int:
+    """List runs, the newest first."""
+    from holdfast.cli.opening import reading
+    from holdfast.cli.screen import print_json, print_table, say
+    from holdfast.journal.port import RunQuery
+
+    query = RunQuery(status=_statuses(status), name=plan, roots_only=True, limit=limit)
+    async with reading(settings) as book:
+        rows = await book.journal.runs(query)
+    if settings.as_json:
+        print_json([row_json(row) for row in rows])
+    elif not rows:
+        say("no such run" if status or plan else "no runs yet: start one with `holdfast run`")
+    else:
+        print_table(ROW_TITLES, [row_cells(row) for row in rows])
+    return OK
+
+
+def _statuses(given: list[str] | None) -> frozenset[str] | None:
+    from holdfast.model.plan import PlanInstanceStatus
+
+    if not given:
+        return None
+    known = [status.value for status in PlanInstanceStatus]
+    unknown = [one for one in given if one not in known]
+    if unknown:
+        raise typer.BadParameter(f"--status {unknown[0]}: choose one of {', '.join(known)}.")
+    return frozenset(given)
+
+
+ROW_TITLES = ("run", "plan", "status", "tasks", "waits", "moved", "title")
+
+
+def row_json(row: RunRow) -> dict[str, Any]:
+    import json
+
+    from holdfast.core.draft import iso
+
+    return {
+        "instance_id": row.run_id,
+        "plan_id": row.name,
+        "title": row.title,
+        "status": row.status,
+        "created_at": iso(row.created_at),
+        "updated_at": iso(row.updated_at),
+        "summary": json.loads(row.summary),
+    }
+
+
+def row_cells(row: RunRow) -> tuple[Any, ...]:
+    import json
+
+    from holdfast.cli.screen import clock, status_text, visible
+
+    summary = json.loads(row.summary)
+    return (
+        row.run_id,
+        visible(row.name),
+        status_text(row.status),
+        f"{summary.get('done', 0)}/{summary.get('tasks', 0)}",
+        str(summary.get("waiting") or ""),
+        clock(row.updated_at, date=True),
+        visible(row.title),
+    )
+
+
+async def watch(
+    settings: Settings,
+    instance: Annotated[
+        str | None,
+        typer.Argument(metavar="[INSTANCE]", help="A run, as inst_000001 or 1. Default: all."),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Keep watching what waits for a person."),
+    ] = False,
+) -> int:
+    """Watch one run, or all, until nothing moves any more.
+
+    Only looks: the run may belong to another process. With --json every event, or every
+    change of a run, is one line.
+    """
+    from holdfast.cli.opening import full_run_id, reading
+    from holdfast.cli.watching import watch_all, watch_one
+
+    async with reading(settings) as book:
+        if instance is None:
+            return await watch_all(book, settings, follow)
+        return await watch_one(book, settings, full_run_id(instance), follow)
+
+
+async def continue_run(
+    settings: Settings, instance: InstanceArgument, pairs: SetOption = None, wait: WaitOption = True
+) -> int:
+    """Give a paused run what it asks for, or go on with one that nobody drives.
+
+    Values go to the open forms by field name; all must fit, or nothing changes.
+    """
+    from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.opening import build_app, full_run_id
+    from holdfast.cli.values import read_values
+
+    async with build_app(settings) as app:
+        driver = Driver(app, settings)
+        run_id = (await app.instance(full_run_id(instance))).id
+        values = read_values(pairs, None, await _asked_fields(driver, run_id), "--set")
+        if not values:
+            return await do_and_see(driver, run_id, lambda: asyncio.sleep(0), wait=wait)
+        return await _provide(driver, run_id, values, wait)
+
+
+async def _provide(driver: Driver, run_id: str, values: dict[str, Any], wait: bool) -> int:
+    """Hand the values over, and show what comes of them meanwhile."""
+    from holdfast.plans import LOCAL
+
+    app = driver.app
+    before = await app.engine.state(run_id)
+    handing = asyncio.ensure_future(app.plans.continue_instance(run_id, values, LOCAL))
+    taken = app.engine.wait_for(run_id, lambda state: state.version > before.version)
+    moved = asyncio.ensure_future(taken)
+    await asyncio.wait({handing, moved}, return_when=asyncio.FIRST_COMPLETED)
+    moved.cancel()
+    if handing.done():
+        handing.result()
+    if wait:
+        await driver.see_through(before)
+    await handing
+    return await driver.conclude(run_id, None if wait else OK)
+
+
+async def _asked_fields(driver: Driver, run_id: str) -> list[Field]:
+    from holdfast.runtime.views import request_of
+
+    rows = await driver.questions(run_id)
+    return [field for row in rows for field in request_of(row).form.fields]
+
+
+async def resume(settings: Settings, instance: InstanceArgument, wait: WaitOption = True) -> int:
+    """Run again what failed in a run that waits for a resume; what is done stays done."""
+    from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.opening import build_app, full_run_id
+
+    async with build_app(settings) as app:
+        run_id = (await app.instance(full_run_id(instance))).id
+        driver = Driver(app, settings)
+        return await do_and_see(driver, run_id, lambda: app.resume(run_id), wait=wait)
+
+
+async def cancel(
+    settings: Settings,
+    instance: InstanceArgument,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")] = "",
+    wait: WaitOption = True,
+) -> int:
+    """Cancel a run: nothing new starts, and what is in flight comes to its end."""
+    from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.opening import build_app, full_run_id
+
+    async with build_app(settings) as app:
+        run_id = (await app.instance(full_run_id(instance))).id
+        driver = Driver(app, settings)
+        deed = lambda: app.cancel(run_id, reason=reason)  # noqa: E731
+        return await do_and_see(driver, run_id, deed, wait=wait, code=OK)
+
+
+async def history(settings: Settings, instance: InstanceArgument) -> int:
+    """Tell what happened in a run, by whom and when; --json gives the events."""
+    from holdfast.cli.opening import full_run_id, reading
+    from holdfast.cli.screen import clock, print_json, say
+    from holdfast.cli.timeline import Storyteller
+
+    async with reading(settings) as book:
+        run_id = full_run_id(instance)
+        teller = Storyteller(await book.plan_of(run_id))
+        records = await book.records(run_id)
+    if settings.as_json:
+        print_json([event_json(one) for one in records])
+        return OK
+    say(f"{run_id}, {clock(records[0].at, date=True)}")
+    for recorded in records:
+        say(*(str(line) for line in teller.tell(recorded)))
+    return OK
+
+
+def event_json(recorded: Recorded) -> dict[str, Any]:
+    import json
+
+    from holdfast.core.draft import iso
+    from holdfast.journal.codec import encode
+
+    kind, payload = encode(recorded.event)
+    return {
+        "seq": recorded.seq,
+        "at": iso(recorded.at),
+        "type": kind,
+        "data": json.loads(payload),
+    }

@@ -1,0 +1,134 @@
+"""Watching: runs of a home that another process may be driving, by reading its journal."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+from rich.console import RenderableType
+from rich.live import Live
+from rich.text import Text
+
+from holdfast.cli.opening import Reading, is_driven
+from holdfast.cli.progress import LOOK_AGAIN, Lines, LiveTable, Silence, View, follow, rests
+from holdfast.cli.report import exit_code, say_standing
+from holdfast.cli.runs import ROW_TITLES, event_json, row_cells, row_json
+from holdfast.cli.screen import console, print_json_line, say, table
+from holdfast.cli.shell import FAILED, OK, Interrupted, Settings
+from holdfast.core.decide import blank
+from holdfast.core.state import PlanState
+from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
+from holdfast.model.plan import PlanInstanceStatus
+from holdfast.runtime.hub import Recorded
+
+_SHOWN = 20
+_PATIENCE = 8
+_OVER = frozenset({PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED})
+_UNMOVED = frozenset({"done", "cancelled", "error", "pause"})
+
+
+class JsonLines(Silence):
+    """Every event as a line of JSON."""
+
+    def show(self, state: PlanState, recorded: Recorded) -> None:
+        print_json_line(event_json(recorded))
+
+
+async def watch_one(book: Reading, settings: Settings, run_id: str, keep_on: bool) -> int:
+    start = blank(run_id, await book.plan_of(run_id))
+
+    async def settled(state: PlanState) -> bool:
+        if await book.journal.version(run_id) > state.version:
+            return False
+        return state.status in _OVER if keep_on else rests(state)
+
+    try:
+        with _view(settings, start) as view:
+            state = await follow(start, _events(book, run_id), view, settled)
+    except asyncio.CancelledError:
+        raise Interrupted("stopped watching; the run is not affected") from None
+    if not settings.as_json:
+        query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id)
+        say_standing(state, await book.journal.questions(query), settings.repeated)
+    if not rests(state):
+        return _undriven(settings)
+    return exit_code(state)
+
+
+def _view(settings: Settings, state: PlanState) -> View:
+    if settings.as_json:
+        return JsonLines()
+    return LiveTable(state) if settings.interactive else Lines(state)
+
+
+def _undriven(settings: Settings) -> int:
+    if not settings.as_json:
+        say("  no process is driving it")
+    return FAILED
+
+
+async def _events(book: Reading, run_id: str) -> AsyncGenerator[Recorded, None]:
+    """The run's events; ends when for a while nothing came and nobody is at work."""
+    after, idle = 0, 0
+    while idle < _PATIENCE or is_driven(book.home):
+        records = await book.records(run_id, after)
+        for recorded in records:
+            after = recorded.seq
+            yield recorded
+        idle = 0 if records else idle + 1
+        await asyncio.sleep(LOOK_AGAIN)
+
+
+async def watch_all(book: Reading, settings: Settings, keep_on: bool) -> int:
+    try:
+        async with aclosing(_pages(book, keep_on)) as pages:
+            if settings.interactive:
+                await _show_live(pages)
+            else:
+                await _show_changes(pages, settings)
+    except asyncio.CancelledError:
+        raise Interrupted("stopped watching; the runs are not affected") from None
+    return OK
+
+
+async def _pages(book: Reading, keep_on: bool) -> AsyncGenerator[Sequence[RunRow], None]:
+    """The newest runs, again and again while any of them moves."""
+    idle = 0
+    while True:
+        rows = await book.journal.runs(RunQuery(roots_only=True, limit=_SHOWN))
+        yield rows
+        moving = any(row.status not in _UNMOVED for row in rows)
+        idle = 0 if is_driven(book.home) else idle + 1
+        if not keep_on and (not moving or idle >= _PATIENCE):
+            return
+        await asyncio.sleep(LOOK_AGAIN)
+
+
+async def _show_live(pages: AsyncGenerator[Sequence[RunRow], None]) -> None:
+    with Live(Text(""), console=console(), refresh_per_second=8) as live:
+        async for rows in pages:
+            live.update(_picture(rows))
+
+
+def _picture(rows: Sequence[RunRow]) -> RenderableType:
+    made = table(*ROW_TITLES)
+    for row in rows:
+        made.add_row(*row_cells(row))
+    return made
+
+
+async def _show_changes(pages: AsyncGenerator[Sequence[RunRow], None], settings: Settings) -> None:
+    shown: dict[str, RunRow] = {}
+    async for rows in pages:
+        for row in reversed(rows):
+            if shown.get(row.run_id) != row:
+                shown[row.run_id] = row
+                _show_change(row, settings)
+
+
+def _show_change(row: RunRow, settings: Settings) -> None:
+    if settings.as_json:
+        print_json_line(row_json(row))
+    else:
+        say("  ".join(str(cell) for cell in row_cells(row)))

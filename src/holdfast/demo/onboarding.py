@@ -1,0 +1,131 @@
+"""What `holdfast demo` runs: the onboarding and the requests, against a mock office.
+
+The office is a process of its own that answers over real HTTP; the stage only knows
+an open application and that office. Who watches passes a `Follow`: it is given the
+application and the run as it was, and returns when the run has come to rest.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+from holdfast.app import Holdfast
+from holdfast.core.decide import blank
+from holdfast.core.state import PlanState
+from holdfast.demo.office import Office
+from holdfast.errors import InvalidAnswer
+from holdfast.instances import PlanInstance
+
+HERE = Path(__file__).parent
+ONBOARDING = "onboard_will_zhang"
+WILL_ZHANG = {
+    "id": "WZ001",
+    "name": "Will Zhang",
+    "email": "will.zhang@example.com",
+    "department": "Engineering",
+}
+
+
+class Request(StrEnum):
+    """What a colleague may ask the office for."""
+
+    COMPUTER = "computer"
+    MAIL = "mail"
+    ACCOUNT = "account"
+    PERMISSION = "permission"
+
+
+PLANS = {
+    Request.COMPUTER: "apply_computer",
+    Request.MAIL: "send_email",
+    Request.ACCOUNT: "create_account",
+    Request.PERMISSION: "request_permission",
+}
+PROMPTS = {
+    Request.COMPUTER: "为张三申请电脑",
+    Request.MAIL: "给张三发送邮件",
+    Request.ACCOUNT: "为张三创建账号",
+    Request.PERMISSION: "为张三申请权限",
+}
+SAMPLES: Mapping[Request, Mapping[str, Any]] = {
+    Request.COMPUTER: {"computer_model": "MacBook Pro"},
+    Request.MAIL: {"content": "您好，请于周一到前台领取工牌。"},
+    Request.ACCOUNT: {"username": "zhangsan", "department": "engineering"},
+    Request.PERMISSION: {"permissions": ["code", "vpn"], "until": "2030-12-31"},
+}
+"""Answers for when no person is there to give one."""
+
+Follow = Callable[[Holdfast, PlanState], Awaitable[object]]
+
+
+async def just_wait(app: Holdfast, before: PlanState) -> None:
+    """A `Follow` that shows nothing."""
+    await (await app.instance(before.run_id)).wait_until_settled()
+
+
+@dataclass(frozen=True, slots=True)
+class Stage:
+    """An open application and the office that its tools call."""
+
+    app: Holdfast
+    office: Office
+    follow: Follow = just_wait
+
+    def tool_names(self) -> list[str]:
+        return [spec.name for spec in self.app.tools.specs()]
+
+    async def onboard(self, failures: Mapping[str, int]) -> PlanInstance:
+        """Will Zhang's onboarding, with some of the office's tools failing."""
+        await self._let_fail(failures)
+        return await self._play("Will Zhang 入职", ONBOARDING, WILL_ZHANG)
+
+    async def mend_and_resume(self, instance: PlanInstance) -> bool:
+        """The office works again; True when the run could be resumed."""
+        await self.office.reset_failures()
+        before = await self.app.engine.state(instance.id)
+        planner = self.app.planner_agent
+        resumed = await planner.resume_plan(self.app.plans, instance.plan_id, instance.id)
+        if resumed:
+            await self.follow(self.app, before)
+        return resumed
+
+    async def ask_for(self, request: Request) -> PlanInstance:
+        """A request that lacks something, so that a person is asked."""
+        return await self._play(PROMPTS[request], PLANS[request], {})
+
+    async def answer_with_sample(self, instance: PlanInstance, request: Request) -> None:
+        before = await self.app.engine.state(instance.id)
+        await self.app.planner_agent.continue_plan(instance.id, SAMPLES[request])
+        await self.follow(self.app, before)
+
+    async def _let_fail(self, failures: Mapping[str, int]) -> None:
+        if not failures:
+            return
+        try:
+            await self.office.configure_failures(failures)
+        except ValueError as error:
+            raise InvalidAnswer(str(error)) from None
+
+    async def _play(self, prompt: str, plan_id: str, values: Mapping[str, Any]) -> PlanInstance:
+        plan = self.app.engine.library.current(plan_id)
+        instance = await self.app.plans.start_plan_by_prompt(prompt, plan_id, values=values)
+        await self.follow(self.app, blank(instance.id, plan))
+        return instance
+
+
+@asynccontextmanager
+async def open_stage(
+    home: Path, *, max_retry_count: int = 1, follow: Follow = just_wait
+) -> AsyncIterator[Stage]:
+    """The office opens, then the application on `home`; both close at the end."""
+    async with Office.start() as office:
+        app = Holdfast(home, max_retry_count=max_retry_count)
+        app.load_tools(HERE / "tools.yaml", {"OFFICE_URL": office.url})
+        app.load_plans(HERE / "plans")
+        async with app:
+            yield Stage(app, office, follow)

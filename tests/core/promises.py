@@ -1,0 +1,135 @@
+"""A suspicious auditor: reads events and effects in order and holds them to the promises."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from random_plans import TOOLS
+
+from holdfast.core.decide import Decision
+from holdfast.core.questions import bind_consent
+from holdfast.core.state import PlanState
+from holdfast.core.tables import StepStatus
+from holdfast.model import effects as f
+from holdfast.model import events as e
+from holdfast.model.interaction import InteractionAction
+from holdfast.model.plan import PlanInstanceStatus, ToolAction
+from holdfast.model.retry import FailureKind
+
+Firing = tuple[str, int]
+
+_REFUSALS = (
+    InteractionAction.REJECT_WITH_REASON,
+    InteractionAction.SKIP,
+    InteractionAction.TERMINATE,
+)
+
+
+class Auditor:
+    def __init__(self) -> None:
+        self.spent_keys: set[str] = set()
+        self.forbidden: set[Firing] = set()
+        self.consents: set[tuple[Firing, str]] = set()
+        self.kept_key: dict[Firing, str] = {}
+        self.in_hand: set[str] = set()
+        self.emitted = 0
+
+    def audit(self, before: PlanState, decision: Decision, *, recovering: bool) -> None:
+        for event in decision.events:
+            self._read(before, decision.state, event)
+        for effect in decision.effects:
+            self._judge(decision.state, effect)
+        if not recovering:
+            self._nothing_new(before, decision)
+
+    def _read(self, before: PlanState, state: PlanState, event: e.Event) -> None:
+        """Remember what the journal says has been decided for good."""
+        match event:
+            case e.ListenerSucceeded(listener_id=one) | e.CheckConcluded(listener_id=one):
+                self._spend(one, event.firing)
+                self.in_hand.discard(one)
+            case e.ListenerFailed(listener_id=one):
+                self._spend(one, event.firing)
+                (self.in_hand.add if event.kept else self.in_hand.discard)(one)
+            case e.AttemptFailed(listener_id=one):
+                if event.failure.kind is not FailureKind.UNKNOWN:
+                    self._spend(one, event.firing)
+            case e.ListenerSkipped(listener_id=one):
+                self.forbidden.add((one, event.firing))
+            case e.TasksEdited(closed=closed):
+                self.forbidden |= {(one, before.steps[one].firing) for one in closed}
+            case e.QuestionAnswered(question_id=question_id, option_id=option_id):
+                self._read_answer(state, question_id, option_id)
+            case e.QuestionExpired(question_id=question_id):
+                question = state.questions[question_id]
+                self.forbidden.add((question.listener_id, question.firing))
+            case e.ListenersReset():
+                self.in_hand.clear()
+
+    def _spend(self, listener_id: str, firing: int) -> None:
+        self.spent_keys.add(self.kept_key.pop((listener_id, firing), ""))
+
+    def _read_answer(self, state: PlanState, question_id: str, option_id: str) -> None:
+        question = state.questions[question_id]
+        place = (question.listener_id, question.firing)
+        option = next(one for one in question.request.options if one.option_id == option_id)
+        if option.action in _REFUSALS:
+            self.forbidden.add(place)
+        elif question.purpose == "approval" and option_id == "approve":
+            assert question.consent is not None
+            self.consents.add((place, question.consent))
+
+    def _judge(self, state: PlanState, effect: f.Effect) -> None:
+        self.emitted += 1
+        match effect:
+            case f.ConsultPlanner():
+                step = state.steps[effect.listener_id]
+                assert step.status is StepStatus.CONSULTING
+                assert step.firing == effect.firing
+            case f.ResumeChild() | f.CancelChild():
+                return
+            case _:
+                self._judge_work(state, effect)
+
+    def _judge_work(
+        self,
+        state: PlanState,
+        effect: f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude | f.StartChild,
+    ) -> None:
+        work = effect.work
+        step = state.steps[work.listener_id]
+        assert step.status is StepStatus.RUNNING
+        assert (step.firing, step.claim) == (work.firing, work.claim)
+        assert state.status is not PlanInstanceStatus.CANCELLING
+        place = (work.listener_id, work.firing)
+        if isinstance(effect, f.Conclude):
+            return
+        assert work.listener_id not in self.in_hand, "a result in hand was obtained again"
+        assert work.key not in self.spent_keys, "a finished effect ran again"
+        assert self.kept_key.setdefault(place, work.key) == work.key, "the key changed"
+        assert place not in self.forbidden, "what a person refused ran"
+        if isinstance(effect, f.CallTool):
+            self._judge_consent(state, effect, place)
+        if isinstance(effect, f.CallFunction):
+            assert effect.index == len(step.calls)
+
+    def _judge_consent(self, state: PlanState, effect: f.CallTool, place: Firing) -> None:
+        listener = state.plan.listener(effect.work.listener_id)
+        assert isinstance(listener.action, ToolAction)
+        tool = TOOLS[effect.tool]
+        if not listener.listener.approval and not tool.approval:
+            assert effect.consent is None
+            return
+        call = f"{state.run_id}:{place[0]}:{place[1]}"
+        fitting = bind_consent(call, effect.tool, tool.version, effect.args)
+        assert effect.consent == fitting, "the bytes are not those that were consented to"
+        assert (place, fitting) in self.consents, "nobody consented"
+
+    def _nothing_new(self, before: PlanState, decision: Decision) -> None:
+        """In `error` and while cancelling nothing starts."""
+        if before.status in (PlanInstanceStatus.ERROR, PlanInstanceStatus.CANCELLING):
+            assert not _starts(decision.events)
+
+
+def _starts(events: Sequence[e.Event]) -> bool:
+    return any(isinstance(event, e.ListenerStarted) for event in events)
