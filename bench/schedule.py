@@ -34,7 +34,7 @@ class Pace:
 
 
 QUICK = Pace(repeats=3, total=42.0, limit=47.0, stage_limit=47.0, raw_seconds=0.25)
-FULL = Pace(repeats=5, total=300.0, limit=900.0, stage_limit=150.0, raw_seconds=0.5)
+FULL = Pace(repeats=5, total=240.0, limit=600.0, stage_limit=270.0, raw_seconds=0.5)
 
 
 def measure(

@@ -23,11 +23,12 @@ from types import TracebackType
 from typing import Any, Self, TypeVar
 
 from ruamel.yaml import YAML
+from ruamel.yaml.error import YAMLError
 
 from holdfast.core.check import Catalog
 from holdfast.core.planfile import load_plan
 from holdfast.core.strict import strict_json
-from holdfast.errors import NotFound, PlanRejected, Problem
+from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
 from holdfast.instances import PlanInstance
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
@@ -123,8 +124,7 @@ class Holdfast:
 
     def load_tools(self, path: str | Path, env: Mapping[str, str] | None = None) -> None:
         """HTTP tools declared in a YAML file under `tools:`."""
-        document = YAML(typ="safe", pure=True).load(Path(path).read_text(encoding="utf-8"))
-        declared = document.get("tools", []) if isinstance(document, dict) else document
+        declared = _declared_tools(Path(path))
         environment = os.environ if env is None else env
         for tool in load_http_tools(declared, environment, self._clients):
             self.tools.add(tool)
@@ -255,6 +255,17 @@ class Holdfast:
 
     async def _command(self, instance_id: str, command: c.Command) -> PlanInstance:
         return PlanInstance(self.engine, await self.engine.submit(instance_id, command))
+
+
+def _declared_tools(file: Path) -> list[Any]:
+    try:
+        document = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
+    except (YAMLError, UnicodeDecodeError) as error:
+        raise AuthorError(f"{file} is not YAML: {' '.join(str(error).split())}") from None
+    declared = document.get("tools") if isinstance(document, dict) else document
+    if not isinstance(declared, list):
+        raise AuthorError(f"{file} declares no tools: write them as a list under `tools:`")
+    return declared
 
 
 def _plan_id(file: Path) -> str | None:

@@ -124,6 +124,8 @@ def instance_context(state: PlanState) -> dict[str, Any]:
     oldest = oldest_question(state)
     if oldest is not None:
         context |= _pause(state, oldest)
+    elif state.paused_children:
+        context |= _paused_child(state)
     if state.continued_at is not None:
         context["provided_params"] = dict(state.provided_params)
         context["continue_timestamp"] = iso(state.continued_at)
@@ -142,6 +144,21 @@ def _pause(state: PlanState, question: QuestionState) -> dict[str, Any]:
         "required_params": dump_form(question.request.form),
         "pause_reason": reasons.get(question.purpose, question.purpose),
         "pause_timestamp": iso(question.opened_at),
+    }
+
+
+def _paused_child(state: PlanState) -> dict[str, Any]:
+    """A child run waits for a person; what it asks for stands in its own context."""
+    paused = (
+        (listener_id, step.child_id)
+        for listener_id, step in sorted(state.steps.items())
+        if step.child_status == PlanInstanceStatus.PAUSE
+    )
+    listener_id, child_id = next(paused)
+    return {
+        "paused_listener_id": f"{state.run_id}_{listener_id}",
+        "paused_child_id": child_id,
+        "pause_reason": "child_paused",
     }
 
 

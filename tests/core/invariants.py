@@ -94,14 +94,8 @@ def _check_status(state: PlanState) -> None:
         case Status.CANCELLED:
             assert state.active == 0
             assert state.cancelled_by is not None
-        case Status.ERROR:
-            assert state.main_task.status in (TaskStatus.ERROR, *_MENDED)
         case Status.CANCELLING:
             assert not state.open_questions
     if state.status not in OPEN:
         statuses = {step.status for step in state.steps.values()}
         assert StepStatus.CONSULTING not in statuses
-
-
-_MENDED = (TaskStatus.DONE, TaskStatus.SKIPPED, TaskStatus.RUNNING, TaskStatus.PENDING)
-"""In `error` a person, or work that was in flight, may have moved the main task meanwhile."""

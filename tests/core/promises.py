@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
-from random_plans import TOOLS
+from collections.abc import Mapping, Sequence
 
 from holdfast.core.decide import Decision
 from holdfast.core.questions import bind_consent
@@ -12,6 +10,7 @@ from holdfast.core.state import PlanState
 from holdfast.core.tables import StepStatus
 from holdfast.model import effects as f
 from holdfast.model import events as e
+from holdfast.model.commands import ToolFacts
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.plan import PlanInstanceStatus, ToolAction
 from holdfast.model.retry import FailureKind
@@ -26,7 +25,8 @@ _REFUSALS = (
 
 
 class Auditor:
-    def __init__(self) -> None:
+    def __init__(self, tools: Mapping[str, ToolFacts]) -> None:
+        self.tools = tools
         self.spent_keys: set[str] = set()
         self.forbidden: set[Firing] = set()
         self.consents: set[tuple[Firing, str]] = set()
@@ -116,7 +116,7 @@ class Auditor:
     def _judge_consent(self, state: PlanState, effect: f.CallTool, place: Firing) -> None:
         listener = state.plan.listener(effect.work.listener_id)
         assert isinstance(listener.action, ToolAction)
-        tool = TOOLS[effect.tool]
+        tool = self.tools[effect.tool]
         if not listener.listener.approval and not tool.approval:
             assert effect.consent is None
             return

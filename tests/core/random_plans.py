@@ -43,11 +43,9 @@ TOOLS: dict[str, ToolFacts] = {
     "disabled": ToolFacts({}, "1", disabled=True),
 }
 
-_TOOL_NAMES = ("plain", "keyed", "guarded", "picky", "plain", "keyed", "disabled", "absent")
+_TOOL_NAMES = (*("plain", "keyed", "guarded", "picky") * 3, "disabled", "absent")
 _ARGUMENTS: tuple[dict[str, Any], ...] = (
-    {},
-    {"who": "{001.context.name}"},
-    {"n": 1, "list": [1, 2.5, None]},
+    *({}, {"who": "{001.status}"}, {"n": 1, "list": [1, 2.5, None]}) * 3,
     {"gone": "{001.context.nowhere}"},
 )
 _CONTEXTS: tuple[dict[str, Any], ...] = ({}, {"x": "{{result.x}}"}, {"fixed": 1})

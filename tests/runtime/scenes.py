@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from holdfast.app import Holdfast
+from holdfast.core.check import Catalog
 from holdfast.core.decide import blank, replay
 from holdfast.core.planfile import load_plan
 from holdfast.core.state import PlanState
@@ -88,7 +89,7 @@ PURE = CodeAction("result = {'success': True}")
 
 def plan(text: str) -> Plan:
     """A plan from its YAML, unchecked: the tools may come later."""
-    return load_plan(text, "<test>", None)
+    return load_plan(text, "<test>", Catalog())
 
 
 class Desk:

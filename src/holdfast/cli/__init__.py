@@ -67,6 +67,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     command = typer.main.get_command(app)
     try:
+        _refuse_odd_bytes(given)
         sys.exit(command.main(given, prog_name="holdfast", standalone_mode=False))
     except typer.TyperException as error:
         complain("Usage", plain_words(error), as_json="--json" in given)
@@ -77,3 +78,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Whoever read our output has gone; nothing is left to be said, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _refuse_odd_bytes(arguments: Sequence[str]) -> None:
+    """No run can hold text that is not UTF-8, so no argument may be."""
+    for argument in arguments:
+        try:
+            argument.encode()
+        except UnicodeEncodeError:
+            raise typer.BadParameter(f"{argument!a} is not UTF-8 text.") from None

@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.cli.opening import AnyEnvironment, app_with_tools
+from holdfast.cli.opening import AnyEnvironment, app_with_tools, plan_files
 from holdfast.cli.shell import Settings
 from holdfast.core.check import Catalog
 from holdfast.core.planfile import load_plan, read_draft
@@ -28,10 +28,6 @@ def find_problems(settings: Settings, path: Path) -> tuple[list[Problem], int]:
         except UnicodeDecodeError:
             problems.append(Problem("this is not UTF-8 text", str(file), 1, 1))
     return problems, len(files)
-
-
-def plan_files(path: Path) -> list[Path]:
-    return sorted([*path.glob("*.yaml"), *path.glob("*.yml")]) if path.is_dir() else [path]
 
 
 def _catalog(settings: Settings, path: Path) -> Catalog:

@@ -39,6 +39,7 @@ async def demo(settings: Settings) -> int:
     A mock office answers from a process of its own. Without a terminal the question is
     answered with sample values. Runs are kept in a temporary home unless --home is given.
     """
+    from holdfast.cli.report import exit_code
     from holdfast.demo.onboarding import Request
 
     async with _stage(settings) as stage:
@@ -61,12 +62,11 @@ async def demo(settings: Settings) -> int:
             "Now a request that lacks something: the run pauses until a person answers.",
         )
         request = await _ask_for(stage, settings, Request.COMPUTER)
-        standing = await _standing(stage, request)
         if settings.as_json:
-            first = await _standing(stage, onboarding)
-            return _end(settings, {"onboarding": first, "request": standing}, request)
+            first, second = await _standing(stage, onboarding), await _standing(stage, request)
+            return _end(settings, {"onboarding": first, "request": second}, request)
         _narrate(settings, f"{request.id} is {request.status}. That was the demo.")
-        return _end(settings, standing, request)
+        return exit_code(request.status)
 
 
 async def onboarding(
@@ -167,7 +167,7 @@ async def _standing(stage: Stage, run: PlanInstance) -> dict[str, Any]:
 
 
 def _end(settings: Settings, standing: dict[str, Any], run: PlanInstance) -> int:
-    from holdfast.cli.report import EXITS
+    from holdfast.cli.report import exit_code
     from holdfast.cli.screen import print_json, say, visible
 
     if settings.as_json:
@@ -176,7 +176,7 @@ def _end(settings: Settings, standing: dict[str, Any], run: PlanInstance) -> int
         say(f"{run.id} is {run.status}; calls: {_spelled(standing['tool_calls'])}")
         if standing["error_info"]:
             say(f"  {visible(standing['error_info']['message'])}")
-    return EXITS.get(run.status, shell.OK)
+    return exit_code(run.status)
 
 
 def _narrate(settings: Settings, *lines: str) -> None:

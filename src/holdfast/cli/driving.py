@@ -16,7 +16,7 @@ from holdfast.app import Holdfast
 from holdfast.cli.asking import ask
 from holdfast.cli.progress import Lines, LiveTable, Silence, View, asks_or_rests, follow, rests
 from holdfast.cli.report import exit_code, say_standing, standing_json
-from holdfast.cli.screen import print_json, say
+from holdfast.cli.screen import note, print_json, say
 from holdfast.cli.shell import OK, Interrupted, Settings
 from holdfast.core.state import PlanState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
@@ -39,8 +39,13 @@ class Driver:
         try:
             return await self._go_on(before, view)
         except asyncio.CancelledError:
+            self._say_stopping()
             how = f"holdfast continue {before.run_id}{self.settings.repeated}"
             raise Interrupted(f"stopped; to go on: {how}") from None
+
+    def _say_stopping(self) -> None:
+        if not self.settings.as_json:
+            note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
 
     def _view(self, state: PlanState) -> View:
         if self.settings.as_json:
@@ -109,7 +114,7 @@ class Driver:
             print_json(standing_json(state, questions))
         else:
             say_standing(state, questions, self.settings.repeated)
-        return exit_code(state) if code is None else code
+        return exit_code(state.status) if code is None else code
 
 
 Deed = Callable[[], Awaitable[object]]

@@ -24,16 +24,26 @@ from holdfast.cli.shell import Settings
 from holdfast.core.compiled import CompiledPlan
 from holdfast.core.decide import blank, replay
 from holdfast.core.state import PlanState
-from holdfast.errors import CallerError, JournalTooNew, NotFound, OperatorError
+from holdfast.errors import (
+    CallerError,
+    JournalTooNew,
+    NotFound,
+    OperatorError,
+    PlanRejected,
+    Problem,
+)
 from holdfast.journal.codec import decode
 from holdfast.journal.database import APPLICATION, SCHEMA, Connection, explain
 from holdfast.journal.port import Journal
 from holdfast.journal.sqlite import SqliteJournal
+from holdfast.model.plan import Plan
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.library import PlanLibrary
 
 PLANS = Path("plans")
 TOOLS = Path("tools.yaml")
+
+_LONGEST_NUMBER = 18
 
 
 class AnyEnvironment(dict[str, str]):
@@ -55,8 +65,21 @@ def build_app(settings: Settings, env: Mapping[str, str] | None = None) -> Holdf
     if plans is not None:
         if not plans.exists():
             raise NotFound(f"--plans {plans}: there is no such directory")
-        app.load_plans(plans)
+        load_plans(app, plans)
     return app
+
+
+def load_plans(app: Holdfast, path: Path) -> list[Plan]:
+    for file in plan_files(path):
+        try:
+            file.read_text(encoding="utf-8")
+        except UnicodeDecodeError:
+            raise PlanRejected([Problem("this is not UTF-8 text", str(file), 1, 1)]) from None
+    return app.load_plans(path)
+
+
+def plan_files(path: Path) -> list[Path]:
+    return sorted([*path.glob("*.yaml"), *path.glob("*.yml")]) if path.is_dir() else [path]
 
 
 def app_with_tools(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
@@ -189,4 +212,5 @@ def is_driven(home: Path) -> bool:
 
 def full_run_id(name: str) -> str:
     """`7` is short for `inst_000007`."""
-    return f"inst_{int(name):06d}" if name.isascii() and name.isdecimal() else name
+    number = name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NUMBER
+    return f"inst_{int(name):06d}" if number else name

@@ -120,15 +120,18 @@ async def graph(
 
 
 def _is_file(name: str) -> bool:
-    return name.endswith((".yaml", ".yml")) or Path(name).is_file()
+    path = Path(name)
+    return path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir())
 
 
 def _load_plan(app: Holdfast, name: str) -> str:
     """The plan's id; a file is read and checked first."""
+    from holdfast.cli.opening import load_plans
+
     if not _is_file(name):
         app.engine.library.current(name)
         return name
-    [plan] = app.load_plans(name)
+    [plan] = load_plans(app, Path(name))
     return plan.plan_id
 
 
@@ -152,4 +155,4 @@ async def _drawn(settings: Settings, name: str) -> tuple[Plan, PlanState | None]
 def _read_plan_file(file: Path) -> Plan:
     from holdfast.core.planfile import read_plan
 
-    return read_plan(file.read_text(encoding="utf-8"), str(file))
+    return read_plan(file.read_text(encoding="utf-8", errors="replace"), str(file))

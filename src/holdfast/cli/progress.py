@@ -61,11 +61,15 @@ class Silence:
         return
 
 
+def _teller(state: PlanState) -> Storyteller:
+    return Storyteller(state.plan, (one.request for one in state.questions.values()))
+
+
 class Lines(Silence):
     """Every event as a line, for pipes and logs."""
 
     def __init__(self, state: PlanState) -> None:
-        self._teller = Storyteller(state.plan)
+        self._teller = _teller(state)
 
     def show(self, state: PlanState, recorded: Recorded) -> None:
         say(*(str(line) for line in self._teller.tell(recorded)))
@@ -75,7 +79,7 @@ class LiveTable:
     """The tasks with their status, and below them the last things that happened."""
 
     def __init__(self, state: PlanState) -> None:
-        self._teller = Storyteller(state.plan)
+        self._teller = _teller(state)
         self._told: deque[Line] = deque(maxlen=_LINES_KEPT)
         self._live: Live | None = None
         self._state = state
@@ -99,7 +103,9 @@ class LiveTable:
             self._live = None
 
     def _picture(self) -> RenderableType:
-        lines = [Text(str(line), style="dim", overflow="ellipsis") for line in self._told]
+        lines = [
+            Text(str(line), style="dim", no_wrap=True, overflow="ellipsis") for line in self._told
+        ]
         return Group(task_table(self._state, console().height - _LINES_KEPT - 4), *lines)
 
 

@@ -22,7 +22,9 @@ def register(group: typer.Typer) -> None:
 
 async def inbox(
     settings: Settings,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the oldest first.")] = 100,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help="How many, the oldest first.")
+    ] = 100,
 ) -> int:
     """List the questions that wait for a person, the oldest first."""
     from holdfast.cli.opening import reading

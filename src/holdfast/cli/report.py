@@ -29,8 +29,9 @@ EXITS: Mapping[str, int] = {
 }
 
 
-def exit_code(state: PlanState) -> int:
-    return EXITS.get(state.status, OK)
+def exit_code(status: str) -> int:
+    """What a run's status means to whoever started the command."""
+    return EXITS.get(status, OK)
 
 
 def standing_json(state: PlanState, questions: Sequence[QuestionRow] = ()) -> dict[str, Any]:

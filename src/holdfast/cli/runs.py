@@ -43,7 +43,9 @@ async def runs(
     plan: Annotated[
         str | None, typer.Option("--plan", metavar="ID", help="Only runs of this plan.")
     ] = None,
-    limit: Annotated[int, typer.Option("--limit", min=1, help="How many, the newest first.")] = 50,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest first.")
+    ] = 50,
 ) -> int:
     """List runs, the newest first."""
     from holdfast.cli.opening import reading
@@ -212,7 +214,7 @@ async def cancel(
 async def history(settings: Settings, instance: InstanceArgument) -> int:
     """Tell what happened in a run, by whom and when; --json gives the events."""
     from holdfast.cli.opening import full_run_id, reading
-    from holdfast.cli.screen import clock, print_json, say
+    from holdfast.cli.screen import print_json, say
     from holdfast.cli.timeline import Storyteller
 
     async with reading(settings) as book:
@@ -222,9 +224,8 @@ async def history(settings: Settings, instance: InstanceArgument) -> int:
     if settings.as_json:
         print_json([event_json(one) for one in records])
         return OK
-    say(f"{run_id}, {clock(records[0].at, date=True)}")
     for recorded in records:
-        say(*(str(line) for line in teller.tell(recorded)))
+        say(*(line.render(date=True) for line in teller.tell(recorded)))
     return OK
 
 

@@ -52,6 +52,11 @@ def say(*lines: str | Text) -> None:
         screen.print(line if isinstance(line, Text) else Text(line), soft_wrap=True)
 
 
+def note(text: str) -> None:
+    """A word beside the output, which scripts do not read."""
+    sys.stderr.write(f"{text}\n")
+
+
 def print_json(value: Any) -> None:
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
     sys.stdout.flush()

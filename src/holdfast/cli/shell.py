@@ -218,7 +218,7 @@ def complain(
     kind: str, message: str, as_json: bool, particulars: dict[str, Any] | None = None
 ) -> None:
     if as_json:
-        error = {"kind": kind, "message": message, **(particulars or {})}
+        error = {"kind": kind, "message": message.partition("\n")[0], **(particulars or {})}
         typer.echo(json.dumps({"error": error}, ensure_ascii=False))
     else:
         typer.echo(f"error: {message}", err=True)
@@ -229,8 +229,8 @@ def plain_words(error: typer.TyperException) -> str:
     message = getattr(error, "format_message", lambda: str(error))()
     context = getattr(error, "ctx", None)
     where = context.command_path if context is not None else "holdfast"
-    first = " ".join(message.split())
-    return f"{first} Try: {where} --help"
+    sentence = " ".join(message.split()).rstrip(".")
+    return f"{sentence}. Try: {where} --help"
 
 
 def version_wanted(wanted: bool) -> None:
@@ -245,7 +245,7 @@ def _sentence(error: HoldfastError) -> str:
     match error:
         case PlanRejected(problems=problems):
             count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
-            return "\n".join([f"the plans have {count}:", *(f"  {one}" for one in problems)])
+            return "\n".join([f"the plans have {count}", *(f"  {one}" for one in problems)])
         case InvalidAnswer(fields=wrong) if wrong:
             return f"{error}: " + "; ".join(f"{name}: {why}" for name, why in wrong.items())
     return str(error) or type(error).__name__

@@ -6,7 +6,7 @@ one name it by its id only. Answers to secret fields are never told.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import assert_never
 
@@ -41,17 +41,20 @@ class Line:
     what: str
 
     def __str__(self) -> str:
-        return f"{clock(self.at)}  {self.who:<8} {self.what}"
+        return self.render()
+
+    def render(self, *, date: bool = False) -> str:
+        return f"{clock(self.at, date=date)}  {self.who:<8} {self.what}"
 
 
 class Storyteller:
     """Tells the events of one run, in order."""
 
-    def __init__(self, plan: CompiledPlan) -> None:
+    def __init__(self, plan: CompiledPlan, asked: Iterable[InteractionRequest] = ()) -> None:
         self._tasks = {task.task_id: task.name for task in plan.plan.tasks}
         self._actions = {one.listener_id: one.action for one in plan.plan.listeners}
         self._checks = [check.tool for check in plan.plan.verify]
-        self._asked: dict[str, InteractionRequest] = {}
+        self._asked = {request.request_id: request for request in asked}
 
     def tell(self, recorded: Recorded) -> list[Line]:
         """The event itself, and the tasks that it moved."""
@@ -200,7 +203,9 @@ class Storyteller:
         told = [f"{name} = {_value(value, name in secret)}" for name, value in event.data.items()]
         parts = [", ".join(told), visible(event.feedback or "")]
         words = "; ".join(part for part in parts if part)
-        return f" with {event.option_id}" + (f": {words}" if words else "")
+        request = self._asked.get(event.question_id)
+        choice = request is None or len(request.options) > 1
+        return (f" with {event.option_id}" if choice else "") + (f": {words}" if words else "")
 
     def _secrets(self, question_id: str) -> frozenset[str]:
         request = self._asked.get(question_id)
@@ -246,7 +251,9 @@ def _value(value: Json, secret: bool) -> str:
     match value:
         case {"value": chosen, "text": text}:
             return visible(f"{chosen} ({text})")
+        case bool():
+            return "yes" if value else "no"
         case list():
-            return visible(", ".join(str(one) for one in value))
+            return ", ".join(_value(one, secret) for one in value)
         case _:
             return visible(value)

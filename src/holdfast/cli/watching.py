@@ -53,7 +53,7 @@ async def watch_one(book: Reading, settings: Settings, run_id: str, keep_on: boo
         say_standing(state, await book.journal.questions(query), settings.repeated)
     if not rests(state):
         return _undriven(settings)
-    return exit_code(state)
+    return exit_code(state.status)
 
 
 def _view(settings: Settings, state: PlanState) -> View:

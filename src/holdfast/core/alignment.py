@@ -12,6 +12,7 @@ cross, the other one gives way.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import pairwise
 
 from holdfast.core.crossings import Web
 
@@ -34,7 +35,7 @@ def align(
 
 def _yielding(layers: Sequence[Sequence[int]], web: Web, real: int) -> Iterator[tuple[int, int]]:
     """Links, as (left, right), that cross a piece between two bends."""
-    for left_layer, layer in zip(layers, layers[1:], strict=False):
+    for left_layer, layer in pairwise(layers):
         place = {vertex: index for index, vertex in enumerate(left_layer)}
         low, done = -1, 0
         for index, vertex in enumerate(layer):
@@ -110,7 +111,7 @@ def _neighbouring_blocks(
     below: list[list[tuple[int, float]]] = [[] for _ in roots]
     above: list[list[tuple[int, float]]] = [[] for _ in roots]
     for layer in layers:
-        for upper, lower in zip(layer, layer[1:], strict=False):
+        for upper, lower in pairwise(layer):
             room = (heights[upper] + heights[lower]) / 2 + gap
             below[roots[upper]].append((roots[lower], room))
             above[roots[lower]].append((roots[upper], room))

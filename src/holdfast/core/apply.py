@@ -12,7 +12,7 @@ from typing import assert_never
 
 from holdfast.core import fold_questions, fold_runs, fold_steps
 from holdfast.core.fold import asks, fire, moved, signal
-from holdfast.core.state import PlanState, evolve
+from holdfast.core.state import PlanState, changed, successor
 from holdfast.core.tables import Signal
 from holdfast.model import events as e
 from holdfast.model.plan import PlanInstanceStatus
@@ -20,7 +20,7 @@ from holdfast.model.plan import PlanInstanceStatus
 
 def apply(state: PlanState, event: e.Event, at: float) -> PlanState:
     """The state after `event`, which is the next record of this run."""
-    after = _apply(evolve(state, version=state.version + 1, updated_at=at), event, at)
+    after = _apply(successor(state, at), event, at)
     return _settle_continue(after, event)
 
 
@@ -72,7 +72,7 @@ def _apply(state: PlanState, event: e.Event, at: float) -> PlanState:
         case e.RunResumed():
             return moved(fold_runs.resumed(state, event), event.moves, at)
         case e.VerificationStarted():
-            return fire(evolve(state, verifying=True), event.fired)
+            return fire(changed(state, verifying=True), event.fired)
         case e.CheckConcluded():
             return fold_steps.check_concluded(state, event)
         case e.RunCompleted():
@@ -84,7 +84,7 @@ def _apply(state: PlanState, event: e.Event, at: float) -> PlanState:
         case e.ChildHeard():
             return fold_runs.child_heard(state, event)
         case e.RunRecovered():
-            return evolve(state, recoveries=event.count)
+            return changed(state, recoveries=event.count)
         case e.CancelRequested():
             return fold_runs.cancel_requested(state, event)
         case e.RunCancelled():

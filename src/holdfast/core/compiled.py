@@ -48,6 +48,13 @@ class CompiledListener:
         return parse(self.listener.trigger_condition)
 
     @cached_property
+    def wanted(self) -> TaskStatus | None:
+        """The status its only trigger must have, where that is the whole condition."""
+        listener = self.listener
+        alone = len(listener.trigger_task_id) == 1 and self.condition.bare_status
+        return TaskStatus(listener.trigger_condition.strip()) if alone else None
+
+    @cached_property
     def args(self) -> Template:
         match self.action:
             case ToolAction(args=args):

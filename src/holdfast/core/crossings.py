@@ -32,13 +32,11 @@ class Web:
 def order_layers(web: Web) -> list[list[int]]:
     layers = _first_order(web)
     best, fewest = [list(layer) for layer in layers], count_crossings(layers, web)
-    patience = _PATIENCE
-    for sweep in range(_sweeps(web)):
-        if not fewest or not patience:
-            break
+    patience, sweep, most = _PATIENCE, 0, _sweeps(web)
+    while fewest and patience and sweep < most:
         _sweep(layers, web, sweep)
         crossings = count_crossings(layers, web)
-        patience -= 1
+        sweep, patience = sweep + 1, patience - 1
         if crossings < fewest:
             best, fewest, patience = [list(layer) for layer in layers], crossings, _PATIENCE
     return best

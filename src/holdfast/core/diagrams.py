@@ -37,22 +37,16 @@ _MARKS: Final[Mapping[Verdict, str]] = {
 def documents() -> dict[str, str]:
     """Every generated file by its name."""
     steps = {status: condition for status, (condition, _) in STEPS.items()}
-    questions = {
-        status: {closed: closed for closed in _in_order(QUESTION[status], InteractionStatus)}
-        for status in InteractionStatus
-    }
     return {
-        "instance.svg": draw(_machine("An instance", INSTANCE, INSTANCES)),
-        "step.svg": draw(_machine("A step", STEP, steps)),
-        "question.svg": draw(_machine("A question", questions, _QUESTIONS)),
+        "instance.svg": _drawn(_machine("An instance", INSTANCE, INSTANCES)),
+        "step.svg": _drawn(_machine("A step", STEP, steps)),
+        "question.svg": _drawn(_questions()),
         "machines.md": _machines_page(),
     }
 
 
-def _in_order(chosen: Iterable[State], states: Iterable[State]) -> list[State]:
-    """Sets have no order of their own; the files must not change by chance."""
-    members = frozenset(chosen)
-    return [state for state in states if state in members]
+def _drawn(picture: Picture) -> str:
+    return draw(picture, reach_back=0)
 
 
 def _machine(
@@ -70,6 +64,19 @@ def _machine(
         edges.append(Edge(place, places[target]))
     moves = sum(len(leaving) for leaving in table.values())
     return Picture(title, f"{len(table)} states, {moves} moves", tuple(nodes), tuple(edges))
+
+
+def _questions() -> Picture:
+    """A question closes without a move of another name."""
+    states = list(QUESTION)
+    nodes = [_state(one, {to: to for to in QUESTION[one]}, _QUESTIONS[one]) for one in states]
+    edges = [
+        Edge(states.index(one), place)
+        for one in states
+        for place, closed in enumerate(states)
+        if closed in QUESTION[one]
+    ]
+    return Picture("A question", f"{len(states)} states", tuple(nodes), tuple(edges))
 
 
 def _state(state: State, moves: Mapping[Move, State], condition: Condition) -> Node:

@@ -11,11 +11,13 @@ import hashlib
 from collections.abc import Iterable
 from datetime import UTC, datetime
 
+from rpds import HashTrieMap
+
 from holdfast.core.apply import apply
 from holdfast.core.compiled import CompiledListener
 from holdfast.core.conditions import holds
 from holdfast.core.fold import moved_task
-from holdfast.core.state import NEW_TASK, PlanState, StepState, TaskFacts
+from holdfast.core.state import NEW_TASK, PlanState, StepState, TaskFacts, TaskState
 from holdfast.core.tables import TASK
 from holdfast.errors import AuthorError
 from holdfast.model.commands import Moment
@@ -70,9 +72,9 @@ class Draft:
             self._refuse_illegal(before.status, update)
             move = Move(update.task_id, update.status, update.reason, update.context)
             tasks = tasks.insert(update.task_id, moved_task(before, move, self.now))
-            fired = self._fired_by(update.task_id, TaskFacts(tasks), taken)
-            taken.update(fired)
+            fired = self._fired_by(move, tasks, taken)
             if fired:
+                taken.update(fired)
                 move = Move(move.task_id, move.status, move.reason, move.context, (), fired)
             moves.append(move)
         return tuple(moves)
@@ -85,21 +87,33 @@ class Draft:
         if update.status not in TASK[before]:
             raise OutputRefused(f"task {update.task_id} cannot go from {before} to {update.status}")
 
-    def _fired_by(self, task_id: str, facts: TaskFacts, taken: set[str]) -> tuple[str, ...]:
-        if self.state.status is PlanInstanceStatus.CANCELLING:
+    def _fired_by(
+        self, move: Move, tasks: HashTrieMap[str, TaskState], taken: set[str]
+    ) -> tuple[str, ...]:
+        triggered = self.state.plan.by_trigger.get(move.task_id)
+        if triggered is None or self.state.status is PlanInstanceStatus.CANCELLING:
             return ()
         return tuple(
-            one.id
-            for one in self.state.plan.by_trigger.get(task_id, ())
-            if one.id not in taken
-            and self.may_fire(one)
-            and holds(one.condition, one.listener.trigger_task_id, facts)
+            [
+                one.id
+                for one in triggered
+                if _holds(one, move.status, tasks) and one.id not in taken and self.may_fire(one)
+            ]
         )
 
     def may_fire(self, listener: CompiledListener) -> bool:
         """Once per instance, unless the listener repeats or was reset."""
         step = self.state.steps.get(listener.id)
         return step is None or listener.listener.repeat or step.forgotten
+
+
+def _holds(
+    listener: CompiledListener, status: TaskStatus, tasks: HashTrieMap[str, TaskState]
+) -> bool:
+    """Most conditions only name the status that their trigger has just got."""
+    if listener.wanted is not None:
+        return status is listener.wanted
+    return holds(listener.condition, listener.listener.trigger_task_id, TaskFacts(tasks))
 
 
 def quiet(task_id: str, status: TaskStatus, reason: str, **context: object) -> Move:

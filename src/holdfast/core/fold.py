@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.core.state import PlanState, StepState, TaskState, TraceEntry, evolve
+from holdfast.core.state import (
+    NEW_STEP,
+    PlanState,
+    StepState,
+    TaskState,
+    TraceEntry,
+    changed,
+    evolve,
+)
 from holdfast.core.tables import (
     ACTIVE_STEPS,
     Signal,
@@ -34,7 +42,7 @@ def question_timer(question_id: str) -> str:
 
 def signal(state: PlanState, given: Signal) -> PlanState:
     status = next_instance(state.status, given)
-    return state if status is state.status else evolve(state, status=status)
+    return state if status is state.status else changed(state, status=status)
 
 
 def asks(state: PlanState) -> bool:
@@ -53,8 +61,8 @@ def _task_moved(state: PlanState, move: Move, at: float) -> PlanState:
     tasks = state.tasks.insert(move.task_id, moved_task(before, move, at))
     done = (move.status is TaskStatus.DONE) - (before.status is TaskStatus.DONE)
     if done:
-        return evolve(state, tasks=tasks, done_tasks=state.done_tasks + done)
-    return evolve(state, tasks=tasks)
+        return changed(state, tasks=tasks, done_tasks=state.done_tasks + done)
+    return changed(state, tasks=tasks)
 
 
 def moved_task(task: TaskState, move: Move, at: float) -> TaskState:
@@ -73,7 +81,7 @@ def fire(state: PlanState, listener_ids: tuple[str, ...]) -> PlanState:
     for listener_id in listener_ids:
         step = state.steps.get(listener_id)
         if step is None:
-            state = put_step(state, listener_id, None, StepState())
+            state = put_step(state, listener_id, None, NEW_STEP)
         elif step.status in ACTIVE_STEPS or step.status is StepStatus.FAILED:
             state = move_step(state, listener_id, None, pending=step.pending + 1)
         else:
@@ -84,8 +92,8 @@ def fire(state: PlanState, listener_ids: tuple[str, ...]) -> PlanState:
 def refire(state: PlanState, listener_id: str, **kept: Any) -> PlanState:
     step = state.steps[listener_id]
     status = next_step(step.status, StepMove.FIRE)
-    fresh = StepState(firing=step.firing + 1, status=status, pending=step.pending)
-    return put_step(state, listener_id, step, evolve(fresh, **kept) if kept else fresh)
+    again = {"firing": step.firing + 1, "status": status, "pending": step.pending, **kept}
+    return put_step(state, listener_id, step, evolve(NEW_STEP, **again))
 
 
 def follow_pending(state: PlanState, listener_id: str) -> PlanState:
@@ -113,8 +121,8 @@ def put_step(
     steps = state.steps.insert(listener_id, after)
     was, now = _NOT_COUNTED if before is None else _counts(before), _counts(after)
     if was == now:
-        return evolve(state, steps=steps)
-    return evolve(
+        return changed(state, steps=steps)
+    return changed(
         state,
         steps=steps,
         active=state.active + now[0] - was[0],
@@ -138,16 +146,16 @@ def _counts(step: StepState) -> tuple[int, int, int]:
 
 def progressed(state: PlanState) -> PlanState:
     """Something came of the work: crashes before it no longer count."""
-    return evolve(state, recoveries=0) if state.recoveries else state
+    return changed(state, recoveries=0) if state.recoveries else state
 
 
 def add_failed(state: PlanState, listener_id: str) -> PlanState:
     if listener_id in state.failed:
         return state
-    return evolve(state, failed=(*state.failed, listener_id))
+    return changed(state, failed=(*state.failed, listener_id))
 
 
 def unfail(state: PlanState, listener_id: str) -> PlanState:
     if listener_id not in state.failed:
         return state
-    return evolve(state, failed=tuple(one for one in state.failed if one != listener_id))
+    return changed(state, failed=tuple(one for one in state.failed if one != listener_id))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core import fold
-from holdfast.core.state import PlanState, QuestionState, evolve
+from holdfast.core.state import PlanState, QuestionState, changed
 from holdfast.core.tables import Signal, StepMove, close_question
 from holdfast.model import events as e
 from holdfast.model.effects import RecordedCall
@@ -32,7 +32,7 @@ def opened(state: PlanState, event: e.QuestionOpened, at: float) -> PlanState:
     timers = state.timers
     if event.deadline is not None:
         timers = timers.insert(fold.question_timer(question_id), event.deadline)
-    state = evolve(
+    state = changed(
         state,
         questions=state.questions.insert(question_id, question),
         open_questions=state.open_questions.insert(question_id),
@@ -55,7 +55,7 @@ def answered(state: PlanState, event: e.QuestionAnswered, at: float) -> PlanStat
         feedback=event.feedback,
     )
     state = fold.signal(state, Signal.ANSWER)
-    state = evolve(state, provided_params=event.values, continued_at=at)
+    state = changed(state, provided_params=event.values, continued_at=at)
     state = fold.move_step(state, question.listener_id, None, feedback=event.feedback)
     return _answer_taken(state, question, event)
 
@@ -116,7 +116,7 @@ def _closed(
     question = state.questions[question_id]
     fields = {name: getattr(question, name) for name in QuestionState.__slots__}
     fields |= {"status": close_question(question.status, closed), "closed_at": at, **answer}
-    state = evolve(
+    state = changed(
         state,
         questions=state.questions.insert(question_id, QuestionState(**fields)),
         open_questions=state.open_questions.remove(question_id),

@@ -8,7 +8,7 @@ from rpds import HashTrieMap
 
 from holdfast.core import fold, fold_steps
 from holdfast.core.compiled import VERIFY
-from holdfast.core.state import EMPTY, PlanState, StepState, TaskState, evolve
+from holdfast.core.state import EMPTY, PlanState, StepState, TaskState, changed
 from holdfast.core.tables import ACTIVE_STEPS, Signal, StepMove, StepStatus
 from holdfast.model import events as e
 from holdfast.model.plan import PlanInstanceStatus
@@ -17,7 +17,7 @@ _STOPPED_AT_ONCE = (ACTIVE_STEPS - {StepStatus.RUNNING}) | {StepStatus.FAILED}
 
 
 def started(state: PlanState, event: e.RunStarted, at: float) -> PlanState:
-    state = evolve(
+    state = changed(
         state,
         plan_id=event.plan_id,
         prompt=event.prompt,
@@ -28,13 +28,13 @@ def started(state: PlanState, event: e.RunStarted, at: float) -> PlanState:
     )
     if event.values:
         held = TaskState(context=event.values)
-        state = evolve(state, tasks=state.tasks.insert(state.plan.main, held))
+        state = changed(state, tasks=state.tasks.insert(state.plan.main, held))
     return fold.fire(fold.signal(state, Signal.START), event.fired)
 
 
 def ended(state: PlanState, how: Signal) -> PlanState:
     """A run that has ended is never woken."""
-    return fold.signal(evolve(state, timers=HashTrieMap()), how)
+    return fold.signal(changed(state, timers=HashTrieMap()), how)
 
 
 def planner_retried(state: PlanState, event: e.PlannerRetried, at: float) -> PlanState:
@@ -54,7 +54,7 @@ def planner_gave_up(state: PlanState, event: e.PlannerGaveUp) -> PlanState:
 
 
 def resumed(state: PlanState, event: e.RunResumed) -> PlanState:
-    state = fold.signal(evolve(state, failed=(), recoveries=0), Signal.RESUME)
+    state = fold.signal(changed(state, failed=(), recoveries=0), Signal.RESUME)
     for listener_id in event.refired:
         step = state.steps.get(listener_id)
         if step is None:
@@ -91,7 +91,7 @@ def listeners_reset(state: PlanState, event: e.ListenersReset) -> PlanState:
     """A forgotten step keeps its count, so that its next firing has a key of its own."""
     checks = [one for one in event.forgotten if one.startswith(VERIFY)]
     if checks and not event.fired[0].startswith(VERIFY):
-        state = evolve(state, verifying=False, verification=EMPTY)
+        state = changed(state, verifying=False, verification=EMPTY)
     for listener_id in event.forgotten:
         state = fold.move_step(state, listener_id, None, forgotten=True)
     for listener_id in event.fired:
@@ -100,12 +100,12 @@ def listeners_reset(state: PlanState, event: e.ListenersReset) -> PlanState:
 
 
 def child_heard(state: PlanState, event: e.ChildHeard) -> PlanState:
-    state = evolve(state, heard=state.heard.insert(event.child_id, event.seq))
+    state = changed(state, heard=state.heard.insert(event.child_id, event.seq))
     step = state.steps[event.listener_id]
     if step.status not in (StepStatus.RUNNING, StepStatus.FAILED):
         return state
     was, now = (one == PlanInstanceStatus.PAUSE for one in (step.child_status, event.status))
-    state = evolve(state, paused_children=state.paused_children + now - was)
+    state = changed(state, paused_children=state.paused_children + now - was)
     state = _child_moved(state, step, event)
     return _child_pause_signal(state, was=was, now=now)
 
@@ -145,5 +145,5 @@ def cancel_requested(state: PlanState, event: e.CancelRequested) -> PlanState:
         if step.status in _STOPPED_AT_ONCE:
             state = fold.move_step(state, listener_id, StepMove.STOP, pending=0)
     timers: HashTrieMap[str, float] = HashTrieMap({fold.CANCEL_TIMER: event.grace_until})
-    state = evolve(state, timers=timers, cancelled_by=event.by, failed=())
+    state = changed(state, timers=timers, cancelled_by=event.by, failed=())
     return fold.signal(state, Signal.CANCEL)

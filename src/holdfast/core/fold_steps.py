@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core import fold
-from holdfast.core.state import PlanState, StepState, evolve
+from holdfast.core.state import NEW_STEP, PlanState, changed, evolve
 from holdfast.core.tables import StepMove, StepStatus, next_step
 from holdfast.model import events as e
 from holdfast.model.effects import RecordedCall
@@ -33,7 +33,8 @@ def started(state: PlanState, event: e.ListenerStarted) -> PlanState:
 
 def succeeded(state: PlanState, event: e.ListenerSucceeded) -> PlanState:
     step = state.steps[event.listener_id]
-    done = StepState(
+    done = evolve(
+        NEW_STEP,
         firing=step.firing,
         status=next_step(step.status, StepMove.SUCCEED),
         attempt=step.attempt,
@@ -51,7 +52,7 @@ def attempt_failed(state: PlanState, event: e.AttemptFailed) -> PlanState:
     answered = event.failure.kind is not FailureKind.UNKNOWN
     timers = state.timers.insert(fold.retry_timer(event.listener_id), event.retry_at)
     return fold.move_step(
-        fold.progressed(evolve(state, timers=timers)),
+        fold.progressed(changed(state, timers=timers)),
         event.listener_id,
         StepMove.BACK_OFF,
         failure=event.failure,
@@ -78,7 +79,7 @@ def _handled(state: PlanState, listener_id: str, changes: dict[str, Any]) -> Pla
 
 def woken(state: PlanState, event: e.ListenerWoken) -> PlanState:
     timers = state.timers.discard(fold.retry_timer(event.listener_id))
-    return fold.move_step(evolve(state, timers=timers), event.listener_id, StepMove.WAKE)
+    return fold.move_step(changed(state, timers=timers), event.listener_id, StepMove.WAKE)
 
 
 def released(state: PlanState, event: e.ListenerReleased) -> PlanState:
@@ -92,7 +93,7 @@ def released(state: PlanState, event: e.ListenerReleased) -> PlanState:
 
 def skipped(state: PlanState, listener_id: str) -> PlanState:
     timers = state.timers.discard(fold.retry_timer(listener_id))
-    state = fold.unfail(evolve(state, timers=timers), listener_id)
+    state = fold.unfail(changed(state, timers=timers), listener_id)
     return fold.move_step(state, listener_id, StepMove.SKIP, pending=0)
 
 
@@ -101,7 +102,7 @@ def outcome_lost(state: PlanState, event: e.OutcomeLost) -> PlanState:
     if state.status is not PlanInstanceStatus.CANCELLING:
         return state
     paused = state.steps[event.listener_id].child_status == PlanInstanceStatus.PAUSE
-    state = evolve(state, paused_children=state.paused_children - paused)
+    state = changed(state, paused_children=state.paused_children - paused)
     return fold.move_step(state, event.listener_id, StepMove.STOP, child_status=None)
 
 
@@ -128,7 +129,7 @@ def function_returned(state: PlanState, event: e.FunctionReturned) -> PlanState:
 
 def check_concluded(state: PlanState, event: e.CheckConcluded) -> PlanState:
     verification = {**state.verification, event.listener_id: event.verdict}
-    state = fold.progressed(evolve(state, verification=verification))
+    state = fold.progressed(changed(state, verification=verification))
     if event.verdict != "failed":
         return fold.move_step(state, event.listener_id, StepMove.SUCCEED)
     state = fold.move_step(state, event.listener_id, StepMove.GIVE_UP)

@@ -32,7 +32,7 @@ def idempotency_key(run_id: str, listener_id: str, step: StepState) -> str:
 
 def effects_of(state: PlanState, events: Iterable[e.Event]) -> tuple[f.Effect, ...]:
     """The effects of events that have just been decided; `state` is the one after them."""
-    return tuple(effect for event in events for effect in _effects(state, event))
+    return tuple([effect for event in events for effect in _effects(state, event)])
 
 
 def effects_in_flight(state: PlanState) -> tuple[f.Effect, ...]:
@@ -79,7 +79,16 @@ def _under_way(state: PlanState) -> bool:
     )
 
 
-def _effects(state: PlanState, event: e.Event) -> Iterator[f.Effect]:
+def _effects(state: PlanState, event: e.Event) -> Iterable[f.Effect]:
+    if type(event) in _SILENT:
+        return ()
+    return _loud_effects(state, event)
+
+
+_SILENT = frozenset({e.ListenerSucceeded, e.AttemptFailed, e.QuestionOpened, e.QuestionAnswered})
+
+
+def _loud_effects(state: PlanState, event: e.Event) -> Iterator[f.Effect]:
     match event:
         case e.ListenerStarted() | e.FunctionCalled() | e.FunctionReturned():
             step = state.steps[event.listener_id]

@@ -9,9 +9,9 @@ to an end points to the goal, and the checks of the outcome follow there.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Final, assert_never
 
 from holdfast.core.compiled import INPUTS, VERIFY
 from holdfast.core.outline import outline
@@ -97,12 +97,16 @@ def _title(plan: Plan, state: PlanState | None) -> str:
 
 
 def _description(plan: Plan, state: PlanState | None) -> str:
-    size = f"{len(plan.tasks)} tasks, {len(plan.listeners)} listeners"
+    size = f"{_counted(len(plan.tasks), 'task')}, {_counted(len(plan.listeners), 'listener')}"
     if state is None:
         return size
     counts = Counter(TASKS[state.task(task.task_id).status][1] for task in plan.tasks)
     told = (f"{counts[text]} {text}" for _, text in TASKS.values() if counts[text])
     return f"{size}; tasks: {', '.join(told)}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
 
 
 @dataclass(slots=True)
@@ -233,3 +237,5 @@ def _work(listener: Listener) -> tuple[str, str]:
             return plan_id, "plan"
         case AgentAction(agent_id=agent_id):
             return agent_id, "agent"
+        case _:
+            assert_never(listener.action)

@@ -13,8 +13,9 @@ Nothing recurses: a chain of ten thousand boxes is as good as any other graph.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Final, TypeAlias
 
 from holdfast.core.alignment import align
@@ -25,7 +26,7 @@ Point: TypeAlias = tuple[float, float]
 
 ROW_GAP: Final = 16.0
 _BEND_HEIGHT: Final = 4.0
-_LAYER_GAP: Final = 36.0
+_LAYER_GAP: Final = 32.0
 _STEEPEST_GAP: Final = 120.0
 _RISE_PER_GAP: Final = 6.0
 
@@ -142,7 +143,13 @@ def _pull_sources(ranks: list[int], after: Sequence[Sequence[int]], entered: set
             ranks[box] = min(ranks[target] for target in targets) - 1
 
 
-def arrange(boxes: Sequence[Box], links: Sequence[Link], ranking: Ranking) -> Layout:
+def arrange(
+    boxes: Sequence[Box],
+    links: Sequence[Link],
+    ranking: Ranking,
+    label_widths: Mapping[int, float] | None = None,
+) -> Layout:
+    """Places for all; a link with a label gets room for it right after its source."""
     if not boxes:
         return Layout(0.0, 0.0, (), (), ())
     chains, ranks = _chains(links, ranking)
@@ -151,7 +158,8 @@ def arrange(boxes: Sequence[Box], links: Sequence[Link], ranking: Ranking) -> La
     heights = [box.height for box in boxes] + [_BEND_HEIGHT] * (len(ranks) - len(boxes))
     middles = align(layers, web, heights, real=len(boxes), gap=ROW_GAP)
     widths = [max([boxes[v].width for v in layer if v < len(boxes)]) for layer in layers]
-    lefts = _lefts(widths, layers, web, middles)
+    rooms = _label_rooms(links, ranking, label_widths or {})
+    lefts = _lefts(widths, layers, web, middles, rooms)
     paths = [
         _path(chain, ranks, middles, lefts, widths, index in ranking.backward)
         for index, chain in enumerate(chains)
@@ -183,21 +191,36 @@ def _weave(ranks: Sequence[int], chains: Sequence[Sequence[int]]) -> Web:
     before: list[list[int]] = [[] for _ in ranks]
     after: list[list[int]] = [[] for _ in ranks]
     for chain in chains:
-        for left, right in zip(chain, chain[1:], strict=False):
+        for left, right in pairwise(chain):
             after[left].append(right)
             before[right].append(left)
     return Web(ranks, before, after)
 
 
+def _label_rooms(
+    links: Sequence[Link], ranking: Ranking, label_widths: Mapping[int, float]
+) -> dict[int, float]:
+    """The room that labels need between a layer and the next."""
+    rooms: dict[int, float] = {}
+    for index, width in label_widths.items():
+        layer = ranking.ranks[links[index][0]] - (index in ranking.backward)
+        rooms[layer] = max(rooms.get(layer, 0.0), width)
+    return rooms
+
+
 def _lefts(
-    widths: Sequence[float], layers: Sequence[Sequence[int]], web: Web, middles: Sequence[float]
+    widths: Sequence[float],
+    layers: Sequence[Sequence[int]],
+    web: Web,
+    middles: Sequence[float],
+    rooms: Mapping[int, float],
 ) -> list[float]:
     """The left edge of every layer; steep links get more room to turn."""
     lefts = [0.0]
-    for layer, width in zip(layers[:-1], widths, strict=False):
+    for number, layer in enumerate(layers[:-1]):
         rises = [abs(middles[v] - middles[w]) for v in layer for w in web.after[v]]
         gap = min(_LAYER_GAP + max(rises, default=0.0) / _RISE_PER_GAP, _STEEPEST_GAP)
-        lefts.append(lefts[-1] + width + gap)
+        lefts.append(lefts[-1] + widths[number] + max(gap, rooms.get(number, 0.0)))
     return lefts
 
 

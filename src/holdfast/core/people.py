@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.core.compiled import INPUTS, CompiledListener
+from holdfast.core.compiled import INPUTS, VERIFY, CompiledListener
 from holdfast.core.draft import Draft
 from holdfast.core.planner import (
     WAITING_FOR_RESUME,
@@ -57,8 +57,7 @@ def edit_context(draft: Draft, command: c.EditContext) -> None:
 def rerun_from(draft: Draft, command: c.RerunFrom) -> None:
     """Run a listener again, and everything that follows from it."""
     listener = draft.listener(command.listener_id)
-    if listener.id == INPUTS:
-        raise NotAllowed("the inputs were given; edit the main task's context instead")
+    _refuse_rerun(draft, listener.id)
     listeners, tasks = _downstream(draft, listener)
     busy = [one for one in listeners if _is_running(draft, one)]
     if busy:
@@ -79,6 +78,13 @@ def rerun_from(draft: Draft, command: c.RerunFrom) -> None:
     draft.emit(ListenersReset(command.by, (listener.id,), known, moves))
     if draft.state.status is PlanInstanceStatus.ERROR and not draft.state.failed:
         draft.emit(RunResumed(command.by, (), (), (resuming_move(draft),)))
+
+
+def _refuse_rerun(draft: Draft, listener_id: str) -> None:
+    if listener_id == INPUTS:
+        raise NotAllowed("the inputs were given; edit the main task's context instead")
+    if listener_id.startswith(VERIFY) and not draft.state.verifying:
+        raise NotAllowed(f"{listener_id} looks at the outcome, once the main task is Done")
 
 
 def _main_reopened(draft: Draft, reason: str) -> tuple[Move, ...]:

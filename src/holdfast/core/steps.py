@@ -36,7 +36,6 @@ from holdfast.model.events import (
     Move,
     QuestionWithdrawn,
 )
-from holdfast.model.form import Form
 from holdfast.model.plan import (
     AgentAction,
     CodeAction,
@@ -209,6 +208,7 @@ def _keep_late(draft: Draft, command: c.ReportOutcome) -> None:
 
 
 def _conclude(draft: Draft, listener: CompiledListener, outcome: c.Outcome) -> None:
+    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
     match outcome:
         case c.Succeeded():
             _succeed(draft, listener, outcome)
@@ -216,8 +216,11 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.Outcome) -> N
             _fail_attempt(draft, listener, outcome)
         case c.OutputBroken(result=result, message=message):
             _break_output(draft, listener, result, message)
+        case c.Missing() | c.CallWanted() if cancelling:
+            # It would need something more, and nothing more may start.
+            draft.emit(ListenerReleased(listener.id, draft.step(listener.id).firing))
         case c.Missing(form=form):
-            _ask_or_stop(draft, listener, form)
+            ask_missing(draft, listener.id, form)
         case c.Lost(reason=reason):
             _lose(draft, listener, reason)
         case c.NotSent():
@@ -286,14 +289,6 @@ def _break_output(draft: Draft, listener: CompiledListener, result: Json, messag
     fail_listener(draft, listener.id, failure, updates=(), kept=True, result=result)
 
 
-def _ask_or_stop(draft: Draft, listener: CompiledListener, form: Form) -> None:
-    if draft.state.status is PlanInstanceStatus.CANCELLING:
-        failure = Failure(FailureKind.MISSING, "cancelled before it could ask")
-        fail_listener(draft, listener.id, failure, updates=(), final=True)
-        return
-    ask_missing(draft, listener.id, form)
-
-
 def _lose(draft: Draft, listener: CompiledListener, reason: str) -> None:
     """An idempotent call may simply be tried again under the same key."""
     cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
@@ -309,14 +304,10 @@ def _repeatable(step: StepState) -> bool:
 
 
 def _call(draft: Draft, listener: CompiledListener, outcome: c.CallWanted) -> None:
-    step = draft.step(listener.id)
-    if draft.state.status is PlanInstanceStatus.CANCELLING:
-        draft.emit(ListenerReleased(listener.id, step.firing))
-        return
     draft.emit(
         FunctionCalled(
             listener.id,
-            step.firing,
+            draft.step(listener.id).firing,
             outcome.index,
             outcome.function,
             outcome.args,

@@ -5,8 +5,8 @@ page that inlines the drawing may set them itself, and may leave the style sheet
 (`styled=False`) and serve `STYLE` as a file of its own. Arrow heads and icons are plain
 paths, because markers and symbols would need ids.
 
-An arrow that would cross very many layers is a line nobody can follow. It becomes a short
-one to a *reference* that names its target.
+An arrow that would cross very many layers, or go far back, is a line nobody can follow. It
+becomes a short one to a *reference* that names its target.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from holdfast.core.layout import Box, Layout, Link, Point, arrange, rank
 from holdfast.core.picture import Condition, Edge, Node, Picture
 
 _LABEL_COLUMNS: Final = 28
-_NOTE_COLUMNS: Final = 32
+_NOTE_COLUMNS: Final = 40
 _LABEL_SIZE: Final = 12.0
 _NOTE_SIZE: Final = 10.0
 _NARROW: Final = 0.62
@@ -32,6 +32,9 @@ _ICON: Final = 17.0
 _MARGIN: Final = 16.0
 _HEAD: Final = 7.0
 _PARALLEL: Final = 11.0
+_LINE_BESIDE_LABEL: Final = 34.0
+# Arrows that lead back end below the middle, where no other arrow begins.
+_BACK: Final = 10.0
 
 _REACH: Final = 14
 _REACH_OF_LARGE: Final = 8
@@ -94,26 +97,35 @@ stroke-width:3px;paint-order:stroke;text-anchor:middle}}
 """
 
 
-def draw(picture: Picture, *, styled: bool = True) -> str:
-    shown = _with_references(picture)
+def draw(picture: Picture, *, styled: bool = True, reach_back: int = 6) -> str:
+    """The drawing; arrows that lead back over more than `reach_back` layers are cut short."""
+    shown = _with_references(picture, reach_back)
     links = _links(shown)
     boxes = [_box(node) for node in shown.nodes]
-    layout = arrange(boxes, links, rank(len(boxes), links))
+    layout = arrange(boxes, links, rank(len(boxes), links), _label_widths(shown.edges))
     return "".join(_document(shown, layout, styled))
+
+
+def _label_widths(edges: Sequence[Edge]) -> dict[int, float]:
+    return {
+        index: _room(clip(edge.label, _LABEL_COLUMNS), _NOTE_SIZE) + _LINE_BESIDE_LABEL
+        for index, edge in enumerate(edges)
+        if edge.label
+    }
 
 
 def _links(picture: Picture) -> list[Link]:
     return [(edge.source, edge.target) for edge in picture.edges]
 
 
-def _with_references(picture: Picture) -> Picture:
-    """The picture with its longest arrows cut short; no box changes its layer by that."""
+def _with_references(picture: Picture, reach_back: int) -> Picture:
     links = _links(picture)
     ranking = rank(len(picture.nodes), links)
-    reach = _REACH if len(picture.nodes) < _LARGE else _REACH_OF_LARGE
+    forward = _REACH if len(picture.nodes) < _LARGE else _REACH_OF_LARGE
     nodes, edges = list(picture.nodes), []
-    for edge, link in zip(picture.edges, links, strict=True):
-        if ranking.span(link) <= (_REACH_OF_FAILURE if edge.failure else reach):
+    for index, (edge, link) in enumerate(zip(picture.edges, links, strict=True)):
+        reach = reach_back if index in ranking.backward else forward
+        if ranking.span(link) <= (min(reach, _REACH_OF_FAILURE) if edge.failure else reach):
             edges.append(edge)
             continue
         edges.append(replace(edge, target=len(nodes), label=""))
@@ -173,7 +185,9 @@ def _reading_order(layout: Layout) -> list[int]:
 def _edges(picture: Picture, layout: Layout) -> Iterator[str]:
     shifts = _parallel_shifts(picture.edges)
     for edge, path, shift in zip(picture.edges, layout.paths, shifts, strict=True):
-        yield _edge(picture, edge, [(x, y + shift) for x, y in path])
+        way = 1.0 if path[-1][0] >= path[0][0] else -1.0
+        lower = shift if way > 0 else max(shift, _BACK)
+        yield _edge(picture, edge, [(x, y + lower) for x, y in path], way)
 
 
 def _parallel_shifts(edges: Sequence[Edge]) -> list[float]:
@@ -190,10 +204,9 @@ def _parallel_shifts(edges: Sequence[Edge]) -> list[float]:
     ]
 
 
-def _edge(picture: Picture, edge: Edge, path: Sequence[Point]) -> str:
+def _edge(picture: Picture, edge: Edge, path: Sequence[Point], way: float) -> str:
     source, target = picture.nodes[edge.source].id, picture.nodes[edge.target].id
     kind = "edge failure" if edge.failure else "edge"
-    way = 1.0 if path[-1][0] >= path[0][0] else -1.0
     return (
         f'<g class="{kind}" data-from={_attribute(source)} data-to={_attribute(target)}>'
         f'<path class="line" d="{_curve(path, way)}"/>'

@@ -41,7 +41,6 @@ INSTANCE: Mapping[I, Mapping[Signal, I]] = {
     I.NOT_STARTED: {Signal.START: I.RUNNING},
     I.RUNNING: {
         Signal.ASK: I.PAUSE,
-        Signal.GO_ON: I.RUNNING,
         Signal.GIVE_UP: I.ERROR,
         Signal.FINISH: I.DONE,
         Signal.CANCEL: I.CANCELLING,
@@ -68,10 +67,7 @@ INSTANCE: Mapping[I, Mapping[Signal, I]] = {
         Signal.RESUME: I.RUNNING,
         Signal.CANCEL: I.CANCELLING,
     },
-    I.CANCELLING: {
-        Signal.GO_ON: I.CANCELLING,
-        Signal.STOPPED: I.CANCELLED,
-    },
+    I.CANCELLING: {Signal.STOPPED: I.CANCELLED},
     I.DONE: {},
     I.CANCELLED: {},
 }
@@ -162,7 +158,6 @@ STEP: Mapping[StepStatus, Mapping[StepMove, StepStatus]] = {
         M.FIRE: S.READY,
         M.GO_ON: S.READY,
         M.START: S.RUNNING,
-        M.SUCCEED: S.DONE,
         M.SKIP: S.SKIPPED,
         M.STOP: S.STOPPED,
     },

@@ -63,7 +63,10 @@ class ToolOffer:
 
 @dataclass(frozen=True, slots=True)
 class ModelReply:
+    """`finish` says why the model stopped: stop, tool_call, length, content_filter or error."""
+
     text: str
     calls: tuple[ToolCall, ...]
     usage: Usage
     model: str
+    finish: str = "stop"

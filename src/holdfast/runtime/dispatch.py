@@ -74,12 +74,10 @@ class Dispatcher:
 
     def _timeout(self, effect: f.Effect) -> float | None:
         match effect:
-            case f.CallTool(work=work, tool=tool):
+            case f.CallTool(work=work, tool=tool) | f.CallFunction(work=work, function=tool):
                 known = tool in self.driver.tools
                 own = self.driver.tools.get(tool).spec.timeout if known else None
                 return work.timeout if work.timeout is not None else own
-            case f.CallFunction(work=work):
-                return work.timeout
             case _:
                 return None
 
@@ -118,9 +116,13 @@ class Dispatcher:
         return c.Failed(_failure(result, value), updates, value)
 
     def _call_wanted(self, call: CallWanted) -> c.Outcome:
+        """Nobody can be asked in the middle of a snippet, so what needs consent is refused."""
         facts = self.tool_facts(call.function)
         if facts is None:
             return c.Failed(Failure(FailureKind.PERMANENT, f"there is no tool {call.function}"))
+        if facts.disabled or facts.approval:
+            why = "is disabled" if facts.disabled else "needs approval: call it in a tool listener"
+            return c.Failed(Failure(FailureKind.FORBIDDEN, f"the tool {call.function} {why}"))
         return c.CallWanted(call.index, call.function, call.args, facts.idempotent)
 
 

@@ -1,0 +1,259 @@
+"""Asking a model: one request, as many attempts as it needs, one reply.
+
+    client = ModelClient.from_environment()
+    reply = await client.request(
+        "openai:gpt-4o", system="…", messages=[UserSaid("…")], tools=[], on_text=show
+    )
+
+A model is asked through pydantic-ai's direct API, so any of its providers will do, and the loop
+around it stays ours. Attempts are counted here alone: the provider's own retries are turned off.
+Between two attempts the client waits as long as the provider asks (up to a bound), or backs off
+with jitter. What finally fails is `ModelUnavailable` or `ModelRefused` (see `model_failures`).
+
+With `on_text` the reply is streamed and its text handed over piece by piece. Those pieces are for
+eyes only: when a stream breaks and is begun again, `on_restart` says that they are void. Only the
+returned reply counts.
+
+Importing pydantic-ai blocks for more than a second; it happens at the first request, in a thread.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import random
+import time
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Final
+
+from holdfast.core.backoff import retry_delay
+from holdfast.model.message import Message, ModelReply, ToolOffer
+from holdfast.model.retry import Failure, FailureKind, RetryPolicy
+from holdfast.work.model_failures import (
+    ContextTooLong,
+    ModelNotConfigured,
+    ModelRefused,
+    ModelUnavailable,
+    declined,
+    read_failure,
+)
+from holdfast.work.model_names import resolve_model
+from holdfast.work.model_wire import call_ids, from_wire, to_parameters, to_wire
+
+if TYPE_CHECKING:
+    from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
+    from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.settings import ModelSettings
+
+__all__ = [
+    "ContextTooLong",
+    "ModelClient",
+    "ModelNotConfigured",
+    "ModelRefused",
+    "ModelUnavailable",
+    "resolve_model",
+]
+
+DEFAULT_RETRY: Final = RetryPolicy(attempts=4, initial=1.0, factor=2.0, maximum=30.0, jitter=0.3)
+DEFAULT_TIMEOUT: Final = 120.0
+LONGEST_WAIT: Final = 60.0
+
+
+class ModelClient:
+    """Asks models; `timeout` is for each attempt, `longest_wait` bounds what a provider may ask."""
+
+    def __init__(
+        self,
+        *,
+        default_model: str | None = None,
+        base_url: str | None = None,
+        api_key: str | None = None,
+        retry: RetryPolicy = DEFAULT_RETRY,
+        timeout: float = DEFAULT_TIMEOUT,
+        longest_wait: float = LONGEST_WAIT,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+        jitter: Callable[[], float] = random.random,
+    ) -> None:
+        self.default_model = default_model
+        self._base_url = base_url
+        self._api_key = api_key
+        self._retry = retry
+        self._timeout = timeout
+        self._longest_wait = longest_wait
+        self._sleep = sleep
+        self._jitter = jitter
+        self._resolved: dict[str, Model] = {}
+
+    @classmethod
+    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> ModelClient:
+        """As HOLDFAST_MODEL, HOLDFAST_MODEL_BASE_URL and HOLDFAST_MODEL_API_KEY say."""
+        return cls(
+            default_model=environ.get("HOLDFAST_MODEL") or None,
+            base_url=environ.get("HOLDFAST_MODEL_BASE_URL") or None,
+            api_key=environ.get("HOLDFAST_MODEL_API_KEY") or None,
+        )
+
+    async def request(
+        self,
+        model: str | Model,
+        *,
+        system: str,
+        messages: Sequence[Message],
+        tools: Sequence[ToolOffer],
+        on_text: Callable[[str], None] | None = None,
+        on_restart: Callable[[], None] | None = None,
+    ) -> ModelReply:
+        """The model's next turn; `usage.seconds` includes failed attempts and waits."""
+        chosen = await self._find(model)
+        began = time.monotonic()
+        listener = _Listener(on_text, on_restart)
+        question = _Question(
+            chosen, to_wire(messages), to_parameters(system, tools), self._settings(chosen)
+        )
+        response = await self._answered(question, listener)
+        reply = from_wire(response, call_ids(messages))
+        if reply.finish == "content_filter" and not (reply.text or reply.calls):
+            details = response.provider_details or {}
+            raise declined(chosen.model_name, str(details.get("refusal", "")))
+        seconds = time.monotonic() - began
+        return replace(
+            reply,
+            model=reply.model or chosen.model_name,
+            usage=replace(reply.usage, seconds=seconds),
+        )
+
+    async def aclose(self) -> None:
+        """Closes the connections to the models this client has found by name."""
+        while self._resolved:
+            _, model = self._resolved.popitem()
+            # A model closes its connections when the last one who entered it leaves.
+            async with model:
+                pass
+
+    async def _find(self, model: str | Model) -> Model:
+        if not isinstance(model, str):
+            return model
+        if (known := self._resolved.get(model)) is not None:
+            return known
+        found = await asyncio.to_thread(resolve_model, model, self._base_url, self._api_key)
+        return self._resolved.setdefault(model, found)
+
+    def _settings(self, model: Model) -> ModelSettings:
+        settings: ModelSettings = {"request_timeout": self._timeout}
+        if "max_retries" not in model.unsupported_settings:
+            settings["max_retries"] = 0
+        return settings
+
+    async def _answered(self, question: _Question, listener: _Listener) -> ModelResponse:
+        attempt = 1
+        while True:
+            try:
+                return await question.ask(listener)
+            except Exception as error:
+                failure = read_failure(error, question.model.model_name)
+                if failure is None or listener.failed:
+                    raise
+                wait = self._wait(failure, attempt)
+                if wait is None:
+                    raise _with_count(failure, attempt) from error
+            listener.restart()
+            await self._sleep(wait)
+            attempt += 1
+
+    def _wait(self, failure: ModelUnavailable | ModelRefused, attempt: int) -> float | None:
+        """Seconds until the next attempt, or None to give up."""
+        if isinstance(failure, ModelRefused):
+            return None
+        told = Failure(FailureKind.TRANSIENT, str(failure))
+        delay = retry_delay(self._retry, told, attempt, self._jitter())
+        if delay is None or failure.retry_after is None:
+            return delay
+        # Everybody was told the same moment, so the jitter is added, never taken off.
+        return min(failure.retry_after, self._longest_wait) + delay * self._retry.jitter
+
+
+@dataclass(frozen=True, slots=True)
+class _Question:
+    """A request as pydantic-ai wants it, to be asked as often as necessary."""
+
+    model: Model
+    messages: list[ModelMessage]
+    parameters: ModelRequestParameters
+    settings: ModelSettings
+
+    async def ask(self, listener: _Listener) -> ModelResponse:
+        if listener.on_text is None:
+            return await self._ask_at_once()
+        return await self._ask_streaming(listener)
+
+    async def _ask_at_once(self) -> ModelResponse:
+        from pydantic_ai.direct import model_request
+
+        return await model_request(
+            self.model,
+            self.messages,
+            model_settings=self.settings,
+            model_request_parameters=self.parameters,
+        )
+
+    async def _ask_streaming(self, listener: _Listener) -> ModelResponse:
+        from pydantic_ai.direct import model_request_stream
+
+        async with model_request_stream(
+            self.model,
+            self.messages,
+            model_settings=self.settings,
+            model_request_parameters=self.parameters,
+        ) as stream:
+            async for event in stream:
+                listener.hear(event)
+            return stream.get()
+
+
+class _Listener:
+    """Hands a stream's text on, and remembers whether there is anything to take back."""
+
+    def __init__(
+        self, on_text: Callable[[str], None] | None, on_restart: Callable[[], None] | None
+    ) -> None:
+        self.on_text = on_text
+        self._on_restart = on_restart
+        self.failed = False
+        self._told = False
+
+    def hear(self, event: ModelResponseStreamEvent) -> None:
+        text = _text_in(event)
+        if not text or self.on_text is None:
+            return
+        self._told = True
+        try:
+            self.on_text(text)
+        except Exception:
+            self.failed = True
+            raise
+
+    def restart(self) -> None:
+        if self._told and self._on_restart is not None:
+            self._on_restart()
+        self._told = False
+
+
+def _text_in(event: ModelResponseStreamEvent) -> str:
+    from pydantic_ai.messages import PartDeltaEvent, PartStartEvent, TextPart, TextPartDelta
+
+    match event:
+        case PartStartEvent(part=TextPart(content=text)):
+            return text
+        case PartDeltaEvent(delta=TextPartDelta(content_delta=text)):
+            return text
+        case _:
+            return ""
+
+
+def _with_count(
+    failure: ModelUnavailable | ModelRefused, attempts: int
+) -> ModelUnavailable | ModelRefused:
+    if isinstance(failure, ModelRefused) or attempts == 1:
+        return failure
+    return ModelUnavailable(f"{failure} (after {attempts} attempts)", failure.retry_after)

@@ -1,0 +1,96 @@
+"""Questions on the command line: found, answered, and never by accident."""
+
+from __future__ import annotations
+
+from cli_scene import Command
+
+FITTING = '{"count": 2, "agreed": true, "kinds": ["b"]}'
+
+
+def asked(holdfast: Command) -> str:
+    return str(holdfast("run", "ask", "--json").json["questions"][0]["question_id"])
+
+
+def test_the_inbox_shows_what_waits_and_is_empty_afterwards(holdfast: Command) -> None:
+    question = asked(holdfast)
+    assert question[:8] in holdfast("inbox").out
+    [row] = holdfast("inbox", "--json").json
+    assert row["question_id"] == question
+    assert holdfast("answer", question, "--data", FITTING).code == 0
+    assert holdfast("inbox").out == "nothing waits for a person\n"
+    assert holdfast("inbox", "--json").json == []
+
+
+def test_the_beginning_of_an_id_is_enough_when_it_is_unique(holdfast: Command) -> None:
+    question = asked(holdfast)
+    ending = holdfast("answer", question[:6], "--data", FITTING, "--json")
+    assert (ending.code, ending.json["status"]) == (0, "done")
+
+
+def test_an_ambiguous_beginning_is_refused(holdfast: Command) -> None:
+    for _ in range(17):
+        asked(holdfast)
+    heads = [row["question_id"][0] for row in holdfast("inbox", "--json").json]
+    twice = next(head for head in heads if heads.count(head) > 1)
+    ending = holdfast("answer", twice, "--data", FITTING)
+    assert ending.code == 1
+    assert f"questions begin with '{twice}': write more of it" in ending.err
+
+
+def test_an_unknown_question_is_refused(holdfast: Command) -> None:
+    asked(holdfast)
+    ending = holdfast("answer", "zzz", "--data", FITTING, "--json")
+    assert ending.code == 1
+    assert ending.json["error"] == {
+        "kind": "NotFound",
+        "message": "no open question begins with 'zzz': `holdfast inbox` lists them",
+    }
+
+
+def test_without_a_terminal_nothing_is_asked(holdfast: Command) -> None:
+    ending = holdfast("answer", asked(holdfast))
+    assert ending.code == 1
+    assert "count: this is required" in ending.err
+
+
+def test_a_second_different_answer_says_who_was_first(holdfast: Command) -> None:
+    question = asked(holdfast)
+    holdfast("answer", question, "--data", FITTING)
+    assert holdfast("answer", question, "--data", FITTING).code == 0
+    ending = holdfast("answer", question, "--data", FITTING, "--set", "count=3")
+    assert ending.code == 1
+    assert "was already answered by local" in ending.err
+
+
+def test_no_wait_answers_and_returns(holdfast: Command) -> None:
+    ending = holdfast("answer", asked(holdfast), "--data", FITTING, "--no-wait", "--json")
+    assert ending.code == 0
+    assert ending.json["questions"] == []
+
+
+def test_a_dangerous_option_needs_yes(holdfast_process: Command, application: str) -> None:
+    run = holdfast_process("run", "call_pay", "--app", application, "--json")
+    assert run.code == 4, run
+    [question] = run.json["questions"]
+    assert question["context"]["args"] == {"who": "张三"}
+    common = ("--app", application, "--json")
+    refused = holdfast_process("answer", question["question_id"], "--option", "approve", *common)
+    assert refused.code == 1
+    assert "is dangerous: say --yes if you mean it" in refused.json["error"]["message"]
+    agreed = holdfast_process(
+        "answer", question["question_id"], "--option", "approve", "--yes", *common
+    )
+    assert (agreed.code, agreed.json["status"]) == (0, "done")
+
+
+def test_a_rejection_needs_words_and_leaves_the_run_waiting_for_a_resume(
+    holdfast_process: Command, application: str
+) -> None:
+    common = ("--app", application)
+    run = holdfast_process("run", "call_pay", *common, "--json")
+    [question] = run.json["questions"]
+    reject = ("answer", question["question_id"], "--option", "reject", *common)
+    assert "Why not?" in holdfast_process(*reject).err
+    rejected = holdfast_process(*reject, "--feedback", "too much")
+    assert rejected.code == 3
+    assert "to try again: holdfast resume inst_000001 --app works:app" in rejected.out

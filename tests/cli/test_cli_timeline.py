@@ -1,0 +1,148 @@
+"""The timeline has words for everything that can happen."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+import pytest
+from cli_scene import ASK
+
+from holdfast.cli.timeline import Storyteller
+from holdfast.core.compiled import CompiledPlan
+from holdfast.core.planfile import read_plan
+from holdfast.model import events as e
+from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionType,
+)
+from holdfast.model.plan import TaskStatus
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.runtime.hub import Recorded
+
+BROKEN = Failure(FailureKind.TRANSIENT, "out of order")
+QUESTION = InteractionRequest(
+    "q1",
+    "inst_000001",
+    InteractionType.USER_CHOICE,
+    "Did it happen?",
+    options=(
+        InteractionOption("happened", "It happened", InteractionAction.PROVIDE_INFO),
+        InteractionOption("stop", "Stop", InteractionAction.TERMINATE),
+    ),
+    form=Form((Field("word", FieldType.SECRET), Field("model", FieldType.RADIO))),
+)
+CUSTOM = {"word": "sesame", "model": {"value": "custom", "text": "Framework 13"}}
+
+TOLD: list[tuple[e.Event, str, str]] = [
+    (e.RunStarted("ask", "d", "for 张三", "r", by="will"), "will", "started ask: for 张三"),
+    (e.ListenerStarted("L001", 1), "plan", "L001 (human) started"),
+    (e.ListenerStarted("L002", 1, attempt=3), "plan", "L002 (code) started, attempt 3"),
+    (e.ListenerSucceeded("L001", 1), "plan", "L001 (human) succeeded"),
+    (e.ListenerFailed("L001", 1, BROKEN), "plan", "L001 (human) failed: out of order"),
+    (
+        e.ListenerFailed("L001", 1, BROKEN, handled=True),
+        "plan",
+        "L001 (human) failed: out of order; the plan has a branch for that",
+    ),
+    (e.ListenerWoken("L001", 1), "plan", "L001 (human) is due for its next attempt"),
+    (
+        e.ListenerReleased("L001", 1),
+        "plan",
+        "L001 (human) was not handed over and is ready again",
+    ),
+    (e.ListenerSkipped("L001", 1, "will", "not now"), "will", "skipped L001 (human): not now"),
+    (
+        e.OutcomeLost("L001", 1, "no answer"),
+        "plan",
+        "L001 (human) was sent, but nobody knows whether it happened: no answer",
+    ),
+    (
+        e.LateResultKept("L001", 1),
+        "plan",
+        "L001 (human) answered too late; the result is kept, without effect",
+    ),
+    (e.FunctionCalled("L002", 1, 0, "fetch", {}), "plan", "L002 (code) calls fetch"),
+    (e.FunctionReturned("L002", 1, 0), "plan", "L002 (code) has the result of call 0"),
+    (
+        e.QuestionOpened(QUESTION, "L001", 1, "unknown"),
+        "plan",
+        "asks a person: Did it happen? (word, model)",
+    ),
+    (
+        e.QuestionAnswered("q1", "happened", "will", CUSTOM, feedback="looked it up"),
+        "will",
+        "answered Did it happen? with happened: word = (secret), model = custom (Framework 13)"
+        "; looked it up",
+    ),
+    (
+        e.QuestionExpired("q1", "stop"),
+        "clock",
+        "nobody answered Did it happen? in time; stop was taken",
+    ),
+    (
+        e.QuestionWithdrawn("q1", "it came after all"),
+        "plan",
+        "no longer asks Did it happen?: it came after all",
+    ),
+    (e.PlannerRetried("L001", 2, 1, 3), "planner", "runs L001 (human) again, retry 1 of 3"),
+    (e.PlannerGaveUp("L001 failed"), "planner", "gives up and waits for a resume: L001 failed"),
+    (e.RunResumed("will", ("L001",)), "will", "resumed the run; runs again: L001 (human)"),
+    (e.VerificationStarted(("verify.1",)), "plan", "checks the outcome: check 1 (query_it)"),
+    (
+        e.CheckConcluded("verify.1", 1, "unable_to_verify", "no answer"),
+        "plan",
+        "check 1 (query_it): unable to verify: no answer",
+    ),
+    (e.RunCompleted({"verify.1": "verified"}), "plan", "the run is done (1 verified)"),
+    (e.TasksEdited("will", "mark_done"), "will", "marked a task done by hand"),
+    (e.ListenersReset("will", ("L001",)), "will", "runs the plan again from L001 (human)"),
+    (
+        e.ChildHeard("inst_000001.L001.1", 4, "L001", 1, "error", "gave up"),
+        "plan",
+        "the sub-run inst_000001.L001.1 is error: gave up",
+    ),
+    (
+        e.RunRecovered(1),
+        "plan",
+        "the process that ran this went down; another took over",
+    ),
+    (e.CancelRequested("will", "enough"), "will", "cancelled the run: enough"),
+    (
+        e.RunCancelled(),
+        "plan",
+        "nothing is in flight any more: the run is cancelled",
+    ),
+]
+
+
+@pytest.fixture
+def teller() -> Storyteller:
+    text = ASK + "verify:\n  - {tool: query_it}\n"
+    return Storyteller(CompiledPlan(read_plan(text), "d"), [QUESTION])
+
+
+@pytest.mark.parametrize(("event", "who", "what"), TOLD, ids=lambda one: str(one)[:30])
+def test_an_event_is_told_in_plain_words(
+    teller: Storyteller, event: e.Event, who: str, what: str
+) -> None:
+    [line] = teller.tell(Recorded(1, 0.0, event))
+    assert (line.who, line.what) == (who, what)
+
+
+def test_a_failed_attempt_says_when_the_next_one_is_due(teller: Storyteller) -> None:
+    [line] = teller.tell(Recorded(1, 0.0, e.AttemptFailed("L001", 1, BROKEN, 60.0)))
+    assert line.what.startswith("L001 (human) failed: out of order; tries again at ")
+
+
+def test_no_event_is_forgotten_here() -> None:
+    told = {type(event) for event, _, _ in TOLD} | {e.AttemptFailed}
+    assert told == set(get_args(e.Event))
+
+
+def test_the_tasks_that_an_event_moved_follow_it(teller: Storyteller) -> None:
+    move = e.Move("002", TaskStatus.PENDING, "waiting_for_person")
+    _, line = teller.tell(Recorded(1, 0.0, e.ListenerSucceeded("L001", 1, moves=(move,))))
+    assert line.what.strip() == "002 填表 (form) is Pending (waits for a person)"

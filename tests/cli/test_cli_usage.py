@@ -1,0 +1,121 @@
+"""How commands explain themselves: help, usage errors, and the page in the docs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import typer
+from cli_scene import Command
+
+from holdfast.cli import app
+from holdfast.cli.shell import EXIT_CODES
+
+PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
+NAMES = [
+    "demo",
+    "run",
+    "check",
+    "graph",
+    "runs",
+    "watch",
+    "inbox",
+    "answer",
+    "continue",
+    "resume",
+    "cancel",
+    "history",
+]
+
+
+SHARED = {"--home", "--json", "--app", "--plans", "--tools"}
+
+
+def commands() -> Iterator[tuple[str, Any]]:
+    yield from walk("holdfast", typer.main.get_command(app))
+
+
+def walk(path: str, command: Any) -> Iterator[tuple[str, Any]]:
+    yield path, command
+    for name, below in getattr(command, "commands", {}).items():
+        yield from walk(f"{path} {name}", below)
+
+
+def test_every_command_of_the_design_is_there() -> None:
+    assert {f"holdfast {name}" for name in NAMES} <= {path for path, _ in commands()}
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()), ids=lambda one: str(one)[:40])
+def test_every_command_and_every_option_has_help(path: str, command: Any) -> None:
+    assert command.help
+    assert EXIT_CODES in command.help
+    for parameter in command.params:
+        assert parameter.help, f"{path} {parameter.name}"
+
+
+def sections() -> dict[str, str]:
+    parts = re.split(r"^#+ `(holdfast[^`]*)`$", PAGE.read_text(encoding="utf-8"), flags=re.M)
+    return dict(zip(parts[1::2], parts[2::2], strict=True))
+
+
+@pytest.mark.parametrize(("path", "command"), list(commands()), ids=lambda one: str(one)[:40])
+def test_the_page_has_a_section_for_every_command_with_its_options(path: str, command: Any) -> None:
+    section = sections()[path]
+    own = [name for one in command.params for name in one.opts if name.startswith("--")]
+    for name in sorted({*own} - SHARED):
+        assert f"`{name}" in section, name
+
+
+def test_the_page_has_no_section_for_what_is_not_there() -> None:
+    assert set(sections()) == {path for path, _ in commands()}
+
+
+def test_the_page_explains_every_exit_code() -> None:
+    page = PAGE.read_text(encoding="utf-8")
+    for code in (0, 1, 2, 3, 4, 5, 130):
+        assert re.search(rf"^\| {code} \|", page, flags=re.M)
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ("nonsense",),
+        ("runs", "--bogus"),
+        ("runs", "--status", "sleeping"),
+        ("runs", "--limit", "0"),
+        ("run",),
+        ("run", "ask", "--set", "count"),
+        ("run", "ask", "--set", "count:={"),
+        ("run", "ask", "--values", "[1]"),
+        ("run", "ask", "--values", "{"),
+        ("graph", "ask", "--format", "png"),
+        ("demo", "request", "tea"),
+        ("history", "\udcff"),
+    ],
+    ids=repr,
+)
+def test_wrong_usage_is_2_with_one_line_and_the_way_to_the_help(
+    holdfast: Command, arguments: tuple[str, ...]
+) -> None:
+    ending = holdfast(*arguments)
+    assert ending.code == 2
+    assert ending.out == ""
+    assert re.fullmatch(r"error: .+\. Try: holdfast.* --help\n", ending.err)
+    in_json = holdfast(*arguments, "--json")
+    assert in_json.code == 2
+    assert in_json.json["error"]["kind"] == "Usage"
+
+
+def test_help_says_what_the_exit_codes_mean(holdfast: Command) -> None:
+    shown = " ".join(holdfast("--help").out.split())
+    assert EXIT_CODES in shown
+    for name in NAMES:
+        assert name in shown
+
+
+def test_the_version_is_told(holdfast: Command) -> None:
+    ending = holdfast("--version")
+    assert (ending.code, ending.out) == (0, "holdfast 0.1.0\n")
