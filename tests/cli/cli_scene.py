@@ -54,6 +54,28 @@ listeners:
     success_output: {task_id: "001", status: Done}
 """
 
+OUTER = """
+plan_id: outer
+name: Outer
+main_task_id: "001"
+tasks:
+  - {task_id: "001", name: Outer}
+  - {task_id: "002", name: Asked}
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: "001.status == Running"
+    listener_type: plan
+    plan_id: ask
+    success_output: {task_id: "002", status: Done}
+  - listener_id: L002
+    trigger_task_id: "002"
+    trigger_condition: Done
+    listener_type: code
+    code_snippet: "result = {'success': True}"
+    success_output: {task_id: "001", status: Done}
+"""
+
 CALL = """
 plan_id: call_{tool}
 name: Call {tool}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from cli_scene import Command
+from pathlib import Path
+
+from cli_scene import OUTER, Command
 
 FITTING = '{"count": 2, "agreed": true, "kinds": ["b"]}'
 
@@ -94,3 +96,15 @@ def test_a_rejection_needs_words_and_leaves_the_run_waiting_for_a_resume(
     rejected = holdfast_process(*reject, "--feedback", "too much")
     assert rejected.code == 3
     assert "to try again: holdfast resume inst_000001 --app works:app" in rejected.out
+
+
+def test_a_sub_plans_question_drives_the_whole_run_on(holdfast: Command, place: Path) -> None:
+    (place / "plans" / "outer.yaml").write_text(OUTER, encoding="utf-8")
+    paused = holdfast("run", "outer", "--json")
+    assert paused.code == 4
+    [question] = paused.json["questions"]
+    assert question["instance_id"] == "inst_000001.L001.1"
+    answered = holdfast("answer", question["question_id"], "--data", FITTING, "--json")
+    assert (answered.code, answered.json["status"]) == (0, "done")
+    assert answered.json["instance_id"] == "inst_000001"
+    assert len(holdfast("runs", "--json").json) == 1

@@ -32,15 +32,17 @@ class Auditor:
         self.consents: set[tuple[Firing, str]] = set()
         self.kept_key: dict[Firing, str] = {}
         self.in_hand: set[str] = set()
-        self.emitted = 0
+        self.handed_out: set[tuple[type, str, int]] = set()
 
     def audit(self, before: PlanState, decision: Decision, *, recovering: bool) -> None:
         for event in decision.events:
             self._read(before, decision.state, event)
+        if recovering:
+            self.handed_out.clear()
+        else:
+            self._nothing_new(before, decision)
         for effect in decision.effects:
             self._judge(decision.state, effect)
-        if not recovering:
-            self._nothing_new(before, decision)
 
     def _read(self, before: PlanState, state: PlanState, event: e.Event) -> None:
         """Remember what the journal says has been decided for good."""
@@ -80,7 +82,6 @@ class Auditor:
             self.consents.add((place, question.consent))
 
     def _judge(self, state: PlanState, effect: f.Effect) -> None:
-        self.emitted += 1
         match effect:
             case f.ConsultPlanner():
                 step = state.steps[effect.listener_id]
@@ -101,6 +102,9 @@ class Auditor:
         assert step.status is StepStatus.RUNNING
         assert (step.firing, step.claim) == (work.firing, work.claim)
         assert state.status is not PlanInstanceStatus.CANCELLING
+        handed = (type(effect), work.listener_id, work.claim)
+        assert handed not in self.handed_out, "one claim was handed out twice"
+        self.handed_out.add(handed)
         place = (work.listener_id, work.firing)
         if isinstance(effect, f.Conclude):
             return

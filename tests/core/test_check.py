@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from holdfast.core.check import Catalog, check_plan, find_problems
-from holdfast.errors import Problem
+from holdfast.core.planfile import load_plan
+from holdfast.errors import PlanRejected, Problem
 from holdfast.model.form import Field, Form
 from holdfast.model.plan import (
     Action,
@@ -307,3 +308,25 @@ def test_ten_thousand_tasks_are_checked_without_comparing_all_with_all() -> None
     )
     plan = Plan("p", "P", ids[0], tuple(map(Task, ids)), chain)
     assert check_plan(plan, tools=TOOLS) == []
+
+
+def test_a_secret_field_is_refused_while_there_is_no_vault() -> None:
+    text = """
+plan_id: p
+name: p
+main_task_id: "001"
+inputs: {password: {type: secret}}
+tasks: [{task_id: "001"}]
+listeners:
+  - listener_id: L1
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: human
+    form: {pin: {type: secret}}
+    success_output: {task_id: "001", status: Done}
+"""
+    with pytest.raises(PlanRejected) as rejected:
+        load_plan(text, "p.yaml", Catalog())
+    problems = rejected.value.problems
+    places = [(one.line, "secrets cannot be asked for" in one.message) for one in problems]
+    assert places == [(5, True), (12, True)]

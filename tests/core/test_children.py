@@ -6,6 +6,7 @@ from machine import Machine
 from small_plans import (
     CALL,
     CHILD,
+    KEYED,
     WILL,
     events,
     on,
@@ -142,6 +143,14 @@ def test_a_run_whose_child_works_lost_nothing_in_a_crash() -> None:
     before = machine.state
     machine.crash()
     assert machine.state == before
+
+
+def test_a_crash_beside_a_working_child_touches_only_what_was_in_flight() -> None:
+    machine = started(
+        on("L001", "001 Running", CHILD, "002"), on("L002", "001 Running", KEYED, "003")
+    )
+    (effect,) = last_effects(machine, c.Recover())
+    assert isinstance(effect, f.CallTool)
 
 
 def test_a_conclusion_in_flight_at_a_crash_is_drawn_again() -> None:

@@ -28,6 +28,7 @@ from small_plans import (
 )
 
 from holdfast.core.decide import blank, replay
+from holdfast.core.follow_up import effects_in_flight, goes_on_by_itself
 from holdfast.core.tables import StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.journal.codec import decode
@@ -189,6 +190,30 @@ def test_inputs_that_are_missing_are_asked_for_and_the_rest_is_kept() -> None:
     assert machine.state.main_task.status == "Running"
 
 
+def test_an_input_that_was_given_settles_which_others_are_asked() -> None:
+    form = Form(
+        (
+            Field("kind"),
+            Field("reason", visible_if="values.kind == 'other'"),
+            Field("size", visible_if="values.kind == 'computer'"),
+            Field("colour"),
+            Field("shade", visible_if="values.colour == 'red'"),
+        )
+    )
+    machine = Machine(compiled(*CHAIN, inputs=form))
+    machine.submit(c.StartRun("small", values={"kind": "other"}))
+    machine.start_ready()
+    asked = question(machine).form.fields
+    assert [field.name for field in asked] == ["reason", "colour", "shade"]
+    with pytest.raises(InvalidAnswer) as refusal:
+        reply(machine, data={"colour": "red"})
+    assert set(refusal.value.fields) == {"reason", "shade"}
+    reply(machine, data={"reason": "so", "colour": "blue"})
+    succeed(machine)
+    context = machine.state.main_task.context
+    assert context == {"kind": "other", "reason": "so", "colour": "blue"}
+
+
 def test_inputs_that_are_complete_ask_nobody() -> None:
     machine = Machine(compiled(*CHAIN, inputs=COLOUR))
     machine.submit(c.StartRun("small", values={"colour": "red"}))
@@ -211,6 +236,21 @@ def test_held_branches_wait_for_the_open_question() -> None:
     assert not machine.flying
     reply(machine, data={"colour": "red"})
     assert {place[0] for place in machine.flying} == {"L001", "L002"}
+
+
+def test_only_a_run_with_something_to_do_is_taken_up_at_a_restart() -> None:
+    machine = started(on("L001", "001 Running", CODE, "001"))
+    assert goes_on_by_itself(machine.state)
+    machine.settle()
+    assert not goes_on_by_itself(machine.state)
+
+
+def test_a_journal_that_says_nonsense_is_not_acted_upon() -> None:
+    machine = Machine(compiled(on("L001", "001 Running", ASK, "001")))
+    machine.submit(c.StartRun("small"))
+    machine.append(e.ListenerStarted("L001", 1))
+    with pytest.raises(AssertionError, match="no work to do outside"):
+        effects_in_flight(machine.state)
 
 
 class TestCrashes:
@@ -313,6 +353,7 @@ class TestCancelling:
 
     def test_after_the_grace_the_outcome_is_recorded_as_unknown(self) -> None:
         machine = started(*CHAIN)
+        succeed(machine)
         late = only(machine)
         machine.submit(c.Cancel(WILL, grace=5.0))
         machine.now += 4.9

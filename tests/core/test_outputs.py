@@ -12,6 +12,7 @@ from holdfast.core.compiled import CompiledListener
 from holdfast.core.draft import Draft, OutputRefused
 from holdfast.core.outputs import succeeded, updates_for
 from holdfast.core.state import TaskFacts
+from holdfast.core.templates import render
 from holdfast.errors import NotFound, TemplateError
 from holdfast.model import commands as c
 from holdfast.model.plan import Check, CodeAction, Output, TaskStatus, TaskUpdate, ToolAction
@@ -92,6 +93,10 @@ class TestCompiled:
         actions = (CODE, CodeAction("result = f()", ("f",)), CALL, ASK, CHILD)
         pure = [CompiledListener(on("L1", "001 Running", one, None)).pure for one in actions]
         assert pure == [True, False, False, False, False]
+
+    def test_what_takes_no_arguments_has_an_empty_template(self) -> None:
+        listener = CompiledListener(on("L1", "001 Running", CODE, None))
+        assert render(listener.args, NO_TASKS) == {}
 
     def test_inputs_and_checks_are_listeners_too(self) -> None:
         plan = compiled(

@@ -186,6 +186,20 @@ class TestRunningAgain:
         assert machine.state.status == "done"
         assert len(events(machine, e.VerificationStarted)) == 2
 
+    def test_a_listener_that_is_reached_twice_runs_once(self) -> None:
+        machine = started(
+            on("L001", "001 Running", CODE, "002"),
+            on("L002", "002 Done", CODE, "003"),
+            on("L003", "002 003 Done", CALL, "001"),
+        )
+        succeed(machine)
+        succeed(machine)
+        fail(machine, TRANSIENT)
+        machine.submit(c.RerunFrom("L001", WILL))
+        machine.settle()
+        assert machine.state.status == "done"
+        assert machine.state.steps["L003"].firing == 2
+
     def test_what_still_runs_is_not_run_twice(self) -> None:
         machine = started(*CHAIN)
         with pytest.raises(NotAllowed, match="L001 is still running"):

@@ -16,6 +16,7 @@ from small_plans import (
     GUARDED,
     TRANSIENT,
     WILL,
+    compiled,
     events,
     fail,
     give_up,
@@ -40,7 +41,7 @@ from holdfast.model.interaction import (
     InteractionRequest,
     InteractionType,
 )
-from holdfast.model.plan import HumanAction, Output, TaskStatus, ToolAction
+from holdfast.model.plan import HumanAction, Listener, Output, TaskStatus, ToolAction
 
 SIZE = Form((Field("size"),))
 
@@ -140,11 +141,15 @@ class TestAnswers:
 
 
 def asked_elsewhere(
-    action: InteractionAction, *, purpose: str = "human", dangerous: bool = False
+    action: InteractionAction,
+    *,
+    purpose: str = "human",
+    dangerous: bool = False,
+    beside: tuple[Listener, ...] = (),
 ) -> Machine:
     """A question that this version would not ask: a single option, which is the default."""
-    machine = started(on("L001", "001 Running", CALL, "001"))
-    fail(machine, c.NotSent())
+    machine = Machine(compiled(on("L001", "001 Running", CALL, "001"), *beside))
+    machine.submit(c.StartRun("small"))
     option = InteractionOption("it", "It", action, is_dangerous=dangerous)
     request = InteractionRequest(
         "q1",
@@ -184,6 +189,21 @@ class TestDeadlines:
         machine.fire_timer()
         (failed,) = events(machine, e.ListenerFailed)
         assert failed.failure.message == "rejected by clock: nobody answered in time"
+
+    def test_a_default_that_ends_the_run_silences_the_timers_that_rang_with_it(self) -> None:
+        side = on("L002", "001 Running", CALL, "002")
+        machine = asked_elsewhere(InteractionAction.TERMINATE, beside=(side,))
+        machine.start("L002")
+        fail(machine, TRANSIENT)
+        deadline = machine.state.timers["question:q1"]
+        machine.append(e.ListenerWoken("L002", 1))
+        machine.start("L002")
+        machine.now = deadline - 0.001
+        fail(machine, TRANSIENT)
+        machine.now += 100.0
+        machine.submit(c.Tick())
+        assert machine.state.status == "cancelled"
+        assert machine.state.cancelled_by == "clock"
 
     @pytest.mark.parametrize(
         ("action", "purpose", "dangerous"),
@@ -261,8 +281,9 @@ class TestConsent:
         assert call.consent is None
 
     def test_feedback_is_shown_with_the_next_proposal(self) -> None:
-        machine = approving()
+        machine = started(on("L001", "001 Running", GUARDED, "002"))
         reply(machine, "retry", feedback="smaller, please")
+        assert statuses(machine)["002"] == "Pending"
         assert "smaller, please" in question(machine).message
         assert not machine.flying
 

@@ -81,21 +81,26 @@ class Furniture:
     """The tools and plans of the office at `url`, read once and put into any number of apps."""
 
     def __init__(self, url: str) -> None:
-        self._url = url
-        model = Holdfast.in_memory()
-        model.load_tools(DEMO / "tools.yaml", {"OFFICE_URL": url})
+        self._model = Holdfast.in_memory()
+        self._model.load_tools(DEMO / "tools.yaml", {"OFFICE_URL": url})
         texts = [file.read_text(encoding="utf-8") for file in (DEMO / "plans").glob("*.yaml")]
         # Without the sandbox's own look at snippets: it starts threads, and we fork.
-        catalog = replace(model.catalog(also=["desk"]), snippet_checker=syntax_problems)
+        catalog = replace(self._model.catalog(also=["desk"]), snippet_checker=syntax_problems)
         plans = (*texts, SUB_PLAN, WITH_SUB_PLAN)
         self._plans = [load_plan(text, "<test>", catalog) for text in plans]
 
     def app(self, home: str | Path, faults: FaultPoints | None = None) -> Holdfast:
         app = Holdfast(home, faults=faults)
-        app.load_tools(DEMO / "tools.yaml", {"OFFICE_URL": self._url})
+        for name in self._model.tools:
+            app.tools.add(self._model.tools.get(name))
         for plan in self._plans:
             app.add_plan(plan)
         return app
+
+    async def close(self) -> None:
+        """Close the connections that the tools have opened on this loop."""
+        async with self._model:
+            pass
 
 
 def die() -> None:

@@ -12,6 +12,7 @@ from holdfast.core.decide import blank, replay
 from holdfast.core.planfile import load_plan
 from holdfast.core.state import PlanState
 from holdfast.journal.codec import decode
+from holdfast.journal.port import Record
 from holdfast.model.events import Event
 from holdfast.model.plan import (
     CodeAction,
@@ -35,12 +36,21 @@ def of_kind(events: Iterable[Event], kind: type) -> list[Event]:
 
 async def assert_sound(app: Holdfast, run_id: str) -> PlanState:
     """The journal is gapless, and its replay is the state."""
-    state = await app.engine.state(run_id)
-    records = await app.journal.read(run_id)
+    state, records = await _at_rest(app, run_id)
     assert [record.seq for record in records] == list(range(1, state.version + 1))
     told = ((record.at, decode(record)) for record in records)
     assert replay(blank(run_id, state.plan), told) == state
     return state
+
+
+async def _at_rest(app: Holdfast, run_id: str) -> tuple[PlanState, list[Record]]:
+    """State and journal of the same moment; a late word may still be on its way."""
+    while True:
+        state = await app.engine.state(run_id)
+        records = await app.journal.read(run_id)
+        if len(records) == state.version == (await app.engine.state(run_id)).version:
+            return state, records
+        await asyncio.sleep(0.01)
 
 
 async def until(met: Callable[[], bool]) -> None:

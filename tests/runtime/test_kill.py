@@ -76,7 +76,9 @@ async def street() -> AsyncIterator[Street]:
         mortals = await asyncio.create_subprocess_exec(
             sys.executable, child, office.url, stdin=pipe, stdout=pipe
         )
-        yield Street(office, mortals, Furniture(office.url))
+        furniture = Furniture(office.url)
+        yield Street(office, mortals, furniture)
+        await furniture.close()
         assert mortals.stdin is not None
         mortals.stdin.close()
         assert await mortals.wait() == 0
@@ -151,13 +153,10 @@ async def reopened(street: Street, home: Path) -> AsyncIterator[Holdfast]:
 async def go_on(app: Holdfast, person: Person) -> PlanInstance:
     """Wait for the run's end, answering what is asked on the way."""
     instance = await app.instance(RUN)
-    while True:
-        await instance.wait_until_settled(20)
-        questions = await app.inbox()
-        if not questions:
-            return instance
-        for question in questions:
+    while await instance.wait_for_completion(0.02) not in ("done", "cancelled", "error"):
+        for question in await app.inbox():
             await person.answer(app, question)
+    return instance
 
 
 async def recover(street: Street, home: Path, plan: str, choice: str) -> Person:
@@ -197,7 +196,8 @@ async def kill_at(
 ) -> tuple[str, Person]:
     place = f"{point}.{nth}.{choice}"
     home = tmp_path / place
-    assert await street.order(home, plan, point=point, nth=nth) == -signal.SIGKILL, place
+    # Two results may share an append or not: the last one may never come.
+    assert await street.order(home, plan, point=point, nth=nth) in (-signal.SIGKILL, 0), place
     person = await recover(street, home, plan, choice)
     return place, person
 
@@ -240,10 +240,8 @@ async def test_an_unknown_outcome_may_be_confirmed_or_may_stop_the_run(
     street: Street, tmp_path: Path, choice: str
 ) -> None:
     """Killed between the call and its record, wherever a call cannot be repeated."""
-    points = await street.count(tmp_path / "whole", ONBOARDING)
-    await street.office.reset()
     asked: Counter[str] = Counter()
-    between = {"effect.after": 6, "append.before": points["append.before"]}
+    between = {"effect.after": len(TOOLS)}
     async for place, person in kill_everywhere(street, tmp_path, ONBOARDING, between, choice):
         if person.stopped:
             counts = await street.office.counts()
@@ -263,8 +261,8 @@ async def test_a_failure_that_the_tool_answered_is_retried_once_wherever_the_kil
     points = await street.count(tmp_path / "whole", ONBOARDING)
     assert points["effect.after"] == 10
     await street.office.reset()
-    for point, reached in sorted(points.items()):
-        for nth in range(2, reached + 1):
+    for point in ("append.before", "effect.before", "effect.after"):
+        for nth in range(2, points[point] + 1):
             await street.office.configure_failures({"grant_access": 1})
             place, person = await kill_at(street, tmp_path, ONBOARDING, point, nth, "happened")
             await check_calls(street.office, person, place, failures=1)

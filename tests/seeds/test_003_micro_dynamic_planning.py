@@ -288,22 +288,21 @@ class TestConfiguration:
         self, open_app: OpenApp
     ) -> None:
         """运行时修改: the next decision already counts by the new number"""
-        app = await open_app(max_retry_count=1)
-        gate = Gate(app)
-        calls = 0
+        app, calls = await open_app(max_retry_count=1), []
 
         async def open_gate() -> dict[str, Any]:
-            nonlocal calls
-            calls += 1
+            calls.append(1)
             app.planner_agent.max_retry_count = 4
             return {"success": False, "error": "门禁系统故障"}
 
-        gate.open_gate = open_gate  # type: ignore[method-assign]
-        app.tools._tools.pop("open_gate")
+        async def tell() -> None: ...
+
         app.tool(open_gate)
-        instance = await gate.run(failures=0)
-        assert instance.status == "error"
-        assert calls == 5
+        app.tool(tell)
+        app.load_plan_text(GATE)
+        instance = await app.plans.start_plan_by_prompt("开门", "gate")
+        assert await instance.wait_for_completion() == "error"
+        assert len(calls) == 5
 
     async def test_a_snippets_success_false_is_a_failure(self, open_app: OpenApp) -> None:
         """侦听器失败配置: 代码侦听器通过 result.success 字段判断失败, with the seed's snippet"""

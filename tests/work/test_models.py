@@ -8,9 +8,17 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import httpx
+import httpx2
 import pytest
+from pydantic_ai.exceptions import (
+    ContentFilterError,
+    ModelHTTPError,
+    UnexpectedModelBehavior,
+    UserError,
+)
 from pydantic_ai.messages import ModelResponse, TextPart, ToolCallPart
-from pydantic_ai.models.function import FunctionModel
+from pydantic_ai.models.function import AgentInfo, FunctionModel
 from pydantic_ai.models.openai import OpenAIResponsesModel
 from pydantic_ai.usage import RequestUsage
 
@@ -65,7 +73,7 @@ class Line:
 
     async def ask(self, messages: list[Message] | None = None, **options: Any) -> ModelReply:
         return await self.client.request(
-            "scripted",
+            options.pop("model", "scripted"),
             system=options.pop("system", ""),
             messages=messages or HELLO,
             tools=options.pop("tools", ()),
@@ -263,6 +271,7 @@ async def test_usage_is_what_the_provider_counted_and_the_price_of_an_own_server
     line = await connect([say("12345678901234", call("a"))])
     reply = await line.ask(
         [UserSaid("a"), ModelSaid("b"), UserSaid("c")],
+        model="gpt-4o",
         on_text=(lambda _: None) if streamed else None,
     )
     assert (reply.usage.input_tokens, reply.usage.output_tokens) == (3, 3)
@@ -432,6 +441,44 @@ async def test_a_filtered_answer_is_a_refusal_not_an_empty_answer() -> None:
 
     with pytest.raises(ModelRefused, match="I cannot help with that"):
         await ModelClient().request(FunctionModel(filtered), system="", messages=HELLO, tools=[])
+
+
+@pytest.mark.parametrize(
+    ("error", "kind"),
+    [
+        (httpx.ReadError("gone"), ModelUnavailable),
+        (httpx2.RemoteProtocolError("gone"), ModelUnavailable),
+        (UnexpectedModelBehavior("what?"), ModelUnavailable),
+        (ContentFilterError("filtered"), ModelRefused),
+        (UserError("no such setting"), ModelRefused),
+        (ModelHTTPError(529, "m"), ModelUnavailable),
+        (ModelHTTPError(401, "m", {"error": {"message": "who?"}}), ModelRefused),
+    ],
+)
+async def test_every_adapters_errors_end_as_one_of_two(error: Exception, kind: Any) -> None:
+    async def failing(*_: object) -> ModelResponse:
+        raise error
+
+    client = ModelClient(retry=RetryPolicy(attempts=1))
+    with pytest.raises(kind, match="failing") as raised:
+        await client.request(FunctionModel(failing), system="", messages=HELLO, tools=[])
+    assert raised.value.__cause__ is error
+
+
+class Obstinate(FunctionModel):
+    unsupported_settings = frozenset({"max_retries"})
+
+
+async def test_a_model_is_not_asked_for_what_it_cannot_promise() -> None:
+    asked: list[Any] = []
+
+    async def answer(_: object, info: AgentInfo) -> ModelResponse:
+        asked.append(info.model_settings)
+        return ModelResponse(parts=[TextPart("ok")])
+
+    for model in (FunctionModel(answer), Obstinate(answer)):
+        await ModelClient(timeout=5).request(model, system="", messages=HELLO, tools=[])
+    assert asked == [{"request_timeout": 5, "max_retries": 0}, {"request_timeout": 5}]
 
 
 async def test_an_answer_cut_short_by_its_length_says_so(connect: Any) -> None:

@@ -15,6 +15,12 @@ def retry_delay(policy: RetryPolicy, failure: Failure, attempt: int, jitter: flo
     """
     if failure.kind not in _WORTH_ANOTHER or attempt >= policy.attempts:
         return None
-    # A large exponent overflows before the bound below could apply.
-    delay = min(policy.initial * policy.factor ** min(attempt - 1, 64), policy.maximum)
+    delay = min(_grown(policy, attempt), policy.maximum)
     return max(0.0, delay * (1 + policy.jitter * (2 * jitter - 1)))
+
+
+def _grown(policy: RetryPolicy, attempt: int) -> float:
+    try:
+        return policy.initial * policy.factor ** (attempt - 1)
+    except OverflowError:
+        return policy.maximum

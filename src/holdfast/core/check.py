@@ -27,6 +27,7 @@ from holdfast.core.strict import strict_json
 from holdfast.core.templates import Template, compile_template
 from holdfast.core.tool_forms import check_enrichment
 from holdfast.errors import ConditionError, InvalidValue, Problem, TemplateError
+from holdfast.model.form import FieldType, Form
 from holdfast.model.plan import (
     AgentAction,
     Check,
@@ -118,6 +119,7 @@ class _Checker:
             yield from self.listener(listener, ("listeners", index))
         for index, check in enumerate(plan.verify):
             yield from self.verification(check, ("verify", index))
+        yield from _secret_problems(plan.inputs, ("inputs",))
 
     def ids(self, owner: str, ids: list[str]) -> Iterator[Finding]:
         key = "task_id" if owner == "tasks" else "listener_id"
@@ -156,6 +158,7 @@ class _Checker:
                 yield from self.template(action.title, (*path, "title"))
                 yield from self.template(action.message, (*path, "message"))
                 yield from _wait_problems(action.timeout_seconds, (*path, "timeout_seconds"))
+                yield from _secret_problems(action.form, (*path, "form"))
             case PlanAction() as action:
                 yield from self.plan_action(action, path)
             case AgentAction() as action:
@@ -167,6 +170,7 @@ class _Checker:
 
     def tool_action(self, action: ToolAction, path: Path) -> Iterator[Finding]:
         yield from self.tool_call(action.tool, action.args, path)
+        yield from _secret_problems(action.fields, (*path, "fields"))
         tools = self.catalog.tools or {}
         if _argument_names(tools, action.tool) is None:
             return
@@ -309,6 +313,14 @@ def _number_problems(one: Listener, path: Path) -> Iterator[Finding]:
     yield from _wait_problems(one.timeout, (*path, "timeout"))
     if isinstance(one.priority, bool) or not isinstance(one.priority, int):
         yield Finding((*path, "priority"), "priority must be a whole number")
+
+
+def _secret_problems(form: Form, path: Path) -> Iterator[Finding]:
+    for field in form.fields:
+        if field.type is FieldType.SECRET:
+            yield Finding(
+                (*path, field.name), "secrets cannot be asked for yet: no vault keeps them"
+            )
 
 
 def _wait_problems(seconds: float | None, path: Path) -> Iterator[Finding]:

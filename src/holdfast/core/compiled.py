@@ -65,6 +65,12 @@ class CompiledListener:
                 return compile_template({})
 
     @cached_property
+    def words(self) -> Template:
+        """The title and message of a question to a person."""
+        assert isinstance(self.action, HumanAction)
+        return compile_template([self.action.title, self.action.message])
+
+    @cached_property
     def success(self) -> Template:
         return _output_template(self.listener.success_output)
 
@@ -176,7 +182,7 @@ class CompiledPlan:
             listener_id=INPUTS,
             trigger_task_id=(main,),
             trigger_condition=TaskStatus.NOT_STARTED.value,
-            action=HumanAction(title=self.plan.name, form=self.plan.inputs),
+            action=HumanAction(form=self.plan.inputs),
             success_output=Output(main, TaskStatus.RUNNING),
         )
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import assert_never
 
-from holdfast.core import people, planner, questions, steps
+from holdfast.core import answers, people, planner, questions, steps
 from holdfast.core.apply import apply
 from holdfast.core.compiled import INPUTS, CompiledPlan
 from holdfast.core.draft import Draft
@@ -53,7 +53,8 @@ def replay(state: PlanState, records: Iterable[tuple[float, Event]]) -> PlanStat
 
 
 def decide(state: PlanState, command: c.Command, moment: c.Moment) -> Decision:
-    match COMMANDS[type(command)][state.status]:
+    verdict = COMMANDS[type(command)][state.status]
+    match verdict:
         case Verdict.REFUSE:
             raise NotAllowed(_refusal(state, command))
         case Verdict.IGNORE:
@@ -65,7 +66,7 @@ def decide(state: PlanState, command: c.Command, moment: c.Moment) -> Decision:
                 planner.settle(draft)
             events = tuple(draft.events)
             return Decision(draft.state, events, (*effects, *effects_of(draft.state, events)))
-        case verdict:
+        case _:
             assert_never(verdict)
 
 
@@ -85,7 +86,7 @@ def _carry_out(draft: Draft, command: c.Command) -> tuple[Effect, ...]:
         case c.DecideRetry():
             planner.decide_retry(draft, command)
         case c.Answer():
-            questions.answer(draft, command)
+            answers.answer(draft, command)
         case c.Resume():
             planner.resume(draft, command)
         case c.Skip():
@@ -192,7 +193,7 @@ def _tick(draft: Draft) -> None:
         if kind == "retry":
             draft.emit(ListenerWoken(subject, draft.step(subject).firing))
         else:
-            questions.expire(draft, subject)
+            answers.expire(draft, subject)
 
 
 def _end_grace(draft: Draft) -> None:

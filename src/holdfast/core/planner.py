@@ -138,7 +138,8 @@ def decide_retry(draft: Draft, command: DecideRetry) -> None:
 
 def _why_failed(draft: Draft, listener_id: str) -> str:
     step = draft.step(listener_id)
-    retries = f" after {step.retries} retries" if step.retries else ""
+    times = "1 retry" if step.retries == 1 else f"{step.retries} retries"
+    retries = f" after {times}" if step.retries else ""
     return f"{listener_id} failed{retries}: {step.failure.message if step.failure else ''}"
 
 

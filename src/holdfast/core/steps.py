@@ -66,7 +66,7 @@ def start(draft: Draft, command: c.StartListener) -> None:
         case CodeAction():
             _started(draft, listener, pure=listener.pure, idempotent=True)
         case HumanAction() as action:
-            ask_human(draft, listener.id, action)
+            _ask_human(draft, listener, action)
         case PlanAction():
             _start_child(draft, listener)
         case AgentAction(agent_id=agent_id):
@@ -122,6 +122,15 @@ def _consented(
         return False
     shown = consent_digest(draft, listener.id, action.tool, tool.version, step.args)
     return shown == step.consent
+
+
+def _ask_human(draft: Draft, listener: CompiledListener, action: HumanAction) -> None:
+    try:
+        title, message = render(listener.words, draft.facts())
+    except TemplateError as error:
+        _fail_unsent(draft, listener, str(error))
+        return
+    ask_human(draft, listener.id, action, str(title), str(message))
 
 
 def _start_child(draft: Draft, listener: CompiledListener) -> None:

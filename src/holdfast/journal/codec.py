@@ -13,7 +13,7 @@ from typing import Any, get_args
 
 from pydantic import TypeAdapter, ValidationError
 
-from holdfast.errors import JournalDamaged
+from holdfast.errors import JournalDamaged, JournalTooNew
 from holdfast.journal.port import Record
 from holdfast.model.events import Event
 
@@ -41,12 +41,16 @@ def decode(record: Record) -> Event:
     adapter = _ADAPTERS.get(name)
     if adapter is None:
         raise JournalDamaged(f"record {record.seq} has the unknown type {record.type!r}")
+    current = VERSIONS.get(name, 1)
     try:
-        if int(version or 1) == VERSIONS.get(name, 1):
+        written = int(version or 1)
+        if written == current:
             return adapter.validate_json(record.payload)  # type: ignore[no-any-return]
-        return adapter.validate_python(_upcast(name, int(version or 1), record.payload))  # type: ignore[no-any-return]
-    except (ValidationError, KeyError, ValueError) as error:
+        if written < current:
+            return adapter.validate_python(_upcast(name, written, record.payload))  # type: ignore[no-any-return]
+    except (ValidationError, KeyError, ValueError, TypeError) as error:
         raise JournalDamaged(f"record {record.seq} ({record.type}) is damaged: {error}") from error
+    raise JournalTooNew(f"record {record.seq} is a {record.type}; this Holdfast reads {current}")
 
 
 def _upcast(name: str, version: int, payload: str) -> dict[str, Any]:

@@ -48,7 +48,7 @@ class Actor:
     stale: bool = False
     hungry: bool = False
     permits: int = 0
-    retry: asyncio.TimerHandle | None = None
+    retry: asyncio.Handle | None = None
     flush_timer: asyncio.TimerHandle | None = None
     row_at: float = 0.0
     snapshot_size: int = 0

@@ -96,7 +96,7 @@ class Engine:
         self._tasks: set[asyncio.Task[Any]] = set()
         self._timers = Timers(journal, self.clock, self._tick)
         self._closing = False
-        self._outage = False
+        self._doubtful: set[str] = set()
 
     async def open(self) -> None:
         """Take up what a former owner left: notices unheard, runs with work in flight."""
@@ -234,6 +234,10 @@ class Engine:
         if actor.run_id in self._orphans:
             self._orphans.discard(actor.run_id)
             actor.mailbox.append(Letter(c.Recover()))
+        if actor.run_id in self._doubtful:
+            self._doubtful.discard(actor.run_id)
+            actor.stale = True
+            actor.retry = asyncio.get_running_loop().call_soon(self._retry, actor)
         self._keep_idle(actor)
 
     async def _read_actor(self, run_id: str) -> Actor:
@@ -455,9 +459,6 @@ class Engine:
             self._faults.reach("append.before")
             await self.journal.append(append)
             self._faults.reach("append.after")
-            if self._outage:
-                self._outage = False
-                self._spawn(self._adopt_orphans())
         if actor.flush_timer is not None:
             actor.flush_timer.cancel()
             actor.flush_timer = None
@@ -467,6 +468,7 @@ class Engine:
         self._planner.tasks_changed(before, actor.committed)
         for _, child in births:
             self._actors[child.run_id] = child
+            self._doubtful.discard(child.run_id)
             self._hand_in(child, Letter(c.Tick(), lazy=True))
         self._after_commit(actor, append)
 
@@ -527,27 +529,28 @@ class Engine:
         for effect in effects:
             if isinstance(effect, f.CallTool):
                 self._permits.give_back()
+        for _, child in actor.births:
+            self._doubt(child.run_id)
         actor.unsaved.clear()
         actor.births.clear()
         actor.state = actor.committed
 
     def _stall(self, actor: Actor, error: OperatorError) -> None:
         """Tell the callers; keep what was obtained, and try again by and by."""
-        self._outage = True
         kept = [letter for letter in actor.mailbox if letter.reply is None]
         for letter in actor.mailbox:
             if letter.reply is not None and not letter.reply.done():
                 letter.reply.set_exception(error)
         actor.mailbox.clear()
         actor.mailbox.extend(kept)
-        loop = asyncio.get_running_loop()
         if actor.committed.version == 0:
             self._actors.pop(actor.run_id, None)
-            loop.call_later(RETRY_JOURNAL, self._start_adopting)
+            self._doubt(actor.run_id)
             return
         actor.stale = True
         if actor.retry is None:
             log.warning("run %s waits for the journal: %s", actor.run_id, error)
+            loop = asyncio.get_running_loop()
             actor.retry = loop.call_later(RETRY_JOURNAL, self._retry, actor)
 
     def _retry(self, actor: Actor) -> None:
@@ -556,27 +559,31 @@ class Engine:
             actor.draining = True
             self._spawn(self._drain(actor))
 
-    def _start_adopting(self) -> None:
-        if not self._closing:
-            self._spawn(self._adopt_orphans())
-
-    async def _adopt_orphans(self) -> None:
+    def _doubt(self, run_id: str) -> None:
         """A run whose birth was refused may be on disk all the same: somebody must own it."""
+        self._doubtful.add(run_id)
+        asyncio.get_running_loop().call_later(RETRY_JOURNAL, self._adopt, run_id)
+
+    def _adopt(self, run_id: str) -> None:
+        if not self._closing and run_id in self._doubtful:
+            self._spawn(self._wake_if_born(run_id))
+
+    async def _wake_if_born(self, run_id: str) -> None:
         try:
-            for run_id in await self.journal.active_runs():
-                if run_id not in self._actors:
-                    (await self._resident(run_id)).stale = True
-                    await self._wake(run_id)
-        except JournalUnavailable:
-            asyncio.get_running_loop().call_later(RETRY_JOURNAL, self._start_adopting)
+            await self._wake(run_id)
+        except NotFound:
+            self._doubtful.discard(run_id)
 
     async def _refresh(self, actor: Actor) -> None:
         """Load the run anew, and take up what was decided on disk but never handed over."""
         fresh = await self._read_actor(actor.run_id)
+        before = actor.committed
         actor.state = actor.committed = fresh.state
         actor.heap = fresh.heap
         actor.unsaved.clear()
         actor.stale = False
+        if before.version != actor.committed.version:
+            await self._tell_all(before, actor.committed)
         if any(isinstance(letter.command, c.Recover) for letter in actor.mailbox):
             return
         for effect in effects_in_flight(actor.state):
@@ -585,6 +592,15 @@ class Engine:
                     self._release(actor, effect.work)
                 case _:
                     self._dispatch(actor, effect)
+
+    async def _tell_all(self, before: PlanState, state: PlanState) -> None:
+        """What was refused has happened after all, and nobody has been told."""
+        self._planner.tasks_changed(before, state)
+        self.hub.publish(state)
+        self._timers.note(min(state.timers.values(), default=None))
+        if state.parent is not None:
+            for notice in await self.journal.notices(state.parent.run_id):
+                self._spawn(self._deliver(notice))
 
     def _release(self, actor: Actor, work: f.Work) -> None:
         """Behind what is in the mailbox: a result that was obtained counts before this."""

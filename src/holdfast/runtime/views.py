@@ -8,6 +8,7 @@ from collections.abc import Iterable, Iterator
 from pydantic import TypeAdapter
 
 from holdfast.core.follow_up import goes_on_by_itself
+from holdfast.core.planner import error_info
 from holdfast.core.state import PlanState, QuestionState
 from holdfast.journal.port import Notice, QuestionRow, RunRow
 from holdfast.model import events as e
@@ -107,6 +108,8 @@ def notices(before: PlanInstanceStatus, state: PlanState) -> tuple[Notice, ...]:
     parent = state.parent
     if parent is None or state.status is before or state.status not in _TOLD:
         return ()
+    if before is PlanInstanceStatus.NOT_STARTED and state.status is PlanInstanceStatus.RUNNING:
+        return ()  # the parent's own start has just said so
     payload = {
         "listener_id": parent.listener_id,
         "firing": parent.firing,
@@ -121,7 +124,7 @@ def notices(before: PlanInstanceStatus, state: PlanState) -> tuple[Notice, ...]:
 def _error_message(state: PlanState) -> str:
     if state.status is not PlanInstanceStatus.ERROR:
         return ""
-    return str(state.main_task.context.get("error_info", {}).get("message", ""))
+    return str(error_info(state.main_task).get("message", ""))
 
 
 def _result(state: PlanState) -> object:

@@ -22,7 +22,8 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.model.message import Message, ModelSaid, ToolOffer, ToolReturned, UserSaid
 
-_PIECE: Final = 7
+_SHORTEST_PIECE: Final = 7
+_MOST_PIECES: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -180,7 +181,8 @@ class Player:
 
 def pieces(text: str) -> list[str]:
     """The text in the small pieces in which a stream brings it."""
-    return [text[start : start + _PIECE] for start in range(0, len(text), _PIECE)]
+    size = max(_SHORTEST_PIECE, -(-len(text) // _MOST_PIECES))
+    return [text[start : start + size] for start in range(0, len(text), size)]
 
 
 def _turn(entry: str | ScriptedCall | Turn) -> Turn:

@@ -1,0 +1,152 @@
+"""Snapshots: a state that went through JSON is the same state, whatever it holds."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from typing import Any
+
+from rpds import HashTrieMap, HashTrieSet, List
+
+from holdfast.core.compiled import CompiledPlan
+from holdfast.core.decide import blank, decide
+from holdfast.core.planjson import plan_digest
+from holdfast.core.state import PlanState, QuestionState, StepState, TaskState, TraceEntry
+from holdfast.core.tables import StepStatus
+from holdfast.journal.snapshots import dump_state, load_state
+from holdfast.model.commands import Moment, StartRun
+from holdfast.model.effects import RecordedCall
+from holdfast.model.events import Parent
+from holdfast.model.form import Field, Form, Validation
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionStatus,
+    InteractionType,
+)
+from holdfast.model.plan import CodeAction, Listener, Plan, PlanInstanceStatus, Task, TaskStatus
+from holdfast.model.retry import Failure, FailureKind
+
+LISTENER = Listener("L001", ("001",), "Running", CodeAction("result = 1"))
+PLAN = Plan("p", "P", "001", (Task("001"),), (LISTENER,))
+COMPILED = CompiledPlan(PLAN, plan_digest(PLAN))
+
+STEP = StepState(
+    firing=3,
+    status=StepStatus.WAITING,
+    attempt=2,
+    generation=1,
+    claim=17,
+    idempotent=True,
+    pure=True,
+    args={"n": 1, "名": [None, 2.5]},
+    provided={"size": "XL"},
+    carried=(None,),
+    calls=(RecordedCall("f", {"n": 1}, {"x": []}),),
+    calling=("g", {"m": {}}, True),
+    consent="digest",
+    feedback="smaller",
+    question_id="q1",
+    child_id="r.L001.3",
+    child_status="pause",
+    failure=Failure(FailureKind.UNKNOWN, "?"),
+    retries=2,
+    retry_times=(1.5, 2.5),
+    pending=4,
+    forgotten=True,
+    resuming=True,
+)
+QUESTION = QuestionState(
+    request=InteractionRequest(
+        "q1",
+        "r",
+        InteractionType.TOOL_APPROVAL,
+        "Run it?",
+        context={"args": {"n": 1}},
+        options=(InteractionOption("yes", "Yes", InteractionAction.APPROVE_AND_EXECUTE),),
+        form=Form((Field("size", validation=Validation(values=("XL", 1), minimum=1)),)),
+    ),
+    listener_id="L001",
+    firing=3,
+    purpose="approval",
+    opened_at=1.0,
+    opened_seq=4,
+    deadline=9.0,
+    args={"n": 1},
+    consent="digest",
+    status=InteractionStatus.ANSWERED,
+    closed_at=2.0,
+    by="Will Zhang",
+    option_id="yes",
+    data={"size": "XL"},
+    feedback="fine",
+)
+EVERYTHING: dict[str, Any] = {
+    "version": 12,
+    "status": PlanInstanceStatus.PAUSE,
+    "plan_id": "p",
+    "prompt": "入职",
+    "root_id": "root",
+    "parent": Parent("root", "L009", 2),
+    "started_by": "Will Zhang",
+    "created_at": 1.0,
+    "updated_at": 2.0,
+    "tasks": HashTrieMap(
+        {"001": TaskState(TaskStatus.ERROR, {"x": [1]}, List([TraceEntry(TaskStatus.DONE, "", 1)]))}
+    ),
+    "steps": HashTrieMap({"L001": STEP, "L002": StepState()}),
+    "questions": HashTrieMap({"q1": QUESTION}),
+    "open_questions": HashTrieSet(["q1"]),
+    "timers": HashTrieMap({"cancel": 5.0}),
+    "failed": ("L001",),
+    "heard": HashTrieMap({"child": 3}),
+    "active": 1,
+    "in_flight": 2,
+    "resting": 3,
+    "paused_children": 4,
+    "done_tasks": 5,
+    "verifying": True,
+    "verification": {"verify.1": "failed"},
+    "provided_params": {"size": "XL"},
+    "continued_at": 3.0,
+    "recoveries": 2,
+    "cancelled_by": "Will Zhang",
+}
+
+
+def test_a_blank_state_comes_back() -> None:
+    state = blank("r", COMPILED)
+    assert load_state(dump_state(state), COMPILED) == state
+
+
+def test_every_field_of_a_state_comes_back() -> None:
+    state = PlanState("r", COMPILED, **EVERYTHING)
+    unset = [one.name for one in fields(PlanState) if one.name not in (*EVERYTHING, "run_id")]
+    assert unset == ["plan"], "a new field needs a value here"
+    loaded = load_state(dump_state(state), COMPILED)
+    for one in fields(PlanState):
+        assert getattr(loaded, one.name) == getattr(state, one.name), one.name
+    assert loaded == state
+
+
+def test_every_field_of_a_step_has_been_tried() -> None:
+    usual = StepState()
+    unusual = [
+        one.name for one in fields(StepState) if STEP.__dict__[one.name] != getattr(usual, one.name)
+    ]
+    assert unusual == [one.name for one in fields(StepState)], "a new field needs a value here"
+
+
+def test_the_loaded_state_goes_on_as_the_original_would() -> None:
+    moment = Moment(1.0, b"entropy")
+    state = decide(blank("r", COMPILED), StartRun("p"), moment).state
+    loaded = load_state(dump_state(state), COMPILED)
+    assert loaded == state
+    assert loaded.steps["L001"].status is StepStatus.READY
+
+
+def test_a_snapshot_is_plain_json() -> None:
+    body = json.loads(dump_state(PlanState("r", COMPILED, **EVERYTHING)))
+    assert body["status"] == "pause"
+    assert body["prompt"] == "入职"

@@ -1,0 +1,38 @@
+"""Every journal that was ever recorded replays to the end that it had."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from journals import HERE, read, replayed, summary
+
+from holdfast.core.decide import replay
+from holdfast.journal.codec import decode
+from holdfast.journal.snapshots import dump_state, load_state
+
+RECORDINGS = sorted(HERE.glob("*.jsonl"))
+
+
+def test_there_are_recordings_of_every_kind_of_story() -> None:
+    ends = {read(file)[0]["summary"]["status"] for file in RECORDINGS}
+    assert ends >= {"done", "cancelled"}
+
+
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
+def test_a_recorded_journal_replays_to_its_recorded_end(file: Path) -> None:
+    header, records = read(file)
+    assert [record.seq for record in records] == list(range(1, len(records) + 1))
+    state = replayed(header, records)
+    assert state.plan.digest == header["digest"], "the plan's name by content has changed"
+    assert summary(state) == header["summary"]
+
+
+@pytest.mark.parametrize("file", RECORDINGS, ids=lambda file: file.stem)
+def test_a_snapshot_anywhere_in_it_goes_on_to_the_same_end(file: Path) -> None:
+    header, records = read(file)
+    middle = len(records) // 2
+    half = replayed(header, records[:middle])
+    rest = [(record.at, decode(record)) for record in records[middle:]]
+    loaded = load_state(dump_state(half), half.plan)
+    assert replay(loaded, rest) == replay(half, rest)
