@@ -29,14 +29,16 @@ class Auditor:
         self.tools = tools
         self.spent_keys: set[str] = set()
         self.forbidden: set[Firing] = set()
-        self.consents: set[tuple[Firing, str]] = set()
+        self.consents: dict[tuple[Firing, str], str] = {}
         self.kept_key: dict[Firing, str] = {}
         self.in_hand: set[str] = set()
         self.handed_out: set[tuple[type, str, int]] = set()
+        self.recovering = False
 
     def audit(self, before: PlanState, decision: Decision, *, recovering: bool) -> None:
         for event in decision.events:
             self._read(before, decision.state, event)
+        self.recovering = recovering
         if recovering:
             self.handed_out.clear()
         else:
@@ -79,7 +81,8 @@ class Auditor:
             self.forbidden.add(place)
         elif question.purpose == "approval" and option_id == "approve":
             assert question.consent is not None
-            self.consents.add((place, question.consent))
+            shown = question.request.context["tool_version"]
+            self.consents[place, question.consent] = shown
 
     def _judge(self, state: PlanState, effect: f.Effect) -> None:
         match effect:
@@ -124,10 +127,13 @@ class Auditor:
         if not listener.listener.approval and not tool.approval:
             assert effect.consent is None
             return
+        assert effect.consent is not None
+        version = self.consents.get((place, effect.consent))
+        assert version is not None, "nobody consented"
+        assert self.recovering or version == tool.version, "another version was consented to"
         call = f"{state.run_id}:{place[0]}:{place[1]}"
-        fitting = bind_consent(call, effect.tool, tool.version, effect.args)
+        fitting = bind_consent(call, effect.tool, version, effect.args)
         assert effect.consent == fitting, "the bytes are not those that were consented to"
-        assert (place, fitting) in self.consents, "nobody consented"
 
     def _nothing_new(self, before: PlanState, decision: Decision) -> None:
         """In `error` and while cancelling nothing starts."""

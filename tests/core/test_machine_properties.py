@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from dice import Dice
@@ -163,6 +164,13 @@ def cancel(machine: Machine, dice: Dice) -> None:
         machine.tries(c.Cancel("Will Zhang", "enough", dice.pick((10.0, 0.0))))
 
 
+def upgrade(machine: Machine, dice: Dice) -> None:
+    """A new version of a tool is deployed while the run goes on."""
+    name = dice.pick(("guarded", "plain"))
+    before = machine.tools[name]
+    machine.tools[name] = replace(before, version=f"{before.version}.1")
+
+
 def crash(machine: Machine, dice: Dice) -> None:
     machine.crash()
 
@@ -187,6 +195,7 @@ MOVES: tuple[Callable[[Machine, Dice], None], ...] = (
     reload,
     work,
     cancel,
+    upgrade,
 )
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from machine import Machine
 from rpds import HashTrieMap
@@ -68,6 +70,12 @@ class TestOutputs:
 
 
 class TestCompiled:
+    @pytest.mark.parametrize("condition", ["Done", " Done ", "(Done)", "002.status==Done"])
+    def test_a_status_may_be_written_in_many_ways(self, condition: str) -> None:
+        listener = replace(on("L002", "002 Done", CODE, "001"), trigger_condition=condition)
+        machine = started(on("L001", "001 Running", CODE, "002"), listener)
+        assert machine.settle().status == "done"
+
     def test_a_lost_result_must_tell_what_the_output_reads(self) -> None:
         context = {"a": "{{result.order.id}}", "b": "{{result.order.at}}", "all": "{{result}}"}
         listener = CompiledListener(on("L1", "001 Running", CALL, "002", context=context))

@@ -34,7 +34,7 @@ from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
-from holdfast.model.form import Field, Form
+from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,
@@ -128,6 +128,13 @@ class TestAnswers:
         reply(machine, "reject")
         assert machine.state.status == "done"
         assert statuses(machine) == {"001": "Skipped"}
+
+    def test_a_secret_is_not_taken_where_it_could_not_be_kept(self) -> None:
+        form = Form((Field("password", FieldType.SECRET),))
+        with pytest.raises(InvalidAnswer, match="vault") as refusal:
+            reply(asking(replace(ASK, form=form)), data={"password": "hunter2"})
+        assert set(refusal.value.fields) == {"password"}
+        assert "hunter2" not in str(refusal.value)
 
     def test_a_custom_option_without_a_handler_is_refused(self) -> None:
         machine = asked_elsewhere(InteractionAction.CUSTOM)

@@ -18,6 +18,7 @@ from holdfast.core.strict import canonical_json
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model.commands import Answer
 from holdfast.model.events import QuestionAnswered, QuestionExpired
+from holdfast.model.form import FieldType, Form
 from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionStatus
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
@@ -131,6 +132,14 @@ def _values(
     if validated.errors:
         raise InvalidAnswer("the answer does not fit the form", validated.errors)
     return validated.values
+
+
+def _refuse_secrets(form: Form, command: Answer) -> None:
+    """A secret belongs in a vault; the journal would keep it for ever, for all to read."""
+    secrets = [one.name for one in form.fields if one.type is FieldType.SECRET]
+    given = dict.fromkeys((name for name in secrets if name in command.data), "not taken")
+    if given:
+        raise InvalidAnswer("secrets cannot be taken yet: there is no vault to keep them", given)
 
 
 def _option_values(option: InteractionOption, feedback: str | None) -> Mapping[str, Json]:

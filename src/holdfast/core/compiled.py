@@ -28,6 +28,8 @@ from holdfast.model.plan import (
 )
 from holdfast.model.retry import RetryPolicy
 
+_STATUSES = {status.value: status for status in TaskStatus}
+
 INPUTS = "inputs"
 VERIFY = "verify."
 
@@ -52,7 +54,7 @@ class CompiledListener:
         """The status its only trigger must have, where that is the whole condition."""
         listener = self.listener
         alone = len(listener.trigger_task_id) == 1 and self.condition.bare_status
-        return TaskStatus(listener.trigger_condition.strip()) if alone else None
+        return _STATUSES.get(listener.trigger_condition.strip()) if alone else None
 
     @cached_property
     def args(self) -> Template:

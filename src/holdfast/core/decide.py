@@ -10,7 +10,6 @@ nothing; a word that comes too late decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import assert_never
 
 from holdfast.core import answers, people, planner, questions, steps
@@ -27,13 +26,14 @@ from holdfast.model import commands as c
 from holdfast.model.effects import Effect
 from holdfast.model.events import ChildHeard, Event, ListenerWoken, RunRecovered, RunStarted
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model.record import record
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
 MAX_RECOVERIES = 3
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Decision:
     state: PlanState
     events: tuple[Event, ...] = ()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from holdfast.core import fold
@@ -114,11 +115,11 @@ def _closed(
     state: PlanState, question_id: str, closed: InteractionStatus, at: float, **answer: Any
 ) -> PlanState:
     question = state.questions[question_id]
-    fields = {name: getattr(question, name) for name in QuestionState.__slots__}
-    fields |= {"status": close_question(question.status, closed), "closed_at": at, **answer}
+    status = close_question(question.status, closed)
+    question = replace(question, status=status, closed_at=at, **answer)
     state = changed(
         state,
-        questions=state.questions.insert(question_id, QuestionState(**fields)),
+        questions=state.questions.insert(question_id, question),
         open_questions=state.open_questions.remove(question_id),
         timers=state.timers.discard(fold.question_timer(question_id)),
     )

@@ -19,8 +19,7 @@ from holdfast.core.forms import answers_asked, visible_fields
 from holdfast.core.state import EMPTY
 from holdfast.core.strict import canonical_json, digest
 from holdfast.core.tables import StepStatus
-from holdfast.errors import InvalidAnswer
-from holdfast.model.commands import Answer, ToolFacts
+from holdfast.model.commands import ToolFacts
 from holdfast.model.events import (
     Move,
     OutcomeLost,
@@ -249,11 +248,3 @@ def _unknown_call(draft: Draft, listener_id: str) -> tuple[str, Mapping[str, Jso
     name = listener.action.tool if isinstance(listener.action, ToolAction) else listener_id
     fields = tuple(Field(one, FieldType.TEXT, one) for one in listener.result_fields)
     return name, step.args or EMPTY, Form(fields)
-
-
-def _refuse_secrets(form: Form, command: Answer) -> None:
-    """A secret belongs in a vault; the journal would keep it for ever, for all to read."""
-    secrets = [one.name for one in form.fields if one.type is FieldType.SECRET]
-    given = dict.fromkeys((name for name in secrets if name in command.data), "not taken")
-    if given:
-        raise InvalidAnswer("secrets cannot be taken yet: there is no vault to keep them", given)

@@ -24,18 +24,19 @@ from holdfast.model.effects import RecordedCall
 from holdfast.model.events import Parent
 from holdfast.model.interaction import InteractionRequest, InteractionStatus
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
+from holdfast.model.record import record
 from holdfast.model.retry import Failure
 from holdfast.model.values import Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TraceEntry:
     status: TaskStatus
     reason: str
     at: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TaskState:
     status: TaskStatus = TaskStatus.NOT_STARTED
     context: Mapping[str, Json] = field(default_factory=dict)
@@ -84,7 +85,7 @@ class StepState:
         return self.child_id is not None and self.carried is None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuestionState:
     request: InteractionRequest
     listener_id: str

@@ -18,13 +18,14 @@ happen".
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
+from holdfast.model.record import record
 from holdfast.model.values import Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Record:
     """One event as it is stored: `type` and `payload` belong to the codec."""
 
@@ -34,7 +35,7 @@ class Record:
     payload: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunRow:
     """What lists and recovery need to know of a run without reading its journal.
 
@@ -61,7 +62,7 @@ class RunRow:
     summary: str = "{}"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuestionRow:
     """A question as inboxes list it; `body` is the request as JSON, opaque here."""
 
@@ -78,7 +79,7 @@ class QuestionRow:
     body: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Notice:
     """A word from one run to another: `(source_id, seq)` makes it unique."""
 
@@ -88,7 +89,7 @@ class Notice:
     payload: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Append:
     """Everything that becomes true together.
 
@@ -106,7 +107,7 @@ class Append:
     heard: Sequence[tuple[str, int]] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Snapshot:
     """A disposable cache of a run's state, never ahead of the journal."""
 
@@ -116,7 +117,7 @@ class Snapshot:
     payload: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunQuery:
     """A page of runs, newest first; `before` is the run id that ended the last page."""
 
@@ -129,7 +130,7 @@ class RunQuery:
     limit: int = 100
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuestionQuery:
     """Questions that fit everything given; `role` means exactly that role."""
 
@@ -144,7 +145,7 @@ ANY_RUN = RunQuery()
 ANY_QUESTION = QuestionQuery()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StoredDefinition:
     """A plan's body, stored by content: the digest is its name."""
 

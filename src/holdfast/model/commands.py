@@ -7,17 +7,18 @@ becomes events, or it is refused and nothing changes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from holdfast.model.events import Parent
 from holdfast.model.form import Form
 from holdfast.model.plan import TaskUpdate
+from holdfast.model.record import record
 from holdfast.model.retry import Failure
 from holdfast.model.values import Json, JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Moment:
     """What the core may not fetch itself: the time, and something nobody can guess."""
 
@@ -25,7 +26,7 @@ class Moment:
     entropy: bytes = b""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ToolFacts:
     """What the core needs to know of a tool before a call."""
 
@@ -36,7 +37,7 @@ class ToolFacts:
     disabled: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartRun:
     plan_id: str
     prompt: str = ""
@@ -46,7 +47,7 @@ class StartRun:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartListener:
     """A permit is held: start the ready listener. `tool` is None when it is unknown."""
 
@@ -54,13 +55,13 @@ class StartListener:
     tool: ToolFacts | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Succeeded:
     result: Json = None
     updates: tuple[TaskUpdate, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OutputBroken:
     """The work is done, but what it means for the plan could not be determined."""
 
@@ -68,29 +69,29 @@ class OutputBroken:
     message: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failed:
     failure: Failure
     updates: tuple[TaskUpdate, ...] = ()
     result: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Missing:
     form: Form
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lost:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class NotSent:
     """The work was never handed over."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallWanted:
     """A snippet stopped at an external function that has no recorded result."""
 
@@ -100,7 +101,7 @@ class CallWanted:
     idempotent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallReturned:
     index: int
     result: Json = None
@@ -111,7 +112,7 @@ Outcome: TypeAlias = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ReportOutcome:
     """The work's result, under the claim that it was started with."""
 
@@ -121,7 +122,7 @@ class ReportOutcome:
     outcome: Outcome
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DecideRetry:
     """The planner's verdict on a failed listener: how many retries it may have."""
 
@@ -130,7 +131,7 @@ class DecideRetry:
     max_retries: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Answer:
     question_id: str
     by: str
@@ -139,46 +140,46 @@ class Answer:
     feedback: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Resume:
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Skip:
     listener_id: str
     by: str
     reason: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class MarkDone:
     task_id: str
     by: str
     context: Mapping[str, Json] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class EditContext:
     task_id: str
     context: Mapping[str, Json]
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RerunFrom:
     listener_id: str
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cancel:
     by: str
     reason: str = ""
     grace: float = 10.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HearChild:
     child_id: str
     seq: int
@@ -189,12 +190,12 @@ class HearChild:
     result: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tick:
     """Timers may have come due."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recover:
     """The run's former owner is gone; whatever was in flight is in doubt."""
 

@@ -7,14 +7,14 @@ under which the outside world may recognise a repetition.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import TypeAlias
 
+from holdfast.model.record import record
 from holdfast.model.retry import Failure
 from holdfast.model.values import Json, JsonObject
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RecordedCall:
     """An external function's call that a snippet has already made."""
 
@@ -23,7 +23,7 @@ class RecordedCall:
     result: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Work:
     """One claimed piece of work: which firing, which attempt, under which key."""
 
@@ -36,7 +36,7 @@ class Work:
     timeout: float | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallTool:
     work: Work
     tool: str
@@ -45,7 +45,7 @@ class CallTool:
     consent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunSnippet:
     work: Work
     code_snippet: str
@@ -54,7 +54,7 @@ class RunSnippet:
     provided: Mapping[str, Json]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallFunction:
     """An external function of a snippet, as an effect of its own."""
 
@@ -65,7 +65,7 @@ class CallFunction:
     idempotent: bool
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Conclude:
     """The work is done already: determine what its result means for the plan."""
 
@@ -73,7 +73,7 @@ class Conclude:
     result: Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class StartChild:
     """The child run is born in the transaction of the parent's `ListenerStarted`."""
 
@@ -84,7 +84,7 @@ class StartChild:
     root_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ConsultPlanner:
     """Ask the planner how many retries a failed listener may have."""
 
@@ -96,13 +96,13 @@ class ConsultPlanner:
     retry_count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResumeChild:
     child_id: str
     by: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CancelChild:
     child_id: str
     by: str

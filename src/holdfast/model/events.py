@@ -10,16 +10,17 @@ Listeners are named as in the plan (`L002`); `firing` counts how often one fired
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.plan import TaskStatus
+from holdfast.model.record import record
 from holdfast.model.retry import Failure
 from holdfast.model.values import Json
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Move:
     """One task's move, and the listeners that it fired.
 
@@ -34,7 +35,7 @@ class Move:
     fired: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Parent:
     """The listener's firing whose work a child run is."""
 
@@ -43,7 +44,7 @@ class Parent:
     firing: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunStarted:
     plan_id: str
     digest: str
@@ -56,7 +57,7 @@ class RunStarted:
     fired: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListenerStarted:
     """A permit is held and the work may now reach the outside world.
 
@@ -78,7 +79,7 @@ class ListenerStarted:
     consent: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListenerSucceeded:
     listener_id: str
     firing: int
@@ -86,7 +87,7 @@ class ListenerSucceeded:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AttemptFailed:
     """The driver will try the same firing again at `retry_at`."""
 
@@ -96,7 +97,7 @@ class AttemptFailed:
     retry_at: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListenerFailed:
     """The driver gave up. A `handled` failure is a branch of the plan, not an error.
 
@@ -114,7 +115,7 @@ class ListenerFailed:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListenerWoken:
     """The backoff is over: the listener is ready for its next attempt."""
 
@@ -122,7 +123,7 @@ class ListenerWoken:
     firing: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListenerReleased:
     """Started, but never handed over: it is ready again as if it had not started."""
 
@@ -130,7 +131,7 @@ class ListenerReleased:
     firing: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListenerSkipped:
     listener_id: str
     firing: int
@@ -139,7 +140,7 @@ class ListenerSkipped:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class OutcomeLost:
     """The work was sent, and nobody knows whether it took effect."""
 
@@ -148,7 +149,7 @@ class OutcomeLost:
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class LateResultKept:
     """A result that came under an old claim: kept for audit, without effect."""
 
@@ -157,7 +158,7 @@ class LateResultKept:
     result: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FunctionCalled:
     """A snippet asked for an external function; the call is an effect of its own."""
 
@@ -169,7 +170,7 @@ class FunctionCalled:
     idempotent: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class FunctionReturned:
     listener_id: str
     firing: int
@@ -177,7 +178,7 @@ class FunctionReturned:
     result: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuestionOpened:
     """`purpose` says what the answer is for: missing, human, approval or unknown."""
 
@@ -191,7 +192,7 @@ class QuestionOpened:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuestionAnswered:
     """`data` is what the person sent; `values` is what the work receives."""
 
@@ -203,7 +204,7 @@ class QuestionAnswered:
     feedback: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuestionExpired:
     """The deadline passed; `option_id` is the default that the clock took, if any."""
 
@@ -212,13 +213,13 @@ class QuestionExpired:
     values: Mapping[str, Json] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class QuestionWithdrawn:
     question_id: str
     reason: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlannerRetried:
     """The planner fires the failed listener again."""
 
@@ -229,7 +230,7 @@ class PlannerRetried:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PlannerGaveUp:
     """The main task is in Error and the run waits for a person to resume it."""
 
@@ -238,7 +239,7 @@ class PlannerGaveUp:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunResumed:
     by: str
     refired: tuple[str, ...] = ()
@@ -246,12 +247,12 @@ class RunResumed:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class VerificationStarted:
     fired: tuple[str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CheckConcluded:
     """One check of the outcome: verified, unable_to_verify or failed."""
 
@@ -262,13 +263,13 @@ class CheckConcluded:
     result: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunCompleted:
     verification: Mapping[str, str] = field(default_factory=dict)
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TasksEdited:
     """A person set tasks by hand; `closed` are the listeners this settles."""
 
@@ -278,7 +279,7 @@ class TasksEdited:
     closed: tuple[str, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ListenersReset:
     """A person runs the plan again from `fired`; what follows it may fire anew."""
 
@@ -288,7 +289,7 @@ class ListenersReset:
     moves: tuple[Move, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ChildHeard:
     """A word from a child run; `seq` makes hearing it twice harmless."""
 
@@ -301,21 +302,21 @@ class ChildHeard:
     result: Json = None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunRecovered:
     """The process that owned this run went down; counts without progress."""
 
     count: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CancelRequested:
     by: str
     reason: str = ""
     grace_until: float = 0.0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class RunCancelled:
     moves: tuple[Move, ...] = ()
 

@@ -8,6 +8,7 @@ from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
 from holdfast.model.form import Form
+from holdfast.model.record import record
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.values import Json, JsonObject
 
@@ -150,7 +151,7 @@ class Plan:
     while_paused: WhilePaused = WhilePaused.GO_ON
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class TaskUpdate:
     """A move of one task: its new status, and what its context gains."""
 

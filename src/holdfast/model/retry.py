@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from holdfast.model.record import record
+
 
 class FailureKind(StrEnum):
     """Why an attempt failed; the kind decides what happens next."""
@@ -16,7 +18,7 @@ class FailureKind(StrEnum):
     UNKNOWN = "unknown"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Failure:
     kind: FailureKind
     message: str

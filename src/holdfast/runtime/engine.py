@@ -582,6 +582,7 @@ class Engine:
         actor.heap = fresh.heap
         actor.unsaved.clear()
         actor.stale = False
+        self._timers.note(min(actor.state.timers.values(), default=None))
         if before.version != actor.committed.version:
             await self._tell_all(before, actor.committed)
         if any(isinstance(letter.command, c.Recover) for letter in actor.mailbox):
@@ -597,7 +598,6 @@ class Engine:
         """What was refused has happened after all, and nobody has been told."""
         self._planner.tasks_changed(before, state)
         self.hub.publish(state)
-        self._timers.note(min(state.timers.values(), default=None))
         if state.parent is not None:
             for notice in await self.journal.notices(state.parent.run_id):
                 self._spawn(self._deliver(notice))

@@ -1,0 +1,192 @@
+"""Timers are in the journal; the clock may be set forth and back, and nothing fires twice."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+import pytest
+from scenes import Desk, assert_sound, history, of_kind, tools, until
+
+from holdfast.app import Holdfast
+from holdfast.errors import JournalUnavailable, TransientError
+from holdfast.instances import PlanInstance
+from holdfast.journal.memory import MemoryJournal
+from holdfast.model import events as e
+from holdfast.runtime import timers as timers_module
+from holdfast.runtime.clock import SystemClock
+from holdfast.runtime.timers import Timers
+from holdfast.testing.clock import ManualClock
+
+HOUR = 3600.0
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock()
+
+
+@pytest.fixture
+def desk() -> Desk:
+    return Desk()
+
+
+def furnished(journal: MemoryJournal, desk: Desk, clock: ManualClock) -> Holdfast:
+    app = Holdfast(journal=journal, clock=clock)
+    app.tool(desk.work, name="work")
+    app.add_plan(tools("one", "work"))
+    return app
+
+
+async def backing_off(app: Holdfast, desk: Desk) -> PlanInstance:
+    """A run that has failed once and waits for its next attempt."""
+    desk.errors.append(TransientError("later"))
+    calls = len(desk.keys)
+    instance = await app.plans.start_plan_by_prompt("", "one")
+    await until(lambda: len(desk.keys) == calls + 1)
+    await app.engine.wait_for(instance.id, lambda state: len(state.timers) > 0)
+    return instance
+
+
+async def settle() -> None:
+    for _ in range(50):
+        await asyncio.sleep(0)
+
+
+async def test_an_attempt_waits_for_its_time_and_comes_once(
+    desk: Desk, clock: ManualClock
+) -> None:
+    async with furnished(MemoryJournal(), desk, clock) as app:
+        instance = await backing_off(app, desk)
+        [retry] = of_kind(await history(app, instance.id), e.AttemptFailed)
+        assert isinstance(retry, e.AttemptFailed)
+        clock.advance(retry.retry_at - clock.now() - 0.001)
+        await settle()
+        assert len(desk.keys) == 1, "nothing fires early"
+        clock.advance(0.001)
+        assert await instance.wait_for_completion(20) == "done"
+        clock.advance(HOUR)
+        await settle()
+        assert len(desk.keys) == 2
+        assert len(of_kind(await history(app, instance.id), e.ListenerWoken)) == 1
+
+
+async def test_a_clock_that_is_set_back_an_hour_fires_nothing_early(
+    desk: Desk, clock: ManualClock
+) -> None:
+    async with furnished(MemoryJournal(), desk, clock) as app:
+        instance = await backing_off(app, desk)
+        clock.advance(-HOUR)
+        await settle()
+        clock.advance(HOUR - 1)
+        await settle()
+        assert len(desk.keys) == 1
+        clock.advance(2)
+        assert await instance.wait_for_completion(20) == "done"
+        assert len(desk.keys) == 2
+        await assert_sound(app, instance.id)
+
+
+async def test_a_clock_that_jumps_forth_and_back_fires_nothing_twice(
+    desk: Desk, clock: ManualClock
+) -> None:
+    async with furnished(MemoryJournal(), desk, clock) as app:
+        instance = await backing_off(app, desk)
+        clock.advance(HOUR)
+        assert await instance.wait_for_completion(20) == "done"
+        clock.advance(-HOUR)
+        await settle()
+        clock.advance(HOUR)
+        await settle()
+        assert len(desk.keys) == 2
+        assert len(of_kind(await history(app, instance.id), e.ListenerWoken)) == 1
+        await assert_sound(app, instance.id)
+
+
+async def test_timers_survive_a_restart(desk: Desk, clock: ManualClock) -> None:
+    journal = MemoryJournal()
+    async with furnished(journal, desk, clock) as app:
+        instance = await backing_off(app, desk)
+    clock.advance(HOUR)
+    async with furnished(journal, desk, clock) as app:
+        instance = await app.instance(instance.id)
+        assert await instance.wait_for_completion(20) == "done"
+        assert len(desk.keys) == 2
+        assert of_kind(await history(app, instance.id), e.RunRecovered) == []
+
+
+async def test_many_timers_due_at_once_all_fire(desk: Desk, clock: ManualClock) -> None:
+    async with furnished(MemoryJournal(), desk, clock) as app:
+        instances = [await backing_off(app, desk) for _ in range(250)]
+        clock.advance(HOUR)
+        for instance in instances:
+            assert await instance.wait_for_completion(20) == "done"
+        assert len(desk.keys) == 500
+
+
+async def test_a_sooner_timer_is_not_kept_waiting_by_a_later_one(clock: ManualClock) -> None:
+    journal = FakeWakes(clock)
+    journal.wakes = {"late": clock.now() + HOUR}
+    woken: list[str] = []
+    timers = Timers(journal, clock, journal.waker(woken))  # type: ignore[arg-type]
+    timers.start()
+    await settle()
+    journal.wakes["soon"] = clock.now() + 1
+    timers.note(clock.now() + 1)
+    await settle()
+    clock.advance(1)
+    await until(lambda: woken == ["soon"])
+    await timers.stop()
+
+
+async def test_a_run_that_cannot_be_woken_holds_nobody_up_and_is_tried_again(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(timers_module, "_RETRY_AFTER", 0.01)
+    journal = FakeWakes(clock)
+    journal.wakes = {"broken": clock.now(), "fine": clock.now()}
+    woken: list[str] = []
+    troubles = [JournalUnavailable("down"), RuntimeError("a bug"), JournalUnavailable("down")]
+    timers = Timers(journal, clock, journal.waker(woken, {"broken": troubles}))  # type: ignore[arg-type]
+    timers.start()
+    await until(lambda: set(woken) == {"broken", "fine"})
+    assert troubles == []
+    await timers.stop()
+
+
+class FakeWakes:
+    """As much of a journal as timers need."""
+
+    def __init__(self, clock: ManualClock) -> None:
+        self._clock = clock
+        self.wakes: dict[str, float] = {}
+
+    async def next_wake(self) -> float | None:
+        return min(self.wakes.values(), default=None)
+
+    async def due_runs(self, now: float, limit: int = 100) -> list[str]:
+        return [run_id for run_id, at in self.wakes.items() if at <= now]
+
+    def waker(
+        self, woken: list[str], troubles: dict[str, list[Exception]] | None = None
+    ) -> Callable[[str], object]:
+        async def wake(run_id: str) -> None:
+            if troubles and troubles.get(run_id):
+                raise troubles[run_id].pop()
+            del self.wakes[run_id]
+            woken.append(run_id)
+
+        return wake
+
+
+async def test_the_system_clock_naps_so_that_it_notices_when_it_is_set(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("holdfast.runtime.clock.LONGEST_NAP", 0.01)
+    clock = SystemClock()
+    async with asyncio.timeout(20):
+        await clock.wait(clock.now() + HOUR, asyncio.Event())
+        nudge = asyncio.Event()
+        nudge.set()
+        await clock.wait(None, nudge)
+        await clock.wait(clock.now() - HOUR, asyncio.Event())
