@@ -1,7 +1,7 @@
 """Holdfast itself, answering the same requests as the peers.
 
 A chain is a plan of distinct tasks, each reached by a tool listener whose tool is an asynchronous,
-idempotent function, so it is `chain` and `graph` at once. The peers do not limit how many effects
+idempotent function; a loop is measured as the same chain. The peers do not limit how many effects
 are in flight; here the limit is raised above what any work asks for.
 """
 
@@ -96,7 +96,7 @@ class Ours:
 
         return run
 
-    async def graph(self, length: int) -> trial.Run:
+    async def loop(self, length: int) -> trial.Run:
         return await self.chain(length)
 
     async def pause(self, run: str) -> None:

@@ -26,7 +26,7 @@ import statistics
 import sys
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
-from contextlib import asynccontextmanager, closing, suppress
+from contextlib import asynccontextmanager, closing
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
@@ -37,10 +37,6 @@ Figures = dict[str, float]
 
 STALL_READY = "stalled"
 DURABLE = ("wal", 2)
-
-
-class Unsupported(Exception):
-    """The system has no such notion; its figure is null."""
 
 
 class System(Protocol):
@@ -55,11 +51,11 @@ class System(Protocol):
     async def close(self) -> None: ...
 
     async def chain(self, length: int) -> Run:
-        """A chain as a loop where the system has loops; the run returns its step count."""
+        """A chain of distinct effects, declared where the system declares; returns its count."""
         ...
 
-    async def graph(self, length: int) -> Run:
-        """The same chain as `length` distinct, declared tasks."""
+    async def loop(self, length: int) -> Run:
+        """One effect `length` times over, where the system has loops."""
         ...
 
     async def pause(self, run: str) -> None:
@@ -89,8 +85,7 @@ def main(system: System) -> None:
     home = Path(request["home"])
     stages = {"measure": _measure, "fill": _fill, "wake": _wake, "stall": _stall}
     stages["recover"] = _recover
-    with suppress(Unsupported):
-        asyncio.run(stages[request["stage"]](system, home, request))
+    asyncio.run(stages[request["stage"]](system, home, request))
 
 
 @asynccontextmanager
@@ -125,8 +120,7 @@ async def _say_durability(system: System, home: Path) -> None:
 
 async def _probe_once(system: System, home: Path, probe: str) -> None:
     try:
-        with suppress(Unsupported):
-            say(figures=await _probe(system, made(home), probe))
+        say(figures=await _probe(system, made(home), probe))
     finally:
         shutil.rmtree(home)
 
@@ -138,8 +132,8 @@ async def _probe(system: System, home: Path, probe: str) -> Figures:
         return {f"runs_{size}": await _runs(system, home, runs, length)}
     if kind == "pause":
         return {"pause_continue_ms": await _pauses(system, home, int(size))}
-    if kind == "graph":
-        return await _graph(system, home, int(size))
+    if kind == "loop":
+        return await _loop(system, home, int(size))
     return await _chain(system, home, int(size))
 
 
@@ -152,9 +146,9 @@ async def _chain(system: System, home: Path, length: int) -> Figures:
     }
 
 
-async def _graph(system: System, home: Path, length: int) -> Figures:
-    seconds, growth = await _single(system, home, length, system.graph)
-    return {f"graph_{length}": length / seconds, f"graph_{length}_bytes": growth / length}
+async def _loop(system: System, home: Path, length: int) -> Figures:
+    seconds, growth = await _single(system, home, length, system.loop)
+    return {f"loop_{length}": length / seconds, f"loop_{length}_bytes": growth / length}
 
 
 async def _single(

@@ -1,8 +1,8 @@
 """Burr with AsyncSQLitePersister: the state is saved after every action, before the next one.
 
 The persister leaves SQLite as it finds it, so the file is put into WAL mode beforehand. `chain` is
-one action in a loop, `graph` one action per task. A pause is a halt before an action; to continue
-means to load the application from the persister and run on.
+one action per effect, `loop` one action again and again. A pause is a halt before an action; to
+continue means to load the application from the persister and run on.
 """
 
 from __future__ import annotations
@@ -87,10 +87,10 @@ class Burr:
         return await builder.abuild()
 
     async def chain(self, length: int) -> trial.Run:
-        return self._runner(looped(length))
-
-    async def graph(self, length: int) -> trial.Run:
         return self._runner(distinct(length))
+
+    async def loop(self, length: int) -> trial.Run:
+        return self._runner(looped(length))
 
     def _runner(self, graph: Graph) -> trial.Run:
         async def run(name: str) -> int:

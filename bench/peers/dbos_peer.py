@@ -3,7 +3,8 @@
 DBOS itself sets neither journal mode nor synchronous level, so the file is put into WAL mode
 beforehand, which is faster than its default, and every connection is told FULL and asked what it
 has. On SQLite DBOS learns of messages by polling, once a second unless told otherwise: here every
-millisecond, its minimum. It has no declared graph.
+millisecond, its minimum. It declares no graph, so
+a loop is its only form.
 """
 
 from __future__ import annotations
@@ -102,8 +103,8 @@ class Dbos:
 
         return run
 
-    async def graph(self, length: int) -> trial.Run:
-        raise trial.Unsupported
+    async def loop(self, length: int) -> trial.Run:
+        return await self.chain(length)
 
     async def pause(self, run: str) -> None:
         with SetWorkflowID(run):

@@ -14,6 +14,7 @@ from holdfast.model.commands import ToolFacts
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.plan import PlanInstanceStatus, ToolAction
 from holdfast.model.retry import FailureKind
+from holdfast.model.values import Json
 
 Firing = tuple[str, int]
 
@@ -32,6 +33,7 @@ class Auditor:
         self.consents: dict[tuple[Firing, str], str] = {}
         self.kept_key: dict[Firing, str] = {}
         self.in_hand: set[str] = set()
+        self.returned: dict[str, list[Json]] = {}
         self.handed_out: set[tuple[type, str, int]] = set()
         self.recovering = False
 
@@ -51,30 +53,51 @@ class Auditor:
         match event:
             case e.ListenerSucceeded(listener_id=one) | e.CheckConcluded(listener_id=one):
                 self._spend(one, event.firing)
-                self.in_hand.discard(one)
+                self._start_afresh(one)
             case e.ListenerFailed(listener_id=one):
                 self._spend(one, event.firing)
                 (self.in_hand.add if event.kept else self.in_hand.discard)(one)
+                if event.handled:
+                    self._start_afresh(one)
+            case e.FunctionReturned(listener_id=one, result=result):
+                self.returned.setdefault(one, []).append(result)
             case e.AttemptFailed(listener_id=one):
                 if event.failure.kind is not FailureKind.UNKNOWN:
                     self._spend(one, event.firing)
             case e.ListenerSkipped(listener_id=one):
                 self.forbidden.add((one, event.firing))
+                self._start_afresh(one)
             case e.TasksEdited(closed=closed):
-                self.forbidden |= {(one, before.steps[one].firing) for one in closed}
+                for one in closed:
+                    self.forbidden.add((one, before.steps[one].firing))
+                    self._start_afresh(one)
             case e.QuestionAnswered(question_id=question_id, option_id=option_id):
                 self._read_answer(state, question_id, option_id)
+                self._read_lost_call(before, state, event)
             case e.QuestionExpired(question_id=question_id):
                 question = state.questions[question_id]
                 self.forbidden.add((question.listener_id, question.firing))
-            case e.ListenersReset():
-                self.in_hand.clear()
+            case _:
+                return
+
+    def _start_afresh(self, listener_id: str) -> None:
+        self.in_hand.discard(listener_id)
+        self.returned.pop(listener_id, None)
+
+    def _read_lost_call(
+        self, before: PlanState, state: PlanState, event: e.QuestionAnswered
+    ) -> None:
+        """A person told what a lost function call had returned."""
+        listener_id = state.questions[event.question_id].listener_id
+        if event.option_id == "happened" and before.steps[listener_id].calling is not None:
+            self.returned.setdefault(listener_id, []).append(event.values["result"])
 
     def _spend(self, listener_id: str, firing: int) -> None:
         self.spent_keys.add(self.kept_key.pop((listener_id, firing), ""))
 
     def _read_answer(self, state: PlanState, question_id: str, option_id: str) -> None:
         question = state.questions[question_id]
+        assert question.deadline is None or state.updated_at < question.deadline, "too late"
         place = (question.listener_id, question.firing)
         option = next(one for one in question.request.options if one.option_id == option_id)
         if option.action in _REFUSALS:
@@ -115,10 +138,15 @@ class Auditor:
         assert work.key not in self.spent_keys, "a finished effect ran again"
         assert self.kept_key.setdefault(place, work.key) == work.key, "the key changed"
         assert place not in self.forbidden, "what a person refused ran"
+        if isinstance(effect, f.CallTool | f.CallFunction) and self.recovering:
+            assert effect.idempotent, "nobody knows whether it happened, and it ran again"
         if isinstance(effect, f.CallTool):
             self._judge_consent(state, effect, place)
         if isinstance(effect, f.CallFunction):
-            assert effect.index == len(step.calls)
+            assert effect.index == len(self.returned.get(work.listener_id, ()))
+        if isinstance(effect, f.RunSnippet):
+            recorded = [call.result for call in effect.recorded]
+            assert recorded == self.returned.get(work.listener_id, []), "a call was forgotten"
 
     def _judge_consent(self, state: PlanState, effect: f.CallTool, place: Firing) -> None:
         listener = state.plan.listener(effect.work.listener_id)

@@ -8,6 +8,7 @@ from machine import Machine, Worked
 
 from holdfast.core.compiled import CompiledPlan
 from holdfast.core.planjson import plan_digest
+from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.form import Field, Form
@@ -111,8 +112,6 @@ def reply(machine: Machine, option_id: str | None = None, **answer: Any) -> None
 
 def events(machine: Machine, kind: type[e.Event]) -> list[Any]:
     """All events of one kind so far."""
-    from holdfast.journal.codec import decode
-
     read = [decode(record) for record in machine.records]
     return [cast(Any, event) for event in read if isinstance(event, kind)]
 

@@ -8,7 +8,6 @@ from small_plans import ASK, CALL, CODE, WILL, compiled, on, question, started, 
 
 from holdfast.core.apply import apply
 from holdfast.core.state import PlanState
-from holdfast.core.tables import StepStatus
 from holdfast.errors import IllegalTransition
 from holdfast.journal.snapshots import dump_state
 from holdfast.model import commands as c
@@ -99,9 +98,3 @@ def test_what_was_never_touched_is_not_stored() -> None:
     assert state.task("002").status is TaskStatus.NOT_STARTED
     assert not len(state.tasks)
     assert not len(state.steps)
-
-
-def test_a_snippet_in_flight_knows_its_call() -> None:
-    machine = paused()
-    assert machine.state.steps["L002"].status is StepStatus.WAITING
-    assert machine.state.steps["L001"].status is StepStatus.DONE

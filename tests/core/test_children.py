@@ -19,7 +19,7 @@ from holdfast.core.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
-from holdfast.model.plan import PlanAction
+from holdfast.model.plan import PlanAction, WhilePaused
 
 KID = "inst_000001.L001.1"
 
@@ -57,6 +57,21 @@ def test_a_paused_child_pauses_its_parent_until_it_goes_on() -> None:
     assert machine.state.status == "pause"
     machine.hear(KID, "running")
     assert machine.state.status == "running"
+
+
+def test_a_paused_child_holds_other_branches_where_the_plan_says_so() -> None:
+    machine = started(
+        on("L001", "001 Running", CHILD, "002"),
+        on("L002", "001 Running", CALL, "003"),
+        on("L003", "003 Done", CALL, "001"),
+        while_paused=WhilePaused.HOLD,
+    )
+    machine.hear(KID, "pause")
+    effect = only(machine)
+    machine.report(effect, machine.outcome(effect, {"x": 1}))
+    assert not machine.start_ready()
+    machine.hear(KID, "running")
+    assert machine.start_ready()
 
 
 def test_two_paused_children_are_counted() -> None:

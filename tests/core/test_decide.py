@@ -36,7 +36,7 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.form import Field, Form
-from holdfast.model.plan import AgentAction, ToolAction, WhilePaused
+from holdfast.model.plan import AgentAction, HumanAction, ToolAction, WhilePaused
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 
 CHAIN = (on("L001", "001 Running", CALL, "002"), on("L002", "002 Done", CODE, "001"))
@@ -95,6 +95,7 @@ def test_a_call_that_cannot_start_fails_unsent_and_says_why() -> None:
         (ToolAction("absent"), "there is no tool absent"),
         (ToolAction("disabled"), "the tool disabled is disabled"),
         (ToolAction("plain", {"x": "{001.context.nowhere}"}), "nowhere"),
+        (HumanAction(message="Is {001.context.nowhere} right?"), "nowhere"),
         (AgentAction("nobody"), "there is no agent nobody"),
     ):
         machine = started(on("L001", "001 Running", action, "002"))
@@ -175,6 +176,10 @@ def test_a_result_under_an_old_claim_is_kept_for_audit_and_changes_nothing() -> 
     machine.report(old, PERMANENT)
     assert [event.result for event in events(machine, e.LateResultKept)] == [{"x": 2}]
     assert machine.state.steps["L001"].status is StepStatus.BACKOFF
+    machine.fire_timer()
+    machine.start_ready()
+    machine.report(old, c.Succeeded({"x": 3}))
+    assert machine.state.steps["L001"].status is StepStatus.RUNNING
 
 
 def test_inputs_that_are_missing_are_asked_for_and_the_rest_is_kept() -> None:
@@ -341,13 +346,13 @@ class TestCancelling:
         assert statuses(machine)["002"] == "Cancelled"
 
     def test_a_snippet_calls_nothing_more(self) -> None:
-        for outcomes in ((c.CallWanted(0, "plain", {}),), ()):
+        wanted = c.CallWanted(0, "plain", {})
+        for before, then in (((), wanted), ((wanted,), c.CallReturned(0, 1))):
             machine = started(on("L001", "001 Running", CALLING_CODE, "001"))
-            if not outcomes:
-                fail(machine, c.CallWanted(0, "plain", {}))
-                outcomes = (c.CallReturned(0, 1),)
+            for outcome in before:
+                fail(machine, outcome)
             machine.submit(c.Cancel(WILL))
-            fail(machine, outcomes[0])
+            fail(machine, then)
             assert not machine.flying
             assert machine.state.status == "cancelled"
 

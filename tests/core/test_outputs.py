@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 from machine import Machine
 from rpds import HashTrieMap
-from small_plans import ASK, CALL, CHILD, CODE, COLOUR, WILL, compiled, on, started
+from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 
 from holdfast.core.backoff import retry_delay
 from holdfast.core.compiled import CompiledListener
@@ -177,8 +177,3 @@ class TestBackoff:
     def test_a_very_long_series_does_not_overflow(self) -> None:
         endless = RetryPolicy(attempts=10**6, initial=1.0, factor=1e30, maximum=60.0, jitter=0)
         assert retry_delay(endless, self.transient, 10**5, 0.0) == 60.0
-
-
-def test_a_run_that_ended_by_hand_says_who_started_it() -> None:
-    machine = started(on("L001", "001 Running", CODE, "001"))
-    assert machine.settle().started_by == WILL

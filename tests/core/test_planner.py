@@ -26,7 +26,7 @@ from holdfast.core.tables import StepStatus
 from holdfast.errors import NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.plan import Check, Output, TaskStatus, ToolAction
+from holdfast.model.plan import Check, Output, TaskStatus, TaskUpdate, ToolAction
 from holdfast.model.retry import Failure, FailureKind
 
 CHAIN = (on("L001", "001 Running", CALL, "002"), on("L002", "002 Done", CODE, "001"))
@@ -81,8 +81,6 @@ class TestFailures:
         assert statuses(machine) == {"001": "Error", "002": "Error"}
 
     def test_a_driver_may_say_itself_what_a_failure_does(self) -> None:
-        from holdfast.model.plan import TaskUpdate
-
         machine = started(*CHAIN)
         update = TaskUpdate("002", TaskStatus.SKIPPED)
         fail(machine, c.Failed(Failure(FailureKind.PERMANENT, "no"), (update,)))
@@ -116,7 +114,7 @@ class TestRetries:
         assert error_info(machine) == {
             "failed_retries": 1,
             "status": "waiting_for_resume",
-            "message": "L001 failed after 1 retries: no such thing",
+            "message": "L001 failed after 1 retry: no such thing",
         }
 
     def test_a_verdict_on_another_firing_is_ignored(self) -> None:
@@ -195,8 +193,7 @@ class TestResuming:
         assert machine.state.status == "error"
         machine.submit(c.Resume(WILL))
         assert machine.state.status == "pause"
-        give_up_again = machine.start_ready()
-        assert give_up_again
+        machine.start_ready()
         give_up(machine)
         reply(machine, data={"colour": "red"})
         assert machine.state.status == "error"

@@ -282,8 +282,7 @@ async def test_a_result_obtained_while_the_journal_is_down_is_kept_until_it_is_b
         journal.go_down()
         appends = journal.appends
         desk.open.set()
-        while journal.appends < appends + 5:
-            await asyncio.sleep(0.01)
+        await until(lambda: journal.appends >= appends + 5)
         assert instance.status == "running"
         with pytest.raises(JournalUnavailable):
             await app.cancel(instance.id)

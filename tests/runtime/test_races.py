@@ -358,9 +358,11 @@ async def test_a_caller_who_goes_away_leaves_the_others_turn_whole(
         assert len(desk.keys) == 20
 
 
-async def test_a_stale_owner_cannot_append(tmp_path: Path, desk: Desk) -> None:
+@pytest.mark.parametrize("on_disk", [True, False])
+async def test_a_stale_owner_cannot_append(tmp_path: Path, desk: Desk, on_disk: bool) -> None:
     """Fencing: somebody else has moved the run on; the owner reloads, unseen by its caller."""
-    async with furnished(Holdfast(tmp_path), desk, ORDER) as app:
+    owner = Holdfast(tmp_path) if on_disk else Holdfast.in_memory()
+    async with furnished(owner, desk, ORDER) as app:
         [instance] = await pause_many(app, 1)
         [question] = await app.inbox()
         state = await app.engine.state(instance.id)

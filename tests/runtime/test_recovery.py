@@ -7,13 +7,24 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from scenes import PURE, Desk, assert_sound, chain, history, no_task_left_behind, of_kind, plan
-from scenes import tools, until
+from scenes import (
+    PURE,
+    Desk,
+    assert_sound,
+    chain,
+    history,
+    no_task_left_behind,
+    of_kind,
+    plan,
+    tools,
+    until,
+)
 
 from holdfast.app import Holdfast
 from holdfast.core.decide import blank, replay
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
+from holdfast.journal.port import Record, Snapshot
 from holdfast.journal.snapshots import SCHEMA
 from holdfast.model import events as e
 from holdfast.model.plan import Plan
@@ -51,6 +62,20 @@ listeners:
     success_output: {task_id: "001", status: Done}
 """
 
+PARENT = """
+plan_id: parent
+name: Has it done by another plan
+main_task_id: "001"
+tasks: [{task_id: "001"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: plan
+    plan_id: asks
+    success_output: {task_id: "001", status: Done}
+"""
+
 
 class Crashed(MemoryJournal):
     """What is on disk when the process goes: the memory stays, its owners do not."""
@@ -64,7 +89,9 @@ def desk() -> Desk:
     return Desk()
 
 
-def furnished(journal: object, desk: Desk, *plans: Plan, idempotent: bool = False, **options: Any):  # type: ignore[no-untyped-def]
+def furnished(
+    journal: object, desk: Desk, *plans: Plan, idempotent: bool = False, **options: Any
+) -> Holdfast:
     app = Holdfast(journal=journal, **options)  # type: ignore[arg-type]
     app.tool(desk.work, name="work", idempotent=idempotent)
     for one in plans:
@@ -74,6 +101,7 @@ def furnished(journal: object, desk: Desk, *plans: Plan, idempotent: bool = Fals
 
 async def crash(app: Holdfast) -> None:
     """The process is gone: nothing it had in hand comes to an end."""
+    app.engine._closing = True
     await app.engine._timers.stop()
     for task in tuple(app.engine._tasks):
         task.cancel()
@@ -315,6 +343,15 @@ async def test_a_long_run_loads_from_its_snapshot_and_the_tail(
     app = Holdfast(tmp_path)
     app.add_plan(long)
     async with app:
+        save = app.journal.save_snapshot
+        saved: list[int] = []
+
+        async def only_the_first(snapshot: Snapshot) -> None:
+            if not saved:
+                saved.append(snapshot.version)
+                await save(snapshot)
+
+        monkeypatch.setattr(app.journal, "save_snapshot", only_the_first)
         instance = await app.plans.start_plan_by_prompt("", "long")
         assert await instance.wait_for_completion(120) == "done"
         lived = await app.engine.state(instance.id)
@@ -323,11 +360,12 @@ async def test_a_long_run_loads_from_its_snapshot_and_the_tail(
     async with again:
         snapshot = await again.journal.snapshot(instance.id, SCHEMA)
         assert snapshot is not None
+        assert [snapshot.version] == saved
         assert 0 < snapshot.version < lived.version
         reads: list[int] = []
         read = again.journal.read
 
-        async def watched(run_id: str, after: int = 0, limit: int | None = None):  # type: ignore[no-untyped-def]
+        async def watched(run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
             reads.append(after)
             return await read(run_id, after, limit)
 
@@ -341,9 +379,7 @@ async def test_a_long_run_loads_from_its_snapshot_and_the_tail(
 
 
 async def test_a_child_run_is_cancelled_with_its_parent_even_across_a_crash(desk: Desk) -> None:
-    parent = plan(ASKS.replace("asks", "parent").replace("tool: work", "plan_id: asks").replace(
-        "listener_type: tool", "listener_type: plan"
-    ))
+    parent = plan(PARENT)
     journal = Crashed()
     app = furnished(journal, desk, parent, plan(ASKS))
     await app.__aenter__()

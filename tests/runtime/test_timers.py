@@ -53,9 +53,7 @@ async def settle() -> None:
         await asyncio.sleep(0)
 
 
-async def test_an_attempt_waits_for_its_time_and_comes_once(
-    desk: Desk, clock: ManualClock
-) -> None:
+async def test_an_attempt_waits_for_its_time_and_comes_once(desk: Desk, clock: ManualClock) -> None:
     async with furnished(MemoryJournal(), desk, clock) as app:
         instance = await backing_off(app, desk)
         [retry] = of_kind(await history(app, instance.id), e.AttemptFailed)

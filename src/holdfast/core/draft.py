@@ -53,14 +53,17 @@ class Draft:
         return TaskFacts(self.state.tasks)
 
     def unguessable(self) -> str:
-        """An id that nobody can guess, from the entropy that the moment brought."""
-        salt = f"{self.state.run_id}:{self.state.version}".encode()
-        return hashlib.blake2b(salt, key=self.moment.entropy[:64], digest_size=16).hexdigest()
+        """An id that nobody can guess, for what the next event brings into the world."""
+        return self._drawn(16).hex()
 
     def jitter(self) -> float:
         """A number in [0, 1) that spreads retries."""
-        seed = hashlib.blake2b(str(self.state.version).encode(), key=self.moment.entropy[:64])
-        return int.from_bytes(seed.digest()[:4], "big") / 2**32
+        return int.from_bytes(self._drawn(4), "big") / 2**32
+
+    def _drawn(self, size: int) -> bytes:
+        """Bytes that follow from the moment's secret and this place in this run's journal."""
+        place = f"{self.state.run_id}:{self.state.version}".encode()
+        return hashlib.blake2b(place, key=self.moment.entropy[:64], digest_size=size).digest()
 
     def moves(self, updates: Iterable[TaskUpdate]) -> tuple[Move, ...]:
         """The moves that these updates are, each with the listeners that it fires."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
+from holdfast.core.fold import asks
 from holdfast.core.state import EMPTY, PlanState, StepState
 from holdfast.core.tables import StepStatus
 from holdfast.model import effects as f
@@ -66,7 +67,7 @@ def goes_on_by_itself(state: PlanState) -> bool:
         case PlanInstanceStatus.ERROR:
             return _under_way(state)
         case _:
-            held = state.plan.plan.while_paused is WhilePaused.HOLD and state.open_questions
+            held = state.plan.plan.while_paused is WhilePaused.HOLD and asks(state)
             return _under_way(state) if held else state.active > state.resting
 
 

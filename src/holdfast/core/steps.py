@@ -9,6 +9,7 @@ from holdfast.core.backoff import retry_delay
 from holdfast.core.compiled import VERIFY, CompiledListener
 from holdfast.core.conditions import holds
 from holdfast.core.draft import Draft, OutputRefused
+from holdfast.core.fold import asks
 from holdfast.core.outputs import succeeded, updates_for
 from holdfast.core.planner import fail_listener, give_up, restored_main
 from holdfast.core.questions import (
@@ -76,9 +77,9 @@ def start(draft: Draft, command: c.StartListener) -> None:
 
 
 def _held(draft: Draft) -> bool:
-    """`while_paused: hold` stops other branches while a question is open."""
+    """`while_paused: hold` stops other branches while a person is asked, here or in a child."""
     holding = draft.state.plan.plan.while_paused is WhilePaused.HOLD
-    return holding and bool(draft.state.open_questions)
+    return holding and asks(draft.state)
 
 
 def _start_tool(

@@ -20,7 +20,7 @@ from holdfast.model.values import Json, JsonObject
 
 @record
 class Moment:
-    """What the core may not fetch itself: the time, and something nobody can guess."""
+    """What the core may not fetch itself: the time, and a secret that nobody can guess."""
 
     now: float
     entropy: bytes = b""

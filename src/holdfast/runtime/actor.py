@@ -113,5 +113,6 @@ def _fired(moves: tuple[e.Move, ...]) -> Iterable[str]:
 def frees_all(event: e.Event) -> bool:
     """Events after which listeners that were held back may start."""
     return isinstance(
-        event, e.RunResumed | e.QuestionAnswered | e.QuestionExpired | e.QuestionWithdrawn
+        event,
+        e.RunResumed | e.QuestionAnswered | e.QuestionExpired | e.QuestionWithdrawn | e.ChildHeard,
     )

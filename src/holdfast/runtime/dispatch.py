@@ -41,6 +41,14 @@ class Dispatcher:
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
+        self._outlasting: set[asyncio.Future[c.Outcome]] = set()
+
+    async def close(self) -> None:
+        """Stop waiting for calls that have outlasted their time-outs."""
+        left = tuple(self._outlasting)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
 
     def tool_facts(self, name: str) -> c.ToolFacts | None:
         if name not in self.driver.tools:
@@ -70,7 +78,7 @@ class Dispatcher:
         timeout = self._timeout(effect)
         if timeout is None:
             return await work
-        return await _within(timeout, work, late)
+        return await self._within(timeout, work, late)
 
     def _timeout(self, effect: f.Effect) -> float | None:
         match effect:
@@ -80,6 +88,21 @@ class Dispatcher:
                 return work.timeout if work.timeout is not None else own
             case _:
                 return None
+
+    async def _within(self, timeout: float, work: Awaitable[c.Outcome], late: Late) -> c.Outcome:
+        """Wait for the work, but not for ever: a call once sent cannot be called back."""
+        task = asyncio.ensure_future(work)
+        try:
+            done, _ = await asyncio.wait((task,), timeout=timeout)
+        except asyncio.CancelledError:
+            task.cancel()
+            raise
+        if done:
+            return task.result()
+        self._outlasting.add(task)
+        task.add_done_callback(self._outlasting.discard)
+        task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
+        return c.Lost(f"no answer within {timeout:g} s")
 
     async def _execute(
         self,
@@ -151,17 +174,3 @@ def _failed(error: Exception) -> c.Outcome:
         return c.Lost(message)
     log.debug("a listener's work failed", exc_info=error)
     return c.Failed(Failure(kind, message))
-
-
-async def _within(timeout: float, work: Awaitable[c.Outcome], late: Late) -> c.Outcome:
-    """Wait for the work, but not for ever: a call once sent cannot be called back."""
-    task = asyncio.ensure_future(work)
-    try:
-        done, _ = await asyncio.wait((task,), timeout=timeout)
-    except asyncio.CancelledError:
-        task.cancel()
-        raise
-    if done:
-        return task.result()
-    task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
-    return c.Lost(f"no answer within {timeout:g} s")

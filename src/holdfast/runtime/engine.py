@@ -95,6 +95,7 @@ class Engine:
         self._orphans: set[str] = set()
         self._tasks: set[asyncio.Task[Any]] = set()
         self._timers = Timers(journal, self.clock, self._tick)
+        self._secret = os.urandom(32)
         self._closing = False
         self._doubtful: set[str] = set()
 
@@ -113,6 +114,7 @@ class Engine:
         self._closing = True
         await self._timers.stop()
         await self._finish_tasks(grace)
+        await self._worker.close()
         for actor in tuple(self._actors.values()):
             if actor.unsaved or actor.mailbox:
                 await self._drain(actor)
@@ -317,6 +319,11 @@ class Engine:
                 self._forget(actor, effects)
                 actor.mailbox.extendleft(reversed(letters))
                 raise
+            except Exception as error:
+                log.exception("run %s could not be recorded", actor.run_id)
+                self._forget(actor, effects)
+                ours = InternalError(f"{type(error).__name__}: {error}")
+                replies, effects = [(letter, ours) for letter in letters], []
         for letter, refusal in replies:
             self._answer(actor, letter, refusal)
         for effect in effects:
@@ -329,7 +336,7 @@ class Engine:
         return effects
 
     def _decide(self, actor: Actor, command: c.Command) -> Sequence[f.Effect]:
-        moment = c.Moment(self.clock.now(), os.urandom(16))
+        moment = c.Moment(self.clock.now(), self._secret)
         decision = decide(actor.state, command, moment)
         actor.state = decision.state
         for event in decision.events:
@@ -577,6 +584,8 @@ class Engine:
     async def _refresh(self, actor: Actor) -> None:
         """Load the run anew, and take up what was decided on disk but never handed over."""
         fresh = await self._read_actor(actor.run_id)
+        parent = fresh.state.parent
+        unheard = await self.journal.notices(parent.run_id) if parent is not None else []
         before = actor.committed
         actor.state = actor.committed = fresh.state
         actor.heap = fresh.heap
@@ -584,7 +593,7 @@ class Engine:
         actor.stale = False
         self._timers.note(min(actor.state.timers.values(), default=None))
         if before.version != actor.committed.version:
-            await self._tell_all(before, actor.committed)
+            self._tell_all(before, actor.committed, unheard)
         if any(isinstance(letter.command, c.Recover) for letter in actor.mailbox):
             return
         for effect in effects_in_flight(actor.state):
@@ -594,13 +603,12 @@ class Engine:
                 case _:
                     self._dispatch(actor, effect)
 
-    async def _tell_all(self, before: PlanState, state: PlanState) -> None:
+    def _tell_all(self, before: PlanState, state: PlanState, unheard: Sequence[Notice]) -> None:
         """What was refused has happened after all, and nobody has been told."""
         self._planner.tasks_changed(before, state)
         self.hub.publish(state)
-        if state.parent is not None:
-            for notice in await self.journal.notices(state.parent.run_id):
-                self._spawn(self._deliver(notice))
+        for notice in unheard:
+            self._spawn(self._deliver(notice))
 
     def _release(self, actor: Actor, work: f.Work) -> None:
         """Behind what is in the mailbox: a result that was obtained counts before this."""

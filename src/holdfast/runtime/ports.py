@@ -27,6 +27,9 @@ class Worker(Protocol):
     ) -> Outcome:
         """One attempt; a result that comes after the time-out goes to `late`."""
 
+    async def close(self) -> None:
+        """Nobody will hear of a late result any more."""
+
 
 class Planner(Protocol):
     """Judges failures, and is told of every change of a task's status."""

@@ -1,0 +1,41 @@
+"""Records: cheap to make, compared by value, and frozen at run time on request."""
+
+from __future__ import annotations
+
+import runpy
+from collections.abc import Callable
+from dataclasses import FrozenInstanceError
+from typing import Any
+
+import pytest
+
+from holdfast.model import record as module
+
+
+def recorder() -> Callable[[type], type]:
+    """The decorator as a process that starts now would have it."""
+    found: Callable[[type], type] = runpy.run_path(str(module.__file__))["record"]
+    return found
+
+
+def point() -> Any:
+    class Point:
+        x: int
+        y: int = 0
+
+    return recorder()(Point)
+
+
+@pytest.mark.parametrize("frozen", ["0", "1"])
+def test_records_are_values(monkeypatch: pytest.MonkeyPatch, frozen: str) -> None:
+    monkeypatch.setenv("HOLDFAST_FROZEN", frozen)
+    made = point()
+    assert made(1) == made(1, 0)
+    assert len({made(1), made(1)}) == 1
+    assert not hasattr(made(1), "__dict__")
+
+
+def test_on_request_they_are_frozen_at_run_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("HOLDFAST_FROZEN", "1")
+    with pytest.raises(FrozenInstanceError):
+        point()(1).x = 2
