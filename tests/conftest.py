@@ -17,7 +17,7 @@ import pytest
 import pytest_asyncio
 
 from holdfast import Holdfast, PlanInstance
-from holdfast.core.state import PlanState
+from holdfast.core.plan.state import PlanState
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 from holdfast.model.events import Event

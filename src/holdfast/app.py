@@ -25,9 +25,9 @@ from typing import Any, Self, TypeVar
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from holdfast.core.check import Catalog
-from holdfast.core.planfile import load_plan
-from holdfast.core.strict import strict_json
+from holdfast.core.language.strict import strict_json
+from holdfast.core.source.check import Catalog
+from holdfast.core.source.planfile import load_plan
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
 from holdfast.instances import PlanInstance
 from holdfast.journal.memory import MemoryJournal

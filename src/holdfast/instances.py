@@ -9,9 +9,9 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.core.draft import iso
-from holdfast.core.form_shapes import dump_form
-from holdfast.core.state import PlanState, QuestionState
+from holdfast.core.forms.shapes import dump_form
+from holdfast.core.plan.draft import iso
+from holdfast.core.plan.state import PlanState, QuestionState
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.runtime.engine import Engine
 

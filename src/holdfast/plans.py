@@ -13,10 +13,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.core.forms import validate
-from holdfast.core.state import PlanState, QuestionState
-from holdfast.core.strict import strict_json
-from holdfast.core.tables import StepStatus
+from holdfast.core.forms.validation import validate
+from holdfast.core.language.strict import strict_json
+from holdfast.core.plan.state import PlanState, QuestionState
+from holdfast.core.plan.tables import StepStatus
 from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
 from holdfast.instances import (
     PlanInstance,

@@ -26,7 +26,7 @@ listeners:
       count: {type: number, label: 数量, integer: true, validation: {min: 1, max: 5}}
       agreed: {type: boolean, label: 同意}
       kinds: {type: multiselect, label: 种类, options: [{value: a, label: A}, {value: b, label: B}]}
-      word: {type: secret, label: 口令, required: false}
+      word: {type: text, label: 口令, required: false}
     success_output: {task_id: "002", status: Done, context: {count: "{{result.count}}"}}
   - listener_id: L002
     trigger_task_id: "002"

@@ -193,14 +193,6 @@ def test_history_in_json_is_the_journal(holdfast: Command) -> None:
     assert events[0]["data"]["plan_id"] == "ask"
 
 
-def test_a_secret_is_never_told(holdfast: Command) -> None:
-    holdfast("run", "ask")
-    pairs = ("--set", "count=1", "--set", "agreed=no", "--set", "kinds=a", "--set", "word=sesame")
-    ending = holdfast("continue", "1", *pairs)
-    assert "word = (secret)" in ending.out
-    assert "sesame" not in ending.out + holdfast("history", "1").out
-
-
 def test_what_others_wrote_cannot_steer_the_terminal(holdfast: Command) -> None:
     ending = holdfast("run", "greet", "--set", "name=x", "--prompt", "\x1b[2J\u202egone [red]")
     assert "started greet: \\u001b[2J\\u202egone [red]" in ending.out

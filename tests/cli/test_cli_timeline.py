@@ -8,8 +8,8 @@ import pytest
 from cli_scene import ASK
 
 from holdfast.cli.timeline import Storyteller
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.planfile import read_plan
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.source.planfile import read_plan
 from holdfast.model import events as e
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from holdfast.core.state import PlanState
-from holdfast.core.tables import ACTIVE_STEPS, StepStatus
+from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.tables import ACTIVE_STEPS, StepStatus
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.plan import PlanInstanceStatus as Status
 from holdfast.model.plan import TaskStatus

@@ -15,12 +15,12 @@ from invariants import ENDED, check_decision, check_event
 from promises import Auditor
 from random_plans import TOOLS
 
-from holdfast.core.apply import apply
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.decide import Decision, blank, decide
-from holdfast.core.outputs import succeeded, updates_for
-from holdfast.core.state import PlanState, TaskFacts
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.apply import apply
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.decide import Decision, blank, decide
+from holdfast.core.plan.outputs import succeeded, updates_for
+from holdfast.core.plan.state import PlanState, TaskFacts
+from holdfast.core.plan.tables import StepStatus
 from holdfast.errors import CallerError, TemplateError
 from holdfast.journal.codec import decode, encode
 from holdfast.journal.port import Record

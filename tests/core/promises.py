@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.core.decide import Decision
-from holdfast.core.questions import bind_consent
-from holdfast.core.state import PlanState
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.decide import Decision
+from holdfast.core.plan.questions import bind_consent
+from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.tables import StepStatus
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.commands import ToolFacts
@@ -63,6 +63,9 @@ class Auditor:
                 self.returned.setdefault(one, []).append(result)
             case e.AttemptFailed(listener_id=one):
                 if event.failure.kind is not FailureKind.UNKNOWN:
+                    self._spend(one, event.firing)
+            case e.QuestionOpened(listener_id=one, purpose="missing"):
+                if before.steps[one].status is StepStatus.RUNNING:
                     self._spend(one, event.firing)
             case e.ListenerSkipped(listener_id=one):
                 self.forbidden.add((one, event.firing))

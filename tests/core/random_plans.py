@@ -10,8 +10,8 @@ from typing import Any
 
 from dice import Dice
 
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.planjson import plan_digest
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.source.planjson import plan_digest
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.plan import (

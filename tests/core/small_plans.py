@@ -6,8 +6,8 @@ from typing import Any, cast
 
 from machine import Machine, Worked
 
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.planjson import plan_digest
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.source.planjson import plan_digest
 from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import events as e

@@ -6,8 +6,8 @@ import pytest
 from machine import Machine
 from small_plans import ASK, CALL, CODE, WILL, compiled, on, question, started, succeed
 
-from holdfast.core.apply import apply
-from holdfast.core.state import PlanState
+from holdfast.core.plan.apply import apply
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import IllegalTransition
 from holdfast.journal.snapshots import dump_state
 from holdfast.model import commands as c

@@ -5,8 +5,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.check import Catalog, check_plan, find_problems
-from holdfast.core.planfile import load_plan
+from holdfast.core.source.check import Catalog, check_plan, find_problems
+from holdfast.core.source.planfile import load_plan
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.form import Field, Form
 from holdfast.model.plan import (

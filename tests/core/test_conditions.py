@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.conditions import Condition, explain, holds, parse
+from holdfast.core.language.conditions import Condition, explain, holds, parse
 from holdfast.errors import ConditionError
 from holdfast.model.plan import TaskStatus
 

@@ -27,9 +27,9 @@ from small_plans import (
     succeed,
 )
 
-from holdfast.core.decide import blank, replay
-from holdfast.core.follow_up import effects_in_flight, goes_on_by_itself
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.decide import blank, replay
+from holdfast.core.plan.follow_up import effects_in_flight, goes_on_by_itself
+from holdfast.core.plan.tables import StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.journal.codec import decode
 from holdfast.model import commands as c

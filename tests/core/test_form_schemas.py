@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.form_schemas import DIALECT, json_schema
-from holdfast.core.form_shapes import parse_form
-from holdfast.core.strict import strict_json
+from holdfast.core.forms.schemas import DIALECT, json_schema
+from holdfast.core.forms.shapes import parse_form
+from holdfast.core.language.strict import strict_json
 
 
 def schema_of(field: dict[str, Any]) -> dict[str, Any]:

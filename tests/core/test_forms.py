@@ -9,10 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.field_values import echo, is_empty
-from holdfast.core.form_shapes import parse_form
-from holdfast.core.forms import Validated, validate, visible_fields
-from holdfast.core.strict import strict_json
+from holdfast.core.forms.shapes import parse_form
+from holdfast.core.forms.validation import Validated, validate, visible_fields
+from holdfast.core.forms.values import echo, is_empty
+from holdfast.core.language.strict import strict_json
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 
 LONE_SURROGATE = "\ud800"

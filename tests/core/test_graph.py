@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 from rpds import HashTrieMap
 
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.display import columns
-from holdfast.core.graph import INSTANCES, STEPS, TASKS, render_svg, render_text
-from holdfast.core.picture import GLYPHS, Condition
-from holdfast.core.state import PlanState, StepState, TaskState
-from holdfast.core.svg import STYLE
-from holdfast.core.tables import StepStatus
+from holdfast.core.drawing.display import columns
+from holdfast.core.drawing.graph import INSTANCES, STEPS, TASKS, render_svg, render_text
+from holdfast.core.drawing.picture import GLYPHS, Condition
+from holdfast.core.drawing.svg import STYLE
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.state import PlanState, StepState, TaskState
+from holdfast.core.plan.tables import StepStatus
 from holdfast.model.form import Field, Form
 from holdfast.model.plan import (
     Action,

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.crossings import Web, count_crossings, order_layers
-from holdfast.core.layout import ROW_GAP, Box, Layout, Link, arrange, rank
+from holdfast.core.drawing.crossings import Web, count_crossings, order_layers
+from holdfast.core.drawing.layout import ROW_GAP, Box, Layout, Link, arrange, rank
 
 SIZE = Box(100.0, 40.0)
 

@@ -9,12 +9,12 @@ from machine import Machine
 from rpds import HashTrieMap
 from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 
-from holdfast.core.backoff import retry_delay
-from holdfast.core.compiled import CompiledListener
-from holdfast.core.draft import Draft, OutputRefused
-from holdfast.core.outputs import succeeded, updates_for
-from holdfast.core.state import TaskFacts
-from holdfast.core.templates import render
+from holdfast.core.language.templates import render
+from holdfast.core.plan.backoff import retry_delay
+from holdfast.core.plan.compiled import CompiledListener
+from holdfast.core.plan.draft import Draft, OutputRefused
+from holdfast.core.plan.outputs import succeeded, updates_for
+from holdfast.core.plan.state import TaskFacts
 from holdfast.errors import NotFound, TemplateError
 from holdfast.model import commands as c
 from holdfast.model.plan import Check, CodeAction, Output, TaskStatus, TaskUpdate, ToolAction

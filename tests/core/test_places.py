@@ -1,7 +1,7 @@
 from __future__ import annotations
 
-from holdfast.core.places import Places
-from holdfast.core.yaml_source import read_document
+from holdfast.core.source.places import Places
+from holdfast.core.source.yaml import read_document
 
 SOURCE = """\
 a: {b: [x, 'yes']}

@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.plan_flow import flow_problems
+from holdfast.core.source.flow import flow_problems
 from holdfast.model.form import Field, Form
 from holdfast.model.plan import (
     Action,

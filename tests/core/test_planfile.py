@@ -11,9 +11,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import holdfast.demo
-from holdfast.core.check import Catalog
-from holdfast.core.planfile import load_plan, read_draft, read_plan
-from holdfast.core.planjson import plan_to_json
+from holdfast.core.source.check import Catalog
+from holdfast.core.source.planfile import load_plan, read_draft, read_plan
+from holdfast.core.source.planjson import plan_to_json
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.form import FieldType
 from holdfast.model.plan import (

@@ -7,8 +7,8 @@ from typing import Any
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from holdfast.core.planjson import plan_digest, plan_from_json, plan_to_json
-from holdfast.core.strict import canonical_json
+from holdfast.core.language.strict import canonical_json
+from holdfast.core.source.planjson import plan_digest, plan_from_json, plan_to_json
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 from holdfast.model.plan import (
     Action,

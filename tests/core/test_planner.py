@@ -22,7 +22,7 @@ from small_plans import (
     succeed,
 )
 
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.tables import StepStatus
 from holdfast.errors import NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import events as e

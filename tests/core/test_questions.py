@@ -29,7 +29,7 @@ from small_plans import (
     succeed,
 )
 
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.tables import StepStatus
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model import commands as c
 from holdfast.model import effects as f

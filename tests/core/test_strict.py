@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.strict import canonical_json, digest, json_path, strict_json
+from holdfast.core.language.strict import canonical_json, digest, json_path, strict_json
 from holdfast.errors import InvalidValue
 
 plain_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)

@@ -10,7 +10,7 @@ import pytest
 from machine import Machine
 from small_plans import ASK, CALL, CODE, WILL, compiled, give_up, on, only, reply, started, succeed
 
-from holdfast.core.tables import (
+from holdfast.core.plan.tables import (
     COMMANDS,
     INSTANCE,
     QUESTION,

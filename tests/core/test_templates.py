@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.templates import Template, compile_template, render
+from holdfast.core.language.templates import Template, compile_template, render
 from holdfast.errors import TemplateError
 from holdfast.model.plan import TaskStatus
 

@@ -8,11 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.form_problems import FormRejected
-from holdfast.core.form_schemas import json_schema
-from holdfast.core.form_shapes import dump_form, parse_form
-from holdfast.core.forms import validate
-from holdfast.core.tool_forms import check_enrichment, form_from_schema
+from holdfast.core.forms.from_tools import check_enrichment, form_from_schema
+from holdfast.core.forms.problems import FormRejected
+from holdfast.core.forms.schemas import json_schema
+from holdfast.core.forms.shapes import dump_form, parse_form
+from holdfast.core.forms.validation import validate
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 
 AS_JSON = Field("x", FieldType.TEXTAREA, description="Write it as JSON.", json=True)

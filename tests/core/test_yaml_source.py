@@ -5,7 +5,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml.scanner import Scanner
 
-from holdfast.core.yaml_source import (
+from holdfast.core.source.yaml import (
     MAX_BYTES,
     MAX_DEPTH,
     Document,

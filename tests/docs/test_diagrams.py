@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.diagrams import documents
-from holdfast.core.tables import COMMANDS, INSTANCE, STEP
+from holdfast.core.drawing.diagrams import documents
+from holdfast.core.plan.tables import COMMANDS, INSTANCE, STEP
 
 DIAGRAMS = Path(__file__).parents[2] / "docs" / "diagrams"
 

@@ -8,11 +8,11 @@ from typing import Any
 
 from rpds import HashTrieMap, HashTrieSet, List
 
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.decide import blank, decide
-from holdfast.core.planjson import plan_digest
-from holdfast.core.state import PlanState, QuestionState, StepState, TaskState, TraceEntry
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.decide import blank, decide
+from holdfast.core.plan.state import PlanState, QuestionState, StepState, TaskState, TraceEntry
+from holdfast.core.plan.tables import StepStatus
+from holdfast.core.source.planjson import plan_digest
 from holdfast.journal.snapshots import dump_state, load_state
 from holdfast.model.commands import Moment, StartRun
 from holdfast.model.effects import RecordedCall

@@ -11,10 +11,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.decide import blank, replay
-from holdfast.core.planjson import plan_digest, plan_from_json, plan_to_json
-from holdfast.core.state import PlanState
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.decide import blank, replay
+from holdfast.core.plan.state import PlanState
+from holdfast.core.source.planjson import plan_digest, plan_from_json, plan_to_json
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
 

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 from journals import HERE, read, replayed, summary
 
-from holdfast.core.decide import replay
+from holdfast.core.plan.decide import replay
 from holdfast.journal.codec import decode
 from holdfast.journal.snapshots import dump_state, load_state
 

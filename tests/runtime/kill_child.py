@@ -18,8 +18,8 @@ from typing import Any
 
 import holdfast.demo
 from holdfast.app import Holdfast
-from holdfast.core.check import syntax_problems
-from holdfast.core.planfile import load_plan
+from holdfast.core.source.check import syntax_problems
+from holdfast.core.source.planfile import load_plan
 from holdfast.instances import PlanInstance
 from holdfast.runtime.faults import FaultPoints
 from holdfast.testing.faults import CountFaults, KillAt

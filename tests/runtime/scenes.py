@@ -7,10 +7,10 @@ from collections.abc import AsyncIterator, Callable, Iterable
 from contextlib import asynccontextmanager
 
 from holdfast.app import Holdfast
-from holdfast.core.check import Catalog
-from holdfast.core.decide import blank, replay
-from holdfast.core.planfile import load_plan
-from holdfast.core.state import PlanState
+from holdfast.core.plan.decide import blank, replay
+from holdfast.core.plan.state import PlanState
+from holdfast.core.source.check import Catalog
+from holdfast.core.source.planfile import load_plan
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
 from holdfast.model.events import Event

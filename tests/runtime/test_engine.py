@@ -212,7 +212,7 @@ async def test_a_mistake_of_ours_is_told_to_the_caller_who_met_it(
     async with app:
         instance = await app.plans.start_plan_by_prompt("", "one")
         with monkeypatch.context() as bug:
-            bug.setattr("holdfast.core.people.cancel", broken)
+            bug.setattr("holdfast.core.plan.people.cancel", broken)
             with pytest.raises(InternalError, match="a bug"):
                 await app.cancel(instance.id)
         desk.open.set()

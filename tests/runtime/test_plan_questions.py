@@ -10,7 +10,7 @@ import pytest
 from plan_texts import Tool, add, end, load, start, step
 
 from holdfast import CallInfo, Holdfast, PlanInstance
-from holdfast.core.state import PlanState
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.events import Event, LateResultKept, ListenerStarted, QuestionWithdrawn

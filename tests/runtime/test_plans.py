@@ -11,7 +11,7 @@ import pytest
 from plan_texts import Tool, add, end, load, start, step
 
 from holdfast import Holdfast, PlanInstance, PlannerAgent, RetrySituation, TaskDriver
-from holdfast.core.state import PlanState
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import InvalidAnswer, NotAllowed, PermanentError, PlanRejected
 from holdfast.journal.port import RunQuery
 from holdfast.model.events import (

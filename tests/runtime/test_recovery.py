@@ -21,7 +21,7 @@ from scenes import (
 )
 
 from holdfast.app import Holdfast
-from holdfast.core.decide import blank, replay
+from holdfast.core.plan.decide import blank, replay
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Record, Snapshot

@@ -13,7 +13,7 @@ import pytest
 
 import holdfast.demo
 from holdfast import Holdfast, PlanModule, PlannerAgent
-from holdfast.core.decide import blank, replay
+from holdfast.core.plan.decide import blank, replay
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 

@@ -21,8 +21,8 @@ from holdfast import (
     PlannerAgent,
     TaskDriver,
 )
-from holdfast.core.decide import blank, replay
-from holdfast.core.tables import INSTANCE
+from holdfast.core.plan.decide import blank, replay
+from holdfast.core.plan.tables import INSTANCE
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 from holdfast.model.events import QuestionAnswered

@@ -14,7 +14,7 @@ import httpx
 import pytest
 
 from holdfast import Holdfast, PlanInstance, PlanModule, PlannerAgent
-from holdfast.core.decide import blank, replay
+from holdfast.core.plan.decide import blank, replay
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 from holdfast.model.events import Event, ListenerStarted, PlannerRetried, RunResumed

@@ -14,8 +14,8 @@ from questionary import Choice
 
 from holdfast.cli.screen import console, say, visible
 from holdfast.cli.values import read_text
-from holdfast.core.field_values import allowed_options
-from holdfast.core.forms import validate, visible_fields
+from holdfast.core.forms.validation import validate, visible_fields
+from holdfast.core.forms.values import allowed_options
 from holdfast.model.form import Field, FieldType, Form, Option
 from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionRequest
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from holdfast.cli.opening import AnyEnvironment, app_with_tools, plan_files
 from holdfast.cli.shell import Settings
-from holdfast.core.check import Catalog
-from holdfast.core.planfile import load_plan, read_draft
+from holdfast.core.source.check import Catalog
+from holdfast.core.source.planfile import load_plan, read_draft
 from holdfast.errors import NotFound, PlanRejected, Problem
 
 

@@ -15,7 +15,7 @@ from holdfast.cli.shell import Interrupted, Settings
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-    from holdfast.core.state import PlanState
+    from holdfast.core.plan.state import PlanState
     from holdfast.demo.onboarding import Stage
     from holdfast.instances import PlanInstance
 

@@ -18,7 +18,7 @@ from holdfast.cli.progress import Lines, LiveTable, Silence, View, asks_or_rests
 from holdfast.cli.report import exit_code, say_standing, standing_json
 from holdfast.cli.screen import note, print_json, say
 from holdfast.cli.shell import OK, Interrupted, Settings
-from holdfast.core.state import PlanState
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.plan import PlanInstanceStatus

@@ -21,9 +21,9 @@ from urllib.parse import quote
 
 from holdfast.app import DATABASE, Holdfast, default_home
 from holdfast.cli.shell import Settings
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.decide import blank, replay
-from holdfast.core.state import PlanState
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.decide import blank, replay
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import (
     CallerError,
     JournalTooNew,

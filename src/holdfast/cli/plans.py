@@ -13,7 +13,7 @@ from holdfast.cli.shell import FAILED, OK, SetOption, Settings, WaitOption, prob
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-    from holdfast.core.state import PlanState
+    from holdfast.core.plan.state import PlanState
     from holdfast.model.plan import Plan
 
 
@@ -48,7 +48,7 @@ async def run(
     from holdfast.cli.driving import Driver
     from holdfast.cli.opening import build_app
     from holdfast.cli.values import read_values
-    from holdfast.core.decide import blank
+    from holdfast.core.plan.decide import blank
 
     app = build_app(settings)
     plan_id = _load_plan(app, plan)
@@ -101,7 +101,7 @@ async def graph(
 ) -> int:
     """Draw a plan, or a run with the status of its tasks."""
     from holdfast.cli.screen import print_json, say
-    from holdfast.core.graph import render_svg, render_text
+    from holdfast.core.drawing.graph import render_svg, render_text
 
     plan, state = await _drawn(settings, name)
     suffix = output is not None and output.suffix == ".svg"
@@ -153,6 +153,6 @@ async def _drawn(settings: Settings, name: str) -> tuple[Plan, PlanState | None]
 
 
 def _read_plan_file(file: Path) -> Plan:
-    from holdfast.core.planfile import read_plan
+    from holdfast.core.source.planfile import read_plan
 
     return read_plan(file.read_text(encoding="utf-8", errors="replace"), str(file))

@@ -19,9 +19,9 @@ from rich.text import Text
 
 from holdfast.cli.screen import console, say, status_text, table, visible
 from holdfast.cli.timeline import Line, Storyteller
-from holdfast.core.decide import replay
-from holdfast.core.state import PlanState
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.decide import replay
+from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.tables import StepStatus
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.runtime.hub import Recorded
 

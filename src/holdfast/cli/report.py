@@ -9,9 +9,9 @@ from rich.text import Text
 
 from holdfast.cli.screen import say, status_text, visible
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
-from holdfast.core.draft import iso
-from holdfast.core.form_shapes import dump_form
-from holdfast.core.state import PlanState
+from holdfast.core.forms.shapes import dump_form
+from holdfast.core.plan.draft import iso
+from holdfast.core.plan.state import PlanState
 from holdfast.instances import task_statuses
 from holdfast.journal.port import QuestionRow
 from holdfast.model.interaction import InteractionRequest

@@ -82,7 +82,7 @@ ROW_TITLES = ("run", "plan", "status", "tasks", "waits", "moved", "title")
 def row_json(row: RunRow) -> dict[str, Any]:
     import json
 
-    from holdfast.core.draft import iso
+    from holdfast.core.plan.draft import iso
 
     return {
         "instance_id": row.run_id,
@@ -232,7 +232,7 @@ async def history(settings: Settings, instance: InstanceArgument) -> int:
 def event_json(recorded: Recorded) -> dict[str, Any]:
     import json
 
-    from holdfast.core.draft import iso
+    from holdfast.core.plan.draft import iso
     from holdfast.journal.codec import encode
 
     kind, payload = encode(recorded.event)

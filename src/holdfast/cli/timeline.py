@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import assert_never
 
 from holdfast.cli.screen import clock, visible
-from holdfast.core.compiled import INPUTS, VERIFY, CompiledPlan
+from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledPlan
 from holdfast.model import events as e
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest

@@ -16,8 +16,8 @@ from holdfast.cli.report import exit_code, say_standing
 from holdfast.cli.runs import ROW_TITLES, event_json, row_cells, row_json
 from holdfast.cli.screen import console, print_json_line, say, table
 from holdfast.cli.shell import FAILED, OK, Interrupted, Settings
-from holdfast.core.decide import blank
-from holdfast.core.state import PlanState
+from holdfast.core.plan.decide import blank
+from holdfast.core.plan.state import PlanState
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
 from holdfast.model.plan import PlanInstanceStatus
 from holdfast.runtime.hub import Recorded

@@ -15,8 +15,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.app import Holdfast
-from holdfast.core.decide import blank
-from holdfast.core.state import PlanState
+from holdfast.core.plan.decide import blank
+from holdfast.core.plan.state import PlanState
 from holdfast.demo.office import Office
 from holdfast.errors import InvalidAnswer
 from holdfast.instances import PlanInstance

@@ -13,8 +13,8 @@ from typing import Any
 from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet, List
 
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.state import PlanState, QuestionState, StepState, TaskState, TraceEntry
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.state import PlanState, QuestionState, StepState, TaskState, TraceEntry
 from holdfast.model.events import Parent
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 

@@ -13,8 +13,8 @@ from collections import deque
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
-from holdfast.core.state import PlanState
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.tables import StepStatus
 from holdfast.journal.port import Append
 from holdfast.model import events as e
 from holdfast.model.commands import Command

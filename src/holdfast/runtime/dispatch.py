@@ -7,10 +7,10 @@ import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Protocol
 
-from holdfast.core.compiled import CompiledListener
-from holdfast.core.form_shapes import parse_form
-from holdfast.core.state import PlanState
-from holdfast.core.strict import strict_json
+from holdfast.core.forms.shapes import parse_form
+from holdfast.core.language.strict import strict_json
+from holdfast.core.plan.compiled import CompiledListener
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import AuthorError, InvalidValue
 from holdfast.model import commands as c
 from holdfast.model import effects as f

@@ -24,11 +24,11 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.decide import blank, decide, replay
-from holdfast.core.follow_up import effects_in_flight
-from holdfast.core.state import PlanState
-from holdfast.core.tables import StepStatus
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.decide import blank, decide, replay
+from holdfast.core.plan.follow_up import effects_in_flight
+from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.tables import StepStatus
 from holdfast.errors import (
     CallerError,
     HoldfastError,

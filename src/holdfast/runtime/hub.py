@@ -13,7 +13,7 @@ from collections.abc import AsyncIterator, Callable
 from dataclasses import dataclass
 from typing import TypeVar
 
-from holdfast.core.state import PlanState
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import OperatorError
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Journal, Record

@@ -9,9 +9,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from holdfast.core.compiled import CompiledPlan
-from holdfast.core.planjson import plan_digest, plan_from_json, plan_to_json
-from holdfast.core.strict import canonical_json
+from holdfast.core.language.strict import canonical_json
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.source.planjson import plan_digest, plan_from_json, plan_to_json
 from holdfast.errors import JournalDamaged, NotFound
 from holdfast.journal.port import Journal, StoredDefinition
 from holdfast.model.plan import Plan

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
-from holdfast.core.compiled import CompiledListener
-from holdfast.core.state import PlanState
+from holdfast.core.plan.compiled import CompiledListener
+from holdfast.core.plan.state import PlanState
 from holdfast.model.commands import Outcome, ToolFacts
 from holdfast.model.effects import CallFunction, CallTool, Conclude, ConsultPlanner, RunSnippet
 

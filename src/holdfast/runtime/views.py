@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator
 
 from pydantic import TypeAdapter
 
-from holdfast.core.follow_up import goes_on_by_itself
-from holdfast.core.planner import error_info
-from holdfast.core.state import PlanState, QuestionState
+from holdfast.core.plan.follow_up import goes_on_by_itself
+from holdfast.core.plan.planner import error_info
+from holdfast.core.plan.state import PlanState, QuestionState
 from holdfast.journal.port import Notice, QuestionRow, RunRow
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest

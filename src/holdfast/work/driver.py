@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
 
-from holdfast.core.compiled import CompiledListener
-from holdfast.core.outputs import succeeded, updates_for
-from holdfast.core.questions import bind_consent
-from holdfast.core.state import EMPTY, PlanState, TaskFacts
+from holdfast.core.plan.compiled import CompiledListener
+from holdfast.core.plan.outputs import succeeded, updates_for
+from holdfast.core.plan.questions import bind_consent
+from holdfast.core.plan.state import EMPTY, PlanState, TaskFacts
 from holdfast.errors import ForbiddenError, TemplateError
 from holdfast.model import effects as f
 from holdfast.model.plan import Listener

@@ -29,7 +29,7 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
-from holdfast.core.strict import canonical_json, digest, strict_json
+from holdfast.core.language.strict import canonical_json, digest, strict_json
 from holdfast.errors import (
     AuthorError,
     CallerError,

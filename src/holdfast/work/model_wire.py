@@ -16,7 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from holdfast.core.strict import strict_json
+from holdfast.core.language.strict import strict_json
 from holdfast.errors import InternalError, InvalidValue
 from holdfast.model.message import (
     Message,

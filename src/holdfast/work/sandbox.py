@@ -38,7 +38,7 @@ from pydantic_monty import (
     SyncSnapshot,
 )
 
-from holdfast.core.strict import canonical_json, strict_json
+from holdfast.core.language.strict import canonical_json, strict_json
 from holdfast.errors import InvalidValue, SnippetError
 from holdfast.model.effects import RecordedCall
 from holdfast.model.values import Json, JsonObject

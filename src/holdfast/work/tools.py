@@ -23,7 +23,7 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
-from holdfast.core.strict import digest, strict_json
+from holdfast.core.language.strict import digest, strict_json
 from holdfast.errors import (
     CallerError,
     ForbiddenError,

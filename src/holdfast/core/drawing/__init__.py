@@ -1,0 +1,1 @@
+"""Plans as pictures: a layered layout, drawn as SVG and as text."""

@@ -1,0 +1,241 @@
+"""The graph of a plan, with or without the state of a run.
+
+Tasks are joined by the listeners between them: trigger task → listener → output task. The
+main task is where a plan begins and what it works for, and an arrow all the way back would
+bury everything between; so it is drawn twice, at the start and as the goal. What moves it
+to an end points to the goal, and the checks of the outcome follow there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from holdfast.core.drawing.outline import outline
+from holdfast.core.drawing.picture import GLYPHS, Condition, Edge, Node, Picture
+from holdfast.core.drawing.svg import draw
+from holdfast.core.plan.compiled import INPUTS, VERIFY
+from holdfast.core.plan.state import PlanState, StepState, TaskState
+from holdfast.core.plan.tables import StepStatus
+from holdfast.model.plan import (
+    AgentAction,
+    CodeAction,
+    HumanAction,
+    Listener,
+    Output,
+    Plan,
+    PlanAction,
+    PlanInstanceStatus,
+    TaskStatus,
+    ToolAction,
+)
+
+TASKS: Final[Mapping[TaskStatus, tuple[Condition, str]]] = {
+    TaskStatus.NOT_STARTED: (Condition.IDLE, "not started"),
+    TaskStatus.RUNNING: (Condition.RUNNING, "running"),
+    TaskStatus.DONE: (Condition.DONE, "done"),
+    TaskStatus.ERROR: (Condition.FAILED, "failed"),
+    TaskStatus.RETRYING: (Condition.RETRYING, "retrying"),
+    TaskStatus.PENDING: (Condition.WAITING, "waiting"),
+    TaskStatus.SKIPPED: (Condition.SKIPPED, "skipped"),
+    TaskStatus.CANCELLED: (Condition.CANCELLED, "cancelled"),
+}
+
+STEPS: Final[Mapping[StepStatus, tuple[Condition, str]]] = {
+    StepStatus.READY: (Condition.IDLE, "ready"),
+    StepStatus.RUNNING: (Condition.RUNNING, "running"),
+    StepStatus.BACKOFF: (Condition.RETRYING, "retrying"),
+    StepStatus.WAITING: (Condition.WAITING, "waiting"),
+    StepStatus.CONSULTING: (Condition.RETRYING, "planner decides"),
+    StepStatus.FAILED: (Condition.FAILED, "failed"),
+    StepStatus.DONE: (Condition.DONE, "done"),
+    StepStatus.SKIPPED: (Condition.SKIPPED, "skipped"),
+    StepStatus.STOPPED: (Condition.CANCELLED, "stopped"),
+}
+
+INSTANCES: Final[Mapping[PlanInstanceStatus, Condition]] = {
+    PlanInstanceStatus.NOT_STARTED: Condition.IDLE,
+    PlanInstanceStatus.RUNNING: Condition.RUNNING,
+    PlanInstanceStatus.PAUSE: Condition.WAITING,
+    PlanInstanceStatus.CONTINUE: Condition.RUNNING,
+    PlanInstanceStatus.DONE: Condition.DONE,
+    PlanInstanceStatus.ERROR: Condition.FAILED,
+    PlanInstanceStatus.CANCELLING: Condition.CANCELLED,
+    PlanInstanceStatus.CANCELLED: Condition.CANCELLED,
+}
+
+_ENDS: Final = frozenset(
+    {TaskStatus.DONE, TaskStatus.ERROR, TaskStatus.SKIPPED, TaskStatus.CANCELLED}
+)
+
+
+def render_svg(plan: Plan, state: PlanState | None = None, *, styled: bool = True) -> str:
+    """The plan as SVG; without its style sheet when `styled` is false."""
+    return draw(picture_of(plan, state), styled=styled)
+
+
+def render_text(plan: Plan, state: PlanState | None = None, *, width: int = 80) -> str:
+    """The plan as lines of at most `width` columns, each task before what follows it."""
+    return outline(picture_of(plan, state), width)
+
+
+def picture_of(plan: Plan, state: PlanState | None = None) -> Picture:
+    sketch = _Sketch(plan, state)
+    sketch.add_tasks()
+    sketch.add_inputs()
+    for listener in plan.listeners:
+        sketch.add_listener(listener)
+    sketch.add_goal()
+    return Picture(_title(plan, state), _description(plan, state), *sketch.finished())
+
+
+def _title(plan: Plan, state: PlanState | None) -> str:
+    name = plan.name or plan.plan_id
+    return name if state is None else f"{name} {GLYPHS[INSTANCES[state.status]]} {state.status}"
+
+
+def _description(plan: Plan, state: PlanState | None) -> str:
+    size = f"{_counted(len(plan.tasks), 'task')}, {_counted(len(plan.listeners), 'listener')}"
+    if state is None:
+        return size
+    counts = Counter(TASKS[state.task(task.task_id).status][1] for task in plan.tasks)
+    told = (f"{counts[text]} {text}" for _, text in TASKS.values() if counts[text])
+    return f"{size}; tasks: {', '.join(told)}"
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+
+
+@dataclass(slots=True)
+class _Sketch:
+    """A picture in the making; `places` says where each task stands among the nodes."""
+
+    plan: Plan
+    state: PlanState | None
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    endings: list[Edge] = field(default_factory=list)
+
+    def finished(self) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+        return tuple(self.nodes), tuple(self.edges)
+
+    def add_tasks(self) -> None:
+        for task in self.plan.tasks:
+            self.places.setdefault(task.task_id, len(self.nodes))
+            condition, told = self._task_standing(task.task_id)
+            label = f"{task.task_id} {task.name}".strip()
+            self.nodes.append(
+                Node(task.task_id, label, told, condition=condition, hint=task.prompt)
+            )
+
+    def add_inputs(self) -> None:
+        if self.plan.inputs.fields and self.plan.main_task_id in self.places:
+            place = self._place_listener(INPUTS, "form", "human")
+            self.edges.append(Edge(place, self.places[self.plan.main_task_id]))
+
+    def add_listener(self, listener: Listener) -> None:
+        what, kind = _work(listener)
+        place = self._place_listener(listener.listener_id, what, kind, listener)
+        for task_id in listener.trigger_task_id:
+            if task_id in self.places:
+                self.edges.append(Edge(self.places[task_id], place))
+        for output, failure in ((listener.success_output, False), (listener.failure_output, True)):
+            if output is not None and output.task_id in self.places:
+                self._add_output(place, output, failure)
+
+    def _add_output(self, place: int, output: Output, failure: bool) -> None:
+        plain = output.status is TaskStatus.DONE and not failure
+        label = "" if plain else output.status.value
+        edge = Edge(place, self.places[output.task_id], label, failure)
+        ends = output.task_id == self.plan.main_task_id and output.status in _ENDS
+        (self.endings if ends else self.edges).append(edge)
+
+    def add_goal(self) -> None:
+        if not self.endings and not self.plan.verify:
+            return
+        goal = len(self.nodes)
+        main = self.plan.main_task_id
+        condition, told = self._task_standing(main)
+        self.nodes.append(Node(main, f"{main} goal", told, "task goal", condition=condition))
+        self.edges.extend(Edge(one.source, goal, one.label, one.failure) for one in self.endings)
+        for number, check in enumerate(self.plan.verify, 1):
+            place = self._place_listener(f"{VERIFY}{number}", check.tool, "tool")
+            self.edges.append(Edge(goal, place))
+
+    def _place_listener(
+        self, listener_id: str, what: str, kind: str, listener: Listener | None = None
+    ) -> int:
+        condition, told = self._step_standing(listener_id, listener)
+        note = ", ".join(filter(None, [kind, told]))
+        hint = f"when {listener.trigger_condition}" if listener else ""
+        classes = f"listener {kind}"
+        label = f"{listener_id} {what}".strip()
+        self.nodes.append(Node(listener_id, label, note, classes, True, condition, hint))
+        return len(self.nodes) - 1
+
+    def _task_standing(self, task_id: str) -> tuple[Condition | None, str]:
+        if self.state is None:
+            return None, ""
+        task = self.state.task(task_id)
+        condition, told = TASKS[task.status]
+        return condition, told + _retries(task)
+
+    def _step_standing(
+        self, listener_id: str, listener: Listener | None
+    ) -> tuple[Condition | None, str]:
+        if self.state is None:
+            return None, ""
+        step = self.state.steps.get(listener_id)
+        if step is None:
+            return self._before_its_turn(listener_id)
+        condition, told = STEPS[step.status]
+        return condition, told + _attempts(step, listener)
+
+    def _before_its_turn(self, listener_id: str) -> tuple[Condition, str]:
+        assert self.state is not None
+        begun = self.state.status is not PlanInstanceStatus.NOT_STARTED
+        if listener_id == INPUTS and begun:
+            return Condition.SKIPPED, "not needed"
+        return Condition.IDLE, ""
+
+
+def _retries(task: TaskState) -> str:
+    count, most = task.context.get("retry_count"), task.context.get("max_retries")
+    counted = task.status is TaskStatus.RETRYING and count is not None
+    return f" {count} of {most}" if counted else ""
+
+
+def _attempts(step: StepState, listener: Listener | None) -> str:
+    if listener is None:
+        return ""
+    most = listener.retry.attempts
+    match step.status:
+        case StepStatus.BACKOFF:
+            return f" {step.attempt + 1} of {most}"
+        case StepStatus.RUNNING if step.attempt > 1:
+            return f", try {step.attempt} of {most}"
+        case StepStatus.WAITING:
+            return " for a run" if step.question_id is None else " for a person"
+        case _:
+            return ""
+
+
+def _work(listener: Listener) -> tuple[str, str]:
+    """What a listener does, in a word or two, and the kind of it."""
+    match listener.action:
+        case ToolAction(tool=tool):
+            return tool, "tool"
+        case CodeAction():
+            return "", "code"
+        case HumanAction(title=title):
+            return title or "ask a person", "human"
+        case PlanAction(plan_id=plan_id):
+            return plan_id, "plan"
+        case AgentAction(agent_id=agent_id):
+            return agent_id, "agent"
+        case _:
+            assert_never(listener.action)

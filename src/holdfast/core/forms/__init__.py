@@ -1,0 +1,1 @@
+"""Forms: read from plans and from tools, validated, written as JSON Schema."""

@@ -1,0 +1,75 @@
+"""Form problems: what is wrong in a form's shape, all of it, each with its place.
+
+A `Place` walks along while a shape is read. It knows the path so far and shares one list, so that
+a mistake in one field never hides the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+from holdfast.core.forms.values import echo
+from holdfast.core.language.spelling import nearest
+from holdfast.errors import AuthorError
+from holdfast.model.values import Json
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class FormProblem:
+    """One mistake in a form; `path` leads to it from the form's shape."""
+
+    path: Path
+    message: str
+
+    @property
+    def place(self) -> str:
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return "".join(parts).removeprefix(".") or "form"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+class FormRejected(AuthorError):
+    """A form with mistakes; `problems` has all of them."""
+
+    def __init__(self, problems: Sequence[FormProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the shape the reading is; everything found wrong goes to one list."""
+
+    problems: list[FormProblem]
+    path: Path = ()
+
+    def at(self, *parts: str | int) -> Place:
+        return Place(self.problems, self.path + parts)
+
+    def report(self, message: str) -> None:
+        self.problems.append(FormProblem(self.path, message))
+
+    def text(self, raw: Mapping[str, Json], key: str, default: str = "") -> str:
+        value = raw.get(key)
+        if value is not None and not isinstance(value, str):
+            self.at(key).report(f"must be text, not {echo(value)}")
+        return value if isinstance(value, str) else default
+
+    def flag(self, raw: Mapping[str, Json], key: str, default: bool = False) -> bool:
+        value = raw.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.at(key).report(f"must be true or false, not {echo(value)}")
+        return value if isinstance(value, bool) else default
+
+    def known_keys(self, raw: Mapping[str, Json], known: Collection[str]) -> None:
+        for key in raw:
+            if key not in known:
+                meant = nearest(key, known)
+                hint = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
+                self.at(key).report(f"unknown key: {hint}")

@@ -1,0 +1,129 @@
+"""Forms: what a person answered, checked field by field.
+
+A field is asked when its `visible_if` holds over the answers. There a choice counts as the option
+that was chosen, not as the text that came with it; a default counts where nothing was given; and a
+field that is itself not asked counts as empty for the fields below it. An answer to a field that is
+not asked is an error: to drop it would lose what somebody typed.
+
+Nothing given at all lets the default speak. Something emptied on purpose does not: a cleared
+optional field is left out, a cleared required one is still required.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field as attribute
+from typing import Final, NoReturn
+
+from holdfast.core.forms.values import Refusal, chosen, clean, is_empty
+from holdfast.core.language import conditions
+from holdfast.core.language.spelling import nearest
+from holdfast.core.language.strict import strict_json
+from holdfast.errors import InvalidValue
+from holdfast.model.form import CHOICES, Field, Form
+from holdfast.model.values import Json
+
+_NOTHING: Final = object()
+_LONGEST_NAME_SHOWN: Final = 100
+
+
+@dataclass(frozen=True, slots=True)
+class Validated:
+    """What fits, as the tool receives it, and one message for each field that does not."""
+
+    values: dict[str, Json] = attribute(default_factory=dict)
+    errors: dict[str, str] = attribute(default_factory=dict)
+
+
+def validate(form: Form, data: Mapping[str, Json], *, partial: bool = False) -> Validated:
+    """Checks `data`; with `partial` nothing need be complete, and no default is filled in."""
+    result = Validated(errors=_unknown_fields(form, data))
+    asked = {field.name for field in visible_fields(form, data)}
+    for field in form.fields:
+        try:
+            value = _settle(field, data, partial) if field.name in asked else _unasked(field, data)
+            if value is not _NOTHING:
+                result.values[field.name] = value
+        except Refusal as refusal:
+            result.errors[field.name] = str(refusal)
+    return result
+
+
+def visible_fields(form: Form, data: Mapping[str, Json]) -> tuple[Field, ...]:
+    """The fields that are asked, given the answers so far."""
+    if not any(field.visible_if for field in form.fields):
+        return form.fields
+    answers = {field.name: _seen(field, data) for field in form.fields}
+    visible = []
+    for field in form.fields:
+        if field.visible_if is None or _holds(field.visible_if, answers):
+            visible.append(field)
+        else:
+            answers[field.name] = None
+    return tuple(visible)
+
+
+def answers_asked(field: Field) -> set[str]:
+    """The fields that the field's condition looks at."""
+    paths = conditions.parse(field.visible_if).paths if field.visible_if else ()
+    return {path[1] for path in paths if path[0] == "values" and len(path) > 1}
+
+
+@dataclass(frozen=True, slots=True)
+class _Answers:
+    """The facts of a form: there are answers, and no tasks."""
+
+    names: Mapping[str, Json]
+
+    def status(self, task_id: str) -> NoReturn:
+        raise KeyError(task_id)
+
+    def context(self, task_id: str) -> NoReturn:
+        raise KeyError(task_id)
+
+
+def _holds(condition: str, answers: Mapping[str, Json]) -> bool:
+    facts = _Answers({"values": answers})
+    return conditions.holds(conditions.parse(condition), (), facts)
+
+
+def _seen(field: Field, data: Mapping[str, Json]) -> Json:
+    try:
+        value = strict_json(data.get(field.name, field.default))
+    except InvalidValue:
+        return None
+    return chosen(value) if field.type in CHOICES else value
+
+
+def _settle(field: Field, data: Mapping[str, Json], partial: bool) -> object:
+    if field.name in data:
+        if not is_empty(field, data[field.name]):
+            return clean(field, data[field.name])
+    elif field.default is not None and not partial:
+        return clean(field, field.default)
+    if field.required and not partial:
+        raise Refusal("this is required: please fill it in")
+    return _NOTHING
+
+
+def _unasked(field: Field, data: Mapping[str, Json]) -> object:
+    if is_empty(field, data.get(field.name)):
+        return _NOTHING
+    raise Refusal(f"this is not asked, because {field.visible_if} does not hold: leave it out")
+
+
+def _unknown_fields(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
+    names = [field.name for field in form.fields]
+    unknown = (name for name in data if name not in names)
+    return {_printable(name): _no_such_field(name, names) for name in unknown}
+
+
+def _no_such_field(name: str, names: list[str]) -> str:
+    meant = nearest(name[:_LONGEST_NAME_SHOWN], names)
+    hint = f"did you mean {meant}?" if meant else f"it has {', '.join(names) or 'no fields'}"
+    return f"the form has no such field: {hint}"
+
+
+def _printable(name: str) -> str:
+    return name[:_LONGEST_NAME_SHOWN].encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,1 @@
+"""What plans are written in: conditions, templates, and the strict JSON between them."""

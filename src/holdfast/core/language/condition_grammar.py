@@ -1,0 +1,257 @@
+"""The language of conditions: from a text to nodes, or to an error with a caret under its place.
+
+A word with dots is one token, so that `002.status` is a path and never the number 2. A number may
+not start with a needless zero: `002` alone is a task id whose `.status` was forgotten. The tree is
+built while the parser reads, without recursion, so that no text can exhaust the stack.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any, Final, TypeAlias, cast
+
+from lark import Lark, Token, Transformer
+from lark.exceptions import UnexpectedCharacters, UnexpectedToken
+
+from holdfast.core.language.facts import Path, split_path
+from holdfast.core.language.spelling import nearest
+from holdfast.errors import ConditionError
+from holdfast.model.plan import TaskStatus
+from holdfast.model.values import Json
+
+MAX_LENGTH: Final = 2_000
+STATUSES: Final = frozenset(status.value for status in TaskStatus)
+
+_LITERALS: Final[dict[str, Json]] = {
+    "true": True,
+    "True": True,
+    "false": False,
+    "False": False,
+    "null": None,
+    "None": None,
+}
+_KEYWORDS: Final = ("and", "or", "not", "in")
+_ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
+_REMEDIES: Final = {
+    "=": "compare with ==",
+    "&": "write && or and",
+    "|": "write || or or",
+    ".": "single dots join the words of a path",
+    "'": "this quote is never closed",
+    '"': "this quote is never closed",
+}
+_COLUMNS_SHOWN_BEFORE: Final = 60
+_COLUMNS_SHOWN_AFTER: Final = 20
+
+_GRAMMAR: Final = r"""
+    ?start: either
+    ?either: both (("or" | "||") both)*
+    ?both: negation (("and" | "&&") negation)*
+    ?negation: ("not" | "!") negation -> negate
+             | comparison
+    ?comparison: value
+               | value operator value -> compare
+    !operator: "==" | "!=" | "<=" | ">=" | "<" | ">" | "in" | "not" "in"
+    ?value: atom
+          | "(" either ")"
+    ?atom: PATH -> path
+         | NUMBER -> number
+         | TEXT -> text
+         | WORD -> word
+         | OPENING (atom ("," atom)* ","?)? "]" -> items
+
+    OPENING: "["
+    PATH.2: /(?:(?:result|values)(?![\w-])|[\w-]+\.(?:status|context)(?![\w-]))(?:\.[\w-]+)*/
+    NUMBER.1: /-?(?:0|[1-9][0-9]*)(?:\.[0-9]+)?(?:[eE][+-]?[0-9]+)?(?![\w.-])/
+    TEXT: /"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'/s
+    WORD: /[\w-]+(?:\.[\w-]+)*/
+    %ignore /\s+/
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Literal:
+    value: Json
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Status:
+    name: str
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    path: Path
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Items:
+    items: tuple[Node, ...]
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Compare:
+    left: Node
+    operator: str
+    right: Node
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Not:
+    operand: Node
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Both:
+    operands: tuple[Node, ...]
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class Either:
+    operands: tuple[Node, ...]
+    column: int
+
+
+Node: TypeAlias = Literal | Status | Read | Items | Compare | Not | Both | Either
+
+
+class Misread(Exception):
+    """A mistake and its column; becomes a ConditionError where the whole text is known."""
+
+    def __init__(self, reason: str, column: int) -> None:
+        super().__init__(reason)
+        self.reason = reason
+        self.column = column
+
+    def within(self, text: str) -> ConditionError:
+        return ConditionError(f"{self.reason}\n{_excerpt(text, self.column)}", self.column)
+
+
+def read_nodes(text: str) -> Node:
+    """The condition as nodes, or Misread."""
+    if len(text) > MAX_LENGTH:
+        raise Misread(f"longer than {MAX_LENGTH:,} characters: split it", MAX_LENGTH + 1)
+    try:
+        return cast("Node", _parser().parse(text))
+    except (UnexpectedToken, UnexpectedCharacters) as problem:
+        raise _misread(problem, text) from None
+
+
+@lru_cache(maxsize=1)
+def _parser() -> Lark:
+    # Built on first use: programs that ask nothing of conditions start faster.
+    return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=_Builder())
+
+
+class _Builder(Transformer[Token, Node]):
+    """Called by the parser for each rule, innermost first."""
+
+    def path(self, children: list[Token]) -> Node:
+        (token,) = children
+        try:
+            return Read(split_path(token), _column(token))
+        except ValueError as problem:
+            raise Misread(str(problem), _column(token)) from None
+
+    def number(self, children: list[Token]) -> Node:
+        (token,) = children
+        kind: Callable[[str], float] = float if re.search("[.eE]", token) else int
+        return Literal(kind(token), _column(token))
+
+    def text(self, children: list[Token]) -> Node:
+        (token,) = children
+        return Literal(_unescaped(token), _column(token))
+
+    def word(self, children: list[Token]) -> Node:
+        (token,) = children
+        if token in STATUSES:
+            return Status(str(token), _column(token))
+        if token in _LITERALS:
+            return Literal(_LITERALS[token], _column(token))
+        raise Misread(_about_word(token), _column(token))
+
+    def items(self, children: list[Any]) -> Node:
+        opening, *items = children
+        return Items(tuple(items), _column(opening))
+
+    def operator(self, children: list[Token]) -> str:
+        return " ".join(children)
+
+    def compare(self, children: list[Any]) -> Node:
+        left, operator, right = children
+        return Compare(left, operator, right, left.column)
+
+    def negate(self, children: list[Node]) -> Node:
+        (operand,) = children
+        return Not(operand, operand.column)
+
+    def both(self, children: list[Node]) -> Node:
+        return Both(tuple(children), children[0].column)
+
+    def either(self, children: list[Node]) -> Node:
+        return Either(tuple(children), children[0].column)
+
+
+def _column(token: Token) -> int:
+    # Not the token's own column, which starts again on every line of a folded text.
+    return cast("int", token.start_pos) + 1
+
+
+def _unescaped(token: Token) -> str:
+    def replaced(found: re.Match[str]) -> str:
+        try:
+            return _ESCAPES[found[1]]
+        except KeyError:
+            column = _column(token) + 1 + found.start()
+            raise Misread(f"{found[0]} means nothing: write \\\\ for a backslash", column) from None
+
+    return re.sub(r"\\(.)", replaced, token[1:-1], flags=re.DOTALL)
+
+
+def _about_word(word: str) -> str:
+    if "." in word:
+        return f"{word} is no path: after a task's id comes .status or .context"
+    if word.isdecimal():
+        return f"{word} is neither a number nor a path: for the task write {word}.status"
+    if meant := nearest(word, (*STATUSES, *_LITERALS, *_KEYWORDS)):
+        return f"unknown word {word}; did you mean {meant}?"
+    return f"unknown word {word}: put text in quotes, and ask about a task by a path"
+
+
+def _misread(problem: UnexpectedToken | UnexpectedCharacters, text: str) -> Misread:
+    if isinstance(problem, UnexpectedCharacters):
+        remedy = _REMEDIES.get(problem.char, "put text in quotes, and write signs in ASCII")
+        column = cast("int", problem.pos_in_stream) + 1
+        return Misread(f"{problem.char!r} does not fit here: {remedy}", column)
+    token = problem.token
+    if token.type == "$END":
+        missing = "something is missing at the end" if text.strip() else "it is empty"
+        return Misread(f"not a whole condition: {missing}", len(text.rstrip()) + 1)
+    wanted = "a value" if "PATH" in problem.expected else "&&, || or the end"
+    return Misread(f"{token} does not fit here: expected {wanted}", _column(token))
+
+
+def _excerpt(text: str, column: int) -> str:
+    start = max(0, column - 1 - _COLUMNS_SHOWN_BEFORE)
+    before = _one_line(text[start : column - 1])
+    after = _one_line(text[column - 1 : column - 1 + _COLUMNS_SHOWN_AFTER])
+    return f"  {before}{after}\n  {' ' * _display_width(before)}^"
+
+
+def _one_line(text: str) -> str:
+    return "".join(character if character.isprintable() else " " for character in text)
+
+
+def _display_width(text: str) -> int:
+    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

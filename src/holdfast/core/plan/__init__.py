@@ -1,0 +1,1 @@
+"""The plan machine: one command in, one decision out. Start with `tables`."""

@@ -1,0 +1,199 @@
+"""A plan made ready to run: looked up by trigger, parsed on first use.
+
+Two kinds of listeners are not in the author's file: `inputs` asks for what the
+main task needs at the start, and `verify.1`, `verify.2`, … look at the outcome
+when the main task is Done. They run like every other listener.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from holdfast.core.language.conditions import Condition, parse
+from holdfast.core.language.templates import Template, compile_template
+from holdfast.errors import NotFound
+from holdfast.model.plan import (
+    Check,
+    CodeAction,
+    HumanAction,
+    Listener,
+    Output,
+    Plan,
+    PlanAction,
+    TaskStatus,
+    ToolAction,
+)
+from holdfast.model.retry import RetryPolicy
+
+_STATUSES = {status.value: status for status in TaskStatus}
+
+INPUTS = "inputs"
+VERIFY = "verify."
+
+
+class CompiledListener:
+    """A listener with its condition and templates parsed when they are first needed."""
+
+    def __init__(self, listener: Listener, check: Check | None = None) -> None:
+        self.listener = listener
+        self.id = listener.listener_id
+        self.action = listener.action
+        self.check = check
+        output = listener.success_output
+        self.target = output.task_id if output else None
+
+    @cached_property
+    def condition(self) -> Condition:
+        return parse(self.listener.trigger_condition)
+
+    @cached_property
+    def wanted(self) -> TaskStatus | None:
+        """The status its only trigger must have, where that is the whole condition."""
+        listener = self.listener
+        alone = len(listener.trigger_task_id) == 1 and self.condition.bare_status
+        return _STATUSES.get(listener.trigger_condition.strip()) if alone else None
+
+    @cached_property
+    def args(self) -> Template:
+        match self.action:
+            case ToolAction(args=args):
+                return compile_template(dict(args))
+            case PlanAction(values=values):
+                return compile_template(dict(values))
+            case _:
+                return compile_template({})
+
+    @cached_property
+    def words(self) -> Template:
+        """The title and message of a question to a person."""
+        assert isinstance(self.action, HumanAction)
+        return compile_template([self.action.title, self.action.message])
+
+    @cached_property
+    def success(self) -> Template:
+        return _output_template(self.listener.success_output)
+
+    @cached_property
+    def failure(self) -> Template:
+        return _output_template(self.listener.failure_output)
+
+    @cached_property
+    def expect(self) -> Condition | None:
+        return parse(self.check.expect) if self.check and self.check.expect else None
+
+    @cached_property
+    def result_fields(self) -> tuple[str, ...]:
+        """The result's fields that the output reads: what a person must know of a lost result."""
+        names = {path[1]: None for path in self.success.result_paths if len(path) > 1}
+        return tuple(names)
+
+    @cached_property
+    def code_reads(self) -> frozenset[str] | None:
+        """The task ids a snippet reads by literal name, or None when it may read any."""
+        assert isinstance(self.action, CodeAction)
+        return _literal_reads(self.action.code_snippet)
+
+    @property
+    def pure(self) -> bool:
+        """Touches nothing outside the process, so it may simply run again."""
+        return isinstance(self.action, CodeAction) and not self.action.functions
+
+
+def _output_template(output: Output | None) -> Template:
+    return compile_template(dict(output.context) if output else {})
+
+
+def _literal_reads(snippet: str) -> frozenset[str] | None:
+    tree = ast.parse(snippet)
+    literal: set[str] = set()
+    explained: set[int] = set()
+    for node in ast.walk(tree):
+        name, key = _literal_lookup(node)
+        if name is not None and key is not None:
+            literal.add(key)
+            explained.add(id(name))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Name) and node.id == "context" and id(node) not in explained:
+            return None
+    return frozenset(literal)
+
+
+def _literal_lookup(node: ast.AST) -> tuple[ast.Name | None, str | None]:
+    """`context["002"]` and `context.get("002")` read one task that is known beforehand."""
+    match node:
+        case ast.Subscript(
+            value=ast.Name(id="context") as name, slice=ast.Constant(value=str(key))
+        ):
+            return name, key
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="context") as name, attr="get"),
+            args=[ast.Constant(value=str(key)), *_],
+        ):
+            return name, key
+        case _:
+            return None, None
+
+
+@dataclass(frozen=True, eq=False)
+class CompiledPlan:
+    plan: Plan
+    digest: str
+
+    @property
+    def main(self) -> str:
+        return self.plan.main_task_id
+
+    @cached_property
+    def task_ids(self) -> frozenset[str]:
+        return frozenset(task.task_id for task in self.plan.tasks)
+
+    @cached_property
+    def listeners(self) -> Mapping[str, CompiledListener]:
+        compiled = {one.listener_id: CompiledListener(one) for one in self.plan.listeners}
+        if self.plan.inputs.fields:
+            compiled[INPUTS] = CompiledListener(self._inputs_listener())
+        for number, check in enumerate(self.plan.verify, 1):
+            one = _check_listener(f"{VERIFY}{number}", check)
+            compiled[one.listener_id] = CompiledListener(one, check)
+        return compiled
+
+    @cached_property
+    def by_trigger(self) -> Mapping[str, tuple[CompiledListener, ...]]:
+        found: dict[str, list[CompiledListener]] = {}
+        for one in self.plan.listeners:
+            for task_id in one.trigger_task_id:
+                found.setdefault(task_id, []).append(self.listeners[one.listener_id])
+        return {task_id: tuple(listeners) for task_id, listeners in found.items()}
+
+    @cached_property
+    def verify_ids(self) -> tuple[str, ...]:
+        return tuple(f"{VERIFY}{number}" for number in range(1, len(self.plan.verify) + 1))
+
+    def listener(self, listener_id: str) -> CompiledListener:
+        try:
+            return self.listeners[listener_id]
+        except KeyError:
+            raise NotFound(f"plan {self.plan.plan_id} has no listener {listener_id}") from None
+
+    def _inputs_listener(self) -> Listener:
+        main = self.plan.main_task_id
+        return Listener(
+            listener_id=INPUTS,
+            trigger_task_id=(main,),
+            trigger_condition=TaskStatus.NOT_STARTED.value,
+            action=HumanAction(form=self.plan.inputs),
+            success_output=Output(main, TaskStatus.RUNNING),
+        )
+
+
+def _check_listener(listener_id: str, check: Check) -> Listener:
+    return Listener(
+        listener_id=listener_id,
+        trigger_task_id=(),
+        trigger_condition=TaskStatus.DONE.value,
+        action=ToolAction(check.tool, check.args),
+        retry=RetryPolicy(),
+    )

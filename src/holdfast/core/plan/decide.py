@@ -1,0 +1,214 @@
+"""`decide`: a command in, events and effects out.
+
+    state, command, moment ──> decide ──> Decision(events, effects, state)
+
+Pure: it never awaits, logs, sleeps, reads a clock or invents an id. `COMMANDS`
+says which command is welcome in which status; a refusal raises and changes
+nothing; a word that comes too late decides nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import assert_never
+
+from holdfast.core.forms.validation import validate
+from holdfast.core.plan import answers, people, planner, questions, steps
+from holdfast.core.plan.apply import apply
+from holdfast.core.plan.compiled import INPUTS, CompiledPlan
+from holdfast.core.plan.draft import Draft
+from holdfast.core.plan.fold import CANCEL_TIMER
+from holdfast.core.plan.follow_up import effects_in_flight, effects_of, goes_on_by_itself
+from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.tables import COMMANDS, StepStatus, Verdict
+from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.model import commands as c
+from holdfast.model.effects import Effect
+from holdfast.model.events import ChildHeard, Event, ListenerWoken, RunRecovered, RunStarted
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model.record import record
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.values import Json
+
+MAX_RECOVERIES = 3
+
+
+@record
+class Decision:
+    state: PlanState
+    events: tuple[Event, ...] = ()
+    effects: tuple[Effect, ...] = ()
+
+
+def blank(run_id: str, plan: CompiledPlan) -> PlanState:
+    """The state of a run of which nothing has been recorded yet."""
+    return PlanState(run_id, plan)
+
+
+def replay(state: PlanState, records: Iterable[tuple[float, Event]]) -> PlanState:
+    """The state after `(at, event)` records: the journal, and nothing else, is the run."""
+    for at, event in records:
+        state = apply(state, event, at)
+    return state
+
+
+def decide(state: PlanState, command: c.Command, moment: c.Moment) -> Decision:
+    verdict = COMMANDS[type(command)][state.status]
+    match verdict:
+        case Verdict.REFUSE:
+            raise NotAllowed(_refusal(state, command))
+        case Verdict.IGNORE:
+            return Decision(state)
+        case Verdict.ACCEPT:
+            draft = Draft(state, moment)
+            effects = _carry_out(draft, command)
+            if draft.events:
+                planner.settle(draft)
+            events = tuple(draft.events)
+            return Decision(draft.state, events, (*effects, *effects_of(draft.state, events)))
+        case _:
+            assert_never(verdict)
+
+
+def _refusal(state: PlanState, command: c.Command) -> str:
+    name = type(command).__name__
+    return f"{name} is not possible: {state.run_id} is {state.status}"
+
+
+def _carry_out(draft: Draft, command: c.Command) -> tuple[Effect, ...]:
+    match command:
+        case c.ReportOutcome():
+            steps.report(draft, command)
+        case c.StartListener():
+            steps.start(draft, command)
+        case c.StartRun():
+            _start_run(draft, command)
+        case c.DecideRetry():
+            planner.decide_retry(draft, command)
+        case c.Answer():
+            answers.answer(draft, command)
+        case c.Resume():
+            planner.resume(draft, command)
+        case c.Skip():
+            people.skip(draft, command)
+        case c.MarkDone():
+            people.mark_done(draft, command)
+        case c.EditContext():
+            people.edit_context(draft, command)
+        case c.RerunFrom():
+            people.rerun_from(draft, command)
+        case c.Cancel():
+            people.cancel(draft, command)
+        case c.HearChild():
+            _hear_child(draft, command)
+        case c.Tick():
+            _tick(draft)
+        case c.Recover():
+            return _recover(draft)
+        case _:
+            assert_never(command)
+    return ()
+
+
+def _start_run(draft: Draft, command: c.StartRun) -> None:
+    """The main task runs at once, or a form is asked for the inputs that are missing."""
+    plan = draft.state.plan
+    values, complete = _inputs(plan, command.values)
+    update = TaskUpdate(plan.main, TaskStatus.RUNNING, values, "start")
+    draft.emit(
+        RunStarted(
+            plan_id=command.plan_id,
+            digest=plan.digest,
+            prompt=command.prompt,
+            root_id=command.root_id or draft.state.run_id,
+            values={} if complete else values,
+            parent=command.parent,
+            by=command.by,
+            moves=draft.moves((update,)) if complete else (),
+            fired=() if complete else (INPUTS,),
+        )
+    )
+
+
+def _inputs(plan: CompiledPlan, given: Mapping[str, Json]) -> tuple[dict[str, Json], bool]:
+    """The inputs with their defaults, or what is there of them and that some are missing."""
+    form = plan.plan.inputs
+    if not form.fields:
+        return dict(given), True
+    partial = validate(form, given, partial=True)
+    if partial.errors:
+        raise InvalidAnswer("the plan's inputs are not valid", partial.errors)
+    full = validate(form, given)
+    return (dict(partial.values), False) if full.errors else (dict(full.values), True)
+
+
+def _hear_child(draft: Draft, command: c.HearChild) -> None:
+    if draft.state.heard.get(command.child_id, 0) >= command.seq:
+        return
+    step = draft.state.steps.get(command.listener_id)
+    if step is None or step.child_id != command.child_id:
+        return
+    draft.emit(
+        ChildHeard(
+            command.child_id,
+            command.seq,
+            command.listener_id,
+            command.firing,
+            command.status,
+            command.message,
+            command.result,
+        )
+    )
+    _follow_child(draft, command)
+
+
+def _follow_child(draft: Draft, command: c.HearChild) -> None:
+    """A child that failed fails its listener, and is resumed with it.
+
+    One that is done has made its listener ready to conclude, unless the run is being cancelled.
+    """
+    step = draft.step(command.listener_id)
+    if step.status is not StepStatus.RUNNING:
+        return
+    if command.status == PlanInstanceStatus.ERROR:
+        failure = Failure(FailureKind.PERMANENT, f"{command.child_id}: {command.message}")
+        planner.fail_listener(draft, command.listener_id, failure, updates=(), final=True)
+    elif command.status == PlanInstanceStatus.CANCELLED:
+        failure = Failure(FailureKind.PERMANENT, f"{command.child_id} was cancelled")
+        planner.fail_listener(draft, command.listener_id, failure, final=True)
+    elif command.status == PlanInstanceStatus.DONE:
+        steps.child_finished(draft, command.listener_id, command.result)
+
+
+def _tick(draft: Draft) -> None:
+    """Fire every timer that is due, in the order of time."""
+    due = sorted((at, name) for name, at in draft.state.timers.items() if at <= draft.now)
+    for _, name in due:
+        if name not in draft.state.timers:
+            continue
+        if name == CANCEL_TIMER:
+            _end_grace(draft)
+            continue
+        kind, _, subject = name.partition(":")
+        if kind == "retry":
+            draft.emit(ListenerWoken(subject, draft.step(subject).firing))
+        else:
+            answers.expire(draft, subject)
+
+
+def _end_grace(draft: Draft) -> None:
+    for listener_id, step in sorted(draft.state.steps.items()):
+        if step.status is StepStatus.RUNNING:
+            questions.ask_unknown(draft, listener_id, "it had not ended when the grace was over")
+
+
+def _recover(draft: Draft) -> tuple[Effect, ...]:
+    """A run that only rests lost nothing with its owner; the others count the loss."""
+    if not goes_on_by_itself(draft.state):
+        return ()
+    count = draft.state.recoveries + 1
+    draft.emit(RunRecovered(count))
+    steps.recover(draft)
+    if count >= MAX_RECOVERIES:
+        steps.quarantine(draft, count)
+    return effects_in_flight(draft.state)

@@ -1,0 +1,128 @@
+"""A decision in the making: the state so far, and the events that led to it.
+
+The functions of `decide` write their events through a `Draft`, which applies each
+at once, so that what is decided next sees what was decided before. Moves of tasks
+are worked out here, because a move decides which listeners it fires.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+from datetime import UTC, datetime
+
+from rpds import HashTrieMap
+
+from holdfast.core.language.conditions import holds
+from holdfast.core.plan.apply import apply
+from holdfast.core.plan.compiled import CompiledListener
+from holdfast.core.plan.fold import moved_task
+from holdfast.core.plan.state import NEW_TASK, PlanState, StepState, TaskFacts, TaskState
+from holdfast.core.plan.tables import TASK
+from holdfast.errors import AuthorError
+from holdfast.model.commands import Moment
+from holdfast.model.events import Event, Move
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+
+
+class OutputRefused(AuthorError):
+    """An output that names an unknown task, or a move that the table does not have."""
+
+
+class Draft:
+    def __init__(self, state: PlanState, moment: Moment) -> None:
+        self.state = state
+        self.moment = moment
+        self.events: list[Event] = []
+
+    @property
+    def now(self) -> float:
+        return self.moment.now
+
+    def emit(self, event: Event) -> None:
+        self.state = apply(self.state, event, self.moment.now)
+        self.events.append(event)
+
+    def step(self, listener_id: str) -> StepState:
+        return self.state.steps[listener_id]
+
+    def listener(self, listener_id: str) -> CompiledListener:
+        return self.state.plan.listener(listener_id)
+
+    def facts(self) -> TaskFacts:
+        return TaskFacts(self.state.tasks)
+
+    def unguessable(self) -> str:
+        """An id that nobody can guess, for what the next event brings into the world."""
+        return self._drawn(16).hex()
+
+    def jitter(self) -> float:
+        """A number in [0, 1) that spreads retries."""
+        return int.from_bytes(self._drawn(4), "big") / 2**32
+
+    def _drawn(self, size: int) -> bytes:
+        """Bytes that follow from the moment's secret and this place in this run's journal."""
+        place = f"{self.state.run_id}:{self.state.version}".encode()
+        return hashlib.blake2b(place, key=self.moment.entropy[:64], digest_size=size).digest()
+
+    def moves(self, updates: Iterable[TaskUpdate]) -> tuple[Move, ...]:
+        """The moves that these updates are, each with the listeners that it fires."""
+        tasks = self.state.tasks
+        moves: list[Move] = []
+        taken: set[str] = set()
+        for update in updates:
+            before = tasks.get(update.task_id, NEW_TASK)
+            self._refuse_illegal(before.status, update)
+            move = Move(update.task_id, update.status, update.reason, update.context)
+            tasks = tasks.insert(update.task_id, moved_task(before, move, self.now))
+            fired = self._fired_by(move, tasks, taken)
+            if fired:
+                taken.update(fired)
+                move = Move(move.task_id, move.status, move.reason, move.context, (), fired)
+            moves.append(move)
+        return tuple(moves)
+
+    def _refuse_illegal(self, before: TaskStatus, update: TaskUpdate) -> None:
+        if update.task_id not in self.state.plan.task_ids:
+            raise OutputRefused(f"there is no task {update.task_id} to set {update.status}")
+        if update.status is TaskStatus.CANCELLED:
+            raise OutputRefused(f"task {update.task_id} is cancelled only with the whole run")
+        if update.status not in TASK[before]:
+            raise OutputRefused(f"task {update.task_id} cannot go from {before} to {update.status}")
+
+    def _fired_by(
+        self, move: Move, tasks: HashTrieMap[str, TaskState], taken: set[str]
+    ) -> tuple[str, ...]:
+        triggered = self.state.plan.by_trigger.get(move.task_id)
+        if triggered is None or self.state.status is PlanInstanceStatus.CANCELLING:
+            return ()
+        return tuple(
+            [
+                one.id
+                for one in triggered
+                if _holds(one, move.status, tasks) and one.id not in taken and self.may_fire(one)
+            ]
+        )
+
+    def may_fire(self, listener: CompiledListener) -> bool:
+        """Once per instance, unless the listener repeats or was reset."""
+        step = self.state.steps.get(listener.id)
+        return step is None or listener.listener.repeat or step.forgotten
+
+
+def _holds(
+    listener: CompiledListener, status: TaskStatus, tasks: HashTrieMap[str, TaskState]
+) -> bool:
+    """Most conditions only name the status that their trigger has just got."""
+    if listener.wanted is not None:
+        return status is listener.wanted
+    return holds(listener.condition, listener.listener.trigger_task_id, TaskFacts(tasks))
+
+
+def quiet(task_id: str, status: TaskStatus, reason: str, **context: object) -> Move:
+    """A move of the engine's own, which fires nothing."""
+    return Move(task_id, status, reason, context)
+
+
+def iso(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

@@ -1,0 +1,76 @@
+"""What a listener's result means for the plan's tasks.
+
+Pure, and the default of `TaskDriver.determine_task_updates`. A snippet's own
+`target_task`, `target_status` and `context` override the listener's output.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.core.language.templates import render
+from holdfast.core.plan.compiled import INPUTS, CompiledListener
+from holdfast.core.plan.state import TaskFacts
+from holdfast.errors import TemplateError
+from holdfast.model.plan import CodeAction, Output, TaskStatus, TaskUpdate
+from holdfast.model.values import Json
+
+
+def succeeded(result: Json) -> bool:
+    """A result that says `success: false` is a failure, whoever returned it."""
+    return not (isinstance(result, Mapping) and result.get("success") is False)
+
+
+def updates_for(
+    listener: CompiledListener, success: bool, result: Json, facts: TaskFacts
+) -> tuple[TaskUpdate, ...]:
+    """The updates of a finished listener; TemplateError when its output does not render."""
+    own = _own_output(listener, result)
+    if own is not None:
+        return (own,)
+    output = listener.listener.success_output if success else listener.listener.failure_output
+    if output is None:
+        return ()
+    if listener.id == INPUTS:
+        return (TaskUpdate(output.task_id, output.status, dict(result or {}), "start"),)
+    return (_rendered(listener, output, success, result, facts),)
+
+
+def _rendered(
+    listener: CompiledListener, output: Output, success: bool, result: Json, facts: TaskFacts
+) -> TaskUpdate:
+    template = listener.success if success else listener.failure
+    named = facts.with_names({"result": result})
+    return TaskUpdate(output.task_id, output.status, render(template, named), listener.id)
+
+
+def _own_output(listener: CompiledListener, result: Json) -> TaskUpdate | None:
+    """The update that a snippet names itself; a part it leaves out comes from the listener."""
+    if not isinstance(listener.action, CodeAction) or not isinstance(result, Mapping):
+        return None
+    if not result.keys() & {"target_task", "target_status", "context"}:
+        return None
+    output = (
+        listener.listener.success_output if succeeded(result) else listener.listener.failure_output
+    )
+    task_id = result.get("target_task", output.task_id if output else None)
+    if task_id is None:
+        return None
+    fallback = output.status if output else TaskStatus.DONE
+    status = _status(result.get("target_status", fallback))
+    return TaskUpdate(str(task_id), status, _context(result), listener.id)
+
+
+def _status(value: Json) -> TaskStatus:
+    try:
+        return TaskStatus(value)
+    except ValueError:
+        names = ", ".join(status.value for status in TaskStatus)
+        raise TemplateError(f"target_status {value!r} is not one of {names}") from None
+
+
+def _context(result: Mapping[str, Json]) -> dict[str, Json]:
+    context = result.get("context", {})
+    if not isinstance(context, Mapping):
+        raise TemplateError("the snippet's context must be a dict")
+    return dict(context)

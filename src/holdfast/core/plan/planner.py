@@ -1,0 +1,353 @@
+"""The planner's part: failures, retries, giving up, resuming, finishing.
+
+A listener that failed for good is brought before the planner, who may fire it
+again. When the planner gives up, the main task is in Error with
+`error_info.status == "waiting_for_resume"` and the run waits for a person; what
+was in flight finishes, and what it triggers fires at the resume.
+
+`settle` stands at the end of every decision: it sees that nothing is left to do
+and completes the run, verifies it, or says which conditions are false. A plan
+never hangs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from holdfast.core.language.conditions import explain, holds
+from holdfast.core.plan.compiled import VERIFY
+from holdfast.core.plan.draft import Draft, OutputRefused, iso, quiet
+from holdfast.core.plan.outputs import updates_for
+from holdfast.core.plan.state import TaskState
+from holdfast.core.plan.tables import StepStatus
+from holdfast.errors import TemplateError
+from holdfast.model.commands import DecideRetry, Resume
+from holdfast.model.events import (
+    CancelRequested,
+    CheckConcluded,
+    ListenerFailed,
+    ListenerSkipped,
+    Move,
+    PlannerGaveUp,
+    PlannerRetried,
+    QuestionWithdrawn,
+    RunCancelled,
+    RunCompleted,
+    RunResumed,
+    VerificationStarted,
+)
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model.retry import Failure
+from holdfast.model.values import Json
+
+WAITING_FOR_RESUME = "waiting_for_resume"
+RESUMING = "resuming"
+
+_LISTED_CONDITIONS = 8
+_ENDS = (TaskStatus.DONE, TaskStatus.SKIPPED)
+
+
+def outside_id(draft: Draft, listener_id: str) -> str:
+    """A listener's id as people see it: unique over all instances."""
+    return f"{draft.state.run_id}_{listener_id}"
+
+
+def fail_listener(
+    draft: Draft,
+    listener_id: str,
+    failure: Failure,
+    *,
+    updates: tuple[TaskUpdate, ...] | None = None,
+    kept: bool = False,
+    result: Json = None,
+    final: bool = False,
+) -> None:
+    """The driver gave up: apply `failure_output`, or put the main task in Error."""
+    firing = draft.step(listener_id).firing
+    if listener_id.startswith(VERIFY):
+        verdict = "unable_to_verify"
+        draft.emit(CheckConcluded(listener_id, firing, verdict, failure.message, result))
+        return
+    moves = _failure_moves(draft, listener_id, failure, updates, result)
+    handled = bool(moves) and _handles(draft, moves)
+    final = not handled and (final or _stopped(draft))
+    moves = moves or _error_moves(draft, listener_id)
+    draft.emit(ListenerFailed(listener_id, firing, failure, handled, final, kept, result, moves))
+    if final:
+        give_up(draft, f"{listener_id} failed: {failure.message}", (listener_id,))
+
+
+def _stopped(draft: Draft) -> bool:
+    return draft.state.status in (PlanInstanceStatus.ERROR, PlanInstanceStatus.CANCELLING)
+
+
+def _failure_moves(
+    draft: Draft,
+    listener_id: str,
+    failure: Failure,
+    updates: tuple[TaskUpdate, ...] | None,
+    result: Json,
+) -> tuple[Move, ...]:
+    listener = draft.listener(listener_id)
+    try:
+        if updates is None:
+            failed = {"success": False, "error": failure.message}
+            updates = updates_for(listener, False, result or failed, draft.facts())
+        return draft.moves(updates)
+    except (TemplateError, OutputRefused):
+        return ()
+
+
+def _handles(draft: Draft, moves: tuple[Move, ...]) -> bool:
+    """A branch of the plan: no task in Error, or a listener waits for just that Error."""
+    main = draft.state.plan.main
+    return all(
+        move.status is not TaskStatus.ERROR or (move.fired and move.task_id != main)
+        for move in moves
+    )
+
+
+def _error_moves(draft: Draft, listener_id: str) -> tuple[Move, ...]:
+    main = draft.state.plan.main
+    target = draft.listener(listener_id).target
+    moves = []
+    if target is not None and target != main:
+        moves.append(quiet(target, TaskStatus.ERROR, "listener_failed"))
+    if not _stopped(draft):
+        named = outside_id(draft, listener_id)
+        moves.append(quiet(main, TaskStatus.ERROR, "listener_failed", failed_listener_id=named))
+    return tuple(moves)
+
+
+def decide_retry(draft: Draft, command: DecideRetry) -> None:
+    """The planner has spoken: fire the listener again, or wait for a person."""
+    step = draft.state.steps.get(command.listener_id)
+    if step is None or step.status is not StepStatus.CONSULTING or step.firing != command.firing:
+        return
+    if step.retries >= command.max_retries:
+        message = _why_failed(draft, command.listener_id)
+        give_up(draft, message, (command.listener_id,), retries=step.retries)
+        return
+    count = step.retries + 1
+    moves = _retry_moves(draft, command.listener_id, count, command.max_retries)
+    event = PlannerRetried(
+        command.listener_id, step.firing, count, command.max_retries, tuple(moves)
+    )
+    draft.emit(event)
+
+
+def _why_failed(draft: Draft, listener_id: str) -> str:
+    step = draft.step(listener_id)
+    times = "1 retry" if step.retries == 1 else f"{step.retries} retries"
+    retries = f" after {times}" if step.retries else ""
+    return f"{listener_id} failed{retries}: {step.failure.message if step.failure else ''}"
+
+
+def _retry_moves(draft: Draft, listener_id: str, count: int, most: int) -> list[Move]:
+    """The failed sub-task goes back to NotStarted, the main task to Retrying."""
+    main = draft.state.plan.main
+    times = [iso(at) for at in (*draft.step(listener_id).retry_times, draft.now)]
+    counted = {"retry_count": count, "max_retries": most, "retry_times": times}
+    failed = [task for task in _failed_tasks(draft, listener_id) if task != main]
+    moves = [Move(task, TaskStatus.NOT_STARTED, "planner_retry", counted) for task in failed]
+    status = _while_retrying(draft.state.main_task)
+    retrying = Move(main, status, "planner_retry", counted, ("failed_listener_id",))
+    return [*moves, retrying]
+
+
+def _while_retrying(main: TaskState) -> TaskStatus:
+    """A main task that had reached its end has it again; any other is Retrying."""
+    before = _before_the_trouble(main)
+    return before if before in _ENDS else TaskStatus.RETRYING
+
+
+def _before_the_trouble(main: TaskState) -> TaskStatus:
+    trouble = (TaskStatus.ERROR, TaskStatus.RETRYING)
+    calm = (entry.status for entry in main.trace if entry.status not in trouble)
+    return next(calm, TaskStatus.RUNNING)
+
+
+def _failed_tasks(draft: Draft, listener_id: str) -> list[str]:
+    listener = draft.listener(listener_id).listener
+    outputs = (listener.failure_output, listener.success_output)
+    named = dict.fromkeys(output.task_id for output in outputs if output is not None)
+    return [one for one in named if draft.state.task(one).status is TaskStatus.ERROR]
+
+
+def give_up(draft: Draft, message: str, failed: tuple[str, ...] = (), *, retries: int = 0) -> None:
+    """The main task is in Error; a person must mend the world and resume."""
+    if draft.state.status is PlanInstanceStatus.CANCELLING:
+        return
+    abandoned = [one for one in _consulting(draft) if one not in failed]
+    failed = (*failed, *abandoned)
+    messages = [message, *(_why_failed(draft, one) for one in abandoned)]
+    if draft.state.status is PlanInstanceStatus.ERROR:
+        before = error_info(draft.state.main_task)
+        messages.insert(0, str(before.get("message", "")))
+        retries = max(retries, _count(before.get("failed_retries")))
+    known = dict.fromkeys((*draft.state.failed, *failed))
+    names = [outside_id(draft, one) for one in known]
+    context: dict[str, Json] = {"failed_listener_ids": names}
+    if names:
+        context["failed_listener_id"] = names[0]
+    context["error_info"] = {
+        "failed_retries": retries,
+        "status": WAITING_FOR_RESUME,
+        "message": "; ".join(dict.fromkeys(one for one in messages if one)),
+    }
+    move = Move(draft.state.plan.main, TaskStatus.ERROR, WAITING_FOR_RESUME, context)
+    draft.emit(PlannerGaveUp(message, failed, (move,)))
+
+
+def _consulting(draft: Draft) -> list[str]:
+    """A run that waits for a person consults nobody: these have failed as well."""
+    steps = sorted(draft.state.steps.items())
+    return [one for one, step in steps if step.status is StepStatus.CONSULTING]
+
+
+def error_info(main: TaskState) -> Mapping[str, Json]:
+    """People and plans may write what they like into a context."""
+    info = main.context.get("error_info")
+    return info if isinstance(info, Mapping) else {}
+
+
+def _count(value: Json) -> int:
+    return value if isinstance(value, int) else 0
+
+
+def resume(draft: Draft, command: Resume) -> None:
+    """Only what failed runs again; Done tasks and history stay."""
+    state = draft.state
+    children = tuple(one for one in state.failed if _child_waits(draft, one))
+    refired = [one for one in state.failed if one not in children]
+    if not state.failed:
+        refired = _now_holding(draft)
+    moves = [
+        Move(task, TaskStatus.NOT_STARTED, "resume_retry_listener")
+        for one in state.failed
+        for task in _failed_tasks(draft, one)
+        if task != state.plan.main
+    ]
+    draft.emit(RunResumed(command.by, tuple(refired), children, (*moves, resuming_move(draft))))
+
+
+def _child_waits(draft: Draft, listener_id: str) -> bool:
+    step = draft.step(listener_id)
+    return step.child_id is not None and step.child_status == PlanInstanceStatus.ERROR
+
+
+def resuming_move(draft: Draft) -> Move:
+    main = draft.state.main_task
+    info = {**error_info(main), "status": RESUMING}
+    return Move(
+        draft.state.plan.main,
+        _while_retrying(main),
+        "resume_retry_listener",
+        {"error_info": info},
+        ("failed_listener_id", "failed_listener_ids"),
+    )
+
+
+def _now_holding(draft: Draft) -> list[str]:
+    """Listeners whose conditions have come true by a person's edits."""
+    facts = draft.facts()
+    steps = draft.state.steps
+    return [
+        one.listener_id
+        for one in draft.state.plan.plan.listeners
+        if ((step := steps.get(one.listener_id)) is None or step.forgotten)
+        and holds(draft.listener(one.listener_id).condition, one.trigger_task_id, facts)
+    ]
+
+
+def restored_main(draft: Draft) -> tuple[Move, ...]:
+    """The main task was Retrying, and what was tried again has succeeded."""
+    if draft.state.main_task.status is not TaskStatus.RETRYING:
+        return ()
+    return (quiet(draft.state.plan.main, TaskStatus.RUNNING, "retry_succeeded"),)
+
+
+def skip_listener(draft: Draft, listener_id: str, by: str, reason: str) -> None:
+    """The listener is passed over and its sub-task Skipped."""
+    step = draft.step(listener_id)
+    output = draft.listener(listener_id).listener.success_output
+    moves: tuple[Move, ...] = ()
+    if output is not None:
+        update = TaskUpdate(output.task_id, TaskStatus.SKIPPED, {}, f"skipped by {by}")
+        moves = draft.moves((update,))
+    draft.emit(ListenerSkipped(listener_id, step.firing, by, reason, moves))
+
+
+def cancel_run(draft: Draft, by: str, reason: str, grace: float = 10.0) -> None:
+    """Nothing new starts; what is in flight may finish until the grace is over."""
+    for question_id in sorted(draft.state.open_questions):
+        draft.emit(QuestionWithdrawn(question_id, "the run is being cancelled"))
+    draft.emit(CancelRequested(by, reason, draft.now + grace))
+
+
+def settle(draft: Draft) -> None:
+    state = draft.state
+    match state.status:
+        case PlanInstanceStatus.CANCELLING:
+            if state.in_flight == 0:
+                draft.emit(RunCancelled(_cancelled_moves(draft)))
+        case PlanInstanceStatus.RUNNING | PlanInstanceStatus.CONTINUE | PlanInstanceStatus.PAUSE:
+            if state.active == 0:
+                _nothing_left(draft)
+        case _:
+            return
+
+
+def _cancelled_moves(draft: Draft) -> tuple[Move, ...]:
+    unfinished = (
+        TaskStatus.RUNNING,
+        TaskStatus.PENDING,
+        TaskStatus.RETRYING,
+        TaskStatus.ERROR,
+        TaskStatus.NOT_STARTED,
+    )
+    moves = [
+        quiet(task_id, TaskStatus.CANCELLED, "cancelled")
+        for task_id, task in sorted(draft.state.tasks.items())
+        if task.status in unfinished
+    ]
+    return tuple(moves)
+
+
+def _nothing_left(draft: Draft) -> None:
+    state = draft.state
+    if state.main_task.status not in _ENDS:
+        give_up(draft, _why_nothing_fires(draft))
+    elif state.plan.verify_ids and not state.verifying:
+        draft.emit(VerificationStarted(state.plan.verify_ids))
+    elif state.failed:
+        give_up(draft, f"verification failed: {_failed_checks(draft)}", state.failed)
+    else:
+        draft.emit(RunCompleted(dict(state.verification), _mended_moves(draft)))
+
+
+def _failed_checks(draft: Draft) -> str:
+    checks = (draft.listener(one).check for one in draft.state.failed)
+    return ", ".join(check.tool for check in checks if check is not None)
+
+
+def _mended_moves(draft: Draft) -> tuple[Move, ...]:
+    """A run that is done has no error to show; its history keeps what there was."""
+    main = draft.state.main_task
+    if "error_info" not in main.context:
+        return ()
+    return (Move(draft.state.plan.main, main.status, "", {}, ("error_info",)),)
+
+
+def _why_nothing_fires(draft: Draft) -> str:
+    facts = draft.facts()
+    waiting = [
+        f"{one.listener_id}: {explain(compiled.condition, one.trigger_task_id, facts)}"
+        for one in draft.state.plan.plan.listeners
+        if draft.may_fire(compiled := draft.listener(one.listener_id))
+    ]
+    if not waiting:
+        return "nothing is left to do, and every listener has fired"
+    more = len(waiting) - _LISTED_CONDITIONS
+    listed = "; ".join(waiting[:_LISTED_CONDITIONS]) + (f"; and {more} more" if more > 0 else "")
+    return f"nothing is left to do: these conditions are false: {listed}"

@@ -1,0 +1,368 @@
+"""One listener's firing: how it starts, and what its outcome does."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from holdfast.core.forms.from_tools import form_from_schema
+from holdfast.core.language.conditions import holds
+from holdfast.core.language.templates import render
+from holdfast.core.plan.backoff import retry_delay
+from holdfast.core.plan.compiled import VERIFY, CompiledListener
+from holdfast.core.plan.draft import Draft, OutputRefused
+from holdfast.core.plan.fold import asks
+from holdfast.core.plan.outputs import succeeded, updates_for
+from holdfast.core.plan.planner import fail_listener, give_up, restored_main
+from holdfast.core.plan.questions import (
+    ask_approval,
+    ask_human,
+    ask_missing,
+    ask_unknown,
+    consent_digest,
+)
+from holdfast.core.plan.state import StepState
+from holdfast.core.plan.tables import StepStatus
+from holdfast.errors import TemplateError
+from holdfast.model import commands as c
+from holdfast.model.events import (
+    AttemptFailed,
+    CheckConcluded,
+    FunctionCalled,
+    FunctionReturned,
+    LateResultKept,
+    ListenerReleased,
+    ListenerStarted,
+    ListenerSucceeded,
+    Move,
+    QuestionWithdrawn,
+)
+from holdfast.model.plan import (
+    AgentAction,
+    CodeAction,
+    HumanAction,
+    PlanAction,
+    PlanInstanceStatus,
+    TaskStatus,
+    TaskUpdate,
+    ToolAction,
+    WhilePaused,
+)
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.values import Json
+
+
+def start(draft: Draft, command: c.StartListener) -> None:
+    """Start a ready listener, or ask for what it needs first."""
+    step = draft.state.steps.get(command.listener_id)
+    if step is None or step.status is not StepStatus.READY or _held(draft):
+        return
+    listener = draft.listener(command.listener_id)
+    if step.carried is not None:
+        _started(draft, listener, pure=True)
+        return
+    match listener.action:
+        case ToolAction() as action:
+            _start_tool(draft, listener, action, command.tool)
+        case CodeAction():
+            _started(draft, listener, pure=listener.pure, idempotent=True)
+        case HumanAction() as action:
+            _ask_human(draft, listener, action)
+        case PlanAction():
+            _start_child(draft, listener)
+        case AgentAction(agent_id=agent_id):
+            _fail_unsent(draft, listener, f"there is no agent {agent_id}")
+        case _:
+            assert_never(listener.action)
+
+
+def _held(draft: Draft) -> bool:
+    """`while_paused: hold` stops other branches while a person is asked, here or in a child."""
+    holding = draft.state.plan.plan.while_paused is WhilePaused.HOLD
+    return holding and asks(draft.state)
+
+
+def _start_tool(
+    draft: Draft, listener: CompiledListener, action: ToolAction, tool: c.ToolFacts | None
+) -> None:
+    if tool is None:
+        _fail_unsent(draft, listener, f"there is no tool {action.tool}")
+        return
+    if tool.disabled:
+        _fail_unsent(draft, listener, f"the tool {action.tool} is disabled")
+        return
+    step = draft.step(listener.id)
+    if _consented(draft, listener, action, tool):
+        _started(draft, listener, args=step.args, idempotent=tool.idempotent, consent=step.consent)
+        return
+    try:
+        args = {**render(listener.args, draft.facts()), **step.provided}
+    except TemplateError as error:
+        _fail_unsent(draft, listener, str(error))
+        return
+    missing = missing_arguments(tool.parameters, args)
+    if missing:
+        ask_missing(draft, listener.id, form_from_schema(tool.parameters, missing, action.fields))
+    elif listener.listener.approval or tool.approval:
+        ask_approval(draft, listener.id, args, tool)
+    else:
+        _started(draft, listener, args=args, idempotent=tool.idempotent)
+
+
+def missing_arguments(parameters: Mapping[str, Json], args: Mapping[str, Json]) -> list[str]:
+    required = parameters.get("required", ())
+    return [name for name in required if args.get(name) is None]
+
+
+def _consented(
+    draft: Draft, listener: CompiledListener, action: ToolAction, tool: c.ToolFacts
+) -> bool:
+    """Consent holds only for the very bytes and the very tool that were shown."""
+    step = draft.step(listener.id)
+    if step.consent is None or step.args is None:
+        return False
+    shown = consent_digest(draft, listener.id, action.tool, tool.version, step.args)
+    return shown == step.consent
+
+
+def _ask_human(draft: Draft, listener: CompiledListener, action: HumanAction) -> None:
+    try:
+        title, message = render(listener.words, draft.facts())
+    except TemplateError as error:
+        _fail_unsent(draft, listener, str(error))
+        return
+    ask_human(draft, listener.id, action, str(title), str(message))
+
+
+def _start_child(draft: Draft, listener: CompiledListener) -> None:
+    try:
+        values = render(listener.args, draft.facts())
+    except TemplateError as error:
+        _fail_unsent(draft, listener, str(error))
+        return
+    step = draft.step(listener.id)
+    child_id = f"{draft.state.run_id}.{listener.id}.{step.firing}"
+    _started(draft, listener, args=values, idempotent=True, child_id=child_id)
+
+
+def _started(
+    draft: Draft,
+    listener: CompiledListener,
+    *,
+    args: Mapping[str, Json] | None = None,
+    idempotent: bool = False,
+    pure: bool = False,
+    child_id: str | None = None,
+    consent: str | None = None,
+) -> None:
+    step = draft.step(listener.id)
+    draft.emit(
+        ListenerStarted(
+            listener.id,
+            step.firing,
+            step.attempt + 1,
+            step.generation,
+            args,
+            idempotent,
+            pure,
+            child_id,
+            _running_moves(draft, listener),
+            consent,
+        )
+    )
+
+
+def _running_moves(draft: Draft, listener: CompiledListener) -> tuple[Move, ...]:
+    """The target sub-task is Running while its listener works."""
+    target = listener.target
+    if target is None or target == draft.state.plan.main:
+        return ()
+    if draft.state.task(target).status is TaskStatus.RUNNING:
+        return ()
+    return draft.moves((TaskUpdate(target, TaskStatus.RUNNING, {}, listener.id),))
+
+
+def _fail_unsent(draft: Draft, listener: CompiledListener, message: str) -> None:
+    """Nothing was called: the plan or its surroundings must be mended first."""
+    fail_listener(draft, listener.id, Failure(FailureKind.PERMANENT, message))
+
+
+def report(draft: Draft, command: c.ReportOutcome) -> None:
+    step = draft.state.steps.get(command.listener_id)
+    if step is None:
+        return
+    current = step.status is StepStatus.RUNNING and step.claim == command.claim
+    if not current and not _withdraw_unknown(draft, step, command):
+        _keep_late(draft, command)
+        return
+    _conclude(draft, draft.listener(command.listener_id), command.outcome)
+
+
+def _withdraw_unknown(draft: Draft, step: StepState, command: c.ReportOutcome) -> bool:
+    """A late word that answers the open question whether the call took effect."""
+    telling = isinstance(command.outcome, c.Succeeded | c.OutputBroken | c.Failed | c.CallReturned)
+    if not telling or step.claim != command.claim or step.question_id is None:
+        return False
+    if draft.state.questions[step.question_id].purpose != "unknown":
+        return False
+    draft.emit(QuestionWithdrawn(step.question_id, "the result arrived after all"))
+    return True
+
+
+def _keep_late(draft: Draft, command: c.ReportOutcome) -> None:
+    match command.outcome:
+        case c.Succeeded(result=result) | c.OutputBroken(result=result):
+            draft.emit(LateResultKept(command.listener_id, command.firing, result))
+        case _:
+            return
+
+
+def _conclude(draft: Draft, listener: CompiledListener, outcome: c.Outcome) -> None:
+    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
+    match outcome:
+        case c.Succeeded():
+            _succeed(draft, listener, outcome)
+        case c.Failed():
+            _fail_attempt(draft, listener, outcome)
+        case c.OutputBroken(result=result, message=message):
+            _break_output(draft, listener, result, message)
+        case c.Missing() | c.CallWanted() if cancelling:
+            # It would need something more, and nothing more may start.
+            draft.emit(ListenerReleased(listener.id, draft.step(listener.id).firing))
+        case c.Missing(form=form):
+            ask_missing(draft, listener.id, form)
+        case c.Lost(reason=reason):
+            _lose(draft, listener, reason)
+        case c.NotSent():
+            draft.emit(ListenerReleased(listener.id, draft.step(listener.id).firing))
+        case c.CallWanted():
+            _call(draft, listener, outcome)
+        case c.CallReturned(index=index, result=result):
+            _call_returned(draft, listener, index, result)
+        case _:
+            assert_never(outcome)
+
+
+def _succeed(draft: Draft, listener: CompiledListener, outcome: c.Succeeded) -> None:
+    step = draft.step(listener.id)
+    if listener.id.startswith(VERIFY):
+        _check(draft, listener, outcome.result)
+        return
+    try:
+        moves = draft.moves(outcome.updates)
+    except OutputRefused as error:
+        _break_output(draft, listener, outcome.result, str(error))
+        return
+    if not any(move.task_id == draft.state.plan.main for move in moves):
+        moves = (*moves, *restored_main(draft))
+    draft.emit(ListenerSucceeded(listener.id, step.firing, outcome.result, moves))
+
+
+def _check(draft: Draft, listener: CompiledListener, result: Json) -> None:
+    facts = draft.facts().with_names({"result": result})
+    expected = listener.expect is None or holds(listener.expect, (), facts)
+    verdict = "verified" if succeeded(result) and expected else "failed"
+    expect = listener.check.expect if listener.check and not expected else ""
+    message = f"expected {expect}" if expect else ""
+    firing = draft.step(listener.id).firing
+    draft.emit(CheckConcluded(listener.id, firing, verdict, message, result))
+
+
+def _fail_attempt(draft: Draft, listener: CompiledListener, outcome: c.Failed) -> None:
+    failure, result = outcome.failure, outcome.result
+    if failure.kind is FailureKind.UNKNOWN:
+        _lose(draft, listener, failure.message)
+    elif _tries_again(draft, listener, failure):
+        return
+    elif listener.id.startswith(VERIFY) and not succeeded(result):
+        firing = draft.step(listener.id).firing
+        draft.emit(CheckConcluded(listener.id, firing, "failed", failure.message, result))
+    else:
+        updates = outcome.updates or None
+        fail_listener(draft, listener.id, failure, updates=updates, result=result)
+
+
+def _tries_again(draft: Draft, listener: CompiledListener, failure: Failure) -> bool:
+    if draft.state.status is PlanInstanceStatus.CANCELLING:
+        return False
+    step = draft.step(listener.id)
+    delay = retry_delay(listener.listener.retry, failure, step.attempt, draft.jitter())
+    if delay is None:
+        return False
+    draft.emit(AttemptFailed(listener.id, step.firing, failure, draft.now + delay))
+    return True
+
+
+def _break_output(draft: Draft, listener: CompiledListener, result: Json, message: str) -> None:
+    """The work is done and stays done; only its output waits to be determined."""
+    failure = Failure(FailureKind.PERMANENT, message)
+    fail_listener(draft, listener.id, failure, updates=(), kept=True, result=result)
+
+
+def _lose(draft: Draft, listener: CompiledListener, reason: str) -> None:
+    """An idempotent call may simply be tried again under the same key."""
+    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
+    failure = Failure(FailureKind.UNKNOWN, reason)
+    if cancelling or not _repeatable(draft.step(listener.id)):
+        ask_unknown(draft, listener.id, reason)
+    elif not _tries_again(draft, listener, failure):
+        fail_listener(draft, listener.id, failure)
+
+
+def _repeatable(step: StepState) -> bool:
+    return step.calling[2] if step.calling else step.idempotent or step.pure
+
+
+def _call(draft: Draft, listener: CompiledListener, outcome: c.CallWanted) -> None:
+    draft.emit(
+        FunctionCalled(
+            listener.id,
+            draft.step(listener.id).firing,
+            outcome.index,
+            outcome.function,
+            outcome.args,
+            outcome.idempotent,
+        )
+    )
+
+
+def _call_returned(draft: Draft, listener: CompiledListener, index: int, result: Json) -> None:
+    """The snippet goes on with the result, unless nothing more may start."""
+    firing = draft.step(listener.id).firing
+    draft.emit(FunctionReturned(listener.id, firing, index, result))
+    if draft.state.status is PlanInstanceStatus.CANCELLING:
+        draft.emit(ListenerReleased(listener.id, firing))
+
+
+def child_finished(draft: Draft, listener_id: str, result: Json) -> None:
+    """A child run that finishes while its parent is being cancelled counts, and starts nothing."""
+    listener = draft.listener(listener_id)
+    try:
+        updates = updates_for(listener, True, result, draft.facts())
+    except TemplateError as error:
+        _break_output(draft, listener, result, str(error))
+        return
+    _succeed(draft, listener, c.Succeeded(result, updates))
+
+
+def recover(draft: Draft) -> None:
+    """Whatever was in flight without a key of its own is in doubt now."""
+    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
+    for listener_id in _in_flight(draft):
+        if cancelling or not _repeatable(draft.step(listener_id)):
+            ask_unknown(draft, listener_id, "the process that ran it went down")
+
+
+def quarantine(draft: Draft, count: int) -> None:
+    """The run took its process down again and again: a person must look at it."""
+    message = f"quarantined: the process went down {count} times while this ran"
+    give_up(draft, message, _in_flight(draft))
+
+
+def _in_flight(draft: Draft) -> tuple[str, ...]:
+    """The listeners whose work this very process does; a child run looks after itself."""
+    return tuple(
+        listener_id
+        for listener_id, step in sorted(draft.state.steps.items())
+        if step.status is StepStatus.RUNNING and not step.awaits_child
+    )

@@ -1,0 +1,348 @@
+"""Plan files: YAML text in, a checked plan out, or every problem at once with its place.
+
+Three steps, none of which stops at the first mistake: `yaml_source` finds nodes,
+`plan_shape` makes typed values of them and puts stand-ins where it cannot, `check`
+judges the plan that results. A problem of the last step is dropped when it only
+repeats that a broken part is broken. See `check` for what a plan must satisfy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import TypeVar
+
+from holdfast.core.forms.problems import FormRejected
+from holdfast.core.forms.shapes import parse_form
+from holdfast.core.source.check import Catalog, find_problems, to_problem
+from holdfast.core.source.places import Finding, Path, Places
+from holdfast.core.source.shape import ShapeReader
+from holdfast.core.source.yaml import Mapping, Node, Scalar, Sequence, read_document
+from holdfast.errors import PlanRejected, Problem
+from holdfast.model.form import Form
+from holdfast.model.plan import (
+    Action,
+    AgentAction,
+    Check,
+    CodeAction,
+    HumanAction,
+    Listener,
+    Output,
+    Plan,
+    PlanAction,
+    Task,
+    TaskStatus,
+    ToolAction,
+    WhilePaused,
+)
+from holdfast.model.retry import RetryPolicy
+
+Part = TypeVar("Part")
+
+_PLAN_REQUIRED = ("plan_id", "main_task_id", "tasks", "listeners")
+_PLAN_KEYS = (*_PLAN_REQUIRED, "name", "description", "inputs", "verify", "while_paused")
+_TASK_KEYS = ("task_id", "name", "prompt")
+_OUTPUT_KEYS = ("task_id", "status", "context")
+_RETRY_KEYS = ("attempts", "initial", "factor", "maximum", "jitter")
+_CHECK_KEYS = ("tool", "args", "expect")
+_LISTENER_REQUIRED = ("listener_id", "trigger_task_id", "trigger_condition", "listener_type")
+_LISTENER_KEYS = (
+    *_LISTENER_REQUIRED,
+    "success_output",
+    "failure_output",
+    "retry",
+    "timeout",
+    "approval",
+    "repeat",
+    "priority",
+)
+_ACTION_KEYS = {
+    "tool": ("tool", "args", "fields"),
+    "code": ("code_snippet", "functions"),
+    "human": ("title", "message", "form", "timeout_seconds", "role"),
+    "plan": ("plan_id", "values"),
+    "agent": ("agent_id", "action_prompt"),
+}
+_ACTION_REQUIRED = {
+    "tool": ("tool",),
+    "code": ("code_snippet",),
+    "plan": ("plan_id",),
+    "agent": ("agent_id",),
+}
+_OWNER_OF_KEY = {key: kind for kind, keys in _ACTION_KEYS.items() for key in keys}
+
+
+class ListenerType(StrEnum):
+    TOOL = "tool"
+    CODE = "code"
+    HUMAN = "human"
+    PLAN = "plan"
+    AGENT = "agent"
+
+
+@dataclass(frozen=True, slots=True)
+class Draft:
+    """A plan as far as it could be read; `plan` is None when nothing could."""
+
+    plan: Plan | None
+    places: Places
+    problems: tuple[Problem, ...]
+    broken: frozenset[Path] = frozenset()
+
+
+def read_plan(text: str, file: str = "<plan>") -> Plan:
+    """The plan in `text`, checked as far as it goes without knowing tools and agents."""
+    return load_plan(text, file, Catalog())
+
+
+def load_plan(text: str, file: str, catalog: Catalog) -> Plan:
+    """The plan in `text`, or PlanRejected with all its problems in the file's order."""
+    draft = read_draft(text, file)
+    problems = [*draft.problems, *_semantic_problems(draft, file, catalog)]
+    if problems or draft.plan is None:
+        raise PlanRejected(sorted(problems, key=lambda one: (one.line, one.column)))
+    return draft.plan
+
+
+def _semantic_problems(draft: Draft, file: str, catalog: Catalog) -> Iterator[Problem]:
+    if draft.plan is None:
+        return
+    for finding in find_problems(draft.plan, catalog):
+        if not _repeats(finding, draft.broken):
+            yield to_problem(finding, file, draft.places)
+
+
+def _repeats(finding: Finding, broken: frozenset[Path]) -> bool:
+    return any(finding.path[:length] in broken for length in range(len(finding.path) + 1))
+
+
+def read_draft(text: str, file: str = "<plan>") -> Draft:
+    """Never raises: whatever the text, there is a plan or a problem."""
+    document = read_document(text, file)
+    places = Places(text)
+    if document.root is None:
+        return Draft(None, places, document.problems)
+    shape = ShapeReader(file, places, list(document.problems))
+    plan = _PlanReader(shape, places).plan(document.root)
+    return Draft(plan, places, tuple(shape.problems), frozenset(shape.broken))
+
+
+@dataclass(slots=True)
+class _PlanReader:
+    shape: ShapeReader
+    places: Places
+
+    def plan(self, node: Node) -> Plan | None:
+        if not isinstance(node, Mapping):
+            self.shape.wrong(node, (), "a plan is a mapping; it begins with plan_id: …")
+            return None
+        self.places.record((), Mapping((), node.line, node.column))
+        found = self.shape.entries(node, (), known=_PLAN_KEYS, required=_PLAN_REQUIRED)
+        for key in found.keys() - {"tasks", "listeners", "verify"}:
+            self.places.record((key,), found[key])
+        shape = self.shape
+        plan_id = shape.text(found.get("plan_id"), ("plan_id",))
+        return Plan(
+            plan_id=plan_id,
+            name=shape.text(found.get("name"), ("name",), plan_id),
+            main_task_id=shape.text(found.get("main_task_id"), ("main_task_id",)),
+            tasks=self._each(found, "tasks", self._task),
+            listeners=self._each(found, "listeners", self._listener),
+            description=shape.text(found.get("description"), ("description",)),
+            inputs=self._form(found.get("inputs"), ("inputs",)),
+            verify=self._each(found, "verify", self._check),
+            while_paused=shape.word(
+                found.get("while_paused"), ("while_paused",), WhilePaused, WhilePaused.GO_ON
+            ),
+        )
+
+    def _each(
+        self, found: dict[str, Node], key: str, read: Callable[[Mapping, Path], Part]
+    ) -> tuple[Part, ...]:
+        """The list's mappings, numbered as in the plan; what is no mapping is left out."""
+        parts: list[Part] = []
+        if key in found:
+            node = found[key]
+            self.places.record((key,), Mapping((), node.line, node.column))
+        for item in self.shape.items(found.get(key), (key,)):
+            path = (key, len(parts))
+            if isinstance(item, Mapping):
+                self.places.record(path, item)
+                parts.append(read(item, path))
+            else:
+                self.shape.note(item, f"each of {key} must be a mapping")
+        return tuple(parts)
+
+    def _task(self, node: Mapping, path: Path) -> Task:
+        found = self.shape.entries(node, path, known=_TASK_KEYS, required=("task_id",))
+        return Task(*(self.shape.text(found.get(key), (*path, key)) for key in _TASK_KEYS))
+
+    def _check(self, node: Mapping, path: Path) -> Check:
+        found = self.shape.entries(node, path, known=_CHECK_KEYS, required=("tool",))
+        return Check(
+            tool=self.shape.text(found.get("tool"), (*path, "tool")),
+            args=self.shape.json_object(found.get("args"), (*path, "args")),
+            expect=self.shape.optional_text(found.get("expect"), (*path, "expect")),
+        )
+
+    def _listener(self, node: Mapping, path: Path) -> Listener:
+        kind = self._listener_type(node, path)
+        found = self._listener_entries(node, path, kind)
+        shape = self.shape
+        return Listener(
+            listener_id=shape.text(found.get("listener_id"), (*path, "listener_id")),
+            trigger_task_id=shape.texts(found.get("trigger_task_id"), (*path, "trigger_task_id")),
+            trigger_condition=shape.text(
+                found.get("trigger_condition"), (*path, "trigger_condition")
+            ),
+            action=self._action(kind, found, path),
+            success_output=self._output(found.get("success_output"), (*path, "success_output")),
+            failure_output=self._output(found.get("failure_output"), (*path, "failure_output")),
+            retry=self._retry(found.get("retry"), (*path, "retry")),
+            timeout=shape.optional_number(found.get("timeout"), (*path, "timeout")),
+            approval=shape.flag(found.get("approval"), (*path, "approval")),
+            repeat=shape.flag(found.get("repeat"), (*path, "repeat")),
+            priority=shape.integer(found.get("priority"), (*path, "priority"), 100),
+        )
+
+    def _listener_type(self, node: Mapping, path: Path) -> ListenerType | None:
+        """None when it is missing or unknown; then the keys of every type are welcome."""
+        path = (*path, "listener_type")
+        value = next((value for key, value in node.entries if key.text == path[-1]), None)
+        if value is None:
+            return None
+        kind = self.shape.word(value, path, ListenerType, ListenerType.HUMAN)
+        unsure = path in self.shape.broken and kind is ListenerType.HUMAN
+        return None if unsure else kind
+
+    def _listener_entries(
+        self, node: Mapping, path: Path, kind: ListenerType | None
+    ) -> dict[str, Node]:
+        own = _ACTION_KEYS[kind] if kind else tuple(_OWNER_OF_KEY)
+        misplaced = {
+            key: f"{key} belongs to listeners of type {owner}; this one is of type {kind}"
+            for key, owner in _OWNER_OF_KEY.items()
+            if key not in own
+        }
+        required = (*_LISTENER_REQUIRED, *(_ACTION_REQUIRED.get(kind, ()) if kind else ()))
+        known = (*_LISTENER_KEYS, *own)
+        return self.shape.entries(node, path, known=known, required=required, misplaced=misplaced)
+
+    def _action(self, kind: ListenerType | None, found: dict[str, Node], path: Path) -> Action:
+        match kind:
+            case ListenerType.TOOL:
+                return self._tool(found, path)
+            case ListenerType.CODE:
+                return self._code(found, path)
+            case ListenerType.PLAN:
+                return self._sub_plan(found, path)
+            case ListenerType.AGENT:
+                return self._agent(found, path)
+            case _:
+                return self._human(found, path)
+
+    def _tool(self, found: dict[str, Node], path: Path) -> ToolAction:
+        return ToolAction(
+            tool=self.shape.text(found.get("tool"), (*path, "tool")),
+            args=self.shape.json_object(found.get("args"), (*path, "args")),
+            fields=self._form(found.get("fields"), (*path, "fields"), enriches=True),
+        )
+
+    def _code(self, found: dict[str, Node], path: Path) -> CodeAction:
+        functions = found.get("functions")
+        return CodeAction(
+            code_snippet=self.shape.text(found.get("code_snippet"), (*path, "code_snippet")),
+            functions=self.shape.texts(functions, (*path, "functions")),
+        )
+
+    def _human(self, found: dict[str, Node], path: Path) -> HumanAction:
+        shape = self.shape
+        return HumanAction(
+            title=shape.text(found.get("title"), (*path, "title")),
+            message=shape.text(found.get("message"), (*path, "message")),
+            form=self._form(found.get("form"), (*path, "form")),
+            timeout_seconds=shape.optional_number(
+                found.get("timeout_seconds"), (*path, "timeout_seconds")
+            ),
+            role=shape.optional_text(found.get("role"), (*path, "role")),
+        )
+
+    def _sub_plan(self, found: dict[str, Node], path: Path) -> PlanAction:
+        return PlanAction(
+            plan_id=self.shape.text(found.get("plan_id"), (*path, "plan_id")),
+            values=self.shape.json_object(found.get("values"), (*path, "values")),
+        )
+
+    def _agent(self, found: dict[str, Node], path: Path) -> AgentAction:
+        return AgentAction(
+            agent_id=self.shape.text(found.get("agent_id"), (*path, "agent_id")),
+            action_prompt=self.shape.text(found.get("action_prompt"), (*path, "action_prompt")),
+        )
+
+    def _output(self, node: Node | None, path: Path) -> Output | None:
+        if node is None:
+            return None
+        required = ("task_id", "status")
+        found = self.shape.entries(node, path, known=_OUTPUT_KEYS, required=required)
+        if not found:
+            return None
+        return Output(
+            task_id=self.shape.text(found.get("task_id"), (*path, "task_id")),
+            status=self.shape.word(
+                found.get("status"), (*path, "status"), TaskStatus, TaskStatus.DONE
+            ),
+            context=self.shape.json_object(found.get("context"), (*path, "context")),
+        )
+
+    def _retry(self, node: Node | None, path: Path) -> RetryPolicy:
+        default = RetryPolicy()
+        if node is None:
+            return default
+        if not isinstance(node, Mapping):
+            return RetryPolicy(attempts=self.shape.integer(node, path, default.attempts))
+        found = self.shape.entries(node, path, known=_RETRY_KEYS)
+        attempts = self.shape.integer(found.get("attempts"), (*path, "attempts"), default.attempts)
+        numbers = {
+            key: self.shape.number(found.get(key), (*path, key), getattr(default, key))
+            for key in _RETRY_KEYS[1:]
+        }
+        return RetryPolicy(attempts, **numbers)
+
+    def _form(self, node: Node | None, path: Path, *, enriches: bool = False) -> Form:
+        if node is None:
+            return Form()
+        raw = self.shape.json(self._by_name(node, path), path)
+        try:
+            return parse_form(raw, enriches=enriches)
+        except FormRejected as rejected:
+            self.shape.broken.add(path)
+            for problem in rejected.problems:
+                place = self.places.key((*path, *problem.path))
+                self.shape.problems.append(Problem(str(problem), self.shape.file, *place))
+            return Form()
+
+    def _by_name(self, node: Node, path: Path) -> Node:
+        """A form may also be a list of fields with their names, as plans have it in JSON."""
+        if not isinstance(node, Sequence) or not all(isinstance(i, Mapping) for i in node.items):
+            return node
+        named: dict[str, tuple[Scalar, Node]] = {}
+        for item in node.items:
+            assert isinstance(item, Mapping)
+            name, rest = _split_name(item)
+            if name is None or name.text in named:
+                reason = "needs a name" if name is None else f"has the name {name.text!r} again"
+                self.shape.wrong(item, path, f"this field {reason}")
+            else:
+                named[name.text] = (name, rest)
+        form = Mapping(tuple(named.values()), node.line, node.column)
+        self.places.record(path, form)
+        return form
+
+
+def _split_name(field: Mapping) -> tuple[Scalar | None, Mapping]:
+    """A field's name, and the field without it."""
+    names = [value for key, value in field.entries if key.text == "name"]
+    rest = tuple(entry for entry in field.entries if entry[0].text != "name")
+    name = names[0] if names and isinstance(names[0], Scalar) else None
+    return name, Mapping(rest, field.line, field.column)
