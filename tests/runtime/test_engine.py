@@ -111,7 +111,7 @@ async def test_what_was_cancelled_before_it_was_handed_over_is_never_sent(desk: 
     app.add_plan(tools("one", "work"))
     async with app:
         starting = asyncio.ensure_future(app.plans.start_plan_by_prompt("", "one"))
-        await until(lambda: "inst_000001" in app.engine._actors)
+        await until(lambda: "inst_000001" in app.engine._residents)
         cancelling = asyncio.ensure_future(app.cancel("inst_000001"))
         instance = await starting
         await cancelling
@@ -235,7 +235,7 @@ async def test_a_mistake_of_ours_while_recording_is_told_too(
     async with app:
         instance = await app.plans.start_plan_by_prompt("", "one")
         with monkeypatch.context() as bug:
-            bug.setattr("holdfast.runtime.engine.encode_all", broken)
+            bug.setattr("holdfast.runtime.appends.encode_all", broken)
             with pytest.raises(InternalError, match="a bug"):
                 await app.cancel(instance.id)
         desk.open.set()

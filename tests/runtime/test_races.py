@@ -13,7 +13,7 @@ from holdfast.errors import AlreadyAnswered, NotAllowed, TooLate
 from holdfast.instances import PlanInstance
 from holdfast.model import events as e
 from holdfast.model.commands import Answer
-from holdfast.runtime import engine as engine_module
+from holdfast.runtime import residents
 from holdfast.testing.clock import ManualClock
 
 ORDER = """
@@ -263,21 +263,21 @@ async def test_of_many_resumes_at_once_exactly_one_is_true(desk: Desk) -> None:
 async def test_runs_are_evicted_while_words_for_them_arrive(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(engine_module, "KEPT_IDLE", 1)
+    monkeypatch.setattr(residents, "KEPT_IDLE", 1)
     async with no_task_left_behind(), furnished(Holdfast(tmp_path), desk, ORDER) as app:
         instances = await pause_many(app, 40)
-        assert len(app.engine._actors) <= 2, "waiting runs cost no memory"
+        assert len(list(app.engine._residents)) <= 2, "waiting runs cost no memory"
         await check_pairs(app, desk, instances)
         for instance in instances:
             assert await instance.wait_for_completion(60) == "done"
             await assert_sound(app, instance.id)
-        assert len(app.engine._actors) <= 2
+        assert len(list(app.engine._residents)) <= 2
 
 
 async def test_a_refused_start_leaves_nothing_behind(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "KEPT_IDLE", 1)
+    monkeypatch.setattr(residents, "KEPT_IDLE", 1)
     text = ORDER + "inputs: {size: {type: number, label: Size}}\n"
     async with furnished(Holdfast.in_memory(), desk, text) as app:
         for _ in range(5):
@@ -285,7 +285,7 @@ async def test_a_refused_start_leaves_nothing_behind(
                 await app.plans.start_plan_by_prompt("", "order", values={"size": "wide"})
             await app.plans.start_plan_by_prompt("", "order", values={"size": 1})
         assert len(await app.runs()) == 5
-        assert len(app.engine._actors) <= 2
+        assert len(list(app.engine._residents)) <= 2
 
 
 async def test_two_hundred_runs_at_once_share_few_permits_and_none_starves(desk: Desk) -> None:

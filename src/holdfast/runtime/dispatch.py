@@ -19,7 +19,7 @@ from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 from holdfast.work.driver import ListenerContext
 from holdfast.work.sandbox import CallWanted
-from holdfast.work.tools import ToolRegistry, classify
+from holdfast.work.tools import ToolRegistry, ToolSpec, classify
 
 log = logging.getLogger("holdfast")
 
@@ -41,6 +41,7 @@ class Dispatcher:
 
     def __init__(self, driver: Driver) -> None:
         self.driver = driver
+        self._facts: dict[str, tuple[ToolSpec, c.ToolFacts]] = {}
         self._outlasting: set[asyncio.Future[c.Outcome]] = set()
 
     async def close(self) -> None:
@@ -54,13 +55,10 @@ class Dispatcher:
         if name not in self.driver.tools:
             return None
         spec = self.driver.tools.get(name).spec
-        return c.ToolFacts(
-            spec.parameters,
-            spec.version,
-            spec.idempotent or spec.read_only,
-            spec.approval == "require",
-            spec.approval == "disabled",
-        )
+        known = self._facts.get(name)
+        if known is None or known[0] is not spec:
+            self._facts[name] = known = (spec, _facts_of(spec))
+        return known[1]
 
     async def perform(
         self,
@@ -147,6 +145,16 @@ class Dispatcher:
             why = "is disabled" if facts.disabled else "needs approval: call it in a tool listener"
             return c.Failed(Failure(FailureKind.FORBIDDEN, f"the tool {call.function} {why}"))
         return c.CallWanted(call.index, call.function, call.args, facts.idempotent)
+
+
+def _facts_of(spec: ToolSpec) -> c.ToolFacts:
+    return c.ToolFacts(
+        spec.parameters,
+        spec.version,
+        spec.idempotent or spec.read_only,
+        spec.approval == "require",
+        spec.approval == "disabled",
+    )
 
 
 def _failure(result: Mapping[str, Any], value: Json) -> Failure:

@@ -28,6 +28,7 @@ class PlanLibrary:
         """Make `plan` the one that new runs of its id use."""
         compiled = CompiledPlan(plan, plan_digest(plan))
         compiled = self._by_digest.setdefault(compiled.digest, compiled)
+        compiled.prepare()
         self._current[plan.plan_id] = compiled
         return compiled
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Sequence
 
 from pydantic import TypeAdapter
 
@@ -16,6 +16,8 @@ from holdfast.model.interaction import InteractionRequest
 from holdfast.model.plan import PlanInstanceStatus
 
 _REQUEST = TypeAdapter(InteractionRequest)
+
+Standing = tuple[PlanInstanceStatus, bool, float | None]
 
 _TOLD = frozenset(
     {
@@ -46,7 +48,7 @@ def run_row(state: PlanState) -> RunRow:
     )
 
 
-def standing(state: PlanState) -> tuple[object, ...]:
+def standing(state: PlanState) -> Standing:
     """What must be in the row at once; all else of it may lag behind a little."""
     timers = state.timers
     wake_at = min(timers.values()) if len(timers) else None
@@ -64,13 +66,18 @@ def _summary(state: PlanState) -> str:
     )
 
 
-def question_rows(state: PlanState, events: Iterable[e.Event]) -> list[QuestionRow]:
+def question_rows(
+    state: PlanState, timed: Sequence[tuple[float, e.Event]]
+) -> Sequence[QuestionRow]:
     """The rows of the questions that these events opened or closed."""
-    return [_question_row(state, state.questions[one]) for one in _touched(events)]
+    touched = [event for _, event in timed if isinstance(event, _QUESTIONS)]
+    if not touched:
+        return ()
+    ids = dict.fromkeys(one for event in touched for one in _question_ids(event))
+    return [_question_row(state, state.questions[one]) for one in ids]
 
 
-def _touched(events: Iterable[e.Event]) -> dict[str, None]:
-    return dict.fromkeys(one for event in events for one in _question_ids(event))
+_QUESTIONS = (e.QuestionOpened, e.QuestionAnswered, e.QuestionExpired, e.QuestionWithdrawn)
 
 
 def _question_ids(event: e.Event) -> Iterator[str]:

@@ -45,6 +45,9 @@ class CompiledListener:
         output = listener.success_output
         self.target = output.task_id if output else None
 
+    def prepare(self) -> None:
+        _ = (self.condition, self.wanted, self.args, self.success, self.failure, self.expect)
+
     @cached_property
     def condition(self) -> Condition:
         return parse(self.listener.trigger_condition)
@@ -171,6 +174,12 @@ class CompiledPlan:
     @cached_property
     def verify_ids(self) -> tuple[str, ...]:
         return tuple(f"{VERIFY}{number}" for number in range(1, len(self.plan.verify) + 1))
+
+    def prepare(self) -> None:
+        """Parse everything now, so that no run has to wait for it."""
+        assert self.by_trigger is not None
+        for listener in self.listeners.values():
+            listener.prepare()
 
     def listener(self, listener_id: str) -> CompiledListener:
         try:

@@ -1,0 +1,40 @@
+"""What a turn of a run writes: the one append in which everything becomes true."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from holdfast.journal.codec import encode_all
+from holdfast.journal.port import Append, RunRow
+from holdfast.runtime import views
+from holdfast.runtime.actor import Actor
+
+ROW_LAG = 1.0
+"""How old the progress in lists may be, in seconds, while nothing else in the row changes."""
+
+
+def append_of(
+    actor: Actor, births: Sequence[Append] = (), heard: Sequence[tuple[str, int]] = ()
+) -> Append:
+    state, committed = actor.state, actor.committed
+    return Append(
+        run_id=actor.run_id,
+        expected=committed.version,
+        records=encode_all(actor.unsaved, committed.version + 1),
+        row=_row(actor),
+        questions=views.question_rows(state, actor.unsaved),
+        births=births,
+        notices=views.notices(committed.status, state),
+        heard=heard,
+    )
+
+
+def _row(actor: Actor) -> RunRow | None:
+    """The row, where something in it cannot wait or has waited long enough."""
+    standing = views.standing(actor.state)
+    at = actor.unsaved[-1][0] if actor.unsaved else 0.0
+    if standing == actor.standing and at - actor.row_at < ROW_LAG:
+        return None
+    actor.row_at = at
+    actor.standing = standing
+    return views.run_row(actor.state)
