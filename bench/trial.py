@@ -32,6 +32,8 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any, Protocol
 
+import uvloop
+
 Run = Callable[[str], Awaitable[int]]
 Figures = dict[str, float]
 
@@ -85,7 +87,7 @@ def main(system: System) -> None:
     home = Path(request["home"])
     stages = {"measure": _measure, "fill": _fill, "wake": _wake, "stall": _stall}
     stages["recover"] = _recover
-    asyncio.run(stages[request["stage"]](system, home, request))
+    uvloop.run(stages[request["stage"]](system, home, request))
 
 
 @asynccontextmanager

@@ -67,20 +67,20 @@ class Draft:
 
     def moves(self, updates: Iterable[TaskUpdate]) -> tuple[Move, ...]:
         """The moves that these updates are, each with the listeners that it fires."""
-        tasks = self.state.tasks
-        moves: list[Move] = []
-        taken: set[str] = set()
+        made: list[Move] = []
         for update in updates:
-            before = tasks.get(update.task_id, NEW_TASK)
-            self._refuse_illegal(before.status, update)
-            move = Move(update.task_id, update.status, update.reason, update.context)
-            tasks = tasks.insert(update.task_id, moved_task(before, move, self.now))
-            fired = self._fired_by(move, tasks, taken)
-            if fired:
-                taken.update(fired)
-                move = Move(move.task_id, move.status, move.reason, move.context, (), fired)
-            moves.append(move)
-        return tuple(moves)
+            before = self._status_after(made, update.task_id)
+            self._refuse_illegal(before, update)
+            fired = self._fired_by(update, made)
+            move = Move(update.task_id, update.status, update.reason, update.context, (), fired)
+            made.append(move)
+        return tuple(made)
+
+    def _status_after(self, made: list[Move], task_id: str) -> TaskStatus:
+        for move in reversed(made):
+            if move.task_id == task_id:
+                return move.status
+        return self.state.task(task_id).status
 
     def _refuse_illegal(self, before: TaskStatus, update: TaskUpdate) -> None:
         if update.task_id not in self.state.plan.task_ids:
@@ -90,33 +90,37 @@ class Draft:
         if update.status not in TASK[before]:
             raise OutputRefused(f"task {update.task_id} cannot go from {before} to {update.status}")
 
-    def _fired_by(
-        self, move: Move, tasks: HashTrieMap[str, TaskState], taken: set[str]
-    ) -> tuple[str, ...]:
-        triggered = self.state.plan.by_trigger.get(move.task_id)
+    def _fired_by(self, update: TaskUpdate, made: list[Move]) -> tuple[str, ...]:
+        triggered = self.state.plan.by_trigger.get(update.task_id)
         if triggered is None or self.state.status is PlanInstanceStatus.CANCELLING:
             return ()
-        return tuple(
-            [
-                one.id
-                for one in triggered
-                if _holds(one, move.status, tasks) and one.id not in taken and self.may_fire(one)
-            ]
-        )
+        fired = [one.id for one in triggered if self._fires(one, update, made)]
+        return tuple(fired) if fired else ()
+
+    def _fires(self, listener: CompiledListener, update: TaskUpdate, made: list[Move]) -> bool:
+        """Most conditions only name the status that their one trigger has just got."""
+        wanted = listener.wanted
+        if wanted is not None and wanted is not update.status:
+            return False
+        if not self.may_fire(listener) or any(listener.id in move.fired for move in made):
+            return False
+        if wanted is not None:
+            return True
+        facts = TaskFacts(self._tasks_after(update, made))
+        return holds(listener.condition, listener.listener.trigger_task_id, facts)
+
+    def _tasks_after(self, update: TaskUpdate, made: list[Move]) -> HashTrieMap[str, TaskState]:
+        tasks = self.state.tasks
+        last = Move(update.task_id, update.status, update.reason, update.context)
+        for move in (*made, last):
+            before = tasks.get(move.task_id, NEW_TASK)
+            tasks = tasks.insert(move.task_id, moved_task(before, move, self.now))
+        return tasks
 
     def may_fire(self, listener: CompiledListener) -> bool:
         """Once per instance, unless the listener repeats or was reset."""
         step = self.state.steps.get(listener.id)
         return step is None or listener.listener.repeat or step.forgotten
-
-
-def _holds(
-    listener: CompiledListener, status: TaskStatus, tasks: HashTrieMap[str, TaskState]
-) -> bool:
-    """Most conditions only name the status that their trigger has just got."""
-    if listener.wanted is not None:
-        return status is listener.wanted
-    return holds(listener.condition, listener.listener.trigger_task_id, TaskFacts(tasks))
 
 
 def quiet(task_id: str, status: TaskStatus, reason: str, **context: object) -> Move:
