@@ -6,7 +6,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench bench-setup diagrams format clean setup
+.PHONY: demo test check bench bench-setup diagrams images format clean setup
 
 demo: setup
 	@$(BIN)/holdfast demo
@@ -29,6 +29,9 @@ bench: bench-setup
 
 bench-setup: setup
 	$(BIN)/python -m bench.setup
+
+images: setup
+	$(BIN)/python docs/make_images.py
 
 diagrams: setup
 	$(BIN)/python docs/make_diagrams.py

@@ -17,7 +17,7 @@ Figures = dict[str, dict[str, float | None]]
 PEERS = ("langgraph", "dbos", "burr", "raw")
 NOTES = (
     "Medians. A ratio says how many times better ours is; above 1 ours wins.",
-    "A chain is a loop over one step in LangGraph, DBOS and Burr; *declared* is one node per task.",
+    "A chain has one node per effect in LangGraph and Burr; a loop runs one node again and again.",
     "Growth counts whole pages of the database file, so it says little about short chains.",
     "DBOS recovers in the background after its start-up: the first continue waits for that.",
 )

@@ -5,7 +5,8 @@ disk; with NORMAL a power cut loses commits that were acknowledged. `fullfsync`
 asks the same of disks under macOS and means nothing elsewhere.
 
 The log is copied into the database at 4 MB, then written anew from its beginning: a
-commit that makes the file grow takes half as long again as one that overwrites.
+commit that makes the file grow takes half as long again as one that overwrites, so
+the log is brought to that length when it is opened.
 
 Opening ends with a checkpoint. A process that died after a failed sync may have
 left commits that the page cache shows but the disk does not have; copying the log
@@ -37,6 +38,9 @@ APPLICATION = int.from_bytes(b"Hold", "big")
 _BUSY_SECONDS = 0.05
 _STATEMENTS = 128
 _LOG_PAGES = 1000
+_PAGE_BYTES = 4096
+_SPILLING_CACHE = 10
+_CACHE = -2000
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -149,6 +153,18 @@ def _prepare(connection: Connection, path: Path) -> None:
     if not created:
         connection.executescript(load_script("sqlite_schema.sql"))
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+    _make_room(connection)
+
+
+def _make_room(connection: Connection) -> None:
+    """Let the log have its full length from the start: a transaction too large for the
+    page cache spills into it, and is then rolled back."""
+    connection.execute(f"PRAGMA cache_size = {_SPILLING_CACHE}").fetchall()
+    connection.execute("BEGIN IMMEDIATE")
+    connection.execute("CREATE TABLE room (filler BLOB)")
+    connection.execute("INSERT INTO room VALUES (zeroblob(?))", (_LOG_PAGES * _PAGE_BYTES,))
+    connection.execute("ROLLBACK")
+    connection.execute(f"PRAGMA cache_size = {_CACHE}").fetchall()
 
 
 def _check_owner(connection: Connection, path: Path) -> bool:
