@@ -26,6 +26,9 @@ import apsw
 SECTOR = 512
 _names = itertools.count(1)
 
+GROWING_LOG = {"INSERT INTO room VALUES (zeroblob(?))": "INSERT INTO room VALUES (zeroblob(? * 0))"}
+"""To be replaced where a commit must need room on the disk: the log starts with none."""
+
 
 @dataclass(frozen=True, slots=True)
 class Write:

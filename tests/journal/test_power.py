@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
-from faulty_disk import Disk, Sync, Write, power_cuts
+from faulty_disk import GROWING_LOG, Disk, Sync, Write, power_cuts
 
 from holdfast.errors import JournalUnavailable
 from holdfast.journal import committer
@@ -24,7 +24,6 @@ from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import run_row
 
 SMALL_LOG = {"PRAGMA wal_autocheckpoint = 1000": "PRAGMA wal_autocheckpoint = 40"}
-GROWING_LOG = {"INSERT INTO room VALUES (zeroblob(?))": "INSERT INTO room VALUES (zeroblob(? * 0))"}
 UNSAFE = {"PRAGMA synchronous = FULL": "PRAGMA synchronous = NORMAL"}
 
 

@@ -31,7 +31,7 @@ from holdfast.testing.clock import ManualClock
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "journal"))
 
-from faulty_disk import Disk
+from faulty_disk import GROWING_LOG, Disk
 
 T = TypeVar("T")
 
@@ -403,7 +403,7 @@ async def test_a_run_that_fails_for_good_while_the_journal_is_down_still_asks_it
 async def test_a_real_disk_that_fails_is_told_to_callers_and_waited_for(
     tmp_path: Path, desk: Desk, trouble: str
 ) -> None:
-    with Disk() as disk:
+    with Disk(GROWING_LOG) as disk:
         journal = SqliteJournal(tmp_path / "holdfast.db", connect=disk.connect)
         app = furnished(journal, desk)
         app.add_plan(tools("chain", *["work"] * 5))

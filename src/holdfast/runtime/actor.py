@@ -43,7 +43,7 @@ class Actor:
     mailbox: deque[Letter] = field(default_factory=deque)
     unsaved: list[tuple[float, e.Event]] = field(default_factory=list)
     births: list[tuple[Append, Actor]] = field(default_factory=list)
-    flying: dict[tuple[str, int], asyncio.Task[None] | None] = field(default_factory=dict)
+    flying: dict[tuple[str, int], asyncio.Task[None]] = field(default_factory=dict)
     draining: bool = False
     stale: bool = False
     hungry: bool = False

@@ -20,7 +20,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from functools import partial
 from typing import Any
 
 from holdfast.core.plan.compiled import CompiledPlan
@@ -40,13 +39,13 @@ from holdfast.journal.port import Append, Journal, Notice, Snapshot
 from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model.plan import PlanInstanceStatus
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.faults import FaultPoints, NoFaults
 from holdfast.runtime.hub import Hub
 from holdfast.runtime.library import PlanLibrary
+from holdfast.runtime.performing import Deliveries, Performer, is_pure, report
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Planner, Worker
 from holdfast.runtime.residents import Residents
@@ -80,13 +79,15 @@ class Engine:
         self.library = PlanLibrary(journal)
         self.hub = Hub(journal)
         self.clock = clock or SystemClock()
-        self._worker = worker
         self._planner = planner
         self._faults = faults or NoFaults()
         self._secret = os.urandom(32)
         self._residents = Residents(journal, self.library, self._retry)
         self._permits = Permits(max_effects)
         self._starter = Starter(worker, self.library, self._permits, self._moment, self._fed)
+        self._performer = Performer(
+            worker, planner, self._permits, self.clock, self._faults, self._deliveries()
+        )
         self._timers = Timers(journal, self.clock, self._tick)
         self._tasks: set[asyncio.Task[Any]] = set()
         self._closing = False
@@ -105,9 +106,10 @@ class Engine:
     async def close(self, grace: float = 10.0) -> None:
         """Start nothing more, let what is in flight end, and keep the rest for later."""
         self._closing = True
+        self._performer.closing = True
         await self._timers.stop()
         await self._finish_tasks(grace)
-        await self._worker.close()
+        await self._performer.close()
         for actor in self._residents:
             if actor.unsaved or actor.mailbox:
                 await self._drain(actor)
@@ -155,6 +157,9 @@ class Engine:
         finally:
             unwatch()
 
+    def _deliveries(self) -> Deliveries:
+        return Deliveries(self._spawn, self._post, self._take, self.submit)
+
     def _moment(self) -> c.Moment:
         return c.Moment(self.clock.now(), self._secret)
 
@@ -179,6 +184,10 @@ class Engine:
             await self._take(actor, letter)
 
     async def _take(self, actor: Actor, letter: Letter) -> None:
+        """As `_post`, by one who has the run's actor in hand."""
+        if not self._residents.holds(actor):
+            await self._post(actor.run_id, letter)
+            return
         actor.mailbox.append(letter)
         self._residents.wake(actor)
         if not actor.draining:
@@ -238,7 +247,7 @@ class Engine:
         for letter, refusal in replies:
             _answer(actor, letter, refusal)
         for effect in effects:
-            self._dispatch(actor, effect)
+            self._performer.dispatch(actor, effect)
 
     def _decide(self, actor: Actor, letters: Sequence[Letter], replies: Replies) -> list[f.Effect]:
         """Each letter by itself: a refusal, or a mistake of ours, concerns nobody else."""
@@ -280,7 +289,7 @@ class Engine:
             return not actor.unsaved and not any(letter.notice for letter in letters)
         if not effects or actor.births or len(actor.unsaved) >= LAZY_EVENTS:
             return False
-        return all(letter.lazy for letter in letters) and all(map(_is_pure, effects))
+        return all(letter.lazy for letter in letters) and all(map(is_pure, effects))
 
     def _set_flush_timer(self, actor: Actor) -> None:
         if actor.unsaved and actor.flush_timer is None:
@@ -401,74 +410,9 @@ class Engine:
             match effect:
                 case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude():
                     if (effect.work.listener_id, effect.work.claim) not in actor.flying:
-                        actor.mailbox.append(Letter(_report(effect.work, c.NotSent())))
+                        actor.mailbox.append(Letter(report(effect.work, c.NotSent())))
                 case _:
-                    self._dispatch(actor, effect)
-
-    def _dispatch(self, actor: Actor, effect: f.Effect) -> None:
-        match effect:
-            case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude():
-                place = (effect.work.listener_id, effect.work.claim)
-                actor.flying[place] = None
-                actor.flying[place] = self._spawn(self._perform(actor, effect))
-            case f.ConsultPlanner():
-                place = (f"consult:{effect.listener_id}", effect.firing)
-                if place not in actor.flying:
-                    actor.flying[place] = None
-                    actor.flying[place] = self._spawn(self._consult(actor, effect))
-            case f.ResumeChild(child_id=child_id, by=by):
-                self._spawn(self._quietly(child_id, c.Resume(by)))
-            case f.CancelChild(child_id=child_id, by=by, reason=reason):
-                self._spawn(self._quietly(child_id, c.Cancel(by, reason)))
-            case f.StartChild():
-                raise AssertionError("a child run is born with its parent's start")
-
-    async def _perform(
-        self, actor: Actor, effect: f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude
-    ) -> None:
-        work = effect.work
-        outcome: c.Outcome = c.NotSent()
-        try:
-            # The last look before the call: a run that is cancelled sends nothing more.
-            if not self._closing and actor.state.status is not PlanInstanceStatus.CANCELLING:
-                self._faults.reach("effect.before")
-                listener = actor.state.plan.listeners[work.listener_id]
-                late = partial(self._report_late, actor.run_id, work)
-                now = self.clock.now()
-                outcome = await self._worker.perform(effect, listener, actor.state, now, late)
-                self._faults.reach("effect.after")
-        finally:
-            if isinstance(effect, f.CallTool):
-                self._permits.give_back()
-        # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
-        actor.flying.pop((work.listener_id, work.claim), None)
-        letter = Letter(_report(work, outcome), lazy=_is_pure(effect))
-        if self._residents.holds(actor):
-            await self._take(actor, letter)
-        else:
-            await self._post(actor.run_id, letter)
-
-    def _report_late(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
-        if not self._closing:
-            self._spawn(self._post(run_id, Letter(_report(work, outcome))))
-
-    async def _consult(self, actor: Actor, effect: f.ConsultPlanner) -> None:
-        granted = await self._planner.retries_granted(effect, actor.committed)
-        verdict = c.DecideRetry(effect.listener_id, effect.firing, granted)
-        actor.flying.pop((f"consult:{effect.listener_id}", effect.firing), None)
-        await self._post(actor.run_id, Letter(verdict))
-
-    async def _quietly(self, run_id: str, command: c.Command) -> None:
-        """A word to a child run that may come too late, which is no mistake."""
-        while not self._closing:
-            try:
-                await self.submit(run_id, command)
-                return
-            except CallerError as error:
-                log.info("%s to %s: %s", type(command).__name__, run_id, error)
-                return
-            except JournalUnavailable:
-                await asyncio.sleep(RETRY_JOURNAL)
+                    self._performer.dispatch(actor, effect)
 
     async def _deliver(self, notice: Notice) -> None:
         body = json.loads(notice.payload)
@@ -523,16 +467,3 @@ def _answer(actor: Actor, letter: Letter, refusal: HoldfastError | None) -> None
         letter.reply.set_result(actor.committed)
     else:
         letter.reply.set_exception(refusal)
-
-
-def _report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:
-    return c.ReportOutcome(work.listener_id, work.firing, work.claim, outcome)
-
-
-def _is_pure(effect: f.Effect) -> bool:
-    """Work that touches nothing outside: what came of it can be found out again at no cost."""
-    match effect:
-        case f.RunSnippet(functions=functions):
-            return not functions
-        case _:
-            return isinstance(effect, f.Conclude)

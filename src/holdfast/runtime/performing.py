@@ -1,0 +1,137 @@
+"""Handing effects over to the world, and bringing what came of them back to the run."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable, Coroutine
+from dataclasses import dataclass
+from functools import partial
+from typing import Any, TypeAlias, assert_never
+
+from holdfast.core.plan.state import PlanState
+from holdfast.errors import CallerError, JournalUnavailable
+from holdfast.model import commands as c
+from holdfast.model import effects as f
+from holdfast.model.plan import PlanInstanceStatus
+from holdfast.runtime.actor import Actor, Letter
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.faults import FaultPoints
+from holdfast.runtime.permits import Permits
+from holdfast.runtime.ports import Planner, Worker
+
+log = logging.getLogger("holdfast")
+
+RETRY_JOURNAL = 0.25
+"""Seconds until a child run is told again what a journal that was down kept from it."""
+
+Performed: TypeAlias = f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude
+
+
+@dataclass(frozen=True, slots=True)
+class Deliveries:
+    """How words reach runs: `post` finds the run, `take` has its actor at hand."""
+
+    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    post: Callable[[str, Letter], Awaitable[None]]
+    take: Callable[[Actor, Letter], Awaitable[None]]
+    submit: Callable[[str, c.Command], Awaitable[PlanState]]
+
+
+class Performer:
+    def __init__(
+        self,
+        worker: Worker,
+        planner: Planner,
+        permits: Permits,
+        clock: Clock,
+        faults: FaultPoints,
+        deliveries: Deliveries,
+    ) -> None:
+        self._worker = worker
+        self._planner = planner
+        self._permits = permits
+        self._clock = clock
+        self._faults = faults
+        self._to = deliveries
+        self.closing = False
+
+    async def close(self) -> None:
+        await self._worker.close()
+
+    def dispatch(self, actor: Actor, effect: f.Effect) -> None:
+        """Carry out an effect whose start is on disk."""
+        match effect:
+            case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude():
+                place = (effect.work.listener_id, effect.work.claim)
+                actor.flying[place] = self._to.spawn(self._perform(actor, effect, place))
+            case f.ConsultPlanner():
+                place = (f"consult:{effect.listener_id}", effect.firing)
+                if place not in actor.flying:
+                    actor.flying[place] = self._to.spawn(self._consult(actor, effect, place))
+            case f.ResumeChild(child_id=child_id, by=by):
+                self._to.spawn(self._tell_child(child_id, c.Resume(by)))
+            case f.CancelChild(child_id=child_id, by=by, reason=reason):
+                self._to.spawn(self._tell_child(child_id, c.Cancel(by, reason)))
+            case f.StartChild():
+                raise AssertionError("a child run is born with its parent's start")
+            case _:
+                assert_never(effect)
+
+    async def _perform(self, actor: Actor, effect: Performed, place: tuple[str, int]) -> None:
+        outcome: c.Outcome = c.NotSent()
+        try:
+            # The last look before the call: a run that is cancelled sends nothing more.
+            if not self.closing and actor.state.status is not PlanInstanceStatus.CANCELLING:
+                self._faults.reach("effect.before")
+                listener = actor.state.plan.listeners[effect.work.listener_id]
+                late = partial(self._report_late, actor.run_id, effect.work)
+                now = self._clock.now()
+                outcome = await self._worker.perform(effect, listener, actor.state, now, late)
+                self._faults.reach("effect.after")
+        finally:
+            if isinstance(effect, f.CallTool):
+                self._permits.give_back()
+        # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
+        actor.flying.pop(place, None)
+        await self._to.take(actor, Letter(report(effect.work, outcome), lazy=is_pure(effect)))
+
+    def _report_late(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
+        if not self.closing:
+            self._to.spawn(self._post(run_id, Letter(report(work, outcome))))
+
+    async def _post(self, run_id: str, letter: Letter) -> None:
+        await self._to.post(run_id, letter)
+
+    async def _consult(
+        self, actor: Actor, effect: f.ConsultPlanner, place: tuple[str, int]
+    ) -> None:
+        granted = await self._planner.retries_granted(effect, actor.committed)
+        actor.flying.pop(place, None)
+        verdict = c.DecideRetry(effect.listener_id, effect.firing, granted)
+        await self._to.take(actor, Letter(verdict))
+
+    async def _tell_child(self, run_id: str, command: c.Command) -> None:
+        """A word to a child run that may come too late, which is no mistake."""
+        while not self.closing:
+            try:
+                await self._to.submit(run_id, command)
+                return
+            except CallerError as error:
+                log.info("%s to %s: %s", type(command).__name__, run_id, error)
+                return
+            except JournalUnavailable:
+                await asyncio.sleep(RETRY_JOURNAL)
+
+
+def report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:
+    return c.ReportOutcome(work.listener_id, work.firing, work.claim, outcome)
+
+
+def is_pure(effect: f.Effect) -> bool:
+    """Work that touches nothing outside: what came of it can be found out again at no cost."""
+    match effect:
+        case f.RunSnippet(functions=functions):
+            return not functions
+        case _:
+            return isinstance(effect, f.Conclude)
