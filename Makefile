@@ -12,7 +12,7 @@ demo: setup
 	@$(BIN)/holdfast demo
 
 test: setup
-	$(BIN)/pytest tests/core tests/journal --ignore=tests/journal/test_power.py \
+	HOLDFAST_FROZEN=1 $(BIN)/pytest tests/core tests/journal --ignore=tests/journal/test_power.py \
 		-n 2 --cov=holdfast.core --cov=holdfast.model --cov-branch \
 		--cov-report=term-missing:skip-covered
 	$(BIN)/pytest -n 2 --ignore=tests/core --ignore=tests/journal

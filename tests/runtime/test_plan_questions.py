@@ -194,8 +194,10 @@ class TestMissing:
             step("B", "001", "003", tool="other"),
             end("002,003", when=BOTH),
         )
-        await start(app)
+        instance = await start(app)
         await asyncio.wait_for(other.entered.wait(), 60)
+        assert instance.status == "pause"
+        assert len(await app.inbox()) == 1
 
     async def test_while_paused_hold_stops_other_branches_until_the_answer(
         self, app: Holdfast, until: Until

@@ -103,9 +103,9 @@ async def crash(app: Holdfast) -> None:
     """The process is gone: nothing it had in hand comes to an end."""
     app.engine._closing = True
     await app.engine._timers.stop()
-    for task in tuple(app.engine._tasks):
+    for task in tuple(app.engine._crew._tasks):
         task.cancel()
-    await asyncio.gather(*app.engine._tasks, return_exceptions=True)
+    await asyncio.gather(*app.engine._crew._tasks, return_exceptions=True)
     app.sandbox.close()
 
 

@@ -135,6 +135,7 @@ async def test_a_sooner_timer_is_not_kept_waiting_by_a_later_one(clock: ManualCl
     clock.advance(1)
     await until(lambda: woken == ["soon"])
     await timers.stop()
+    assert woken == ["soon"]
 
 
 async def test_a_run_that_cannot_be_woken_holds_nobody_up_and_is_tried_again(
@@ -188,3 +189,4 @@ async def test_the_system_clock_naps_so_that_it_notices_when_it_is_set(
         nudge.set()
         await clock.wait(None, nudge)
         await clock.wait(clock.now() - HOUR, asyncio.Event())
+    assert nudge.is_set()

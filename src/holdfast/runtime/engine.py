@@ -20,7 +20,6 @@ import json
 import logging
 import os
 from collections.abc import Callable, Sequence
-from typing import Any
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank
@@ -42,6 +41,7 @@ from holdfast.model import effects as f
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.crew import Crew
 from holdfast.runtime.faults import FaultPoints, NoFaults
 from holdfast.runtime.hub import Hub
 from holdfast.runtime.library import PlanLibrary
@@ -82,6 +82,7 @@ class Engine:
         self._planner = planner
         self._faults = faults or NoFaults()
         self._secret = os.urandom(32)
+        self._crew = Crew()
         self._residents = Residents(journal, self.library, self._retry)
         self._permits = Permits(max_effects)
         self._starter = Starter(worker, self.library, self._permits, self._moment, self._fed)
@@ -89,7 +90,6 @@ class Engine:
             worker, planner, self._permits, self.clock, self._faults, self._deliveries()
         )
         self._timers = Timers(journal, self.clock, self._tick)
-        self._tasks: set[asyncio.Task[Any]] = set()
         self._closing = False
 
     async def open(self) -> None:
@@ -98,9 +98,9 @@ class Engine:
         orphans = await self.journal.active_runs()
         self._residents.orphans.update(orphans)
         for run_id in sorted(orphans):
-            self._spawn(self._wake(run_id))
+            self._crew.spawn(self._wake(run_id))
         for notice in notices:
-            self._spawn(self._deliver(notice))
+            self._crew.spawn(self._deliver(notice))
         self._timers.start()
 
     async def close(self, grace: float = 10.0) -> None:
@@ -108,7 +108,7 @@ class Engine:
         self._closing = True
         self._performer.closing = True
         await self._timers.stop()
-        await self._finish_tasks(grace)
+        await self._crew.finish(grace)
         await self._performer.close()
         for actor in self._residents:
             if actor.unsaved or actor.mailbox:
@@ -158,7 +158,7 @@ class Engine:
             unwatch()
 
     def _deliveries(self) -> Deliveries:
-        return Deliveries(self._spawn, self._post, self._take, self.submit)
+        return Deliveries(self._crew.spawn, self._post, self._take, self.submit)
 
     def _moment(self) -> c.Moment:
         return c.Moment(self.clock.now(), self._secret)
@@ -175,7 +175,7 @@ class Engine:
         self._residents.wake(actor)
         if not actor.draining:
             actor.draining = True
-            self._spawn(self._drain(actor))
+            self._crew.spawn(self._drain(actor))
 
     async def _post(self, run_id: str, letter: Letter) -> None:
         """Have a letter of the engine's own decided, however long the journal is down."""
@@ -324,12 +324,12 @@ class Engine:
         if append.row is not None:
             self._timers.note(append.row.wake_at)
         for notice in append.notices:
-            self._spawn(self._deliver(notice))
+            self._crew.spawn(self._deliver(notice))
         for record in append.records:
             actor.bytes_since += len(record.payload)
         if actor.bytes_since >= max(SNAPSHOT_BYTES, 4 * actor.snapshot_size):
             actor.bytes_since = 0
-            self._spawn(self._snapshot(actor))
+            self._crew.spawn(self._snapshot(actor))
 
     def _forget(
         self, actor: Actor, effects: Sequence[f.Effect], letters: Sequence[Letter] = ()
@@ -364,7 +364,7 @@ class Engine:
         actor.retry = None
         if not actor.draining and not self._closing:
             actor.draining = True
-            self._spawn(self._drain(actor))
+            self._crew.spawn(self._drain(actor))
 
     def _doubt(self, run_id: str) -> None:
         """A run whose birth was refused may be on disk all the same: somebody must own it."""
@@ -373,7 +373,7 @@ class Engine:
 
     def _adopt(self, run_id: str) -> None:
         if not self._closing and run_id in self._residents.doubtful:
-            self._spawn(self._wake_if_born(run_id))
+            self._crew.spawn(self._wake_if_born(run_id))
 
     async def _wake_if_born(self, run_id: str) -> None:
         try:
@@ -402,7 +402,7 @@ class Engine:
         self._planner.tasks_changed(before, state)
         self.hub.publish(state)
         for notice in unheard:
-            self._spawn(self._deliver(notice))
+            self._crew.spawn(self._deliver(notice))
 
     def _take_up(self, actor: Actor) -> None:
         """Behind what is in the mailbox: a result that was obtained counts before this."""
@@ -433,27 +433,6 @@ class Engine:
             await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
         except JournalUnavailable as error:
             log.info("no snapshot of %s: %s", actor.run_id, error)
-
-    async def _finish_tasks(self, grace: float) -> None:
-        """Let what is in flight end; what never ends must not hold us, and stays in doubt."""
-        give_up_at = asyncio.get_running_loop().time() + grace
-        while self._tasks:
-            left = give_up_at - asyncio.get_running_loop().time()
-            if left <= 0:
-                for task in self._tasks:
-                    task.cancel()
-            await asyncio.wait(tuple(self._tasks), timeout=max(left, 0.1))
-
-    def _spawn(self, work: Any) -> asyncio.Task[Any]:
-        task = asyncio.get_running_loop().create_task(work)
-        self._tasks.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self._tasks.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a background task failed", exc_info=error)
 
 
 def _ours(error: Exception) -> InternalError:
