@@ -185,6 +185,7 @@ class Holdfast:
         trace: TracebackType | None,
     ) -> None:
         await self.engine.close()
+        await self.planner_agent.close()
         await self._clients.aclose()
         self.sandbox.close()
         await self.journal.close()

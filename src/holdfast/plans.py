@@ -29,7 +29,6 @@ from holdfast.journal.port import QuestionQuery, RunQuery
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.effects import ConsultPlanner
-from holdfast.model.interaction import InteractionStatus
 from holdfast.model.plan import Listener, PlanInstanceStatus
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
@@ -147,6 +146,11 @@ class PlannerAgent:
         except Exception:
             log.exception("decide_retry_strategy failed; no further retry")
             return 0
+
+    async def close(self) -> None:
+        """Let those be told who are being told."""
+        while self._told:
+            await asyncio.wait(tuple(self._told))
 
     def tasks_changed(self, before: PlanState, after: PlanState) -> None:
         if type(self).on_task_status_change is PlannerAgent.on_task_status_change:
@@ -274,10 +278,11 @@ class PlanModule:
         self, state: PlanState, params: Mapping[str, Json]
     ) -> list[tuple[str, QuestionState, dict[str, Json]]]:
         """Which open form each value belongs to; all are checked before any is answered."""
-        opened = await self._open_questions(state)
+        opened = await self._questions(state, "open")
         asked = [one for one in opened if one[1].request.form.fields]
         if not asked:
-            return _already_answered(state, params, opened)
+            answered = await self._questions(state, "answered")
+            return _already_answered(state, params, opened, answered)
         _refuse_ambiguous(asked, params)
         answers = []
         for run_id, question in asked:
@@ -289,8 +294,9 @@ class PlanModule:
         _refuse_invalid(answers)
         return answers
 
-    async def _open_questions(self, state: PlanState) -> list[tuple[str, QuestionState]]:
-        query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id, limit=1000)
+    async def _questions(self, state: PlanState, status: str) -> list[tuple[str, QuestionState]]:
+        """The questions of a run and of the child runs below it."""
+        query = QuestionQuery(status=frozenset({status}), root_id=state.root_id, limit=1000)
         found = []
         for row in await self.engine.journal.questions(query):
             if row.run_id != state.run_id and not row.run_id.startswith(f"{state.run_id}."):
@@ -339,15 +345,16 @@ def _result_of(event: e.Event) -> dict[str, Any] | None:
 
 
 def _already_answered(
-    state: PlanState, params: Mapping[str, Json], opened: list[tuple[str, QuestionState]]
+    state: PlanState,
+    params: Mapping[str, Json],
+    opened: list[tuple[str, QuestionState]],
+    answered: list[tuple[str, QuestionState]],
 ) -> list[tuple[str, QuestionState, dict[str, Json]]]:
     """No form is open: the same answer again, a lost race, or a mistake."""
     matching = [
-        question
-        for question in state.questions.values()
-        if question.status is InteractionStatus.ANSWERED
-        and params
-        and set(params) <= {field.name for field in question.request.form.fields}
+        (run_id, question)
+        for run_id, question in answered
+        if params and set(params) <= {field.name for field in question.request.form.fields}
     ]
     if not matching and opened:
         ids = ", ".join(question.request.request_id for _, question in opened)
@@ -356,8 +363,8 @@ def _already_answered(
     if not matching:
         message = f"Plan instance is not in PAUSE status, current: {state.status.value}"
         raise NotAllowed(message)
-    latest = max(matching, key=lambda question: question.closed_at or 0.0)
-    return [(state.run_id, latest, dict(params))]
+    run_id, latest = max(matching, key=lambda one: one[1].closed_at or 0.0)
+    return [(run_id, latest, dict(params))]
 
 
 def _refuse_ambiguous(asked: list[tuple[str, QuestionState]], params: Mapping[str, Json]) -> None:

@@ -368,6 +368,10 @@ class TestSubPlans:
         assert await instance.wait_for_completion() == "done"
         assert instance.get_task_instance("002").context == {"c": "red"}
         assert "paused_listener_id" not in instance.context
+        again = await app.planner_agent.continue_plan(instance.id, {"colour": "red"})
+        assert again["result"] == result["result"]
+        other = await app.planner_agent.continue_plan(instance.id, {"colour": "blue"})
+        assert "already answered by local" in other["error"]
 
     async def test_a_childs_error_is_the_parents_and_resuming_the_parent_resumes_the_child(
         self, open_app: OpenApp

@@ -20,6 +20,4 @@ _FROZEN = os.environ.get("HOLDFAST_FROZEN") == "1"
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
-    if _FROZEN:
-        return dataclass(frozen=True, slots=True)(cls)
-    return dataclass(slots=True, unsafe_hash=True)(cls)
+    return dataclass(slots=True, frozen=_FROZEN, unsafe_hash=not _FROZEN)(cls)
