@@ -10,6 +10,8 @@ HoldfastError
 │   └── InvalidValue         a value that is not strict JSON
 ├── AuthorError              the plan's author must mend the plan
 │   ├── PlanRejected         every problem of a plan, each with its place
+│   ├── FormRejected         every problem of a form, each with its path
+│   ├── OutputRefused        an output that names no task, or an impossible move
 │   ├── ConditionError       a condition that does not parse or evaluate
 │   ├── TemplateError        a template that does not parse or render
 │   └── SnippetError         a code snippet that broke its limits or failed
@@ -20,7 +22,11 @@ HoldfastError
 │   └── JournalUnavailable   disk full, I/O error, database down: not acknowledged
 ├── ToolError                what a tool may raise to say how it failed
 │   ├── TransientError       worth another attempt
+│   │   └── ModelUnavailable     the model could not be reached or did not finish
 │   ├── PermanentError       another attempt cannot help
+│   │   └── ModelRefused         the provider will not serve this request
+│   │       ├── ContextTooLong       the conversation does not fit the model
+│   │       └── ModelNotConfigured   no such provider, no key, no package
 │   ├── ForbiddenError       the tool refused for lack of rights
 │   └── OutcomeUnknown       sent, but nobody knows whether it happened
 └── InternalError            ours: please report
@@ -105,6 +111,34 @@ class PlanRejected(AuthorError):
         super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
+@dataclass(frozen=True, slots=True)
+class FormProblem:
+    """One mistake in a form; `path` leads to it from the form's shape."""
+
+    path: tuple[str | int, ...]
+    message: str
+
+    @property
+    def place(self) -> str:
+        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
+        return "".join(parts).removeprefix(".") or "form"
+
+    def __str__(self) -> str:
+        return f"{self.place}: {self.message}"
+
+
+class FormRejected(AuthorError):
+    """A form with mistakes; `problems` has all of them."""
+
+    def __init__(self, problems: Sequence[FormProblem]) -> None:
+        self.problems = tuple(problems)
+        super().__init__("\n".join(str(problem) for problem in self.problems))
+
+
+class OutputRefused(AuthorError):
+    """An output that names an unknown task, or a move that the table does not have."""
+
+
 class ConditionError(AuthorError):
     """A condition that does not parse or cannot be evaluated.
 
@@ -156,8 +190,28 @@ class TransientError(ToolError):
     """Worth another attempt."""
 
 
+class ModelUnavailable(TransientError):
+    """The model could not be reached or did not finish; another attempt may succeed."""
+
+    def __init__(self, message: str, retry_after: float | None = None) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
+
+
 class PermanentError(ToolError):
     """Another attempt with the same arguments cannot help."""
+
+
+class ModelRefused(PermanentError):
+    """The provider will not serve this request; the message says what to change."""
+
+
+class ContextTooLong(ModelRefused):
+    """The conversation does not fit the model's context window."""
+
+
+class ModelNotConfigured(ModelRefused):
+    """No such provider, no key, or a package that is not installed."""
 
 
 class ForbiddenError(ToolError):

@@ -9,10 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.forms.problems import FormProblem, FormRejected
 from holdfast.core.forms.shapes import dump_form, parse_form
 from holdfast.core.language.strict import strict_json
-from holdfast.errors import AuthorError
+from holdfast.errors import AuthorError, FormProblem, FormRejected
 from holdfast.model.form import CHOICES, Field, FieldType, Form, Option, Validation
 
 SEED = {

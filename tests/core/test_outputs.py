@@ -12,10 +12,10 @@ from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 from holdfast.core.language.templates import render
 from holdfast.core.plan.backoff import retry_delay
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.draft import Draft, OutputRefused
+from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.state import TaskFacts
-from holdfast.errors import NotFound, TemplateError
+from holdfast.errors import NotFound, OutputRefused, TemplateError
 from holdfast.model import commands as c
 from holdfast.model.plan import Check, CodeAction, Output, TaskStatus, TaskUpdate, ToolAction
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy

@@ -9,10 +9,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.forms.from_tools import check_enrichment, form_from_schema
-from holdfast.core.forms.problems import FormRejected
 from holdfast.core.forms.schemas import json_schema
 from holdfast.core.forms.shapes import dump_form, parse_form
 from holdfast.core.forms.validation import validate
+from holdfast.errors import FormRejected
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 
 AS_JSON = Field("x", FieldType.TEXTAREA, description="Write it as JSON.", json=True)

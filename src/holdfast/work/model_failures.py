@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
-from holdfast.errors import PermanentError, TransientError
+from holdfast.errors import ContextTooLong, ModelRefused, ModelUnavailable
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError
@@ -32,26 +32,6 @@ _SHORTEN: Final = "shorten the conversation or choose a model with a larger cont
 _TOP_UP: Final = "the account's quota is used up: raise it or choose another model"
 _REPHRASE: Final = "the provider's filter stopped it: change the request or choose another model"
 _LOOK: Final = "the same request will be refused again: change it or choose another model"
-
-
-class ModelUnavailable(TransientError):
-    """The model could not be reached or did not finish; another attempt may succeed."""
-
-    def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
-
-
-class ModelRefused(PermanentError):
-    """The provider will not serve this request; the message says what to change."""
-
-
-class ContextTooLong(ModelRefused):
-    """The conversation does not fit the model's context window."""
-
-
-class ModelNotConfigured(ModelRefused):
-    """No such provider, no key, or a package that is not installed."""
 
 
 def read_failure(error: Exception, model: str) -> ModelUnavailable | ModelRefused | None:

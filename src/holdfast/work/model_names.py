@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING, Any, Final
 
-from holdfast.work.model_failures import ModelNotConfigured
+from holdfast.errors import ModelNotConfigured
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model

@@ -28,16 +28,10 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
 from holdfast.core.plan.backoff import retry_delay
+from holdfast.errors import ContextTooLong, ModelNotConfigured, ModelRefused, ModelUnavailable
 from holdfast.model.message import Message, ModelReply, ToolOffer
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
-from holdfast.work.model_failures import (
-    ContextTooLong,
-    ModelNotConfigured,
-    ModelRefused,
-    ModelUnavailable,
-    declined,
-    read_failure,
-)
+from holdfast.work.model_failures import declined, read_failure
 from holdfast.work.model_names import resolve_model
 from holdfast.work.model_wire import call_ids, from_wire, to_parameters, to_wire
 

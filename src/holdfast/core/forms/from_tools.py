@@ -19,7 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from holdfast.core.forms.problems import FormRejected, Place
+from holdfast.core.forms.problems import Place
 from holdfast.core.forms.rules import (
     applicable_rules,
     check_rules,
@@ -32,6 +32,7 @@ from holdfast.core.forms.shapes import default_problem, type_of_choice
 from holdfast.core.forms.validation import answers_asked
 from holdfast.core.forms.values import is_empty, longest
 from holdfast.core.language.spelling import nearest
+from holdfast.errors import FormRejected
 from holdfast.model.form import CHOICES, Field, FieldType, Form, Option, Validation
 from holdfast.model.values import Json, JsonObject
 

@@ -6,40 +6,16 @@ a mistake in one field never hides the next.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import TypeAlias
 
 from holdfast.core.forms.values import echo
 from holdfast.core.language.spelling import nearest
-from holdfast.errors import AuthorError
+from holdfast.errors import FormProblem
 from holdfast.model.values import Json
 
 Path: TypeAlias = tuple[str | int, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class FormProblem:
-    """One mistake in a form; `path` leads to it from the form's shape."""
-
-    path: Path
-    message: str
-
-    @property
-    def place(self) -> str:
-        parts = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in self.path)
-        return "".join(parts).removeprefix(".") or "form"
-
-    def __str__(self) -> str:
-        return f"{self.place}: {self.message}"
-
-
-class FormRejected(AuthorError):
-    """A form with mistakes; `problems` has all of them."""
-
-    def __init__(self, problems: Sequence[FormProblem]) -> None:
-        self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
 
 
 @dataclass(frozen=True, slots=True)

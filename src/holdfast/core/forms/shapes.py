@@ -17,14 +17,14 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any, Final, TypeGuard
 
-from holdfast.core.forms.problems import FormRejected, Place
+from holdfast.core.forms.problems import Place
 from holdfast.core.forms.rules import check_rules, read_validation, rules_of
 from holdfast.core.forms.validation import answers_asked
 from holdfast.core.forms.values import Refusal, clean, echo, is_empty
 from holdfast.core.language.conditions import parse
 from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import strict_json
-from holdfast.errors import ConditionError, InvalidValue
+from holdfast.errors import ConditionError, FormRejected, InvalidValue
 from holdfast.model.form import CHOICES, Field, FieldType, Form, Option, Validation
 from holdfast.model.values import Json
 

@@ -19,14 +19,10 @@ from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.fold import moved_task
 from holdfast.core.plan.state import NEW_TASK, PlanState, StepState, TaskFacts, TaskState
 from holdfast.core.plan.tables import TASK
-from holdfast.errors import AuthorError
+from holdfast.errors import OutputRefused
 from holdfast.model.commands import Moment
 from holdfast.model.events import Event, Move
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
-
-
-class OutputRefused(AuthorError):
-    """An output that names an unknown task, or a move that the table does not have."""
 
 
 class Draft:

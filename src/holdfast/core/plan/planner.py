@@ -16,11 +16,11 @@ from collections.abc import Mapping
 
 from holdfast.core.language.conditions import explain, holds
 from holdfast.core.plan.compiled import VERIFY
-from holdfast.core.plan.draft import Draft, OutputRefused, iso, quiet
+from holdfast.core.plan.draft import Draft, iso, quiet
 from holdfast.core.plan.outputs import updates_for
 from holdfast.core.plan.state import TaskState
 from holdfast.core.plan.tables import StepStatus
-from holdfast.errors import TemplateError
+from holdfast.errors import OutputRefused, TemplateError
 from holdfast.model.commands import DecideRetry, Resume
 from holdfast.model.events import (
     CancelRequested,

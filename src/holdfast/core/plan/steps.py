@@ -10,7 +10,7 @@ from holdfast.core.language.conditions import holds
 from holdfast.core.language.templates import render
 from holdfast.core.plan.backoff import retry_delay
 from holdfast.core.plan.compiled import VERIFY, CompiledListener
-from holdfast.core.plan.draft import Draft, OutputRefused
+from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.fold import asks
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.planner import fail_listener, give_up, restored_main
@@ -23,7 +23,7 @@ from holdfast.core.plan.questions import (
 )
 from holdfast.core.plan.state import StepState
 from holdfast.core.plan.tables import StepStatus
-from holdfast.errors import TemplateError
+from holdfast.errors import OutputRefused, TemplateError
 from holdfast.model import commands as c
 from holdfast.model.events import (
     AttemptFailed,

@@ -17,7 +17,6 @@ from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
 from holdfast.core.forms.from_tools import check_enrichment
-from holdfast.core.forms.problems import FormRejected
 from holdfast.core.language.conditions import Condition, parse
 from holdfast.core.language.facts import ROOTS
 from holdfast.core.language.spelling import nearest
@@ -26,7 +25,7 @@ from holdfast.core.language.templates import Template, compile_template
 from holdfast.core.source.flow import flow_problems
 from holdfast.core.source.places import Finding, Path, Places
 from holdfast.core.source.snippets import SnippetProblem, syntax_problems
-from holdfast.errors import ConditionError, InvalidValue, Problem, TemplateError
+from holdfast.errors import ConditionError, FormRejected, InvalidValue, Problem, TemplateError
 from holdfast.model.form import FieldType, Form
 from holdfast.model.plan import (
     AgentAction,

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from holdfast.core.forms.problems import FormRejected
 from holdfast.core.forms.shapes import parse_form
 from holdfast.core.source.check import Catalog, find_problems, to_problem
 from holdfast.core.source.places import Finding, Path, Places
 from holdfast.core.source.shape import ShapeReader
 from holdfast.core.source.yaml import Mapping, Node, Scalar, Sequence, read_document
-from holdfast.errors import PlanRejected, Problem
+from holdfast.errors import FormRejected, PlanRejected, Problem
 from holdfast.model.form import Form
 from holdfast.model.plan import (
     Action,
