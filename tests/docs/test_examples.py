@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from holdfast import Holdfast
+from holdfast import CallInfo, Holdfast
 
 ROOT = Path(__file__).parents[2]
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```$", re.DOTALL | re.MULTILINE)
@@ -80,3 +80,25 @@ def test_the_python_example_of_the_readme_does_what_its_comments_say(tmp_path: P
         check=False,
     )
     assert run.stdout.splitlines() == ["pause ['computer_model']", "done"], run.stderr
+
+
+async def test_the_python_tools_of_the_docs_can_be_called() -> None:
+    [script] = blocks("docs/tools.md", "python")
+    names: dict[str, object] = {}
+    exec(script, names)
+    app = names["app"]
+    assert isinstance(app, Holdfast)
+    call = CallInfo("k", "inst_000001", 1)
+    granted = await app.tools.get("grant_access").call({"employee_id": "WZ001"}, call)
+    assert granted == {"badge": "WZ001-office", "key": "k"}
+    assert app.tools.get("grant_access").spec.idempotent
+    assert app.tools.get("query_access").spec.read_only
+
+
+def test_the_http_tools_of_the_docs_load(tmp_path: Path) -> None:
+    [text] = blocks("docs/tools.md", "yaml")
+    file = tmp_path / "tools.yaml"
+    file.write_text(text, encoding="utf-8")
+    app = Holdfast.in_memory()
+    app.load_tools(file, {})
+    assert app.tools.missing_arguments("grant_access", {}) == ["employee_id"]
