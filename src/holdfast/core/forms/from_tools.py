@@ -146,12 +146,11 @@ def _typed(field: Field, source: JsonObject, root: JsonObject) -> Field:
             return replace(field, type=FieldType.NUMBER, integer=kind == "integer")
         case "boolean":
             return replace(field, type=FieldType.BOOLEAN)
-        case "array":
-            options = _options(_resolve(_mapping(source.get("items")), root))
-            if options:
-                return replace(field, type=FieldType.MULTISELECT, options=options)
-    structured = replace(field, type=FieldType.TEXTAREA, json=True)
-    return _described(structured, field.description)
+        case "array" if items := _options(_resolve(_mapping(source.get("items")), root)):
+            return replace(field, type=FieldType.MULTISELECT, options=items)
+        case _:
+            structured = replace(field, type=FieldType.TEXTAREA, json=True)
+            return _described(structured, field.description)
 
 
 def _kind(source: JsonObject) -> str | None:
