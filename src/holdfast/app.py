@@ -25,7 +25,7 @@ from typing import Any, Self, TypeVar
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from holdfast.core.language.strict import strict_json
+from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
@@ -218,11 +218,13 @@ class Holdfast:
         if row is None:
             raise NotFound(f"there is no question {question_id}")
         values = strict_json(dict(data or {}))
-        command = c.Answer(question_id, by, option_id, values, feedback)
+        words = None if feedback is None else strict_text(feedback, "feedback")
+        command = c.Answer(question_id, strict_text(by, "by"), option_id, values, words)
         return await self._command(row.run_id, command)
 
     async def cancel(self, instance_id: str, *, by: str = LOCAL, reason: str = "") -> PlanInstance:
-        return await self._command(instance_id, c.Cancel(by, reason))
+        command = c.Cancel(strict_text(by, "by"), strict_text(reason, "reason"))
+        return await self._command(instance_id, command)
 
     async def resume(self, instance_id: str, *, by: str = LOCAL) -> PlanInstance:
         return await self._command(instance_id, c.Resume(by))
@@ -230,7 +232,8 @@ class Holdfast:
     async def skip(
         self, instance_id: str, listener_id: str, *, by: str = LOCAL, reason: str = ""
     ) -> PlanInstance:
-        return await self._command(instance_id, c.Skip(listener_id, by, reason))
+        command = c.Skip(listener_id, strict_text(by, "by"), strict_text(reason, "reason"))
+        return await self._command(instance_id, command)
 
     async def mark_done(
         self,

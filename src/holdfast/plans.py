@@ -9,12 +9,13 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.core.forms.validation import validate
-from holdfast.core.language.strict import strict_json
+from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.plan.state import PlanState, QuestionState
 from holdfast.core.plan.tables import StepStatus
 from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
@@ -49,6 +50,8 @@ __all__ = [
 log = logging.getLogger("holdfast")
 
 LOCAL = "local"
+
+_OUTSIDE_ID = re.compile(r"(?P<run_id>inst_\d+(\.[\w-]+\.\d+)*)_(?P<inside>.+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,9 +189,11 @@ class ListenerRepo:
             if plan_id is not None:
                 plan = self._module.engine.library.current(plan_id)
                 return plan.listener(listener_id).listener
-            run_id, _, inside = listener_id.rpartition("_")
-            state = await self._module.engine.state(run_id)
-            return state.plan.listener(inside).listener
+            number = _OUTSIDE_ID.match(listener_id)
+            if number is None:
+                return None
+            state = await self._module.engine.state(number["run_id"])
+            return state.plan.listener(number["inside"]).listener
         except NotFound:
             return None
 
@@ -212,7 +217,9 @@ class PlanModule:
     ) -> PlanInstance:
         """Start an instance, which drives itself; `values` are the plan's inputs."""
         plan = self.engine.library.current(plan_id or self._only_plan())
-        command = c.StartRun(plan.plan.plan_id, prompt, strict_json(dict(values or {})), by=by)
+        words = strict_text(prompt, "prompt", longest=100_000)
+        given = strict_json(dict(values or {}))
+        command = c.StartRun(plan.plan.plan_id, words, given, by=strict_text(by, "by"))
         return PlanInstance(self.engine, await self.engine.create(plan, command))
 
     async def get_plan_instance(self, plan_instance_id: str) -> PlanInstance | None:
@@ -260,11 +267,11 @@ class PlanModule:
         state = await self.engine.state(plan_instance_id)
         params = strict_json(dict(provided_params))
         answers = await self._route(state, params)
-        results = []
+        taken = []
         for run_id, question, values in answers:
             command = c.Answer(question.request.request_id, by, None, values)
-            after = await self.engine.submit(run_id, command)
-            results.append(await self._listener_result(run_id, question, after))
+            taken.append((run_id, question, await self.engine.submit(run_id, command)))
+        results = [await self._listener_result(*one) for one in taken]
         final = await self.engine.state(plan_instance_id)
         return {"success": True, "status": final.status.value, "result": results[0]}
 
@@ -291,6 +298,9 @@ class PlanModule:
             if values or len(asked) == 1:
                 answers.append((run_id, question, values))
         _refuse_unknown(asked, params)
+        if not answers:
+            wanted = {field.name: "needed" for _, one in asked for field in one.request.form.fields}
+            raise InvalidAnswer(f"nothing was provided; wanted: {', '.join(wanted)}", wanted)
         _refuse_invalid(answers)
         return answers
 

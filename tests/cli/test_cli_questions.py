@@ -45,7 +45,7 @@ def test_an_unknown_question_is_refused(holdfast: Command) -> None:
     assert ending.code == 1
     assert ending.json["error"] == {
         "kind": "NotFound",
-        "message": "no open question begins with 'zzz': `holdfast inbox` lists them",
+        "message": "no question begins with 'zzz': `holdfast inbox` lists the open ones",
     }
 
 

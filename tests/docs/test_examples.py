@@ -89,7 +89,9 @@ async def test_the_python_tools_of_the_docs_can_be_called() -> None:
     app = names["app"]
     assert isinstance(app, Holdfast)
     call = CallInfo("k", "inst_000001", 1)
-    granted = await app.tools.get("grant_access").call({"employee_id": "WZ001"}, call)
+    granted = await app.tools.get("grant_access").call(
+        {"employee_id": "WZ001", "until": "2027-01-31"}, call
+    )
     assert granted == {"badge": "WZ001-office", "key": "k"}
     assert app.tools.get("grant_access").spec.idempotent
     assert app.tools.get("query_access").spec.read_only
@@ -101,4 +103,4 @@ def test_the_http_tools_of_the_docs_load(tmp_path: Path) -> None:
     file.write_text(text, encoding="utf-8")
     app = Holdfast.in_memory()
     app.load_tools(file, {})
-    assert app.tools.missing_arguments("grant_access", {}) == ["employee_id"]
+    assert app.tools.missing_arguments("grant_access", {}) == ["employee_id", "until"]

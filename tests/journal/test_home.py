@@ -37,7 +37,7 @@ async def test_a_second_opener_learns_who_holds_the_home(tmp_path: Path) -> None
     path = tmp_path / "journal.db"
     holder = SqliteJournal(path)
     await holder.open()
-    with pytest.raises(HomeBusy, match=r"process \d+ \(.+\) on .+ since 20.+--url"):
+    with pytest.raises(HomeBusy, match=r"process \d+ \(.+\) on .+ since 20.+holdfast watch"):
         await SqliteJournal(path).open()
     await holder.close()
     successor = SqliteJournal(path)

@@ -26,6 +26,7 @@ from holdfast.core.plan.decide import blank, replay
 from holdfast.core.plan.state import PlanState
 from holdfast.errors import (
     CallerError,
+    HoldfastError,
     JournalTooNew,
     NotFound,
     OperatorError,
@@ -107,8 +108,14 @@ def _imported(name: str) -> Holdfast:
         sys.path.insert(0, os.getcwd())
     try:
         module = importlib.import_module(module_name)
+    except HoldfastError:
+        raise
     except ModuleNotFoundError as error:
-        raise NotFound(f"--app {name}: {error}; name it as module:object") from None
+        hint = "; name it as module:object" if error.name == module_name else ""
+        raise NotFound(f"--app {name}: {error}{hint}") from None
+    except Exception as error:
+        kind = type(error).__name__
+        raise NotFound(f"--app {name} cannot be imported: {kind}: {error}") from error
     found = getattr(module, attribute or "app", None)
     app = found() if callable(found) and not isinstance(found, Holdfast) else found
     if not isinstance(app, Holdfast):

@@ -119,17 +119,19 @@ async def answer(
 
 
 async def find_question(journal: Journal, name: str) -> QuestionRow:
-    """The question of that id, or the only open one whose id begins so."""
+    """The question of that id, or the only one whose id begins so; open ones come first."""
     from holdfast.errors import NotAllowed, NotFound
     from holdfast.journal.port import QuestionQuery
 
     exact = await journal.question(name)
     if exact is not None:
         return exact
-    rows = await journal.questions(QuestionQuery(status=frozenset({"open"}), limit=100_000))
-    found = [row for row in rows if name and row.question_id.startswith(name)]
+    found: list[QuestionRow] = []
+    for status in ("open", "answered", "expired", "withdrawn"):
+        rows = await journal.questions(QuestionQuery(status=frozenset({status}), limit=100_000))
+        found = found or [row for row in rows if name and row.question_id.startswith(name)]
     if not found:
-        raise NotFound(f"no open question begins with {name!r}: `holdfast inbox` lists them")
+        raise NotFound(f"no question begins with {name!r}: `holdfast inbox` lists the open ones")
     if len(found) > 1:
         ids = ", ".join(row.question_id for row in found[:5])
         raise NotAllowed(f"{len(found)} questions begin with {name!r}: write more of it ({ids})")

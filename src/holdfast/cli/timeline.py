@@ -65,6 +65,8 @@ class Storyteller:
 
     def _moves(self, moves: Sequence[e.Move]) -> Iterator[str]:
         for move in moves:
+            if not move.reason and not move.context:
+                continue  # only tidies the task's context
             reason = _REASONS.get(move.reason, "")
             because = f" ({reason})" if reason else ""
             yield f"{self._task(move.task_id)} is {move.status.value}{because}"

@@ -61,7 +61,10 @@ class HomeLock:
             ) from error
 
     def _holder(self) -> str:
-        remedy = "Stop that process, or talk to it with --url instead of opening its home."
+        remedy = (
+            "Wait for that process or stop it; "
+            "`holdfast watch`, `inbox`, `runs` and `history` work meanwhile."
+        )
         try:
             by = json.loads(self._file.read_text(encoding="utf-8"))
             who = f"process {by['pid']} ({by['command']}) on {by['host']} since {by['since']}"

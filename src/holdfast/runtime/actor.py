@@ -89,3 +89,4 @@ class Actor:
         self.births.clear()
         self.state = self.committed
         self.standing = None
+        self.ready.rebuild(self.state)

@@ -23,6 +23,8 @@ from holdfast.work.tools import ToolRegistry, ToolSpec, classify
 
 log = logging.getLogger("holdfast")
 
+LONGEST_MESSAGE = 2_000
+
 Late = Callable[[c.Outcome], None]
 
 
@@ -131,7 +133,10 @@ class Dispatcher:
         value = strict_json(result.get("result"))
         if result.get("output_error"):
             return c.OutputBroken(value, str(result["output_error"]))
-        updates = tuple(_update(one) for one in result.get("task_updates") or ())
+        try:
+            updates = tuple(_update(one) for one in result.get("task_updates") or ())
+        except Exception as error:
+            return c.OutputBroken(value, f"task_updates: {_text(error)}")
         if result.get("success"):
             return c.Succeeded(value, updates)
         return c.Failed(_failure(result, value), updates, value)
@@ -160,7 +165,13 @@ def _facts_of(spec: ToolSpec) -> c.ToolFacts:
 def _failure(result: Mapping[str, Any], value: Json) -> Failure:
     named = value.get("error_class") if isinstance(value, Mapping) else None
     kind = FailureKind(named) if named in set(FailureKind) else FailureKind.TRANSIENT
-    return Failure(kind, str(result.get("error") or "the work failed without saying why"))
+    return Failure(kind, _text(result.get("error") or "the work failed without saying why"))
+
+
+def _text(said: object) -> str:
+    """Foreign words as the journal can keep them: real Unicode, and not without end."""
+    sound = str(said).encode("utf-8", "backslashreplace").decode()
+    return sound if len(sound) <= LONGEST_MESSAGE else f"{sound[:LONGEST_MESSAGE]}…"
 
 
 def _update(raw: Mapping[str, Any]) -> TaskUpdate:
@@ -174,7 +185,7 @@ def _update(raw: Mapping[str, Any]) -> TaskUpdate:
 
 def _failed(error: Exception) -> c.Outcome:
     """What the work raised, by who can do something about it."""
-    message = f"{error}" or type(error).__name__
+    message = _text(error) or type(error).__name__
     if isinstance(error, AuthorError | InvalidValue):
         return c.Failed(Failure(FailureKind.PERMANENT, message))
     kind = classify(error)

@@ -19,7 +19,7 @@ import asyncio
 import json
 import logging
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank
@@ -244,6 +244,7 @@ class Engine:
                 log.exception("run %s could not be recorded", actor.run_id)
                 self._forget(actor, effects)
                 replies, effects = [(one, _ours(error)) for one in letters], []
+                actor.mailbox.extend(_unrecorded(letters))
         for letter, refusal in replies:
             _answer(actor, letter, refusal)
         for effect in effects:
@@ -433,6 +434,16 @@ class Engine:
             await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
         except JournalUnavailable as error:
             log.info("no snapshot of %s: %s", actor.run_id, error)
+
+
+def _unrecorded(letters: Sequence[Letter]) -> Iterator[Letter]:
+    """A result that cannot be written down is lost, and the run must know that."""
+    for letter in letters:
+        command = letter.command
+        if isinstance(command, c.ReportOutcome) and not isinstance(command.outcome, c.Lost):
+            lost = c.Lost("its result could not be recorded")
+            claim = (command.listener_id, command.firing, command.claim)
+            yield Letter(c.ReportOutcome(*claim, lost))
 
 
 def _ours(error: Exception) -> InternalError:

@@ -15,7 +15,7 @@ from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.questions import bind_consent
 from holdfast.core.plan.state import EMPTY, PlanState, TaskFacts
-from holdfast.errors import ForbiddenError, TemplateError
+from holdfast.errors import ForbiddenError
 from holdfast.model import effects as f
 from holdfast.model.plan import Listener
 from holdfast.model.values import Json
@@ -88,8 +88,9 @@ class TaskDriver:
             execution["error"] = str(result.get("error") or "the work reported success: false")
         try:
             updates = self.determine_task_updates(listener, execution, context)
-        except TemplateError as error:
-            return {**execution, "task_updates": [], "output_error": str(error)}
+        except Exception as error:
+            # The work is done: whatever went wrong here must not make it run again.
+            return {**execution, "task_updates": [], "output_error": f"{error}" or "no output"}
         return {**execution, "task_updates": updates}
 
     def determine_task_updates(

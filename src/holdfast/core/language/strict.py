@@ -50,6 +50,15 @@ def strict_json(value: object, *, max_depth: int = 64, max_bytes: int = 1_000_00
         raise InvalidValue(refused.reason, json_path(reversed(refused.trail))) from None
 
 
+def strict_text(text: str, what: str, *, longest: int = 10_000) -> str:
+    """A caller's words as the journal can keep them, or InvalidValue."""
+    if len(text) > longest:
+        raise InvalidValue(f"at most {longest:,} characters are taken", what)
+    if any("\ud800" <= letter <= "\udfff" for letter in text):
+        raise InvalidValue("half of a character (a lone surrogate)", what)
+    return text
+
+
 def canonical_json(value: Json) -> str:
     """The one spelling of a strict value: equal data gives equal text."""
     return _encode(value)

@@ -18,7 +18,7 @@ from holdfast.core.language.conditions import explain, holds
 from holdfast.core.plan.compiled import VERIFY
 from holdfast.core.plan.draft import Draft, iso, quiet
 from holdfast.core.plan.outputs import updates_for
-from holdfast.core.plan.state import TaskState
+from holdfast.core.plan.state import TaskFacts, TaskState
 from holdfast.core.plan.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.model.commands import DecideRetry, Resume
@@ -249,8 +249,10 @@ def resuming_move(draft: Draft) -> Move:
 
 
 def _now_holding(draft: Draft) -> list[str]:
-    """Listeners whose conditions have come true by a person's edits."""
-    facts = draft.facts()
+    """Listeners whose conditions hold, by a person's edits or once the main task runs again."""
+    main = draft.state.main_task
+    going_on = TaskState(TaskStatus.RUNNING, main.context, main.trace)
+    facts = TaskFacts(draft.state.tasks.insert(draft.state.plan.main, going_on))
     steps = draft.state.steps
     return [
         one.listener_id
@@ -258,13 +260,6 @@ def _now_holding(draft: Draft) -> list[str]:
         if ((step := steps.get(one.listener_id)) is None or step.forgotten)
         and holds(draft.listener(one.listener_id).condition, one.trigger_task_id, facts)
     ]
-
-
-def restored_main(draft: Draft) -> tuple[Move, ...]:
-    """The main task was Retrying, and what was tried again has succeeded."""
-    if draft.state.main_task.status is not TaskStatus.RETRYING:
-        return ()
-    return (quiet(draft.state.plan.main, TaskStatus.RUNNING, "retry_succeeded"),)
 
 
 def skip_listener(draft: Draft, listener_id: str, by: str, reason: str) -> None:

@@ -13,7 +13,7 @@ from holdfast.core.plan.compiled import VERIFY, CompiledListener
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.fold import asks
 from holdfast.core.plan.outputs import succeeded, updates_for
-from holdfast.core.plan.planner import fail_listener, give_up, restored_main
+from holdfast.core.plan.planner import fail_listener, give_up
 from holdfast.core.plan.questions import (
     ask_approval,
     ask_human,
@@ -64,6 +64,8 @@ def start(draft: Draft, command: c.StartListener) -> None:
     match listener.action:
         case ToolAction() as action:
             _start_tool(draft, listener, action, command.tool)
+        case _ if listener.listener.approval:
+            _fail_unsent(draft, listener, "only a tool call can be approved")
         case CodeAction():
             _started(draft, listener, pure=listener.pure, idempotent=True)
         case HumanAction() as action:
@@ -249,13 +251,24 @@ def _succeed(draft: Draft, listener: CompiledListener, outcome: c.Succeeded) -> 
         _check(draft, listener, outcome.result)
         return
     try:
-        moves = draft.moves(outcome.updates)
+        moves = _success_moves(draft, outcome.updates)
     except OutputRefused as error:
         _break_output(draft, listener, outcome.result, str(error))
         return
-    if not any(move.task_id == draft.state.plan.main for move in moves):
-        moves = (*moves, *restored_main(draft))
     draft.emit(ListenerSucceeded(listener.id, step.firing, outcome.result, moves))
+
+
+def _success_moves(draft: Draft, updates: tuple[TaskUpdate, ...]) -> tuple[Move, ...]:
+    """A main task that was Retrying is Running again before the output is applied, so that
+    conditions see it so; what has fired for that status already does not fire again."""
+    main = draft.state.plan.main
+    retrying = draft.state.main_task.status is TaskStatus.RETRYING
+    if not retrying or any(update.task_id == main for update in updates):
+        return draft.moves(updates)
+    restored = TaskUpdate(main, TaskStatus.RUNNING, {}, "retry_succeeded")
+    first, *rest = draft.moves((restored, *updates))
+    fresh = tuple(one for one in first.fired if one not in draft.state.steps)
+    return (Move(main, first.status, first.reason, fired=fresh), *rest)
 
 
 def _check(draft: Draft, listener: CompiledListener, result: Json) -> None:

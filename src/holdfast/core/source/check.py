@@ -148,6 +148,9 @@ class _Checker:
         yield from self.output(one.success_output, (*path, "success_output"))
         yield from self.output(one.failure_output, (*path, "failure_output"))
         yield from _number_problems(one, path)
+        if one.approval and not isinstance(one.action, ToolAction):
+            message = "only a tool call can be approved; put the call in a tool listener"
+            yield Finding((*path, "approval"), message)
         match one.action:
             case ToolAction() as action:
                 yield from self.tool_action(action, path)

@@ -1,0 +1,177 @@
+"""What comes from outside must never tear a run: odd words, odd overrides, odd plans."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from holdfast import Holdfast, PlanInstance, TaskDriver
+from holdfast.errors import InvalidValue, PlanRejected
+
+HEAD = 'plan_id: p\nmain_task_id: "001"\ntasks: [{task_id: "001"}, {task_id: "002"}]\nlisteners:\n'
+
+
+def plan(*listeners: str, head: str = HEAD) -> str:
+    return head + "".join(f"- {one}\n" for one in listeners)
+
+
+def tool(name: str, trigger: str, condition: str, output: str, extra: str = "") -> str:
+    return (
+        f"{{listener_id: L_{name}, trigger_task_id: {trigger!r}, trigger_condition: {condition!r},"
+        f" listener_type: tool, tool: {name}, success_output: {output}{extra}}}"
+    )
+
+
+DONE_1 = '{task_id: "001", status: Done}'
+DONE_2 = '{task_id: "002", status: Done}'
+END = (
+    '{listener_id: E, trigger_task_id: "001,002", listener_type: code,'
+    ' trigger_condition: "001.status == Running && 002.status == Done",'
+    f" code_snippet: 'result = {{}}', success_output: {DONE_1}}}"
+)
+
+
+async def until(app: Holdfast, instance: PlanInstance, questions: int) -> None:
+    """Both tools lack something by now, and the run has heard it from both."""
+    await app.engine.wait_for(instance.id, lambda state: len(state.open_questions) == questions, 30)
+
+
+def test_approval_is_refused_where_nothing_would_ask_for_it() -> None:
+    app = Holdfast.in_memory()
+
+    @app.tool
+    async def pay() -> dict[str, int]:
+        return {}
+
+    text = plan(
+        '{listener_id: L1, trigger_task_id: "001", trigger_condition: Running, approval: true,'
+        " listener_type: code, functions: [pay], code_snippet: 'result = pay()',"
+        f" success_output: {DONE_1}}}"
+    )
+    with pytest.raises(PlanRejected, match="only a tool call can be approved"):
+        app.load_plan_text(text)
+
+
+async def test_a_failure_told_in_broken_letters_is_a_failure_all_the_same() -> None:
+    app = Holdfast.in_memory(max_retry_count=0)
+
+    @app.tool
+    async def work() -> None:
+        raise RuntimeError("file \udcff is missing")
+
+    app.load_plan_text(plan(tool("work", "001", "Running", DONE_2, ", retry: 1"), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "error"
+        info = instance.get_main_task_instance().context["error_info"]
+        assert "file \\udcff is missing" in info["message"]
+
+
+async def test_words_that_the_journal_cannot_keep_are_refused_at_the_border() -> None:
+    app = Holdfast.in_memory()
+    ask = '{listener_id: L1, trigger_task_id: "001", trigger_condition: Running, '
+    asks = f"{ask}listener_type: human, success_output: {DONE_2}}}"
+    app.load_plan_text(plan(asks, END))
+    async with app:
+        with pytest.raises(InvalidValue, match="prompt"):
+            await app.plans.start_plan_by_prompt("\ud800", "p")
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        await instance.wait_until_settled(30)
+        [question] = await app.inbox()
+        for feedback in ("\ud800", "x" * 10_001):
+            with pytest.raises(InvalidValue, match="feedback"):
+                await app.answer(question.question_id, option_id="reject", feedback=feedback)
+        with pytest.raises(InvalidValue, match="reason"):
+            await app.cancel(instance.id, reason="\udfff")
+        await app.answer(question.question_id, option_id="confirm")
+        assert await instance.wait_for_completion(30) == "done"
+
+
+async def test_two_forms_are_answered_in_one_call_even_while_everything_is_held() -> None:
+    app = Holdfast.in_memory()
+    both = asyncio.Barrier(2)
+    rounds: list[str] = []
+
+    async def lacking(name: str, value: str | None) -> dict[str, Any]:
+        rounds.append(name)
+        if value is None:
+            await both.wait()
+            needed = {name: {"type": "text"}}
+            return {"success": False, "reason": "missing_params", "required_params": needed}
+        return {"value": value}
+
+    @app.tool
+    async def first(a: str | None = None) -> dict[str, Any]:
+        return await lacking("a", a)
+
+    @app.tool
+    async def second(b: str | None = None) -> dict[str, Any]:
+        return await lacking("b", b)
+
+    head = HEAD.replace("plan_id: p\n", "plan_id: p\nwhile_paused: hold\n").replace(
+        '{task_id: "002"}', '{task_id: "002"}, {task_id: "003"}'
+    )
+    third = '{task_id: "003", status: Done}'
+    end = END.replace("001,002", "002,003").replace("001.status == Running", "003.status == Done")
+    app.load_plan_text(
+        plan(
+            tool("first", "001", "Running", DONE_2),
+            tool("second", "001", "Running", third),
+            end,
+            head=head,
+        )
+    )
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        await until(app, instance, 2)
+        nothing = await app.planner_agent.continue_plan(instance.id, {})
+        assert nothing["fields"] == {"a": "needed", "b": "needed"}
+        async with asyncio.timeout(30):
+            result = await app.planner_agent.continue_plan(instance.id, {"a": "1", "b": "2"})
+        assert result["success"] is True
+        assert await instance.wait_for_completion(30) == "done"
+        assert sorted(rounds) == ["a", "a", "b", "b"]
+
+
+async def test_a_condition_on_the_running_main_task_holds_after_a_retry_too() -> None:
+    app = Holdfast.in_memory()
+    failures = [RuntimeError("once")]
+
+    @app.tool
+    async def work() -> dict[str, int]:
+        if failures:
+            raise failures.pop()
+        return {}
+
+    app.load_plan_text(plan(tool("work", "001", "Running", DONE_2, ", retry: 1"), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "done"
+        listener = await app.plans.listener_repo.get_by_id(f"{instance.id}_L_work")
+        assert listener is not None
+        assert listener.listener_id == "L_work"
+
+
+async def test_an_override_that_breaks_after_the_work_never_runs_the_work_again() -> None:
+    calls: list[int] = []
+
+    class Careless(TaskDriver):
+        def determine_task_updates(self, *_: Any) -> list[dict[str, Any]]:
+            raise KeyError("state")
+
+    app = Holdfast.in_memory(driver=Careless)
+
+    @app.tool
+    async def pay() -> dict[str, int]:
+        calls.append(1)
+        return {}
+
+    app.load_plan_text(plan(tool("pay", "001", "Running", DONE_2), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "error"
+        await app.resume(instance.id)
+        assert await instance.wait_for_completion(30) == "error"
+    assert calls == [1]
