@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, PlanInstance, TaskDriver
-from holdfast.errors import InvalidValue, PlanRejected
+from holdfast.core.plan.state import PlanState
+from holdfast.errors import InvalidValue, PermanentError, PlanRejected
 
 HEAD = 'plan_id: p\nmain_task_id: "001"\ntasks: [{task_id: "001"}, {task_id: "002"}]\nlisteners:\n'
 
@@ -175,3 +176,60 @@ async def test_an_override_that_breaks_after_the_work_never_runs_the_work_again(
         await app.resume(instance.id)
         assert await instance.wait_for_completion(30) == "error"
     assert calls == [1]
+
+
+async def test_skipping_one_firing_keeps_the_other_triggers_and_an_edit_fires_nothing_twice() -> (
+    None
+):
+    app = Holdfast.in_memory(max_retry_count=0)
+    mails: list[str] = []
+    go = asyncio.Event()
+
+    @app.tool
+    async def first() -> dict[str, int]:
+        return {}
+
+    @app.tool
+    async def second() -> dict[str, int]:
+        return {}
+
+    @app.tool
+    async def mail() -> dict[str, int]:
+        mails.append("mail")
+        if len(mails) == 1:
+            await go.wait()
+            raise PermanentError("no such address")
+        return {}
+
+    ask = (
+        '{listener_id: H, trigger_task_id: "001", trigger_condition: Running, listener_type: human,'
+        ' success_output: {task_id: "001", status: Done}}'
+    )
+    noted = '{task_id: "003", status: Done}'
+    head = HEAD.replace('{task_id: "002"}', '{task_id: "002"}, {task_id: "003"}')
+    app.load_plan_text(
+        plan(
+            tool("first", "001", "Running", DONE_2),
+            tool("second", "001", "Running", DONE_2),
+            tool("mail", "002", "Done", noted, ", repeat: true"),
+            ask,
+            head=head,
+        )
+    )
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+
+        def both_triggered(state: PlanState) -> bool:
+            return "L_mail" in state.steps and state.steps["L_mail"].pending == 1
+
+        await app.engine.wait_for(instance.id, both_triggered, 30)
+        go.set()
+        assert await instance.wait_for_completion(30) == "error"
+        await app.skip(instance.id, "L_mail")
+        await app.resume(instance.id)
+        await app.engine.wait_for(instance.id, lambda state: state.in_flight == 0, 30)
+        await app.edit_context(instance.id, "002", {"note": "a typo"})
+        [question] = await app.inbox()
+        await app.answer(question.question_id, option_id="confirm")
+        assert await instance.wait_for_completion(30) == "done"
+    assert mails == ["mail", "mail"]

@@ -113,6 +113,11 @@ class Draft:
             tasks = tasks.insert(move.task_id, moved_task(before, move, self.now))
         return tasks
 
+    def unrepeated(self, move: Move) -> Move:
+        """The same move where it fires nothing that has fired before, not even what repeats."""
+        fresh = tuple(one for one in move.fired if one not in self.state.steps)
+        return Move(move.task_id, move.status, move.reason, move.context, move.drop, fresh)
+
     def may_fire(self, listener: CompiledListener) -> bool:
         """Once per instance, unless the listener repeats or was reset."""
         step = self.state.steps.get(listener.id)

@@ -83,7 +83,8 @@ def _refire_keeping(
 
 def closed_by_hand(state: PlanState, listener_ids: tuple[str, ...]) -> PlanState:
     for listener_id in listener_ids:
-        state = fold_steps.skipped(state, listener_id)
+        state = fold_steps.closed(state, listener_id)
+        state = fold.move_step(state, listener_id, None, pending=0)
     return state
 
 

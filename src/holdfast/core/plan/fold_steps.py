@@ -92,9 +92,14 @@ def released(state: PlanState, event: e.ListenerReleased) -> PlanState:
 
 
 def skipped(state: PlanState, listener_id: str) -> PlanState:
+    """Only this firing is passed over: a repeating listener still follows its other triggers."""
+    return fold.follow_pending(closed(state, listener_id), listener_id)
+
+
+def closed(state: PlanState, listener_id: str) -> PlanState:
     timers = state.timers.discard(fold.retry_timer(listener_id))
     state = fold.unfail(changed(state, timers=timers), listener_id)
-    return fold.move_step(state, listener_id, StepMove.SKIP, pending=0)
+    return fold.move_step(state, listener_id, StepMove.SKIP)
 
 
 def outcome_lost(state: PlanState, event: e.OutcomeLost) -> PlanState:

@@ -51,7 +51,8 @@ def edit_context(draft: Draft, command: c.EditContext) -> None:
     _known_task(draft, command.task_id)
     status = draft.state.task(command.task_id).status
     update = TaskUpdate(command.task_id, status, command.context)
-    draft.emit(TasksEdited(command.by, "edit_context", draft.moves((update,))))
+    moves = tuple(draft.unrepeated(move) for move in draft.moves((update,)))
+    draft.emit(TasksEdited(command.by, "edit_context", moves))
 
 
 def rerun_from(draft: Draft, command: c.RerunFrom) -> None:

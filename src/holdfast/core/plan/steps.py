@@ -267,8 +267,7 @@ def _success_moves(draft: Draft, updates: tuple[TaskUpdate, ...]) -> tuple[Move,
         return draft.moves(updates)
     restored = TaskUpdate(main, TaskStatus.RUNNING, {}, "retry_succeeded")
     first, *rest = draft.moves((restored, *updates))
-    fresh = tuple(one for one in first.fired if one not in draft.state.steps)
-    return (Move(main, first.status, first.reason, fired=fresh), *rest)
+    return (draft.unrepeated(first), *rest)
 
 
 def _check(draft: Draft, listener: CompiledListener, result: Json) -> None:
