@@ -43,6 +43,7 @@ STEP = StepState(
     args={"n": 1, "名": [None, 2.5]},
     provided={"size": "XL"},
     carried=(None,),
+    clock=12.5,
     calls=(RecordedCall("f", {"n": 1}, {"x": []}),),
     calling=("g", {"m": {}}, True),
     consent="digest",

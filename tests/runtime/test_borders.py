@@ -233,3 +233,39 @@ async def test_skipping_one_firing_keeps_the_other_triggers_and_an_edit_fires_no
         await app.answer(question.question_id, option_id="confirm")
         assert await instance.wait_for_completion(30) == "done"
     assert mails == ["mail", "mail"]
+
+
+async def test_a_snippet_sees_one_clock_and_one_chance_in_all_its_passes() -> None:
+    app = Holdfast.in_memory()
+    seen: list[str] = []
+    failures = [RuntimeError("once")]
+
+    @app.tool
+    async def note(word: str) -> dict[str, int]:
+        seen.append(word)
+        return {}
+
+    @app.tool
+    async def check_twice() -> dict[str, int]:
+        if failures:
+            raise failures.pop()
+        return {}
+
+    snippet = (
+        "import datetime, random\\n"
+        "note(word=str(datetime.datetime.now()) + str(random.random()))\\n"
+        "check_twice()\\n"
+        "result = {}"
+    )
+    app.load_plan_text(
+        plan(
+            '{listener_id: L1, trigger_task_id: "001", trigger_condition: Running,'
+            " listener_type: code, functions: [note, check_twice], retry: {initial: 0.001},"
+            f' code_snippet: "{snippet}", success_output: {DONE_2}}}',
+            END,
+        )
+    )
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "done"
+    assert len(seen) == 1

@@ -18,7 +18,7 @@ from holdfast.core.plan.state import PlanState, QuestionState, StepState, TaskSt
 from holdfast.model.events import Parent
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 
-SCHEMA = 1
+SCHEMA = 2
 
 _STEPS = TypeAdapter(dict[str, StepState])
 _QUESTIONS = TypeAdapter(dict[str, QuestionState])

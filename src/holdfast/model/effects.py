@@ -52,6 +52,7 @@ class RunSnippet:
     functions: tuple[str, ...]
     recorded: tuple[RecordedCall, ...]
     provided: Mapping[str, Json]
+    now: float
 
 
 @record

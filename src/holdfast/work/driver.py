@@ -152,8 +152,8 @@ class TaskDriver:
         outcome = await self.sandbox.run(
             effect.code_snippet,
             snippet_context(context),
-            now=context.now,
-            key=effect.work.key,
+            now=effect.now,
+            key=f"{effect.work.run_id}:{effect.work.listener_id}:{effect.now}",
             functions=effect.functions,
             recorded=effect.recorded,
         )

@@ -77,6 +77,7 @@ def _refire_keeping(
         carried=step.carried,
         provided=step.provided,
         calls=step.calls,
+        clock=step.clock,
         **counted,
     )
 

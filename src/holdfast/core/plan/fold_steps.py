@@ -22,6 +22,7 @@ def started(state: PlanState, event: e.ListenerStarted) -> PlanState:
         attempt=event.attempt,
         generation=event.generation,
         claim=state.version,
+        clock=step.clock if step.calls else state.updated_at,
         args=event.args,
         consent=event.consent,
         idempotent=event.idempotent,

@@ -141,7 +141,7 @@ def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
             args = step.args or EMPTY
             return f.CallTool(work, tool, args, step.idempotent, step.consent)
         case CodeAction(code_snippet=snippet, functions=functions):
-            return f.RunSnippet(work, snippet, functions, step.calls, step.provided)
+            return f.RunSnippet(work, snippet, functions, step.calls, step.provided, step.clock)
         case PlanAction(plan_id=plan_id):
             values = step.args or EMPTY
             return f.StartChild(work, str(step.child_id), plan_id, values, state.root_id)

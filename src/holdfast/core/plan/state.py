@@ -47,7 +47,8 @@ class TaskState:
 class StepState:
     """One listener's current firing.
 
-    `claim` is the sequence number of the start that is in flight; an outcome
+    `clock` is the time that a snippet sees, the same at every pass over its recorded
+    calls. `claim` is the sequence number of the start that is in flight; an outcome
     under another claim is late. `carried` holds a result (in a tuple, so that
     None is a result too) that only waits to be concluded. `pending` counts the
     triggers that a repeating listener has yet to follow; a `forgotten` one may
@@ -66,6 +67,7 @@ class StepState:
     provided: Mapping[str, Json] = field(default_factory=dict)
     carried: tuple[Json] | None = None
     calls: tuple[RecordedCall, ...] = ()
+    clock: float = 0.0
     calling: tuple[str, Mapping[str, Json], bool] | None = None
     consent: str | None = None
     feedback: str | None = None
