@@ -330,3 +330,24 @@ listeners:
     problems = rejected.value.problems
     places = [(one.line, "secrets cannot be asked for" in one.message) for one in problems]
     assert places == [(5, True), (12, True)]
+
+
+def test_approval_belongs_to_tool_calls_only() -> None:
+    text = """
+plan_id: p
+main_task_id: "001"
+tasks: [{task_id: "001"}]
+listeners:
+  - listener_id: L1
+    trigger_task_id: "001"
+    trigger_condition: Running
+    approval: true
+    listener_type: code
+    code_snippet: "result = {}"
+    success_output: {task_id: "001", status: Done}
+"""
+    with pytest.raises(PlanRejected) as rejected:
+        load_plan(text, "p.yaml", Catalog())
+    [problem] = rejected.value.problems
+    assert (problem.line, problem.column) == (9, 15)
+    assert problem.message.startswith("only a tool call can be approved")

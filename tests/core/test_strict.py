@@ -12,7 +12,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.language.strict import canonical_json, digest, json_path, strict_json
+from holdfast.core.language.strict import (
+    canonical_json,
+    digest,
+    json_path,
+    strict_json,
+    strict_text,
+)
 from holdfast.errors import InvalidValue
 
 plain_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
@@ -213,3 +219,11 @@ def test_digest_follows_the_canonical_form() -> None:
 def test_paths_read_like_javascript() -> None:
     assert json_path([]) == "$"
     assert json_path(["items", 3, "unit price"]) == '$.items[3]["unit price"]'
+
+
+def test_a_callers_words_are_taken_as_they_are_or_refused() -> None:
+    assert strict_text("张三 said 😀", "feedback") == "张三 said 😀"
+    with pytest.raises(InvalidValue, match="feedback: at most 3 characters"):
+        strict_text("four", "feedback", longest=3)
+    with pytest.raises(InvalidValue, match="by: half of a character"):
+        strict_text("a\ud800", "by")
