@@ -1,4 +1,4 @@
-"""Plans, agents and conversations that stop for people and go on afterwards."""
+"""Plans that stop for people and go on afterwards."""
 
 from __future__ import annotations
 
