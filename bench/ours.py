@@ -17,6 +17,7 @@ from holdfast.app import DATABASE, Holdfast
 from holdfast.journal.database import Connection, connect
 from holdfast.journal.port import QuestionQuery
 from holdfast.journal.sqlite import SqliteJournal
+from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
     HumanAction,
@@ -60,7 +61,7 @@ def _listener(place: int, kind: str, before: str, after: str) -> Listener:
     action: Action = ToolAction(kind, {"n": seen})
     made = "{{result.n}}"
     if kind == "ask":
-        action, made = HumanAction(title="continue?"), f"{{{before}.context.n}}"
+        action, made = HumanAction(asking=Asking(title="continue?")), f"{{{before}.context.n}}"
     condition = "Done" if place else f"{GOAL}.status == Running"
     output = Output(after, TaskStatus.DONE, {"n": made})
     return Listener(f"L{place:05}", (before,), condition, action, output)

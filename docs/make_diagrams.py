@@ -1,4 +1,4 @@
-"""Writes docs/diagrams from the tables of the plan machine: `python docs/make_diagrams.py`."""
+"""Writes docs/diagrams from the tables of the machines: `python docs/make_diagrams.py`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Plans that stop for people and go on afterwards."""
+"""Plans, agents and conversations that stop for people and go on afterwards."""
 
 from __future__ import annotations
 
@@ -7,34 +7,85 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
+    from holdfast.core.react.tables import ReActStage
     from holdfast.instances import PlanInstance, TaskInstance
+    from holdfast.model.approval import ApprovalMode
+    from holdfast.model.interaction import (
+        InteractionAction,
+        InteractionOption,
+        InteractionRequest,
+        InteractionResponse,
+        InteractionType,
+        Resolution,
+    )
     from holdfast.model.plan import PlanInstanceStatus
     from holdfast.plans import PlanModule, PlannerAgent, RetrySituation
+    from holdfast.sessions import (
+        AgentContext,
+        AgentSession,
+        AgentSessionHub,
+        ReActAgentStrategy,
+        ResumePoint,
+        ToolApprovalCallback,
+    )
+    from holdfast.stream import AgentEventType, AgentExecutionEvent
     from holdfast.work.driver import TaskDriver
     from holdfast.work.tools import CallInfo
 
 __all__ = [
+    "AgentContext",
+    "AgentEventType",
+    "AgentExecutionEvent",
+    "AgentSession",
+    "AgentSessionHub",
+    "ApprovalMode",
     "CallInfo",
     "Holdfast",
+    "InteractionAction",
+    "InteractionOption",
+    "InteractionRequest",
+    "InteractionResponse",
+    "InteractionType",
     "PlanInstance",
     "PlanInstanceStatus",
     "PlanModule",
     "PlannerAgent",
+    "ReActAgentStrategy",
+    "ReActStage",
+    "Resolution",
+    "ResumePoint",
     "RetrySituation",
     "TaskDriver",
     "TaskInstance",
+    "ToolApprovalCallback",
 ]
 
 _HOMES = {
+    "AgentContext": "holdfast.sessions",
+    "AgentEventType": "holdfast.stream",
+    "AgentExecutionEvent": "holdfast.stream",
+    "AgentSession": "holdfast.sessions",
+    "AgentSessionHub": "holdfast.sessions",
+    "ApprovalMode": "holdfast.model.approval",
     "CallInfo": "holdfast.work.tools",
     "Holdfast": "holdfast.app",
+    "InteractionAction": "holdfast.model.interaction",
+    "InteractionOption": "holdfast.model.interaction",
+    "InteractionRequest": "holdfast.model.interaction",
+    "InteractionResponse": "holdfast.model.interaction",
+    "InteractionType": "holdfast.model.interaction",
     "PlanInstance": "holdfast.instances",
     "PlanInstanceStatus": "holdfast.model.plan",
     "PlanModule": "holdfast.plans",
     "PlannerAgent": "holdfast.plans",
+    "ReActAgentStrategy": "holdfast.sessions",
+    "ReActStage": "holdfast.core.react.tables",
+    "Resolution": "holdfast.model.interaction",
+    "ResumePoint": "holdfast.sessions",
     "RetrySituation": "holdfast.plans",
     "TaskDriver": "holdfast.work.driver",
     "TaskInstance": "holdfast.instances",
+    "ToolApprovalCallback": "holdfast.sessions",
 }
 
 

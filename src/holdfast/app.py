@@ -20,12 +20,16 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from types import TracebackType
-from typing import Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
+from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.core.language.strict import strict_json, strict_text
+from holdfast.core.react.state import ReactState
+from holdfast.core.run.state import RunState
+from holdfast.core.source.agentfile import load_agents
 from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
@@ -34,16 +38,24 @@ from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import commands as c
+from holdfast.model.agent import Agent
+from holdfast.model.interaction import InteractionResponse
 from holdfast.model.plan import Plan
 from holdfast.plans import LOCAL, PlanModule, PlannerAgent
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.faults import FaultPoints
+from holdfast.sessions import AgentSession, AgentSessionHub, Handlers
+from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
 from holdfast.work.http_tools import HttpClients, load_http_tools
+from holdfast.work.models import ModelClient
 from holdfast.work.sandbox import Sandbox, check_snippet
 from holdfast.work.tools import PythonTool, ToolRegistry
+
+if TYPE_CHECKING:
+    from pydantic_ai.models import Model
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -65,6 +77,7 @@ class Holdfast:
         clock: Clock | None = None,
         max_retry_count: int = 3,
         max_effects: int = 64,
+        model: str | Model | ModelClient | None = None,
         planner_agent: PlannerAgent | None = None,
         driver: Callable[[ToolRegistry, Sandbox], TaskDriver] = TaskDriver,
         faults: FaultPoints | None = None,
@@ -75,15 +88,21 @@ class Holdfast:
         self.sandbox = Sandbox()
         self.task_driver = driver(self.tools, self.sandbox)
         planner = planner_agent or PlannerAgent(max_retry_count=max_retry_count)
+        self.models = _models(model)
+        agents = AgentWorker(self.tools, self.models, self._agent)
         self.engine = Engine(
             self.journal,
-            Dispatcher(self.task_driver),
+            Dispatcher(self.task_driver, agents),
             planner,
             clock=clock,
             max_effects=max_effects,
             faults=faults,
         )
+        if planner.llm_client is None:
+            planner.llm_client = self.models
         self.plans = PlanModule(self.engine, planner)
+        self.interactions = Handlers()
+        self.sessions = AgentSessionHub(self.engine, self.interactions)
         self._clients = HttpClients()
 
     @classmethod
@@ -101,7 +120,7 @@ class Holdfast:
         *,
         name: str | None = None,
         idempotent: bool | None = None,
-        approval: str = "auto",
+        approval: object = "auto",
         timeout: float | None = None,
         read_only: bool | None = None,
     ) -> Any:
@@ -128,6 +147,45 @@ class Holdfast:
         environment = os.environ if env is None else env
         for tool in load_http_tools(declared, environment, self._clients):
             self.tools.add(tool)
+
+    def agent(
+        self,
+        agent_id: str,
+        *,
+        approval: Mapping[str, object] | object = None,
+        **declared: Any,
+    ) -> Agent:
+        """Declare an agent; `approval` is a rule for all its tools, or rules by tool."""
+        rules = approval if isinstance(approval, Mapping) and not _is_rule(approval) else None
+        if approval is not None and rules is None:
+            rules = {EVERY_TOOL: approval}
+        read = {tool: read_rule(raw) for tool, raw in (rules or {}).items()}
+        for key in _LISTS & declared.keys():
+            declared[key] = tuple(declared[key])
+        agent = Agent(agent_id, approval=read, **declared)
+        self.engine.library.add_agent(agent)
+        return agent
+
+    def load_agents(self, path: str | Path) -> list[Agent]:
+        """Agents declared in a YAML file, or in all of a directory's."""
+        root = Path(path)
+        files = sorted([*root.glob("*.yaml"), *root.glob("*.yml")]) if root.is_dir() else [root]
+        specs = self.tools.specs()
+        agents: list[Agent] = []
+        for file in files:
+            agents += load_agents(
+                file.read_text(encoding="utf-8"),
+                str(file),
+                tools=[spec.name for spec in specs],
+                read_only=[spec.name for spec in specs if spec.read_only],
+                agents=list(self.engine.library.agent_ids()),
+            )
+        for agent in agents:
+            self.engine.library.add_agent(agent)
+        return agents
+
+    def _agent(self, agent_id: str) -> Agent:
+        return self.engine.library.agent(agent_id).agent
 
     def add_plan(self, plan: Plan) -> None:
         """A plan built in Python; `check` it first if it is not yours."""
@@ -164,7 +222,7 @@ class Holdfast:
         return Catalog(
             tools={spec.name: spec.parameters for spec in specs},
             read_only=frozenset(spec.name for spec in specs if spec.read_only),
-            agents=(),
+            agents=frozenset(self.engine.library.agent_ids()),
             plans=frozenset([*self.engine.library.plan_ids(), *also]),
             snippet_checker=check_snippet,
         )
@@ -187,6 +245,7 @@ class Holdfast:
         await self.engine.close()
         await self.planner_agent.close()
         await self._clients.aclose()
+        await self.models.aclose()
         self.sandbox.close()
         await self.journal.close()
 
@@ -212,22 +271,27 @@ class Holdfast:
         data: Mapping[str, Any] | None = None,
         feedback: str | None = None,
         by: str = LOCAL,
-    ) -> PlanInstance:
+    ) -> PlanInstance | AgentSession:
         """The first valid answer wins; the same one again changes nothing."""
-        row = await self.journal.question(question_id)
-        if row is None:
-            raise NotFound(f"there is no question {question_id}")
-        values = strict_json(dict(data or {}))
-        words = None if feedback is None else strict_text(feedback, "feedback")
-        command = c.Answer(question_id, strict_text(by, "by"), option_id, values, words)
-        return await self._command(row.run_id, command)
+        response = InteractionResponse(
+            question_id, selected_option_id=option_id, data=data or {}, feedback=feedback
+        )
+        return self._opened(await self.sessions.answer(response, by=by))
 
-    async def cancel(self, instance_id: str, *, by: str = LOCAL, reason: str = "") -> PlanInstance:
+    async def keep_draft(
+        self, question_id: str, data: Mapping[str, Any], *, by: str = LOCAL
+    ) -> None:
+        """What somebody has filled in so far; it binds nobody and is gone with the answer."""
+        await self.sessions.keep_draft(question_id, data, by=by)
+
+    async def cancel(
+        self, instance_id: str, *, by: str = LOCAL, reason: str = ""
+    ) -> PlanInstance | AgentSession:
         command = c.Cancel(strict_text(by, "by"), strict_text(reason, "reason"))
-        return await self._command(instance_id, command)
+        return self._opened(await self.engine.submit(instance_id, command))
 
-    async def resume(self, instance_id: str, *, by: str = LOCAL) -> PlanInstance:
-        return await self._command(instance_id, c.Resume(by))
+    async def resume(self, instance_id: str, *, by: str = LOCAL) -> PlanInstance | AgentSession:
+        return self._opened(await self.engine.submit(instance_id, c.Resume(by)))
 
     async def skip(
         self, instance_id: str, listener_id: str, *, by: str = LOCAL, reason: str = ""
@@ -259,6 +323,27 @@ class Holdfast:
 
     async def _command(self, instance_id: str, command: c.Command) -> PlanInstance:
         return PlanInstance(self.engine, await self.engine.submit(instance_id, command))
+
+    def _opened(self, state: RunState) -> PlanInstance | AgentSession:
+        if isinstance(state, ReactState):
+            return AgentSession(self.engine, state)
+        return PlanInstance(self.engine, state)
+
+
+_LISTS = frozenset({"tools", "agents", "verification_tools"})
+
+
+def _is_rule(raw: Mapping[str, object]) -> bool:
+    return bool(raw.keys() & {"mode", "when", "require_when", "otherwise"})
+
+
+def _models(model: str | Model | ModelClient | None) -> ModelClient:
+    if isinstance(model, ModelClient):
+        return model
+    client = ModelClient.from_environment()
+    if model is not None:
+        client.default_model = model
+    return client
 
 
 def _declared_tools(file: Path) -> list[Any]:

@@ -10,10 +10,12 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.forms.shapes import dump_form
-from holdfast.core.plan.draft import iso
-from holdfast.core.plan.state import PlanState, QuestionState
+from holdfast.core.plan.state import PlanState
+from holdfast.core.run.draft import iso
+from holdfast.core.run.state import QuestionState, RunState
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.runtime.engine import Engine
+from holdfast.runtime.machines import as_plan
 
 ENDED = frozenset({PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED})
 STOPPED = ENDED | {PlanInstanceStatus.ERROR}
@@ -37,20 +39,20 @@ class TaskInstance:
 
 
 class PlanInstance:
-    def __init__(self, engine: Engine, state: PlanState) -> None:
+    def __init__(self, engine: Engine, state: RunState) -> None:
         self._engine = engine
-        self._state = state
+        self._state = as_plan(state)
         mine = weakref.WeakMethod(self._moved)
 
-        def moved(state: PlanState) -> None:
+        def moved(state: RunState) -> None:
             method = mine()
             if method is not None:
                 method(state)
 
         weakref.finalize(self, engine.hub.watch(state.run_id, moved))
 
-    def _moved(self, state: PlanState) -> None:
-        self._state = state
+    def _moved(self, state: RunState) -> None:
+        self._state = as_plan(state)
 
     @property
     def id(self) -> str:
@@ -104,10 +106,10 @@ class PlanInstance:
         return await self._wait(SETTLED, timeout)
 
     async def _wait(self, statuses: frozenset[PlanInstanceStatus], timeout: float | None) -> str:
-        def settled(state: PlanState) -> bool:
+        def settled(state: RunState) -> bool:
             return state.status in statuses
 
-        self._state = await self._engine.wait_for(self.id, settled, timeout)
+        self._state = as_plan(await self._engine.wait_for(self.id, settled, timeout))
         return self.status
 
 
@@ -140,7 +142,7 @@ def oldest_question(state: PlanState) -> QuestionState | None:
 def _pause(state: PlanState, question: QuestionState) -> dict[str, Any]:
     reasons = {"missing": "missing_params", "human": "waiting_for_person"}
     return {
-        "paused_listener_id": f"{state.run_id}_{question.listener_id}",
+        "paused_listener_id": f"{state.run_id}_{question.step_id}",
         "required_params": dump_form(question.request.form),
         "pause_reason": reasons.get(question.purpose, question.purpose),
         "pause_timestamp": iso(question.opened_at),

@@ -10,14 +10,17 @@ from __future__ import annotations
 import asyncio
 import logging
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from holdfast.choosing import chooser, chosen_plan, inputs_in, named_plan
 from holdfast.core.forms.validation import validate
 from holdfast.core.language.strict import strict_json, strict_text
-from holdfast.core.plan.state import PlanState, QuestionState
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import QuestionState
+from holdfast.core.source.planjson import plan_digest
 from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
 from holdfast.instances import (
     PlanInstance,
@@ -25,15 +28,17 @@ from holdfast.instances import (
     changed_tasks,
     instance_context,
 )
-from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, RunQuery
 from holdfast.model import commands as c
-from holdfast.model import events as e
 from holdfast.model.effects import ConsultPlanner
-from holdfast.model.plan import Listener, PlanInstanceStatus
+from holdfast.model.form import Form
+from holdfast.model.interaction import InteractionAction
+from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
+from holdfast.results import result_of_answer
 from holdfast.runtime.engine import Engine
+from holdfast.runtime.machines import as_plan
 from holdfast.work.driver import ListenerContext, TaskDriver
 
 __all__ = [
@@ -88,6 +93,27 @@ class PlannerAgent:
         """
         hopeless = (FailureKind.PERMANENT, FailureKind.FORBIDDEN, FailureKind.MISSING)
         return 0 if situation.kind in hopeless else self.max_retry_count
+
+    async def choose_plan(self, prompt: str, plans: Sequence[Plan]) -> str | None:
+        """The plan that a prompt is for; None has a person choose. Override to choose otherwise."""
+        named = named_plan(prompt, plans)
+        if named is None and self._thinks():
+            return await chosen_plan(self.llm_client, prompt, plans)
+        return named
+
+    async def complete_inputs(
+        self, prompt: str, plan: Plan, given: Mapping[str, Json]
+    ) -> Mapping[str, Json]:
+        """Inputs that were not given, as far as the model finds them in the prompt."""
+        missing = Form(tuple(one for one in plan.inputs.fields if one.name not in given))
+        if not missing.fields or not prompt.strip() or not self._thinks():
+            return given
+        if not validate(plan.inputs, given).errors:
+            return given
+        return {**await inputs_in(self.llm_client, prompt, missing), **given}
+
+    def _thinks(self) -> bool:
+        return getattr(self.llm_client, "default_model", None) is not None
 
     async def on_task_status_change(
         self, task_instance: TaskInstance, plan_context: Mapping[str, Any]
@@ -192,7 +218,7 @@ class ListenerRepo:
             number = _OUTSIDE_ID.match(listener_id)
             if number is None:
                 return None
-            state = await self._module.engine.state(number["run_id"])
+            state = as_plan(await self._module.engine.state(number["run_id"]))
             return state.plan.listener(number["inside"]).listener
         except NotFound:
             return None
@@ -215,12 +241,31 @@ class PlanModule:
         values: Mapping[str, Any] | None = None,
         by: str = LOCAL,
     ) -> PlanInstance:
-        """Start an instance, which drives itself; `values` are the plan's inputs."""
-        plan = self.engine.library.current(plan_id or self._only_plan())
+        """Start an instance, which drives itself; `values` are the plan's inputs.
+
+        Without `plan_id` the planner chooses a plan, or the instance asks which is meant.
+        """
         words = strict_text(prompt, "prompt", longest=100_000)
         given = strict_json(dict(values or {}))
+        plan = await self._plan_for(words, plan_id, given)
+        given = await self.planner_agent.complete_inputs(words, plan.plan, given)
         command = c.StartRun(plan.plan.plan_id, words, given, by=strict_text(by, "by"))
         return PlanInstance(self.engine, await self.engine.create(plan, command))
+
+    async def _plan_for(
+        self, prompt: str, plan_id: str | None, given: Mapping[str, Json]
+    ) -> CompiledPlan:
+        library = self.engine.library
+        if plan_id is not None:
+            return library.current(plan_id)
+        plans = [library.current(one).plan for one in sorted(library.plan_ids())]
+        if not plans:
+            raise NotFound("no plan is loaded that the prompt could be for")
+        chosen = await self.planner_agent.choose_plan(prompt, plans)
+        if chosen is not None:
+            return library.current(chosen)
+        asking = chooser(plans, prompt, given)
+        return CompiledPlan(asking, plan_digest(asking))
 
     async def get_plan_instance(self, plan_instance_id: str) -> PlanInstance | None:
         try:
@@ -235,13 +280,13 @@ class PlanModule:
         unknown = set(updates) - {"context", "status"}
         if unknown:
             raise NotAllowed(f"cannot update {', '.join(sorted(unknown))}; only context values")
-        state = await self.engine.state(plan_instance_id)
+        state = as_plan(await self.engine.state(plan_instance_id))
         if updates.get("status", state.status) != state.status:
             raise NotAllowed("a status cannot be set; use continue, resume, skip or cancel")
         values = dict(updates.get("context", {}).get("values", {}))
         if values:
             command = c.EditContext(state.plan.main, strict_json(values), by)
-            state = await self.engine.submit(plan_instance_id, command)
+            state = as_plan(await self.engine.submit(plan_instance_id, command))
         return PlanInstance(self.engine, state)
 
     async def wait_for_completion(self, plan_instance_id: str, timeout: float | None = None) -> str:
@@ -264,29 +309,23 @@ class PlanModule:
         self, plan_instance_id: str, provided_params: Mapping[str, Any], by: str
     ) -> dict[str, Any]:
         """Values go to the forms by field name; nothing is answered unless all fit."""
-        state = await self.engine.state(plan_instance_id)
+        state = as_plan(await self.engine.state(plan_instance_id))
         params = strict_json(dict(provided_params))
         answers = await self._route(state, params)
         taken = []
         for run_id, question, values in answers:
             command = c.Answer(question.request.request_id, by, None, values)
             taken.append((run_id, question, await self.engine.submit(run_id, command)))
-        results = [await self._listener_result(*one) for one in taken]
+        results = [await result_of_answer(self.engine, *one) for one in taken]
         final = await self.engine.state(plan_instance_id)
         return {"success": True, "status": final.status.value, "result": results[0]}
-
-    def _only_plan(self) -> str:
-        plan_ids = sorted(self.engine.library.plan_ids())
-        if len(plan_ids) == 1:
-            return plan_ids[0]
-        raise NotAllowed(f"name a plan_id, one of: {', '.join(plan_ids) or 'none is loaded'}")
 
     async def _route(
         self, state: PlanState, params: Mapping[str, Json]
     ) -> list[tuple[str, QuestionState, dict[str, Json]]]:
         """Which open form each value belongs to; all are checked before any is answered."""
         opened = await self._questions(state, "open")
-        asked = [one for one in opened if one[1].request.form.fields]
+        asked = [one for one in opened if _takes_values(one[1])]
         if not asked:
             answered = await self._questions(state, "answered")
             return _already_answered(state, params, opened, answered)
@@ -317,41 +356,12 @@ class PlanModule:
                 found.append((row.run_id, question))
         return found
 
-    async def _listener_result(
-        self, run_id: str, question: QuestionState, answered: PlanState
-    ) -> dict[str, Any]:
-        """What the listener made of the answer, once it has come to rest."""
-        state = await self.engine.wait_for(run_id, lambda state: _rested(state, question))
-        closed = answered.questions[question.request.request_id]
-        for record in await self.engine.journal.read(run_id, closed.opened_seq):
-            event = decode(record)
-            if getattr(event, "listener_id", None) == question.listener_id:
-                result = _result_of(event)
-                if result is not None:
-                    return result
-        return {"success": False, "error": f"the instance is {state.status}"}
 
-
-def _rested(state: PlanState, question: QuestionState) -> bool:
-    if state.status in (PlanInstanceStatus.ERROR, PlanInstanceStatus.CANCELLED):
-        return True
-    step = state.steps[question.listener_id]
-    busy = (StepStatus.READY, StepStatus.RUNNING, StepStatus.BACKOFF, StepStatus.CONSULTING)
-    return step.firing != question.firing or step.status not in busy
-
-
-def _result_of(event: e.Event) -> dict[str, Any] | None:
-    match event:
-        case e.ListenerSucceeded():
-            moves = [{"task_id": m.task_id, "status": m.status.value} for m in event.moves]
-            return {"success": True, "result": event.result, "task_updates": moves}
-        case e.ListenerFailed():
-            return {"success": False, "error": event.failure.message, "task_updates": []}
-        case e.QuestionOpened(purpose="missing", request=request):
-            names = [field.name for field in request.form.fields]
-            return {"success": False, "reason": "missing_params", "required_params": names}
-        case _:
-            return None
+def _takes_values(question: QuestionState) -> bool:
+    """A form to fill in; what only asks for a decision is answered by id."""
+    request = question.request
+    actions = {option.action for option in request.options}
+    return bool(request.form.fields) and InteractionAction.PROVIDE_INFO in actions
 
 
 def _already_answered(

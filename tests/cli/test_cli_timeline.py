@@ -36,7 +36,7 @@ QUESTION = InteractionRequest(
 )
 CUSTOM = {"word": "sesame", "model": {"value": "custom", "text": "Framework 13"}}
 
-TOLD: list[tuple[e.Event, str, str]] = [
+TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (e.RunStarted("ask", "d", "for 张三", "r", by="will"), "will", "started ask: for 张三"),
     (e.ListenerStarted("L001", 1), "plan", "L001 (human) started"),
     (e.ListenerStarted("L002", 1, attempt=3), "plan", "L002 (code) started, attempt 3"),
@@ -47,9 +47,9 @@ TOLD: list[tuple[e.Event, str, str]] = [
         "plan",
         "L001 (human) failed: out of order; the plan has a branch for that",
     ),
-    (e.ListenerWoken("L001", 1), "plan", "L001 (human) is due for its next attempt"),
+    (e.StepWoken("L001", 1), "plan", "L001 (human) is due for its next attempt"),
     (
-        e.ListenerReleased("L001", 1),
+        e.StepReleased("L001", 1),
         "plan",
         "L001 (human) was not handed over and is ready again",
     ),
@@ -126,7 +126,7 @@ def teller() -> Storyteller:
 
 @pytest.mark.parametrize(("event", "who", "what"), TOLD, ids=lambda one: str(one)[:30])
 def test_an_event_is_told_in_plain_words(
-    teller: Storyteller, event: e.Event, who: str, what: str
+    teller: Storyteller, event: e.PlanEvent, who: str, what: str
 ) -> None:
     [line] = teller.tell(Recorded(1, 0.0, event))
     assert (line.who, line.what) == (who, what)
@@ -139,7 +139,7 @@ def test_a_failed_attempt_says_when_the_next_one_is_due(teller: Storyteller) -> 
 
 def test_no_event_is_forgotten_here() -> None:
     told = {type(event) for event, _, _ in TOLD} | {e.AttemptFailed}
-    assert told == set(get_args(e.Event))
+    assert told == set(get_args(e.PlanEvent))
 
 
 def test_the_tasks_that_an_event_moved_follow_it(teller: Storyteller) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.plan.state import PlanState
-from holdfast.core.plan.tables import ACTIVE_STEPS, StepStatus
+from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.plan import PlanInstanceStatus as Status
 from holdfast.model.plan import TaskStatus
@@ -59,7 +59,7 @@ def _check_questions(state: PlanState) -> None:
     }
     assert set(state.open_questions) == opened
     for question_id in opened:
-        step = state.steps[state.questions[question_id].listener_id]
+        step = state.steps[state.questions[question_id].step_id]
         assert step.status is StepStatus.WAITING
         assert step.question_id == question_id
     asked = {step.question_id for step in state.steps.values()} - {None}

@@ -20,7 +20,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import Decision, blank, decide
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.state import PlanState, TaskFacts
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import CallerError, TemplateError
 from holdfast.journal.codec import decode, encode
 from holdfast.journal.port import Record
@@ -83,7 +83,7 @@ class Machine:
             self._take(effect)
         return decision
 
-    def append(self, event: e.Event) -> None:
+    def append(self, event: e.PlanEvent) -> None:
         """An event from elsewhere, such as another version of Holdfast."""
         self.records.append(Record(len(self.records) + 1, self.now, *encode(event)))
         self.state = self.replayed = apply(self.state, event, self.now)
@@ -109,8 +109,10 @@ class Machine:
 
     def _take(self, effect: f.Effect) -> None:
         match effect:
-            case f.StartChild(work=work, child_id=child_id):
-                self.children[child_id] = Child(work.listener_id, work.firing)
+            case f.StartChild(work=work, child_id=child_id) | f.StartAgent(
+                work=work, child_id=child_id
+            ):
+                self.children[child_id] = Child(work.step_id, work.firing)
             case f.ConsultPlanner():
                 self.consultations.append(effect)
             case f.ResumeChild(child_id=child_id):
@@ -120,11 +122,11 @@ class Machine:
                 if self.children[child_id].status != "done":
                     self.children[child_id].status = "cancelling"
             case _:
-                self.flying[effect.work.listener_id, effect.work.claim] = effect
+                self.flying[effect.work.step_id, effect.work.claim] = effect
 
     def reload(self) -> None:
         """The run is evicted, and comes back from its snapshot."""
-        loaded = load_state(dump_state(self.state), self.plan)
+        loaded = load_state(dump_state(self.state), blank("", self.plan))
         assert loaded == self.state, "the snapshot differs from the state"
         self.state = loaded
 
@@ -143,7 +145,7 @@ class Machine:
     def start(self, listener_id: str) -> Decision:
         action = self.plan.listener(listener_id).action
         tool = self.tools.get(action.tool) if isinstance(action, ToolAction) else None
-        return self.submit(c.StartListener(listener_id, tool))
+        return self.submit(c.StartStep(listener_id, tool))
 
     def start_ready(self) -> bool:
         """Start whatever may start; True when anything came of it."""
@@ -154,9 +156,9 @@ class Machine:
 
     def report(self, effect: Worked, outcome: c.Outcome) -> Decision:
         work = effect.work
-        if self.flying.pop((work.listener_id, work.claim), None) is not None:
+        if self.flying.pop((work.step_id, work.claim), None) is not None:
             self.past.append(effect)
-        return self.submit(c.ReportOutcome(work.listener_id, work.firing, work.claim, outcome))
+        return self.submit(c.ReportOutcome(work.step_id, work.firing, work.claim, outcome))
 
     def consult(self, max_retries: int) -> Decision:
         asked = self.consultations.pop(0)
@@ -175,7 +177,7 @@ class Machine:
             return c.CallReturned(effect.index, result)
         if isinstance(effect, f.Conclude):
             result = effect.result
-        listener = self.plan.listener(effect.work.listener_id)
+        listener = self.plan.listener(effect.work.step_id)
         success = succeeded(result)
         try:
             updates = updates_for(listener, success, result, TaskFacts(self.state.tasks))

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from holdfast.core.approval import mode_of
+from holdfast.core.interactions.consent import bind_consent
 from holdfast.core.plan.decide import Decision
-from holdfast.core.plan.questions import bind_consent
 from holdfast.core.plan.state import PlanState
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.tables import StepStatus
 from holdfast.model import effects as f
 from holdfast.model import events as e
+from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.plan import PlanInstanceStatus, ToolAction
@@ -48,7 +50,7 @@ class Auditor:
         for effect in decision.effects:
             self._judge(decision.state, effect)
 
-    def _read(self, before: PlanState, state: PlanState, event: e.Event) -> None:
+    def _read(self, before: PlanState, state: PlanState, event: e.PlanEvent) -> None:
         """Remember what the journal says has been decided for good."""
         match event:
             case e.ListenerSucceeded(listener_id=one) | e.CheckConcluded(listener_id=one):
@@ -61,10 +63,10 @@ class Auditor:
                     self._start_afresh(one)
             case e.FunctionReturned(listener_id=one, result=result):
                 self.returned.setdefault(one, []).append(result)
-            case e.AttemptFailed(listener_id=one):
+            case e.AttemptFailed(step_id=one):
                 if event.failure.kind is not FailureKind.UNKNOWN:
                     self._spend(one, event.firing)
-            case e.QuestionOpened(listener_id=one, purpose="missing"):
+            case e.QuestionOpened(step_id=one, purpose="missing"):
                 if before.steps[one].status is StepStatus.RUNNING:
                     self._spend(one, event.firing)
             case e.ListenerSkipped(listener_id=one):
@@ -72,14 +74,15 @@ class Auditor:
                 self._start_afresh(one)
             case e.TasksEdited(closed=closed):
                 for one in closed:
-                    self.forbidden.add((one, before.steps[one].firing))
+                    if one in before.steps:
+                        self.forbidden.add((one, before.steps[one].firing))
                     self._start_afresh(one)
             case e.QuestionAnswered(question_id=question_id, option_id=option_id):
                 self._read_answer(state, question_id, option_id)
                 self._read_lost_call(before, state, event)
             case e.QuestionExpired(question_id=question_id):
                 question = state.questions[question_id]
-                self.forbidden.add((question.listener_id, question.firing))
+                self.forbidden.add((question.step_id, question.firing))
             case _:
                 return
 
@@ -91,7 +94,7 @@ class Auditor:
         self, before: PlanState, state: PlanState, event: e.QuestionAnswered
     ) -> None:
         """A person told what a lost function call had returned."""
-        listener_id = state.questions[event.question_id].listener_id
+        listener_id = state.questions[event.question_id].step_id
         if event.option_id == "happened" and before.steps[listener_id].calling is not None:
             self.returned.setdefault(listener_id, []).append(event.values["result"])
 
@@ -101,7 +104,7 @@ class Auditor:
     def _read_answer(self, state: PlanState, question_id: str, option_id: str) -> None:
         question = state.questions[question_id]
         assert question.deadline is None or state.updated_at < question.deadline, "too late"
-        place = (question.listener_id, question.firing)
+        place = (question.step_id, question.firing)
         option = next(one for one in question.request.options if one.option_id == option_id)
         if option.action in _REFUSALS:
             self.forbidden.add(place)
@@ -124,20 +127,25 @@ class Auditor:
     def _judge_work(
         self,
         state: PlanState,
-        effect: f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude | f.StartChild,
+        effect: f.CallTool
+        | f.RunSnippet
+        | f.CallFunction
+        | f.Conclude
+        | f.StartChild
+        | f.StartAgent,
     ) -> None:
         work = effect.work
-        step = state.steps[work.listener_id]
+        step = state.steps[work.step_id]
         assert step.status is StepStatus.RUNNING
         assert (step.firing, step.claim) == (work.firing, work.claim)
         assert state.status is not PlanInstanceStatus.CANCELLING
-        handed = (type(effect), work.listener_id, work.claim)
+        handed = (type(effect), work.step_id, work.claim)
         assert handed not in self.handed_out, "one claim was handed out twice"
         self.handed_out.add(handed)
-        place = (work.listener_id, work.firing)
+        place = (work.step_id, work.firing)
         if isinstance(effect, f.Conclude):
             return
-        assert work.listener_id not in self.in_hand, "a result in hand was obtained again"
+        assert work.step_id not in self.in_hand, "a result in hand was obtained again"
         assert work.key not in self.spent_keys, "a finished effect ran again"
         assert self.kept_key.setdefault(place, work.key) == work.key, "the key changed"
         assert place not in self.forbidden, "what a person refused ran"
@@ -146,16 +154,17 @@ class Auditor:
         if isinstance(effect, f.CallTool):
             self._judge_consent(state, effect, place)
         if isinstance(effect, f.CallFunction):
-            assert effect.index == len(self.returned.get(work.listener_id, ()))
+            assert effect.index == len(self.returned.get(work.step_id, ()))
         if isinstance(effect, f.RunSnippet):
             recorded = [call.result for call in effect.recorded]
-            assert recorded == self.returned.get(work.listener_id, []), "a call was forgotten"
+            assert recorded == self.returned.get(work.step_id, []), "a call was forgotten"
 
     def _judge_consent(self, state: PlanState, effect: f.CallTool, place: Firing) -> None:
-        listener = state.plan.listener(effect.work.listener_id)
+        listener = state.plan.listener(effect.work.step_id)
         assert isinstance(listener.action, ToolAction)
         tool = self.tools[effect.tool]
-        if not listener.listener.approval and not tool.approval:
+        mode = mode_of(tool.approval, effect.args)
+        if not listener.listener.approval and mode is ApprovalMode.AUTO:
             assert effect.consent is None
             return
         assert effect.consent is not None
@@ -172,5 +181,5 @@ class Auditor:
             assert not _starts(decision.events)
 
 
-def _starts(events: Sequence[e.Event]) -> bool:
+def _starts(events: Sequence[e.PlanEvent]) -> bool:
     return any(isinstance(event, e.ListenerStarted) for event in events)

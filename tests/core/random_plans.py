@@ -12,8 +12,10 @@ from dice import Dice
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.source.planjson import plan_digest
+from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
     AgentAction,
@@ -36,11 +38,11 @@ MAIN = "001"
 TOOLS: dict[str, ToolFacts] = {
     "plain": ToolFacts({}, "1"),
     "keyed": ToolFacts({}, "1", idempotent=True),
-    "guarded": ToolFacts({}, "1", approval=True),
+    "guarded": ToolFacts({}, "1", approval=ApprovalRule(ApprovalMode.REQUIRE_APPROVAL)),
     "picky": ToolFacts(
         {"type": "object", "properties": {"size": {"type": "string"}}, "required": ["size"]}, "1"
     ),
-    "disabled": ToolFacts({}, "1", disabled=True),
+    "disabled": ToolFacts({}, "1", approval=ApprovalRule(ApprovalMode.DISABLED)),
 }
 
 _TOOL_NAMES = (*("plain", "keyed", "guarded", "picky") * 3, "disabled", "absent")
@@ -140,7 +142,8 @@ def _action(dice: Dice) -> Action:
             return CodeAction("result = {'x': plain(n=1)}", ("plain", "keyed"))
         case 5:
             form = dice.pick((Form(), _FORM))
-            return HumanAction("Ask", "?", form, dice.pick((None, 30.0)))
+            asking = Asking("Ask", "?", timeout_seconds=dice.pick((None, 30.0)))
+            return HumanAction(form, asking)
         case 6:
             return PlanAction("child", dice.pick(_ARGUMENTS))
         case _:

@@ -12,7 +12,7 @@ from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.form import Field, Form
-from holdfast.model.interaction import InteractionRequest
+from holdfast.model.interaction import Asking, InteractionRequest
 from holdfast.model.plan import (
     Action,
     CodeAction,
@@ -63,8 +63,8 @@ GUARDED = ToolAction("guarded", {"n": 1})
 CODE = CodeAction("result = {'x': 1}")
 CALLING_CODE = CodeAction("result = plain(n=1)", ("plain", "keyed"))
 CHILD = PlanAction("child")
-ASK = HumanAction("Which?", form=COLOUR)
-CONFIRM = HumanAction("Really?")
+ASK = HumanAction(COLOUR, Asking("Which?"))
+CONFIRM = HumanAction(asking=Asking("Really?"))
 
 
 def started(*listeners: Listener, **plan: Any) -> Machine:
@@ -110,7 +110,7 @@ def reply(machine: Machine, option_id: str | None = None, **answer: Any) -> None
     machine.start_ready()
 
 
-def events(machine: Machine, kind: type[e.Event]) -> list[Any]:
+def events(machine: Machine, kind: type[e.PlanEvent]) -> list[Any]:
     """All events of one kind so far."""
     read = [decode(record) for record in machine.records]
     return [cast(Any, event) for event in read if isinstance(event, kind)]

@@ -43,8 +43,8 @@ def test_every_event_is_the_next_version_at_its_time() -> None:
     "event",
     [
         e.ListenerSucceeded("L001", 1),
-        e.ListenerWoken("L001", 1),
-        e.ListenerReleased("L002", 1),
+        e.StepWoken("L001", 1),
+        e.StepReleased("L002", 1),
         e.RunResumed(WILL),
         e.RunCompleted(),
         e.RunCancelled(),
@@ -52,7 +52,7 @@ def test_every_event_is_the_next_version_at_its_time() -> None:
     ],
     ids=lambda event: type(event).__name__,
 )
-def test_an_event_that_does_not_fit_raises_instead_of_bending_the_state(event: e.Event) -> None:
+def test_an_event_that_does_not_fit_raises_instead_of_bending_the_state(event: e.PlanEvent) -> None:
     state = paused().state
     with pytest.raises(IllegalTransition):
         apply(state, event, 0.0)
@@ -94,7 +94,7 @@ def test_continue_lasts_until_the_next_event() -> None:
 
 
 def test_what_was_never_touched_is_not_stored() -> None:
-    state = PlanState("r", compiled(*CHAIN))
+    state = PlanState("r", plan=compiled(*CHAIN))
     assert state.task("002").status is TaskStatus.NOT_STARTED
     assert not len(state.tasks)
     assert not len(state.steps)

@@ -9,6 +9,7 @@ from holdfast.core.source.check import Catalog, check_plan, find_problems
 from holdfast.core.source.planfile import load_plan
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.form import Field, Form
+from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
     AgentAction,
@@ -132,8 +133,8 @@ class TestTemplates:
         [
             ToolAction("order", {"who": "{008.context.x}"}),
             PlanAction("q", {"deep": [{"er": "{008.context.x}"}]}),
-            HumanAction(title="{008.context.x}"),
-            HumanAction(message="Hello {008.context.x}"),
+            HumanAction(asking=Asking(title="{008.context.x}")),
+            HumanAction(asking=Asking(message="Hello {008.context.x}")),
             AgentAction("hr", "Hello {008.context.x}"),
         ],
     )
@@ -257,9 +258,11 @@ class TestNumbers:
     def test_waits_are_positive_and_finite(self, seconds: float) -> None:
         (only,) = messages(plan_with(timeout=seconds))
         assert only.startswith("listeners[0].timeout: timeout must be above 0")
-        (only,) = messages(plan_with(HumanAction(timeout_seconds=seconds)))
-        assert only.startswith("listeners[0].timeout_seconds: timeout_seconds must be above 0")
-        assert messages(plan_with(HumanAction(timeout_seconds=60), timeout=0.1)) == []
+        (only,) = messages(plan_with(HumanAction(asking=Asking(timeout_seconds=seconds))))
+        assert only.startswith("listeners[0].timeout_seconds: timeout_seconds: must be")
+        assert (
+            messages(plan_with(HumanAction(asking=Asking(timeout_seconds=60)), timeout=0.1)) == []
+        )
 
     @pytest.mark.parametrize("priority", [1.5, True])
     def test_a_priority_is_whole(self, priority: Any) -> None:

@@ -15,7 +15,7 @@ from small_plans import (
     statuses,
 )
 
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e

@@ -29,13 +29,14 @@ from small_plans import (
 
 from holdfast.core.plan.decide import blank, replay
 from holdfast.core.plan.follow_up import effects_in_flight, goes_on_by_itself
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.form import Field, Form
+from holdfast.model.interaction import Asking
 from holdfast.model.plan import AgentAction, HumanAction, ToolAction, WhilePaused
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 
@@ -95,8 +96,7 @@ def test_a_call_that_cannot_start_fails_unsent_and_says_why() -> None:
         (ToolAction("absent"), "there is no tool absent"),
         (ToolAction("disabled"), "the tool disabled is disabled"),
         (ToolAction("plain", {"x": "{001.context.nowhere}"}), "nowhere"),
-        (HumanAction(message="Is {001.context.nowhere} right?"), "nowhere"),
-        (AgentAction("nobody"), "there is no agent nobody"),
+        (HumanAction(asking=Asking(message="Is {001.context.nowhere} right?")), "nowhere"),
     ):
         machine = started(on("L001", "001 Running", action, "002"))
         assert not machine.flying
@@ -164,7 +164,7 @@ def test_an_update_that_the_plan_does_not_allow_fails_the_listener_not_the_engin
 def test_a_word_about_an_unknown_listener_is_ignored() -> None:
     machine = started(*CHAIN)
     assert not machine.submit(c.ReportOutcome("L404", 1, 1, c.Succeeded())).events
-    assert not machine.submit(c.StartListener("L404")).events
+    assert not machine.submit(c.StartStep("L404")).events
     assert not machine.submit(c.DecideRetry("L404", 1, 3)).events
 
 
@@ -299,7 +299,7 @@ class TestCrashes:
         machine = started(
             on("L001", "001 Running", KEYED, "002"), on("L002", "001 Running", CALL, "003")
         )
-        (doomed,) = [one for one in machine.flying.values() if one.work.listener_id == "L002"]
+        (doomed,) = [one for one in machine.flying.values() if one.work.step_id == "L002"]
         machine.report(doomed, PERMANENT)
         for _ in range(3):
             machine.crash()

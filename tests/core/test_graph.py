@@ -13,9 +13,11 @@ from holdfast.core.drawing.graph import INSTANCES, STEPS, TASKS, render_svg, ren
 from holdfast.core.drawing.picture import GLYPHS, Condition
 from holdfast.core.drawing.svg import STYLE
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.state import PlanState, StepState, TaskState
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.plan.state import PlanState, TaskState
+from holdfast.core.run.state import StepState
+from holdfast.core.run.tables import StepStatus
 from holdfast.model.form import Field, Form
+from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
     AgentAction,
@@ -65,7 +67,7 @@ def plan(tasks: str, *listeners: Listener, **more: Any) -> Plan:
 ONBOARDING = plan(
     "001 002 003 004",
     listener("L1", "001", "002", ToolAction("create_profile")),
-    listener("L2", "002", "003", HumanAction(title="Approve?")),
+    listener("L2", "002", "003", HumanAction(asking=Asking(title="Approve?"))),
     listener("L3", "002", "004", PlanAction("equip")),
     listener("L4", "003,004", "001", CodeAction("result = {}")),
     inputs=Form((Field("name", "text"),)),
@@ -82,7 +84,7 @@ def at(
 ) -> PlanState:
     return PlanState(
         "inst_000001",
-        CompiledPlan(shown, "digest"),
+        plan=CompiledPlan(shown, "digest"),
         status=status,
         tasks=HashTrieMap(tasks or {}),
         steps=HashTrieMap(steps or {}),
@@ -160,7 +162,7 @@ class TestWhatIsDrawn:
         [
             (ToolAction("grant"), ["L1 grant", "tool"]),
             (CodeAction("result = 1"), ["L1", "code"]),
-            (HumanAction(title="Sure?"), ["L1 Sure?", "human"]),
+            (HumanAction(asking=Asking(title="Sure?")), ["L1 Sure?", "human"]),
             (HumanAction(), ["L1 ask a person", "human"]),
             (PlanAction("equip"), ["L1 equip", "plan"]),
             (AgentAction("hr"), ["L1 hr", "agent"]),

@@ -10,11 +10,11 @@ from rpds import HashTrieMap
 from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 
 from holdfast.core.language.templates import render
-from holdfast.core.plan.backoff import retry_delay
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.state import TaskFacts
+from holdfast.core.run.backoff import retry_delay
 from holdfast.errors import NotFound, OutputRefused, TemplateError
 from holdfast.model import commands as c
 from holdfast.model.plan import Check, CodeAction, Output, TaskStatus, TaskUpdate, ToolAction
@@ -77,9 +77,10 @@ class TestCompiled:
         assert machine.settle().status == "done"
 
     def test_a_lost_result_must_tell_what_the_output_reads(self) -> None:
-        context = {"a": "{{result.order.id}}", "b": "{{result.order.at}}", "all": "{{result}}"}
+        context = {"a": "{{result.order.id}}", "b": "{{result.order.at}}"}
         listener = CompiledListener(on("L1", "001 Running", CALL, "002", context=context))
-        assert listener.result_fields == ("order",)
+        names = [field.name for field in listener.lost_result.fields]
+        assert names == ["order.id", "order.at"]
 
     @pytest.mark.parametrize(
         ("snippet", "reads"),

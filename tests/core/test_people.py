@@ -23,7 +23,7 @@ from small_plans import (
     succeed,
 )
 
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.model import commands as c
 from holdfast.model import events as e
@@ -54,7 +54,7 @@ class TestSkipping:
         machine = started(*CHAIN, SIDE)
         one, _ = machine.flying.values()
         machine.report(one, TRANSIENT)
-        machine.submit(c.Skip(one.work.listener_id, WILL))
+        machine.submit(c.Skip(one.work.step_id, WILL))
         assert not len(machine.state.timers)
 
     def test_one_that_asks_takes_its_question_back(self) -> None:
@@ -115,8 +115,8 @@ def test_an_edited_context_is_what_later_templates_read() -> None:
 class TestRunningAgain:
     def test_everything_that_follows_runs_anew_under_new_keys(self) -> None:
         machine = started(*CHAIN, SIDE)
-        side = next(one for one in machine.flying.values() if one.work.listener_id == "L009")
-        del machine.flying[side.work.listener_id, side.work.claim]
+        side = next(one for one in machine.flying.values() if one.work.step_id == "L009")
+        del machine.flying[side.work.step_id, side.work.claim]
         for _ in range(3):
             succeed(machine)
         assert statuses(machine)["001"] == "Done"
@@ -127,14 +127,14 @@ class TestRunningAgain:
             "003": "NotStarted",
             "009": "Running",
         }
-        machine.flying[side.work.listener_id, side.work.claim] = side
+        machine.flying[side.work.step_id, side.work.claim] = side
         machine.settle()
         assert machine.state.status == "done"
         assert [machine.state.steps[f"L00{n}"].firing for n in (1, 2, 3, 9)] == [2, 2, 2, 1]
 
     def test_a_branch_beside_the_goal_leaves_the_goal_alone(self) -> None:
         machine = started(on("L001", "001 Running", CODE, "001"), SIDE, *CHAIN[1:2])
-        code = next(one for one in machine.flying.values() if one.work.listener_id == "L001")
+        code = next(one for one in machine.flying.values() if one.work.step_id == "L001")
         machine.report(code, machine.outcome(code, {"x": 1}))
         fail(machine, TRANSIENT)
         machine.submit(c.RerunFrom("L009", WILL))

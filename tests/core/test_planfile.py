@@ -16,6 +16,7 @@ from holdfast.core.source.planfile import load_plan, read_draft, read_plan
 from holdfast.core.source.planjson import plan_to_json
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.form import FieldType
+from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     AgentAction,
     Check,
@@ -138,7 +139,9 @@ verify:
         assert tool.failure_output == Output("003", TaskStatus.SKIPPED)
         assert human.trigger_task_id == ("002", "003")
         assert isinstance(human.action, HumanAction)
-        assert (human.action.timeout_seconds, human.action.role) == (3600.0, "approver")
+        assert human.action.asking == Asking(
+            "Sure?", "About {001.context.name}", timeout_seconds=3600.0, role="approver"
+        )
         assert [field.name for field in human.action.form.fields] == ["reason"]
         assert (human.retry.attempts, human.repeat) == (1, True)
         assert sub_plan.action == PlanAction("other", {"name": "x"})
@@ -434,11 +437,20 @@ def accepted_or_rejected(text: str) -> None:
     assert all(one.line >= 1 and one.column >= 1 for one in problems_if_any(text))
 
 
+ASKING = with_listener(
+    "title: Which?",
+    "default: later",
+    "reminders: [60, 120]",
+    "escalate: {after: 90, role: boss}",
+    "options: [{id: later, action: skip}, {id: own, action: custom, handler: h, dangerous: true}]",
+).replace("listener_type: code", "listener_type: human")
+
+
 @settings(max_examples=150, deadline=None)
 @given(st.text(), st.integers())
 def test_a_mangled_plan_is_rejected_with_places_and_never_worse(noise: str, seed: int) -> None:
     dice = random.Random(seed)
-    text = dice.choice([MINIMAL, TWELVE, DEMO_PLANS[0].read_text(encoding="utf-8")])
+    text = dice.choice([MINIMAL, TWELVE, ASKING, DEMO_PLANS[0].read_text(encoding="utf-8")])
     for _ in range(dice.randint(1, 4)):
         start = dice.randrange(len(text))
         end = start + dice.choice([0, 1, 1, 5, 40])
@@ -463,11 +475,15 @@ def demo_plan_as_json(path: Path) -> str:
     return json.dumps(plan_to_json(read_plan(path.read_text(encoding="utf-8"))))
 
 
+ASKING_AS_JSON = json.dumps(plan_to_json(read_plan(ASKING)))
+
+
 @settings(max_examples=100, deadline=None)
 @given(json_values, st.integers())
 def test_a_plan_with_any_value_anywhere_is_accepted_or_rejected(value: Any, seed: int) -> None:
     dice = random.Random(seed)
-    plan = json.loads(demo_plan_as_json(dice.choice(DEMO_PLANS)))
+    text = dice.choice([demo_plan_as_json(dice.choice(DEMO_PLANS)), ASKING_AS_JSON])
+    plan = json.loads(text)
     spot: Any = plan
     while True:
         key = dice.choice(list(spot) if isinstance(spot, dict) else range(len(spot)))

@@ -6,10 +6,12 @@ from typing import Any
 
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
+from random_askings import ASKINGS
 
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.source.planjson import plan_digest, plan_from_json, plan_to_json
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
+from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
     AgentAction,
@@ -62,9 +64,9 @@ fields = st.builds(
 )
 forms = st.builds(Form, st.lists(fields, max_size=2).map(tuple))
 actions = st.one_of(
-    st.builds(ToolAction, texts, objects, forms),
+    st.builds(ToolAction, texts, objects, forms, ASKINGS, ASKINGS),
     st.builds(CodeAction, texts, st.lists(texts, max_size=2).map(tuple)),
-    st.builds(HumanAction, texts, texts, forms, st.none() | seconds, st.none() | texts),
+    st.builds(HumanAction, forms, ASKINGS),
     st.builds(PlanAction, texts, objects),
     st.builds(AgentAction, texts, texts),
 )
@@ -149,7 +151,9 @@ LARGE = Plan(
             priority=5,
         ),
         listener(CodeAction("result = f()", ("f",))),
-        listener(HumanAction("Sure?", "Really?", FORM, 60.0, "approver")),
+        listener(
+            HumanAction(FORM, Asking("Sure?", "Really?", timeout_seconds=60.0, role="approver"))
+        ),
         listener(HumanAction()),
         listener(PlanAction("other", {"x": 1})),
         listener(AgentAction("hr", "Greet")),
@@ -217,10 +221,14 @@ def test_the_digest_changes_with_whatever_matters() -> None:
 
 def test_equal_plans_have_one_digest_however_their_numbers_are_written() -> None:
     whole = with_listener(
-        timeout=30, retry=RetryPolicy(initial=1), action=HumanAction(timeout_seconds=5)
+        timeout=30,
+        retry=RetryPolicy(initial=1),
+        action=HumanAction(asking=Asking(timeout_seconds=5)),
     )
     split = with_listener(
-        timeout=30.0, retry=RetryPolicy(initial=1.0), action=HumanAction(timeout_seconds=5.0)
+        timeout=30.0,
+        retry=RetryPolicy(initial=1.0),
+        action=HumanAction(asking=Asking(timeout_seconds=5.0)),
     )
     assert whole == split
     assert plan_digest(whole) == plan_digest(split)

@@ -22,7 +22,7 @@ from small_plans import (
     succeed,
 )
 
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import events as e
@@ -128,7 +128,7 @@ class TestRetries:
         machine = started(
             on("L001", "001 Running", CODE, "001"), on("L002", "001 Running", CALL, "002")
         )
-        code, call = sorted(machine.flying.values(), key=lambda one: one.work.listener_id)
+        code, call = sorted(machine.flying.values(), key=lambda one: one.work.step_id)
         machine.report(code, machine.outcome(code, {"x": 1}))
         assert statuses(machine)["001"] == "Done"
         machine.report(call, PERMANENT)
@@ -142,7 +142,7 @@ class TestRetries:
             on("L002", "001 Running", KEYED, "003"),
             on("L003", "001 Running", CODE, "004"),
         )
-        one, two, three = sorted(machine.flying.values(), key=lambda work: work.work.listener_id)
+        one, two, three = sorted(machine.flying.values(), key=lambda work: work.work.step_id)
         machine.report(one, PERMANENT)
         machine.report(two, PERMANENT)
         machine.consult(0)
@@ -175,7 +175,7 @@ class TestResuming:
             on("L002", "001 Running", KEYED, "003"),
             on("L003", "003 Done", CODE, "001"),
         )
-        one, two = sorted(machine.flying.values(), key=lambda work: work.work.listener_id)
+        one, two = sorted(machine.flying.values(), key=lambda work: work.work.step_id)
         machine.report(one, PERMANENT)
         machine.consult(0)
         machine.report(two, machine.outcome(two, {"x": 1}))
@@ -295,7 +295,7 @@ class TestVerification:
 
     def test_a_person_may_make_one_check_again(self) -> None:
         machine = self.checked(Check("keyed"), Check("keyed", {}, "result.x == 1"))
-        first, second = sorted(machine.flying.values(), key=lambda one: one.work.listener_id)
+        first, second = sorted(machine.flying.values(), key=lambda one: one.work.step_id)
         machine.report(first, machine.outcome(first, {"x": 1}))
         machine.report(second, machine.outcome(second, {"x": 2}))
         machine.submit(c.RerunFrom("verify.2", WILL))

@@ -29,13 +29,15 @@ from small_plans import (
     succeed,
 )
 
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
+from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
+    Asking,
     InteractionAction,
     InteractionOption,
     InteractionRequest,
@@ -91,7 +93,7 @@ class TestAnswers:
         assert machine.state.status == "pause"
 
     def test_late_is_judged_by_the_clock_even_before_the_timer(self) -> None:
-        machine = asking(replace(ASK, timeout_seconds=30.0))
+        machine = asking(replace(ASK, asking=Asking(timeout_seconds=30.0)))
         machine.now += 30.0
         with pytest.raises(TooLate, match="expired"):
             reply(machine, data={"colour": "red"})
@@ -113,7 +115,7 @@ class TestAnswers:
             reply(approving(), "reject")
         assert "feedback" in refusal.value.fields
         with pytest.raises(InvalidAnswer, match="takes no data") as refusal:
-            reply(approving(), "approve", data={"n": 2})
+            reply(asking(CONFIRM), "confirm", data={"n": 2})
         assert "n" in refusal.value.fields
 
     def test_a_confirmation_goes_on_with_the_option(self) -> None:
@@ -131,10 +133,9 @@ class TestAnswers:
 
     def test_a_secret_is_not_taken_where_it_could_not_be_kept(self) -> None:
         form = Form((Field("password", FieldType.SECRET),))
-        with pytest.raises(InvalidAnswer, match="vault") as refusal:
-            reply(asking(replace(ASK, form=form)), data={"password": "hunter2"})
-        assert set(refusal.value.fields) == {"password"}
-        assert "hunter2" not in str(refusal.value)
+        machine = asking(replace(ASK, form=form))
+        assert "vault" in machine.consultations[0].failure.message
+        assert not machine.state.open_questions
 
     def test_a_custom_option_without_a_handler_is_refused(self) -> None:
         machine = asked_elsewhere(InteractionAction.CUSTOM)
@@ -174,7 +175,7 @@ def asked_elsewhere(
 
 class TestDeadlines:
     def test_without_a_default_nobody_answered_and_that_is_not_a_rejection(self) -> None:
-        machine = asking(replace(ASK, timeout_seconds=30.0))
+        machine = asking(replace(ASK, asking=Asking(timeout_seconds=30.0)))
         asked = question(machine).request_id
         machine.fire_timer()
         assert machine.state.questions[asked].status == "expired"
@@ -203,7 +204,7 @@ class TestDeadlines:
         machine.start("L002")
         fail(machine, TRANSIENT)
         deadline = machine.state.timers["question:q1"]
-        machine.append(e.ListenerWoken("L002", 1))
+        machine.append(e.StepWoken("L002", 1))
         machine.start("L002")
         machine.now = deadline - 0.001
         fail(machine, TRANSIENT)
@@ -281,7 +282,7 @@ class TestConsent:
         reply(machine, "approve")
         fail(machine, TRANSIENT)
         machine.fire_timer()
-        machine.tools["guarded"] = replace(TOOLS["guarded"], version="2", approval=False)
+        machine.tools["guarded"] = replace(TOOLS["guarded"], version="2", approval=ApprovalRule(ApprovalMode.AUTO))
         machine.start_ready()
         call = only(machine)
         assert isinstance(call, f.CallTool)

@@ -10,12 +10,11 @@ import pytest
 from machine import Machine
 from small_plans import ASK, CALL, CODE, WILL, compiled, give_up, on, only, reply, started, succeed
 
-from holdfast.core.plan.tables import (
-    COMMANDS,
+from holdfast.core.plan.tables import COMMANDS, TASK, next_task
+from holdfast.core.run.tables import (
     INSTANCE,
     QUESTION,
     STEP,
-    TASK,
     Signal,
     StepMove,
     StepStatus,
@@ -23,7 +22,6 @@ from holdfast.core.plan.tables import (
     close_question,
     next_instance,
     next_step,
-    next_task,
 )
 from holdfast.errors import CallerError, IllegalTransition, NotAllowed
 from holdfast.model import commands as c
@@ -90,10 +88,11 @@ SAMPLES: dict[type, c.Command] = {
     type(command): command
     for command in (
         c.StartRun("small", by=WILL),
-        c.StartListener("L001"),
+        c.StartStep("L001"),
         c.ReportOutcome("L001", 1, 2, c.Succeeded({"x": 1})),
         c.DecideRetry("L001", 1, 3),
         c.Answer("asked by nobody", WILL),
+        c.KeepDraft("asked by nobody", WILL),
         c.Resume(WILL),
         c.Skip("L001", WILL),
         c.MarkDone("002", WILL),
@@ -108,7 +107,7 @@ SAMPLES: dict[type, c.Command] = {
 
 
 def test_the_command_table_knows_every_command_and_every_status() -> None:
-    assert set(COMMANDS) == set(get_args(c.Command)) == set(SAMPLES)
+    assert set(COMMANDS) == set(get_args(c.PlanCommand)) == set(SAMPLES)
     assert all(set(row) == set(PlanInstanceStatus) for row in COMMANDS.values())
     assert set(IN_STATUS) == set(PlanInstanceStatus)
 

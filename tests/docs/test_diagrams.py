@@ -8,7 +8,10 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.drawing.diagrams import documents
-from holdfast.core.plan.tables import COMMANDS, INSTANCE, STEP
+from holdfast.core.plan.tables import COMMANDS
+from holdfast.core.react.tables import COMMANDS as SESSION_COMMANDS
+from holdfast.core.react.tables import SESSION
+from holdfast.core.run.tables import INSTANCE, STEP
 
 DIAGRAMS = Path(__file__).parents[2] / "docs" / "diagrams"
 
@@ -24,7 +27,9 @@ def test_nothing_else_lies_among_the_generated_files() -> None:
     assert {path.name for path in DIAGRAMS.iterdir()} == set(documents())
 
 
-@pytest.mark.parametrize(("name", "states"), [("instance.svg", INSTANCE), ("step.svg", STEP)])
+@pytest.mark.parametrize(
+    ("name", "states"), [("instance.svg", INSTANCE), ("session.svg", SESSION), ("step.svg", STEP)]
+)
 def test_a_drawing_shows_every_state_once(name: str, states: Collection[StrEnum]) -> None:
     groups = ET.fromstring(documents()[name]).iter("{http://www.w3.org/2000/svg}g")
     drawn = [one.get("data-id") for one in groups if "state" in one.get("class", "").split()]
@@ -35,4 +40,6 @@ def test_a_drawing_shows_every_state_once(name: str, states: Collection[StrEnum]
 def test_every_command_has_its_row() -> None:
     page = documents()["machines.md"]
 
-    assert all(f"| **{command.__name__}** |" in page for command in COMMANDS)
+    assert all(
+        f"| **{command.__name__}** |" in page for command in {**COMMANDS, **SESSION_COMMANDS}
+    )

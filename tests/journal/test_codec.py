@@ -17,8 +17,10 @@ from holdfast.journal import codec
 from holdfast.journal.codec import decode, encode, encode_all
 from holdfast.journal.port import Record
 from holdfast.model import events as e
+from holdfast.model import react_events as r
 from holdfast.model.plan import TaskStatus
 from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.run import Parent
 
 JSON = st.recursive(
     st.none()
@@ -60,13 +62,14 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
     )
 
 
-@pytest.mark.parametrize("kind", get_args(e.Event), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", get_args(r.Event), ids=lambda kind: kind.__name__)
 @settings(derandomize=True, max_examples=25, deadline=None)
 @given(data=st.data())
 def test_every_event_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
     event = data.draw(of(kind))
     name, payload = encode(event)
-    assert name == kind.__name__
+    version = codec.VERSIONS.get(kind.__name__)
+    assert name == (f"{kind.__name__}@{version}" if version else kind.__name__)
     assert decode(Record(1, 0.0, name, payload)) == event
 
 
@@ -148,7 +151,7 @@ class TestOldShapes:
     def test_every_old_shape_is_led_to_the_present_one(
         self, kind: str, failure: dict[str, Any]
     ) -> None:
-        body = {"listener_id": "L001", "firing": 1, "failure": failure, "retry_at": 5.0}
+        body = {"step_id": "L001", "firing": 1, "failure": failure, "retry_at": 5.0}
         assert decode(Record(1, 0.0, kind, json.dumps(body))) == self.event
 
     def test_the_present_shape_is_written(self) -> None:
@@ -163,6 +166,40 @@ class TestOldShapes:
 
     def test_other_events_are_as_they_were(self) -> None:
         assert encode(e.RunRecovered(1))[0] == "RunRecovered"
+
+
+@pytest.mark.parametrize(
+    ("kind", "body", "event"),
+    [
+        ("ListenerWoken", {"listener_id": "L1", "firing": 2}, e.StepWoken("L1", 2)),
+        ("ListenerReleased", {"listener_id": "L1", "firing": 2}, e.StepReleased("L1", 2)),
+        (
+            "RunStarted",
+            {
+                "plan_id": "p",
+                "digest": "d",
+                "prompt": "",
+                "root_id": "r",
+                "parent": {"run_id": "r", "listener_id": "L1", "firing": 1},
+            },
+            e.RunStarted("p", "d", "", "r", parent=Parent("r", "L1", 1)),
+        ),
+        (
+            "RunStarted",
+            {"plan_id": "p", "digest": "d", "prompt": "", "root_id": "r"},
+            e.RunStarted("p", "d", "", "r"),
+        ),
+        (
+            "OutcomeLost",
+            {"listener_id": "L1", "firing": 1, "reason": "?"},
+            e.OutcomeLost("L1", 1, "?"),
+        ),
+    ],
+)
+def test_what_was_said_of_listeners_is_read_of_steps(
+    kind: str, body: dict[str, Any], event: r.Event
+) -> None:
+    assert decode(Record(1, 0.0, kind, json.dumps(body))) == event
 
 
 def test_a_status_is_written_as_people_read_it() -> None:

@@ -10,13 +10,13 @@ from rpds import HashTrieMap, HashTrieSet, List
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank, decide
-from holdfast.core.plan.state import PlanState, QuestionState, StepState, TaskState, TraceEntry
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.plan.state import PlanState, TaskState, TraceEntry
+from holdfast.core.run.state import QuestionState, StepState
+from holdfast.core.run.tables import StepStatus
 from holdfast.core.source.planjson import plan_digest
 from holdfast.journal.snapshots import dump_state, load_state
 from holdfast.model.commands import Moment, StartRun
 from holdfast.model.effects import RecordedCall
-from holdfast.model.events import Parent
 from holdfast.model.form import Field, Form, Validation
 from holdfast.model.interaction import (
     InteractionAction,
@@ -27,6 +27,7 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.plan import CodeAction, Listener, Plan, PlanInstanceStatus, Task, TaskStatus
 from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.run import Parent
 
 LISTENER = Listener("L001", ("001",), "Running", CodeAction("result = 1"))
 PLAN = Plan("p", "P", "001", (Task("001"),), (LISTENER,))
@@ -68,7 +69,7 @@ QUESTION = QuestionState(
         options=(InteractionOption("yes", "Yes", InteractionAction.APPROVE_AND_EXECUTE),),
         form=Form((Field("size", validation=Validation(values=("XL", 1), minimum=1)),)),
     ),
-    listener_id="L001",
+    step_id="L001",
     firing=3,
     purpose="approval",
     opened_at=1.0,
@@ -118,14 +119,14 @@ EVERYTHING: dict[str, Any] = {
 
 def test_a_blank_state_comes_back() -> None:
     state = blank("r", COMPILED)
-    assert load_state(dump_state(state), COMPILED) == state
+    assert load_state(dump_state(state), blank("", COMPILED)) == state
 
 
 def test_every_field_of_a_state_comes_back() -> None:
-    state = PlanState("r", COMPILED, **EVERYTHING)
+    state = PlanState("r", plan=COMPILED, **EVERYTHING)
     unset = [one.name for one in fields(PlanState) if one.name not in (*EVERYTHING, "run_id")]
     assert unset == ["plan"], "a new field needs a value here"
-    loaded = load_state(dump_state(state), COMPILED)
+    loaded = load_state(dump_state(state), blank("", COMPILED))
     for one in fields(PlanState):
         assert getattr(loaded, one.name) == getattr(state, one.name), one.name
     assert loaded == state
@@ -142,12 +143,12 @@ def test_every_field_of_a_step_has_been_tried() -> None:
 def test_the_loaded_state_goes_on_as_the_original_would() -> None:
     moment = Moment(1.0, b"entropy")
     state = decide(blank("r", COMPILED), StartRun("p"), moment).state
-    loaded = load_state(dump_state(state), COMPILED)
+    loaded = load_state(dump_state(state), blank("", COMPILED))
     assert loaded == state
     assert loaded.steps["L001"].status is StepStatus.READY
 
 
 def test_a_snapshot_is_plain_json() -> None:
-    body = json.loads(dump_state(PlanState("r", COMPILED, **EVERYTHING)))
+    body = json.loads(dump_state(PlanState("r", plan=COMPILED, **EVERYTHING)))
     assert body["status"] == "pause"
     assert body["prompt"] == "入职"

@@ -13,7 +13,6 @@ from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
-from holdfast.model.events import Event
 from holdfast.model.plan import (
     CodeAction,
     Listener,
@@ -23,6 +22,7 @@ from holdfast.model.plan import (
     TaskStatus,
     ToolAction,
 )
+from holdfast.model.react_events import Event
 from holdfast.work.tools import CallInfo
 
 

@@ -118,7 +118,7 @@ async def test_what_was_cancelled_before_it_was_handed_over_is_never_sent(desk: 
         assert await instance.wait_for_completion(20) == "cancelled"
         events = await history(app, instance.id)
         assert of_kind(events, e.ListenerStarted)
-        assert of_kind(events, e.ListenerReleased)
+        assert of_kind(events, e.StepReleased)
     assert desk.keys == []
 
 

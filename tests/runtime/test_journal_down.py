@@ -267,7 +267,7 @@ async def test_a_start_that_happened_unacknowledged_goes_on_by_itself(
         instance = await app.instance(run.run_id)
         assert await instance.wait_for_completion(20) == "done"
         assert len(desk.keys) == 1
-        assert of_kind(await history(app, run.run_id), e.ListenerReleased)
+        assert of_kind(await history(app, run.run_id), e.StepReleased)
 
 
 async def test_a_result_obtained_while_the_journal_is_down_is_kept_until_it_is_back(

@@ -15,12 +15,12 @@ from holdfast.core.plan.state import PlanState
 from holdfast.errors import InvalidAnswer, NotAllowed, PermanentError, PlanRejected
 from holdfast.journal.port import RunQuery
 from holdfast.model.events import (
-    Event,
     FunctionCalled,
     FunctionReturned,
     LateResultKept,
     ListenerSucceeded,
 )
+from holdfast.model.react_events import Event
 from holdfast.testing.clock import ManualClock
 
 OpenApp = Callable[..., Awaitable[Holdfast]]

@@ -266,7 +266,7 @@ async def test_a_graceful_close_releases_what_was_started_but_not_handed_over(de
     assert desk.keys == []
     async with furnished(journal, desk, one) as app:
         events = await history(app, instance.id)
-        assert of_kind(events, e.ListenerReleased)
+        assert of_kind(events, e.StepReleased)
         instance = await app.instance(instance.id)
         assert await instance.wait_for_completion(20) == "done"
         assert len(desk.keys) == 1

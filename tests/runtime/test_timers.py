@@ -66,7 +66,7 @@ async def test_an_attempt_waits_for_its_time_and_comes_once(desk: Desk, clock: M
         clock.advance(HOUR)
         await settle()
         assert len(desk.keys) == 2
-        assert len(of_kind(await history(app, instance.id), e.ListenerWoken)) == 1
+        assert len(of_kind(await history(app, instance.id), e.StepWoken)) == 1
 
 
 async def test_a_clock_that_is_set_back_an_hour_fires_nothing_early(
@@ -97,7 +97,7 @@ async def test_a_clock_that_jumps_forth_and_back_fires_nothing_twice(
         clock.advance(HOUR)
         await settle()
         assert len(desk.keys) == 2
-        assert len(of_kind(await history(app, instance.id), e.ListenerWoken)) == 1
+        assert len(of_kind(await history(app, instance.id), e.StepWoken)) == 1
         await assert_sound(app, instance.id)
 
 

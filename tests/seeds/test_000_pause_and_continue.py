@@ -22,7 +22,7 @@ from holdfast import (
     TaskDriver,
 )
 from holdfast.core.plan.decide import blank, replay
-from holdfast.core.plan.tables import INSTANCE
+from holdfast.core.run.tables import INSTANCE
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 from holdfast.model.events import QuestionAnswered

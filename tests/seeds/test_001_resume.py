@@ -17,7 +17,8 @@ from holdfast import Holdfast, PlanInstance, PlanModule, PlannerAgent
 from holdfast.core.plan.decide import blank, replay
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
-from holdfast.model.events import Event, ListenerStarted, PlannerRetried, RunResumed
+from holdfast.model.events import ListenerStarted, PlannerRetried, RunResumed
+from holdfast.model.react_events import Event
 
 PLAN = "onboard_will_zhang"
 ONCE = ("create_employee_profile", "apply_computer", "outbound", "send_email")

@@ -17,6 +17,7 @@ from holdfast.errors import (
     ToolError,
     TransientError,
 )
+from holdfast.model.approval import ApprovalMode
 from holdfast.work.http_tools import HttpClients, HttpTool, load_http_tools
 from holdfast.work.tools import CallInfo
 
@@ -312,7 +313,8 @@ def load(env: dict[str, str] | None = None, **entry: Any) -> HttpTool:
 
 def test_a_declaration_becomes_a_spec() -> None:
     spec = load(description="Opens doors.", parameters=SCHEMA, approval="require").spec
-    assert (spec.description, spec.approval, spec.timeout) == ("Opens doors.", "require", 30.0)
+    assert (spec.description, spec.timeout) == ("Opens doors.", 30.0)
+    assert spec.approval.mode is ApprovalMode.REQUIRE_APPROVAL
     assert (spec.parameters, spec.idempotent, spec.read_only) == (SCHEMA, False, False)
     looks = load(name="check_door").spec
     assert (looks.idempotent, looks.read_only) == (True, True)
@@ -358,7 +360,7 @@ def test_the_version_covers_what_consent_is_given_to_but_not_a_new_token() -> No
         ({"body": {}, "envelope": "tool"}, "body: cannot stand beside `envelope`"),
         ({"envelope": "letter"}, "envelope: must be `tool`"),
         ({"idempotent": "yes"}, "idempotent: must be true or false"),
-        ({"approval": "never"}, "approval is 'never', not auto"),
+        ({"approval": "never"}, "approval is 'never': write auto"),
         ({"timeout": 0}, "timeout: must be a number of seconds"),
         ({"timeout": True}, "timeout: must be a number of seconds"),
         ({"retries": 3}, "retries: no such field"),

@@ -19,6 +19,7 @@ from holdfast.errors import (
     PermanentError,
     TransientError,
 )
+from holdfast.model.approval import ApprovalMode
 from holdfast.model.retry import FailureKind
 from holdfast.work.tools import CallInfo, PythonTool, Tool, ToolRegistry, classify
 
@@ -40,7 +41,8 @@ async def apply_computer(
 async def test_a_function_becomes_a_tool_with_a_schema() -> None:
     spec = PythonTool.from_function(apply_computer).spec
     assert (spec.name, spec.description) == ("apply_computer", "Orders a computer.")
-    assert (spec.idempotent, spec.read_only, spec.approval) == (False, False, "auto")
+    assert (spec.idempotent, spec.read_only) == (False, False)
+    assert spec.approval.mode is ApprovalMode.AUTO
     assert spec.parameters["required"] == ["employee", "computer_model"]
     assert spec.parameters["additionalProperties"] is False
     amount = spec.parameters["properties"]["amount"]
@@ -122,7 +124,7 @@ async def test_a_result_that_is_not_json_is_refused() -> None:
     async def bad() -> Any:
         return {"when": date(2026, 1, 5)}
 
-    with pytest.raises(InvalidValue, match=r"\$\.when"):
+    with pytest.raises(PermanentError, match=r"bad ran, but .* \$\.when"):
         await PythonTool.from_function(bad).call({}, CALL)
 
 
@@ -184,7 +186,7 @@ def test_annotations_nobody_can_read_are_refused_with_the_reason() -> None:
 
 
 def test_an_unknown_approval_is_refused() -> None:
-    with pytest.raises(CallerError, match="approval is 'sometimes', not auto or require"):
+    with pytest.raises(CallerError, match="approval is 'sometimes': write auto"):
         PythonTool.from_function(apply_computer, approval="sometimes")
 
 

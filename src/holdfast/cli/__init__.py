@@ -1,6 +1,6 @@
 """The command line: `holdfast …`.
 
-Each command is declared in the file of its noun (`plans`, `runs`, `questions`, `demo`).
+Each command is declared in the file of its noun (`plans`, `runs`, `questions`, `chat`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -16,10 +16,11 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import demo, plans, questions, runs
+from holdfast.cli import chat, demo, plans, questions, runs
 from holdfast.cli.shell import (
     EXIT_CODES,
     USAGE,
+    AgentsOption,
     AppOption,
     HomeOption,
     JsonOption,
@@ -32,7 +33,8 @@ from holdfast.cli.shell import (
 
 app = typer.Typer(
     name="holdfast",
-    help=f"Plans that stop for people and go on afterwards, and lose nothing.\n\n{EXIT_CODES}",
+    help="Plans and agents that stop for people and go on afterwards, and lose nothing."
+    f"\n\n{EXIT_CODES}",
     no_args_is_help=True,
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
@@ -48,6 +50,7 @@ def everywhere(
     app: AppOption = None,
     plans: PlansOption = None,
     tools: ToolsOption = None,
+    agents: AgentsOption = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -55,11 +58,12 @@ def everywhere(
         ),
     ] = False,
 ) -> None:
-    context.obj = {"home": home, "as_json": as_json, "app": app, "plans": plans, "tools": tools}
+    given = {"home": home, "as_json": as_json, "app": app, "plans": plans}
+    context.obj = {**given, "tools": tools, "agents": agents}
 
 
 app.add_typer(demo.app)
-for noun in (plans, runs, questions):
+for noun in (plans, chat, runs, questions):
     noun.register(app)
 
 

@@ -1,4 +1,4 @@
-"""Asking: a question's form in the terminal, checked while it is being typed.
+"""Asking: a question in the terminal. An option is chosen, its form filled in.
 
 Every field is checked by the rules that the run itself will apply, so what is
 accepted here is accepted there. Nothing is preselected unless the plan says so.
@@ -6,21 +6,25 @@ accepted here is accepted there. Nothing is preselected unless the plan says so.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
 import questionary
 from questionary import Choice
 
+from holdfast.cli.inquiry import edits, shown_args, shown_context
 from holdfast.cli.screen import console, say, visible
 from holdfast.cli.values import read_text
 from holdfast.core.forms.validation import validate, visible_fields
 from holdfast.core.forms.values import allowed_options
+from holdfast.core.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form, Option
 from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionRequest
 
 _MARK = ">"
 _LEAVE_OUT = object()
+_MOST_NUMBERED = 9
 _HINTS = {
     FieldType.DATE: "YYYY-MM-DD",
     FieldType.DATETIME: "2025-10-15T10:30:00+08:00",
@@ -37,51 +41,101 @@ class Given:
     feedback: str | None = None
 
 
+@dataclass(frozen=True, slots=True)
+class _Choice:
+    """An option; `edited` means with other arguments than those shown."""
+
+    option: InteractionOption | None
+    edited: bool = False
+
+
 async def ask(request: InteractionRequest, chosen: str | None = None) -> Given | None:
     """The answer, or None when the person leaves it for later (Ctrl-C)."""
-    _introduce(request)
+    introduce(request)
     try:
-        option = await _choose(request, chosen)
-        if option is not None and option.is_dangerous and not await confirmed(option):
-            return None
-        data = await _fill_in(request.form) if _takes_data(option) else {}
+        choice = await _choose(request, chosen)
+        data = await _data(request, choice)
+        option = choice.option
         feedback = await _words(option) if option is not None and option.requires_input else None
+        if option is not None and option.is_dangerous and not await confirmed(option.label):
+            return None
     except KeyboardInterrupt:
         return None
     return Given(option.option_id if option else None, data, feedback)
 
 
-async def confirmed(option: InteractionOption) -> bool:
+async def confirmed(deed: str) -> bool:
     """A dangerous option is asked for a second time."""
-    message = f"{visible(option.label)}: this cannot be undone. Are you sure?"
+    message = f"{visible(deed)}: this cannot be undone. Are you sure?"
     return bool(await questionary.confirm(message, default=False, qmark=_MARK).unsafe_ask_async())
 
 
-def _introduce(request: InteractionRequest) -> None:
+def introduce(request: InteractionRequest) -> None:
     say("")
     console().rule(visible(request.title), align="left", characters="-")
-    texts = [request.message, request.details]
-    say(*(visible(text, 2000) for text in texts if text))
-    for name, value in request.context.items():
-        say(f"  {visible(name)}: {visible(value)}")
+    say(*(visible(request.message, 2000),) if request.message else ())
+    say(*(visible(line, 2000) for line in request.details.split("\n") if line))
+    say(*shown_context(request))
 
 
-def _takes_data(option: InteractionOption | None) -> bool:
-    return option is None or option.action is InteractionAction.PROVIDE_INFO
+async def _data(request: InteractionRequest, choice: _Choice) -> dict[str, Any]:
+    if choice.edited:
+        return await _changed(request)
+    option = choice.option
+    asked = option is None or option.action is InteractionAction.PROVIDE_INFO
+    return await _fill_in(request.form) if asked else {}
 
 
-async def _choose(request: InteractionRequest, chosen: str | None) -> InteractionOption | None:
+async def _changed(request: InteractionRequest) -> dict[str, Any]:
+    """The arguments that the person changes; what is not touched stays as it was shown."""
+    args = request.context.get("args", {})
+    form = Form(tuple(_shown_as_default(field, args) for field in request.form.fields))
+    before = {field.name: field.default for field in form.fields}
+    given = await _fill_in(form, partial=True)
+    changes = {name: value for name, value in given.items() if before[name] != value}
+    say("  these arguments will run:", *shown_args({**args, **changes}))
+    return changes
+
+
+def _shown_as_default(field: Field, args: Mapping[str, Any]) -> Field:
+    value = args.get(field.name)
+    is_text = field.json and value is not None
+    return replace(field, default=canonical_json(value) if is_text else value)
+
+
+async def _choose(request: InteractionRequest, chosen: str | None) -> _Choice:
     options = {option.option_id: option for option in request.options}
     if chosen is not None:
-        return options.get(chosen)
-    if len(options) < 2:
-        return next(iter(options.values()), None)
-    choices = [
-        Choice(visible(one.label), one.option_id, description=visible(one.description) or None)
-        for one in options.values()
-    ]
-    question = questionary.select("Your answer", choices, qmark=_MARK)
-    return options[str(await question.unsafe_ask_async())]
+        return _Choice(options.get(chosen))
+    choices = list(_choices(request))
+    if len(choices) < 2:
+        return _Choice(next(iter(options.values()), None))
+    question = questionary.select(
+        "Your answer",
+        choices,
+        qmark=_MARK,
+        default=next((one for one in choices if _is_default(request, one)), None),
+        use_shortcuts=len(choices) <= _MOST_NUMBERED,
+        use_arrow_keys=True,
+    )
+    picked = await question.unsafe_ask_async()
+    assert isinstance(picked, _Choice)
+    return picked
+
+
+def _choices(request: InteractionRequest) -> Iterator[Choice]:
+    for option in request.options:
+        label, words = visible(option.label), visible(option.description) or None
+        yield Choice(label, _Choice(option), description=words)
+        if edits(request, option):
+            yield Choice(f"Edit, then {label[:1].lower()}{label[1:]}", _Choice(option, edited=True))
+
+
+def _is_default(request: InteractionRequest, choice: Choice) -> bool:
+    value = choice.value
+    assert isinstance(value, _Choice)
+    option = value.option
+    return option is not None and option.option_id == request.default_option_id
 
 
 async def _words(option: InteractionOption) -> str:
@@ -93,7 +147,7 @@ async def _words(option: InteractionOption) -> str:
     return str(await questionary.text(prompt, validate=given, qmark=_MARK).unsafe_ask_async())
 
 
-async def _fill_in(form: Form) -> dict[str, Any]:
+async def _fill_in(form: Form, *, partial: bool = False) -> dict[str, Any]:
     """The fields that are asked, one after the other, until the whole form fits."""
     while True:
         answers: dict[str, Any] = {}
@@ -102,7 +156,7 @@ async def _fill_in(form: Form) -> dict[str, Any]:
                 answer = await _ask_field(field)
                 if answer is not _LEAVE_OUT:
                     answers[field.name] = answer
-        errors = validate(form, answers).errors
+        errors = validate(form, answers, partial=partial).errors
         if not errors:
             return answers
         say(*(f"  {name}: {why}" for name, why in errors.items()))

@@ -6,7 +6,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from holdfast.cli.opening import AnyEnvironment, app_with_tools, plan_files
+from holdfast.cli.loading import load_agents, yaml_files
+from holdfast.cli.opening import AnyEnvironment, agent_places, app_with_tools
 from holdfast.cli.shell import Settings
 from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan, read_draft
@@ -15,7 +16,7 @@ from holdfast.errors import NotFound, PlanRejected, Problem
 
 def find_problems(settings: Settings, path: Path) -> tuple[list[Problem], int]:
     """The problems of one plan or of a directory's, and how many plans there are."""
-    files = plan_files(path)
+    files = yaml_files(path)
     if not files:
         raise NotFound(f"{path} holds no plans: they end with .yaml or .yml")
     catalog = _catalog(settings, path)
@@ -33,8 +34,9 @@ def find_problems(settings: Settings, path: Path) -> tuple[list[Problem], int]:
 def _catalog(settings: Settings, path: Path) -> Catalog:
     """What the plans may refer to; where no tool is known, calls cannot be judged."""
     app = app_with_tools(settings, AnyEnvironment())
-    neighbours = plan_files(path if path.is_dir() else path.parent)
-    known = [*neighbours, *(plan_files(settings.plans) if settings.plans else ())]
+    load_agents(app, agent_places(settings))
+    neighbours = yaml_files(path if path.is_dir() else path.parent)
+    known = [*neighbours, *(yaml_files(settings.plans) if settings.plans else ())]
     catalog = app.catalog(also=list(_plan_ids(known)))
     return catalog if catalog.tools else replace(catalog, tools=None)
 

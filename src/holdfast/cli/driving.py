@@ -8,21 +8,20 @@ how to answer. Ctrl-C lets go of the run; what is in flight ends, and nothing is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
-from typing import cast
 
 from holdfast.app import Holdfast
 from holdfast.cli.asking import ask
-from holdfast.cli.progress import Lines, LiveTable, Silence, View, asks_or_rests, follow, rests
-from holdfast.cli.report import exit_code, say_standing, standing_json
+from holdfast.cli.progress import View, asks_or_rests, follow, rests, view_of
+from holdfast.cli.report import exit_code, say_standing, standing_json, way_on
 from holdfast.cli.screen import note, print_json, say
 from holdfast.cli.shell import OK, Interrupted, Settings
-from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
-from holdfast.model.plan import PlanInstanceStatus
-from holdfast.runtime.hub import Recorded
+from holdfast.model.run import RunStatus
+from holdfast.plans import LOCAL
 from holdfast.runtime.views import request_of
 
 
@@ -32,59 +31,58 @@ class Driver:
 
     app: Holdfast
     settings: Settings
+    by: str = LOCAL
+    asks: bool = True
 
-    async def see_through(self, before: PlanState) -> PlanState:
+    async def see_through(self, before: RunState, view: View | None = None) -> RunState:
         """Show what happens after `before` until the run rests; ask a person who is there."""
-        view = self._view(before)
         try:
-            return await self._go_on(before, view)
+            return await self._go_on(before, view or view_of(self.settings, before))
         except asyncio.CancelledError:
             self._say_stopping()
-            how = f"holdfast continue {before.run_id}{self.settings.repeated}"
+            how = way_on(before, self.settings.repeated)
             raise Interrupted(f"stopped; to go on: {how}") from None
+
+    @property
+    def _may_ask(self) -> bool:
+        return self.asks and self.settings.interactive
 
     def _say_stopping(self) -> None:
         if not self.settings.as_json:
             note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
 
-    def _view(self, state: PlanState) -> View:
-        if self.settings.as_json:
-            return Silence()
-        return LiveTable(state) if self.settings.interactive else Lines(state)
-
-    async def _go_on(self, state: PlanState, view: View) -> PlanState:
+    async def _go_on(self, state: RunState, view: View) -> RunState:
         while True:
             with view:
                 state = await self._follow(state, view)
-            if not self.settings.interactive or state.status is not PlanInstanceStatus.PAUSE:
+            if not self._may_ask or state.status is not RunStatus.PAUSE:
                 return state
             if not await self._answered(await self.questions(state.run_id)):
                 return state
 
-    async def _follow(self, state: PlanState, view: View) -> PlanState:
+    async def _follow(self, state: RunState, view: View) -> RunState:
         if await self._rests(state):
             return state
-        events = self.app.engine.hub.subscribe(state.run_id, state.version)
-        closing = cast(AsyncGenerator[Recorded, None], events)
-        return await follow(state, closing, view, self._rests)
+        heard = self.app.engine.hub.listen(state.run_id, state.version)
+        return await follow(state, heard, view, self._rests)
 
-    async def _rests(self, state: PlanState) -> bool:
+    async def _rests(self, state: RunState) -> bool:
         """Nothing newer is on disk, and nothing more will happen by itself.
 
         A run that waits for a sub-run's question may not have heard yet that it was
         answered: then no question is open any more.
         """
-        at_rest = asks_or_rests if self.settings.interactive else rests
+        at_rest = asks_or_rests if self._may_ask else rests
         newest = await self.app.engine.state(state.run_id)
         if newest.version > state.version or not at_rest(state):
             return False
-        paused = state.status is PlanInstanceStatus.PAUSE
+        paused = state.status is RunStatus.PAUSE
         return not paused or bool(await self.questions(state.run_id))
 
     async def questions(self, run_id: str) -> list[QuestionRow]:
         """What the run and its sub-runs ask, the oldest first."""
         root = (await self.app.engine.state(run_id)).root_id
-        query = QuestionQuery(status=frozenset({"open"}), root_id=root)
+        query = QuestionQuery(status=frozenset({"open"}), root_id=root, limit=1000)
         rows = await self.app.inbox(query)
         return [row for row in rows if f"{row.run_id}.".startswith(f"{run_id}.")]
 
@@ -101,6 +99,7 @@ class Driver:
                 option_id=given.option_id,
                 data=given.data,
                 feedback=given.feedback,
+                by=self.by,
             )
         except (AlreadyAnswered, TooLate, InvalidAnswer) as error:
             say(str(error))

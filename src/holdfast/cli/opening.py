@@ -12,7 +12,7 @@ import json
 import os
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -20,27 +20,27 @@ from typing import Any
 from urllib.parse import quote
 
 from holdfast.app import DATABASE, Holdfast, default_home
+from holdfast.cli.loading import LeftOut, load_agents, load_plans
+from holdfast.cli.screen import note
 from holdfast.cli.shell import Settings
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.decide import blank, replay
-from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
 from holdfast.errors import (
     CallerError,
     HoldfastError,
     JournalTooNew,
     NotFound,
     OperatorError,
-    PlanRejected,
-    Problem,
 )
 from holdfast.journal.codec import decode
 from holdfast.journal.database import APPLICATION, SCHEMA, Connection, explain
 from holdfast.journal.port import Journal
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.model.plan import Plan
 from holdfast.runtime.hub import Recorded
-from holdfast.runtime.library import PlanLibrary
+from holdfast.runtime.library import Library
+from holdfast.runtime.machines import blank, replay
 
+AGENTS = (Path("agents.yaml"), Path("agents"))
 PLANS = Path("plans")
 TOOLS = Path("tools.yaml")
 
@@ -58,29 +58,55 @@ class AnyEnvironment(dict[str, str]):
         return os.environ.get(name, default) or "http://127.0.0.1"
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """An application, and the files that were left out of it because of their mistakes."""
+
+    app: Holdfast
+    agents: LeftOut
+    plans: LeftOut
+
+    def plan(self, plan_id: str) -> CompiledPlan:
+        """The plan of that id, or what is wrong with the file that has it."""
+        if plan_id in self.plans.names:
+            raise self.plans.rejected(plan_id)
+        return self.app.engine.library.current(plan_id)
+
+    def warn(self) -> None:
+        for line in (*self.agents.warnings(), *self.plans.warnings()):
+            note(f"warning: {line}")
+
+
 def build_app(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
-    """The user's application, or one made of the plans and tools that stand here."""
+    """As `open_app`; whoever needs what was left out finds it missing."""
+    return open_app(settings, env).app
+
+
+def open_app(settings: Settings, env: Mapping[str, str] | None = None) -> Opened:
+    """The user's application, or one made of the tools, agents and plans that stand here."""
     app = app_with_tools(settings, env)
-    usual = PLANS if PLANS.is_dir() and settings.app_name is None else None
-    plans = settings.plans or usual
-    if plans is not None:
-        if not plans.exists():
-            raise NotFound(f"--plans {plans}: there is no such directory")
-        load_plans(app, plans)
-    return app
+    opened = Opened(
+        app,
+        load_agents(app, agent_places(settings)),
+        load_plans(app, _places(settings, settings.plans, "--plans", (PLANS,))),
+    )
+    opened.warn()
+    return opened
 
 
-def load_plans(app: Holdfast, path: Path) -> list[Plan]:
-    for file in plan_files(path):
-        try:
-            file.read_text(encoding="utf-8")
-        except UnicodeDecodeError:
-            raise PlanRejected([Problem("this is not UTF-8 text", str(file), 1, 1)]) from None
-    return app.load_plans(path)
+def agent_places(settings: Settings) -> list[Path]:
+    return _places(settings, settings.agents, "--agents", AGENTS)
 
 
-def plan_files(path: Path) -> list[Path]:
-    return sorted([*path.glob("*.yaml"), *path.glob("*.yml")]) if path.is_dir() else [path]
+def _places(
+    settings: Settings, given: Path | None, option: str, usual: Sequence[Path]
+) -> list[Path]:
+    """What was named, else what stands here by custom; an application has its own."""
+    if given is not None:
+        if not given.exists():
+            raise NotFound(f"{option} {given}: there is no such file or directory")
+        return [given]
+    return [] if settings.app_name is not None else [one for one in usual if one.exists()]
 
 
 def app_with_tools(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
@@ -163,21 +189,22 @@ class Reading:
     """A look at the runs of one home."""
 
     journal: Journal
-    library: PlanLibrary
+    library: Library
     home: Path
 
-    async def plan_of(self, run_id: str) -> CompiledPlan:
+    async def beginning(self, run_id: str) -> RunState:
+        """The run before its first event."""
         row = await self.journal.run(run_id)
         if row is None:
             raise NotFound(f"there is no run {run_id}: `holdfast runs` lists them")
-        return await self.library.by_digest(row.definition)
+        return blank(run_id, await self.library.by_digest(row.definition))
 
     async def records(self, run_id: str, after: int = 0) -> list[Recorded]:
         records = await self.journal.read(run_id, after)
         return [Recorded(record.seq, record.at, decode(record)) for record in records]
 
-    async def state(self, run_id: str) -> PlanState:
-        state = blank(run_id, await self.plan_of(run_id))
+    async def state(self, run_id: str) -> RunState:
+        state = await self.beginning(run_id)
         return replay(state, ((one.at, one.event) for one in await self.records(run_id)))
 
 
@@ -187,7 +214,7 @@ async def reading(settings: Settings) -> AsyncIterator[Reading]:
     journal = ReadingJournal(path)
     await journal.open()
     try:
-        yield Reading(journal, PlanLibrary(journal), path.parent)
+        yield Reading(journal, Library(journal), path.parent)
     finally:
         await journal.close()
 
@@ -217,7 +244,7 @@ def is_driven(home: Path) -> bool:
     return True
 
 
-def full_run_id(name: str) -> str:
+def full_run_id(name: str, series: str = "inst") -> str:
     """`7` is short for `inst_000007`."""
     number = name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NUMBER
-    return f"inst_{int(name):06d}" if number else name
+    return f"{series}_{int(name):06d}" if number else name

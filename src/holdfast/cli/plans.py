@@ -12,7 +12,8 @@ from holdfast.cli import shell
 from holdfast.cli.shell import FAILED, OK, SetOption, Settings, WaitOption, problem_json
 
 if TYPE_CHECKING:
-    from holdfast.app import Holdfast
+    from holdfast.cli.opening import Opened
+    from holdfast.core.plan.compiled import CompiledPlan
     from holdfast.core.plan.state import PlanState
     from holdfast.model.plan import Plan
 
@@ -46,13 +47,13 @@ async def run(
     In a terminal a question is asked right here, and the run goes on with the answer.
     """
     from holdfast.cli.driving import Driver
-    from holdfast.cli.opening import build_app
+    from holdfast.cli.opening import open_app
     from holdfast.cli.values import read_values
     from holdfast.core.plan.decide import blank
 
-    app = build_app(settings)
-    plan_id = _load_plan(app, plan)
-    compiled = app.engine.library.current(plan_id)
+    opened = open_app(settings)
+    app, compiled = opened.app, _compiled(opened, plan)
+    plan_id = compiled.plan.plan_id
     given = read_values(pairs, values, compiled.plan.inputs.fields, "--values")
     async with app:
         instance = await app.plans.start_plan_by_prompt(prompt, plan_id, values=given)
@@ -124,30 +125,30 @@ def _is_file(name: str) -> bool:
     return path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir())
 
 
-def _load_plan(app: Holdfast, name: str) -> str:
-    """The plan's id; a file is read and checked first."""
-    from holdfast.cli.opening import load_plans
+def _compiled(opened: Opened, name: str) -> CompiledPlan:
+    """The plan of that id; one in a file is read and checked first."""
+    from holdfast.cli.loading import load_plan_file
 
     if not _is_file(name):
-        app.engine.library.current(name)
-        return name
-    [plan] = load_plans(app, Path(name))
-    return plan.plan_id
+        return opened.plan(name)
+    plan = load_plan_file(opened.app, Path(name))
+    return opened.app.engine.library.current(plan.plan_id)
 
 
 async def _drawn(settings: Settings, name: str) -> tuple[Plan, PlanState | None]:
     """A run's plan and state, or a plan by itself."""
-    from holdfast.cli.opening import AnyEnvironment, build_app, full_run_id, reading
+    from holdfast.cli.opening import AnyEnvironment, full_run_id, open_app, reading
     from holdfast.errors import NotFound
+    from holdfast.runtime.machines import as_plan
 
     if _is_file(name):
         return _read_plan_file(Path(name)), None
-    if name.startswith("inst_") or name.isdecimal():
+    if name.startswith(("inst_", "chat_")) or name.isdecimal():
         async with reading(settings) as book:
-            state = await book.state(full_run_id(name))
+            state = as_plan(await book.state(full_run_id(name)))
             return state.plan.plan, state
     try:
-        return build_app(settings, AnyEnvironment()).engine.library.current(name).plan, None
+        return open_app(settings, AnyEnvironment()).plan(name).plan, None
     except NotFound as error:
         raise NotFound(f"{error}; a run is named as inst_000001") from None
 

@@ -1,4 +1,5 @@
-"""Progress: a run as it moves, in a terminal as a live table, elsewhere as lines.
+"""Progress: a run as it moves. In a terminal a plan is a live table and a session its
+transcript; elsewhere both are lines.
 
 Events come from the engine of this process or from the journal of another; `follow`
 folds them, so the state shown is always that of the event shown.
@@ -18,25 +19,34 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.screen import console, say, status_text, table, visible
-from holdfast.cli.timeline import Line, Storyteller
-from holdfast.core.plan.decide import replay
+from holdfast.cli.shell import Settings
+from holdfast.cli.telling import Line
+from holdfast.cli.timeline import storyteller
+from holdfast.cli.transcript import Transcript
 from holdfast.core.plan.state import PlanState
-from holdfast.core.plan.tables import StepStatus
-from holdfast.model.plan import PlanInstanceStatus, TaskStatus
-from holdfast.runtime.hub import Recorded
+from holdfast.core.run.state import RunState, StepState
+from holdfast.core.run.tables import StepStatus
+from holdfast.model.plan import TaskStatus
+from holdfast.model.run import RunStatus
+from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.runtime.machines import machine_of, replay
 
 LOOK_AGAIN = 0.25
 """Seconds between two looks at a journal that another process writes."""
 
 _LINES_KEPT = 5
 _QUIET = frozenset({TaskStatus.NOT_STARTED, TaskStatus.DONE, TaskStatus.SKIPPED})
-_OVER = frozenset({PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED})
+_OVER = frozenset({RunStatus.DONE, RunStatus.CANCELLED})
+_STUCK = frozenset({RunStatus.PAUSE, RunStatus.ERROR})
 
 
 class View(Protocol):
     """Shows a run as it moves; used as a context, within which it owns the screen."""
 
-    def show(self, state: PlanState, recorded: Recorded) -> None: ...
+    def show(self, state: RunState, recorded: Recorded) -> None: ...
+
+    def speak(self, spoken: Spoken) -> None:
+        """Words of a model that has not finished."""
 
     def __enter__(self) -> Self: ...
 
@@ -51,7 +61,10 @@ class View(Protocol):
 class Silence:
     """For --json, where the last word is the only one."""
 
-    def show(self, state: PlanState, recorded: Recorded) -> None:
+    def show(self, state: RunState, recorded: Recorded) -> None:
+        return
+
+    def speak(self, spoken: Spoken) -> None:
         return
 
     def __enter__(self) -> Self:
@@ -61,17 +74,13 @@ class Silence:
         return
 
 
-def _teller(state: PlanState) -> Storyteller:
-    return Storyteller(state.plan, (one.request for one in state.questions.values()))
-
-
 class Lines(Silence):
     """Every event as a line, for pipes and logs."""
 
-    def __init__(self, state: PlanState) -> None:
-        self._teller = _teller(state)
+    def __init__(self, state: RunState) -> None:
+        self._teller = storyteller(state)
 
-    def show(self, state: PlanState, recorded: Recorded) -> None:
+    def show(self, state: RunState, recorded: Recorded) -> None:
         say(*(str(line) for line in self._teller.tell(recorded)))
 
 
@@ -79,16 +88,20 @@ class LiveTable:
     """The tasks with their status, and below them the last things that happened."""
 
     def __init__(self, state: PlanState) -> None:
-        self._teller = _teller(state)
+        self._teller = storyteller(state)
         self._told: deque[Line] = deque(maxlen=_LINES_KEPT)
         self._live: Live | None = None
         self._state = state
 
-    def show(self, state: PlanState, recorded: Recorded) -> None:
+    def show(self, state: RunState, recorded: Recorded) -> None:
+        assert isinstance(state, PlanState)
         self._state = state
         self._told.extend(line for line in self._teller.tell(recorded) if line.who)
         if self._live is not None:
             self._live.update(self._picture())
+
+    def speak(self, spoken: Spoken) -> None:
+        return
 
     def __enter__(self) -> Self:
         self._live = Live(self._picture(), console=console(), refresh_per_second=12)
@@ -142,40 +155,51 @@ def _note(state: PlanState, task_id: str) -> Text:
     return Text("")
 
 
+def view_of(settings: Settings, state: RunState) -> View:
+    """How the run is shown to whoever is there."""
+    if settings.as_json:
+        return Silence()
+    if not settings.interactive:
+        return Lines(state)
+    return LiveTable(state) if isinstance(state, PlanState) else Transcript(state)
+
+
 async def follow(
-    state: PlanState,
-    events: AsyncGenerator[Recorded, None],
+    state: RunState,
+    events: AsyncGenerator[Recorded | Spoken, None],
     view: View,
-    at_rest: Callable[[PlanState], Awaitable[bool]],
-) -> PlanState:
+    at_rest: Callable[[RunState], Awaitable[bool]],
+) -> RunState:
     """Show the events as they come until the run rests; its state then."""
     async with aclosing(events) as coming:
-        async for recorded in coming:
-            state = replay(state, [(recorded.at, recorded.event)])
-            view.show(state, recorded)
+        async for one in coming:
+            if isinstance(one, Spoken):
+                view.speak(one)
+                continue
+            state = replay(state, [(one.at, one.event)])
+            view.show(state, one)
             if await at_rest(state):
                 return state
     return state
 
 
-def rests(state: PlanState) -> bool:
+def rests(state: RunState) -> bool:
     """Nothing more will happen by itself: the run is over, or waits for a person."""
     if state.status in _OVER:
         return True
-    if state.status not in (PlanInstanceStatus.PAUSE, PlanInstanceStatus.ERROR):
+    if state.status not in _STUCK or machine_of(state).goes_on_by_itself(state):
         return False
-    return not any(_moves(state, listener_id) for listener_id in state.steps)
+    return not any(_moves(state, step) for step in state.steps.values())
 
 
-def _moves(state: PlanState, listener_id: str) -> bool:
-    step = state.steps[listener_id]
+def _moves(state: RunState, step: StepState) -> bool:
     if step.status is StepStatus.RUNNING:
-        return step.child_status not in (PlanInstanceStatus.PAUSE, PlanInstanceStatus.ERROR)
+        return step.child_status not in _STUCK
     if step.status is StepStatus.BACKOFF:
-        return state.status is not PlanInstanceStatus.ERROR
+        return state.status is not RunStatus.ERROR
     return step.status is StepStatus.CONSULTING
 
 
-def asks_or_rests(state: PlanState) -> bool:
+def asks_or_rests(state: RunState) -> bool:
     """As `rests`, and also as soon as a person is asked."""
-    return state.status is PlanInstanceStatus.PAUSE or rests(state)
+    return state.status is RunStatus.PAUSE or rests(state)

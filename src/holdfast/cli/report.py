@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from rich.text import Text
 
+from holdfast.cli.inquiry import question_json, say_open
 from holdfast.cli.screen import say, status_text, visible
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
-from holdfast.core.forms.shapes import dump_form
-from holdfast.core.plan.draft import iso
 from holdfast.core.plan.state import PlanState
+from holdfast.core.react.state import ReactState
+from holdfast.core.run.state import RunState
 from holdfast.instances import task_statuses
 from holdfast.journal.port import QuestionRow
-from holdfast.model.interaction import InteractionRequest
-from holdfast.model.plan import PlanInstanceStatus
-from holdfast.runtime.views import request_of
-
-SHORTEST_PREFIX = 8
-
+from holdfast.model.message import Usage
+from holdfast.model.run import RunStatus
+from holdfast.runtime.machines import machine_of
 
 EXITS: Mapping[str, int] = {
-    PlanInstanceStatus.ERROR: WAITS_FOR_RESUME,
-    PlanInstanceStatus.PAUSE: WAITS_FOR_PERSON,
-    PlanInstanceStatus.CANCELLING: CANCELLED,
-    PlanInstanceStatus.CANCELLED: CANCELLED,
+    RunStatus.ERROR: WAITS_FOR_RESUME,
+    RunStatus.PAUSE: WAITS_FOR_PERSON,
+    RunStatus.CANCELLING: CANCELLED,
+    RunStatus.CANCELLED: CANCELLED,
 }
 
 
@@ -34,7 +33,15 @@ def exit_code(status: str) -> int:
     return EXITS.get(status, OK)
 
 
-def standing_json(state: PlanState, questions: Sequence[QuestionRow] = ()) -> dict[str, Any]:
+def standing_json(state: RunState, questions: Sequence[QuestionRow] = ()) -> dict[str, Any]:
+    asked = {"questions": [question_json(row) for row in questions]}
+    if isinstance(state, PlanState):
+        return {**_plan_json(state), **asked}
+    assert isinstance(state, ReactState)
+    return {**_session_json(state), **asked}
+
+
+def _plan_json(state: PlanState) -> dict[str, Any]:
     context = state.main_task.context
     return {
         "status": state.status.value,
@@ -44,70 +51,58 @@ def standing_json(state: PlanState, questions: Sequence[QuestionRow] = ()) -> di
         "error_info": context.get("error_info"),
         "failed_listener_id": context.get("failed_listener_id"),
         "verification": dict(state.verification),
-        "questions": [question_json(row) for row in questions],
     }
 
 
-def question_json(row: QuestionRow) -> dict[str, Any]:
-    request = request_of(row)
+def _session_json(state: ReactState) -> dict[str, Any]:
     return {
-        "question_id": row.question_id,
-        "instance_id": row.run_id,
-        "type": row.type,
-        "title": row.title,
-        "message": request.message,
-        "details": request.details,
-        "context": dict(request.context),
-        "options": [option_json(request, one.option_id) for one in request.options],
-        "fields": dump_form(request.form),
-        "opened_at": iso(row.opened_at),
-        "deadline": None if row.deadline is None else iso(row.deadline),
+        "status": state.status.value,
+        "session_id": state.run_id,
+        "agent_id": state.agent.agent_id,
+        "turn": state.turn,
+        "answer": state.answer,
+        "error": state.error or None,
+        "usage": asdict(state.usage),
     }
 
 
-def option_json(request: InteractionRequest, option_id: str) -> dict[str, Any]:
-    option = next(one for one in request.options if one.option_id == option_id)
-    return {
-        "option_id": option.option_id,
-        "label": option.label,
-        "dangerous": option.is_dangerous,
-        "requires_input": option.requires_input,
-    }
-
-
-def short_ids(question_ids: Sequence[str]) -> dict[str, str]:
-    """For each id a prefix that names only it."""
-    length = SHORTEST_PREFIX
-    while len({one[:length] for one in question_ids}) < len(set(question_ids)):
-        length += 1
-    return {one: one[:length] for one in question_ids}
-
-
-def say_standing(state: PlanState, questions: Sequence[QuestionRow], options: str = "") -> None:
+def say_standing(state: RunState, questions: Sequence[QuestionRow], options: str = "") -> None:
     """Where it stands, why, and how to go on; `options` are repeated in the commands shown."""
     say(Text.assemble(f"{state.run_id} is ", status_text(state.status.value)))
-    error = state.main_task.context.get("error_info")
-    if state.status is PlanInstanceStatus.ERROR and isinstance(error, dict):
-        say(f"  {visible(error.get('message', ''))}")
-    for row in questions:
-        say(f"  waits for: {visible(row.title)}")
-    for command in next_steps(state, questions, options):
+    if state.status is RunStatus.ERROR:
+        say(f"  {visible(machine_of(state).error(state), 2000)}")
+    say_open(questions, options)
+    for command in next_steps(state, options):
         say(f"  {command}")
 
 
-def next_steps(state: PlanState, questions: Sequence[QuestionRow], options: str = "") -> list[str]:
+def next_steps(state: RunState, options: str = "") -> list[str]:
     run_id = state.run_id
-    short = short_ids([row.question_id for row in questions])
-    answers = [f"to answer: holdfast answer {one}{options}" for one in short.values()]
+    session = isinstance(state, ReactState)
     match state.status:
-        case PlanInstanceStatus.ERROR:
-            return [*answers, f"to try again: holdfast resume {run_id}{options}"]
-        case PlanInstanceStatus.PAUSE:
-            return answers
-        case PlanInstanceStatus.RUNNING | PlanInstanceStatus.CONTINUE:
-            return [f"to go on: holdfast continue {run_id}{options}"]
-        case PlanInstanceStatus.DONE if state.verification:
+        case RunStatus.ERROR:
+            again = [f"to try again: holdfast resume {run_id}{options}"]
+            else_ = f"to say something else: holdfast chat --session {run_id}{options}"
+            return [*again, else_] if session else again
+        case RunStatus.RUNNING | RunStatus.CONTINUE:
+            return [f"to go on: {way_on(state, options)}"]
+        case RunStatus.DONE if isinstance(state, PlanState) and state.verification:
             checks = [verdict.replace("_", " ") for verdict in state.verification.values()]
             return [f"outcome: {', '.join(sorted(set(checks)))} ({len(checks)} checks)"]
+        case RunStatus.DONE if session:
+            return [f"to say more: {way_on(state, options)}"]
         case _:
             return []
+
+
+def way_on(state: RunState, options: str = "") -> str:
+    """The command that takes the run up again."""
+    command = "chat --session" if isinstance(state, ReactState) else "continue"
+    return f"holdfast {command} {state.run_id}{options}"
+
+
+def usage_words(usage: Usage, requests: int) -> str:
+    cost = "cost unknown" if usage.cost is None else f"${usage.cost:.4f}"
+    tokens = f"{usage.input_tokens} tokens in, {usage.output_tokens} out"
+    times = f"{requests} model request{'s' if requests != 1 else ''}"
+    return f"{times}; {tokens}; {cost}; {usage.seconds:.1f} s"

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+from enum import StrEnum
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import OK, SetOption, Settings, WaitOption
+from holdfast.cli.shell import OK, AnywayOption, SetOption, Settings, WaitOption
 
 if TYPE_CHECKING:
     from holdfast.cli.driving import Driver
@@ -16,9 +17,18 @@ if TYPE_CHECKING:
     from holdfast.model.form import Field
     from holdfast.runtime.hub import Recorded
 
-InstanceArgument = Annotated[
-    str, typer.Argument(metavar="INSTANCE", help="A run, as inst_000001 or 1.")
+RunArgument = Annotated[
+    str, typer.Argument(metavar="RUN", help="A run, as inst_000001, 1 or chat_000001.")
 ]
+
+
+class Kind(StrEnum):
+    PLAN = "plan"
+    CHAT = "chat"
+
+
+JOURNAL_KINDS = {Kind.PLAN: "plan", Kind.CHAT: "react"}
+"""As the journal calls them."""
 
 
 def register(group: typer.Typer) -> None:
@@ -43,22 +53,40 @@ async def runs(
     plan: Annotated[
         str | None, typer.Option("--plan", metavar="ID", help="Only runs of this plan.")
     ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="ID", help="Only chats with this agent.")
+    ] = None,
+    kind: Annotated[
+        Kind | None,
+        typer.Option("--kind", help="Only plans, or only chats.", show_default=False),
+    ] = None,
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest first.")
     ] = 50,
 ) -> int:
-    """List runs, the newest first."""
+    """List runs of plans and chats with agents, the newest first."""
     from holdfast.cli.opening import reading
     from holdfast.cli.screen import print_json, print_table, say
     from holdfast.journal.port import RunQuery
 
-    query = RunQuery(status=_statuses(status), name=plan, roots_only=True, limit=limit)
+    kinds = {Kind.PLAN: plan is not None, Kind.CHAT: agent is not None}
+    kinds |= {kind: True} if kind is not None else {}
+    wanted = [one for one, given in kinds.items() if given]
+    if len(wanted) > 1:
+        raise typer.BadParameter("--plan, --agent and --kind exclude each other here.")
+    query = RunQuery(
+        status=_statuses(status),
+        name=plan or agent,
+        kind=JOURNAL_KINDS[wanted[0]] if wanted else None,
+        roots_only=True,
+        limit=limit,
+    )
     async with reading(settings) as book:
         rows = await book.journal.runs(query)
     if settings.as_json:
         print_json([row_json(row) for row in rows])
     elif not rows:
-        say("no such run" if status or plan else "no runs yet: start one with `holdfast run`")
+        say("no such run" if status or wanted else "no runs yet: start one with `holdfast run`")
     else:
         print_table(ROW_TITLES, [row_cells(row) for row in rows])
     return OK
@@ -76,17 +104,19 @@ def _statuses(given: list[str] | None) -> frozenset[str] | None:
     return frozenset(given)
 
 
-ROW_TITLES = ("run", "plan", "status", "tasks", "waits", "moved", "title")
+ROW_TITLES = ("run", "kind", "name", "status", "progress", "waits", "moved", "title")
 
 
 def row_json(row: RunRow) -> dict[str, Any]:
     import json
 
-    from holdfast.core.plan.draft import iso
+    from holdfast.core.run.draft import iso
 
+    plan = row.kind == JOURNAL_KINDS[Kind.PLAN]
     return {
         "instance_id": row.run_id,
-        "plan_id": row.name,
+        "kind": (Kind.PLAN if plan else Kind.CHAT).value,
+        "plan_id" if plan else "agent_id": row.name,
         "title": row.title,
         "status": row.status,
         "created_at": iso(row.created_at),
@@ -101,11 +131,14 @@ def row_cells(row: RunRow) -> tuple[Any, ...]:
     from holdfast.cli.screen import clock, status_text, visible
 
     summary = json.loads(row.summary)
+    plan = row.kind == JOURNAL_KINDS[Kind.PLAN]
+    tasks = f"{summary.get('done', 0)}/{summary.get('tasks', 0)} tasks"
     return (
         row.run_id,
+        (Kind.PLAN if plan else Kind.CHAT).value,
         visible(row.name),
         status_text(row.status),
-        f"{summary.get('done', 0)}/{summary.get('tasks', 0)}",
+        tasks if plan else f"turn {summary.get('turn', 0)}",
         str(summary.get("waiting") or ""),
         clock(row.updated_at, date=True),
         visible(row.title),
@@ -116,7 +149,9 @@ async def watch(
     settings: Settings,
     instance: Annotated[
         str | None,
-        typer.Argument(metavar="[INSTANCE]", help="A run, as inst_000001 or 1. Default: all."),
+        typer.Argument(
+            metavar="[RUN]", help="A run, as inst_000001, 1 or chat_000001. Default: all."
+        ),
     ] = None,
     follow: Annotated[
         bool,
@@ -138,22 +173,32 @@ async def watch(
 
 
 async def continue_run(
-    settings: Settings, instance: InstanceArgument, pairs: SetOption = None, wait: WaitOption = True
+    settings: Settings,
+    instance: RunArgument,
+    pairs: SetOption = None,
+    anyway: AnywayOption = False,
+    wait: WaitOption = True,
 ) -> int:
     """Give a paused run what it asks for, or go on with one that nobody drives.
 
     Values go to the open forms by field name; all must fit, or nothing changes.
     """
     from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.needs import refuse_without_tools
     from holdfast.cli.opening import build_app, full_run_id
     from holdfast.cli.values import read_values
+    from holdfast.core.react.state import ReactState
+    from holdfast.errors import NotAllowed
 
     async with build_app(settings) as app:
         driver = Driver(app, settings)
-        run_id = (await app.instance(full_run_id(instance))).id
+        run_id = full_run_id(instance)
+        await refuse_without_tools(app, run_id, anyway=anyway)
         values = read_values(pairs, None, await _asked_fields(driver, run_id), "--set")
         if not values:
             return await do_and_see(driver, run_id, lambda: asyncio.sleep(0), wait=wait)
+        if isinstance(await app.engine.state(run_id), ReactState):
+            raise NotAllowed(f"{run_id} is a chat: answer its questions, `holdfast inbox` has them")
         return await _provide(driver, run_id, values, wait)
 
 
@@ -183,20 +228,27 @@ async def _asked_fields(driver: Driver, run_id: str) -> list[Field]:
     return [field for row in rows for field in request_of(row).form.fields]
 
 
-async def resume(settings: Settings, instance: InstanceArgument, wait: WaitOption = True) -> int:
+async def resume(
+    settings: Settings,
+    instance: RunArgument,
+    anyway: AnywayOption = False,
+    wait: WaitOption = True,
+) -> int:
     """Run again what failed in a run that waits for a resume; what is done stays done."""
     from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.needs import refuse_without_tools
     from holdfast.cli.opening import build_app, full_run_id
 
     async with build_app(settings) as app:
-        run_id = (await app.instance(full_run_id(instance))).id
+        run_id = full_run_id(instance)
+        await refuse_without_tools(app, run_id, anyway=anyway)
         driver = Driver(app, settings)
         return await do_and_see(driver, run_id, lambda: app.resume(run_id), wait=wait)
 
 
 async def cancel(
     settings: Settings,
-    instance: InstanceArgument,
+    instance: RunArgument,
     reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")] = "",
     wait: WaitOption = True,
 ) -> int:
@@ -205,21 +257,21 @@ async def cancel(
     from holdfast.cli.opening import build_app, full_run_id
 
     async with build_app(settings) as app:
-        run_id = (await app.instance(full_run_id(instance))).id
+        run_id = full_run_id(instance)
         driver = Driver(app, settings)
         deed = lambda: app.cancel(run_id, reason=reason)  # noqa: E731
         return await do_and_see(driver, run_id, deed, wait=wait, code=OK)
 
 
-async def history(settings: Settings, instance: InstanceArgument) -> int:
+async def history(settings: Settings, instance: RunArgument) -> int:
     """Tell what happened in a run, by whom and when; --json gives the events."""
     from holdfast.cli.opening import full_run_id, reading
     from holdfast.cli.screen import print_json, say
-    from holdfast.cli.timeline import Storyteller
+    from holdfast.cli.timeline import storyteller
 
     async with reading(settings) as book:
         run_id = full_run_id(instance)
-        teller = Storyteller(await book.plan_of(run_id))
+        teller = storyteller(await book.beginning(run_id))
         records = await book.records(run_id)
     if settings.as_json:
         print_json([event_json(one) for one in records])
@@ -232,13 +284,13 @@ async def history(settings: Settings, instance: InstanceArgument) -> int:
 def event_json(recorded: Recorded) -> dict[str, Any]:
     import json
 
-    from holdfast.core.plan.draft import iso
+    from holdfast.core.run.draft import iso
     from holdfast.journal.codec import encode
 
     kind, payload = encode(recorded.event)
     return {
         "seq": recorded.seq,
         "at": iso(recorded.at),
-        "type": kind,
+        "type": kind.partition("@")[0],
         "data": json.loads(payload),
     }

@@ -20,6 +20,9 @@ from rich.text import Text
 
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 
+WHOLE = frozenset({"question", "run", "task", "status"})
+"""Columns that are never broken: an id in two pieces cannot be copied."""
+
 _PIPE_WIDTH = 200
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
@@ -74,6 +77,11 @@ def visible(text: object, limit: int = 400) -> str:
     return "".join(_shown(character) for character in short)
 
 
+def visible_lines(text: str) -> str:
+    """As `visible`, whole and with its lines."""
+    return "".join(one if one in "\n\t" else _shown(one) for one in text)
+
+
 def _shown(character: str) -> str:
     if character in "\n\r\t":
         return " "
@@ -94,7 +102,7 @@ def clock(at: float, *, date: bool = False) -> str:
 def table(*columns: str) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in columns:
-        made.add_column(column, overflow="fold")
+        made.add_column(column, overflow="fold", no_wrap=column in WHOLE)
     return made
 
 

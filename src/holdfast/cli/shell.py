@@ -64,7 +64,16 @@ AppOption: TypeAlias = Annotated[
     typer.Option(
         "--app",
         metavar="MODULE:NAME",
-        help="Your Holdfast object, with its tools and plans. Default: $HOLDFAST_APP.",
+        help="Your Holdfast object, with its tools, agents and plans. Default: $HOLDFAST_APP.",
+        show_default=False,
+    ),
+]
+AgentsOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--agents",
+        metavar="PATH",
+        help="Agents in YAML, a file or a directory. Default: agents.yaml and agents/, if there.",
         show_default=False,
     ),
 ]
@@ -85,6 +94,10 @@ ToolsOption: TypeAlias = Annotated[
         help="HTTP tools in YAML. Default: tools.yaml, if it is there.",
         show_default=False,
     ),
+]
+AnywayOption: TypeAlias = Annotated[
+    bool,
+    typer.Option("--anyway", help="Go on although tools that the run needs are not known here."),
 ]
 WaitOption: TypeAlias = Annotated[
     bool,
@@ -113,6 +126,7 @@ class Settings:
     app: str | None = None
     plans: Path | None = None
     tools: Path | None = None
+    agents: Path | None = None
 
     @property
     def app_name(self) -> str | None:
@@ -128,8 +142,8 @@ class Settings:
     @property
     def repeated(self) -> str:
         """These options as the next command needs them again."""
-        given = {"--home": self.home, "--app": self.app, "--plans": self.plans}
-        given["--tools"] = self.tools
+        given: dict[str, object] = {"--home": self.home, "--app": self.app, "--plans": self.plans}
+        given |= {"--tools": self.tools, "--agents": self.agents}
         return "".join(
             f" {name} {shlex.quote(str(value))}" for name, value in given.items() if value
         )
@@ -143,6 +157,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "app": (AppOption, None),
     "plans": (PlansOption, None),
     "tools": (ToolsOption, None),
+    "agents": (AgentsOption, None),
 }
 
 
@@ -245,7 +260,7 @@ def _sentence(error: HoldfastError) -> str:
     match error:
         case PlanRejected(problems=problems):
             count = f"{len(problems)} problem{'s' if len(problems) != 1 else ''}"
-            return "\n".join([f"the plans have {count}", *(f"  {one}" for one in problems)])
+            return "\n".join([f"{count} found", *(f"  {one}" for one in problems)])
         case InvalidAnswer(fields=wrong) if wrong:
             return f"{error}: " + "; ".join(f"{name}: {why}" for name, why in wrong.items())
     return str(error) or type(error).__name__

@@ -20,16 +20,27 @@ _NO = frozenset({"false", "no", "n", "0", "off", "否"})
 
 
 def read_values(
-    pairs: Sequence[str] | None, document: str | None, fields: Iterable[Field], option: str
+    pairs: Sequence[str] | None,
+    documents: Sequence[str] | str | None,
+    fields: Iterable[Field],
+    option: str,
 ) -> dict[str, Any]:
-    """What was given as pairs and as a JSON object; a pair wins."""
+    """What was given as pairs and as JSON objects; `option` takes both, and a pair wins."""
     known = {field.name: field for field in fields}
-    return {**_read_object(document, option), **dict(_read_pair(one, known) for one in pairs or ())}
+    given = [documents] if isinstance(documents, str) else list(documents or ())
+    also = [one for one in given if _is_pair(one)]
+    values: dict[str, Any] = {}
+    for document in given:
+        values |= {} if _is_pair(document) else _read_object(document, option)
+    return {**values, **dict(_read_pair(one, known) for one in [*also, *(pairs or ())])}
 
 
-def _read_object(document: str | None, option: str) -> dict[str, Any]:
-    if document is None:
-        return {}
+def _is_pair(text: str) -> bool:
+    name, equals, _ = text.partition("=")
+    return bool(equals) and not name.lstrip().startswith(("{", "[", '"'))
+
+
+def _read_object(document: str, option: str) -> dict[str, Any]:
     value = _read_json(document, option)
     if not isinstance(value, dict):
         raise typer.BadParameter(f"{option} takes a JSON object, as {{'name': 'value'}}")

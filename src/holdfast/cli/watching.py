@@ -11,37 +11,36 @@ from rich.live import Live
 from rich.text import Text
 
 from holdfast.cli.opening import Reading, is_driven
-from holdfast.cli.progress import LOOK_AGAIN, Lines, LiveTable, Silence, View, follow, rests
+from holdfast.cli.progress import LOOK_AGAIN, Silence, View, follow, rests, view_of
 from holdfast.cli.report import exit_code, say_standing
 from holdfast.cli.runs import ROW_TITLES, event_json, row_cells, row_json
 from holdfast.cli.screen import console, print_json_line, say, table
 from holdfast.cli.shell import FAILED, OK, Interrupted, Settings
-from holdfast.core.plan.decide import blank
-from holdfast.core.plan.state import PlanState
+from holdfast.core.react.state import ReactState
+from holdfast.core.run.state import RunState
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
-from holdfast.model.plan import PlanInstanceStatus
-from holdfast.runtime.hub import Recorded
+from holdfast.model.run import RunStatus
+from holdfast.runtime.hub import Recorded, Spoken
 
 _SHOWN = 20
 _PATIENCE = 8
-_OVER = frozenset({PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED})
 _UNMOVED = frozenset({"done", "cancelled", "error", "pause"})
 
 
 class JsonLines(Silence):
     """Every event as a line of JSON."""
 
-    def show(self, state: PlanState, recorded: Recorded) -> None:
+    def show(self, state: RunState, recorded: Recorded) -> None:
         print_json_line(event_json(recorded))
 
 
 async def watch_one(book: Reading, settings: Settings, run_id: str, keep_on: bool) -> int:
-    start = blank(run_id, await book.plan_of(run_id))
+    start = await book.beginning(run_id)
 
-    async def settled(state: PlanState) -> bool:
+    async def settled(state: RunState) -> bool:
         if await book.journal.version(run_id) > state.version:
             return False
-        return state.status in _OVER if keep_on else rests(state)
+        return _is_over(state) if keep_on else rests(state)
 
     try:
         with _view(settings, start) as view:
@@ -56,10 +55,14 @@ async def watch_one(book: Reading, settings: Settings, run_id: str, keep_on: boo
     return exit_code(state.status)
 
 
-def _view(settings: Settings, state: PlanState) -> View:
-    if settings.as_json:
-        return JsonLines()
-    return LiveTable(state) if settings.interactive else Lines(state)
+def _is_over(state: RunState) -> bool:
+    """For ever: a session that is done may be told more."""
+    done = state.status is RunStatus.DONE and not isinstance(state, ReactState)
+    return done or state.status is RunStatus.CANCELLED
+
+
+def _view(settings: Settings, state: RunState) -> View:
+    return JsonLines() if settings.as_json else view_of(settings, state)
 
 
 def _undriven(settings: Settings) -> int:
@@ -68,7 +71,7 @@ def _undriven(settings: Settings) -> int:
     return FAILED
 
 
-async def _events(book: Reading, run_id: str) -> AsyncGenerator[Recorded, None]:
+async def _events(book: Reading, run_id: str) -> AsyncGenerator[Recorded | Spoken, None]:
     """The run's events; ends when for a while nothing came and nobody is at work."""
     after, idle = 0, 0
     while idle < _PATIENCE or is_driven(book.home):

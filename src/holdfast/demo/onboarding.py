@@ -3,6 +3,8 @@
 The office is a process of its own that answers over real HTTP; the stage only knows
 an open application and that office. Who watches passes a `Follow`: it is given the
 application and the run as it was, and returns when the run has come to rest.
+
+With agents, each department's part is an agent's, played by the model in `colleagues`.
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from holdfast.app import Holdfast
 from holdfast.core.plan.decide import blank
@@ -20,9 +22,14 @@ from holdfast.core.plan.state import PlanState
 from holdfast.demo.office import Office
 from holdfast.errors import InvalidAnswer
 from holdfast.instances import PlanInstance
+from holdfast.runtime.machines import as_plan
+
+if TYPE_CHECKING:
+    from holdfast.testing.scripted_model import ScriptedModel
 
 HERE = Path(__file__).parent
 ONBOARDING = "onboard_will_zhang"
+ONBOARDING_WITH_AGENTS = "onboard_with_agents"
 WILL_ZHANG = {
     "id": "WZ001",
     "name": "Will Zhang",
@@ -46,6 +53,9 @@ PLANS = {
     Request.ACCOUNT: "create_account",
     Request.PERMISSION: "request_permission",
 }
+PLANS_WITH_AGENTS = {Request.COMPUTER: "computer_with_agent"}
+"""The requests that an agent takes; the others go to the tools as ever."""
+
 PROMPTS = {
     Request.COMPUTER: "为张三申请电脑",
     Request.MAIL: "给张三发送邮件",
@@ -75,6 +85,7 @@ class Stage:
     app: Holdfast
     office: Office
     follow: Follow = just_wait
+    with_agents: bool = False
 
     def tool_names(self) -> list[str]:
         return [spec.name for spec in self.app.tools.specs()]
@@ -82,12 +93,13 @@ class Stage:
     async def onboard(self, failures: Mapping[str, int]) -> PlanInstance:
         """Will Zhang's onboarding, with some of the office's tools failing."""
         await self._let_fail(failures)
-        return await self._play("Will Zhang 入职", ONBOARDING, WILL_ZHANG)
+        plan_id = ONBOARDING_WITH_AGENTS if self.with_agents else ONBOARDING
+        return await self._play("Will Zhang 入职", plan_id, WILL_ZHANG)
 
     async def mend_and_resume(self, instance: PlanInstance) -> bool:
         """The office works again; True when the run could be resumed."""
         await self.office.reset_failures()
-        before = await self.app.engine.state(instance.id)
+        before = as_plan(await self.app.engine.state(instance.id))
         planner = self.app.planner_agent
         resumed = await planner.resume_plan(self.app.plans, instance.plan_id, instance.id)
         if resumed:
@@ -96,10 +108,11 @@ class Stage:
 
     async def ask_for(self, request: Request) -> PlanInstance:
         """A request that lacks something, so that a person is asked."""
-        return await self._play(PROMPTS[request], PLANS[request], {})
+        plans = {**PLANS, **PLANS_WITH_AGENTS} if self.with_agents else PLANS
+        return await self._play(PROMPTS[request], plans[request], {})
 
     async def answer_with_sample(self, instance: PlanInstance, request: Request) -> None:
-        before = await self.app.engine.state(instance.id)
+        before = as_plan(await self.app.engine.state(instance.id))
         await self.app.planner_agent.continue_plan(instance.id, SAMPLES[request])
         await self.follow(self.app, before)
 
@@ -120,12 +133,32 @@ class Stage:
 
 @asynccontextmanager
 async def open_stage(
-    home: Path, *, max_retry_count: int = 1, follow: Follow = just_wait
+    home: Path,
+    *,
+    max_retry_count: int = 1,
+    follow: Follow = just_wait,
+    with_agents: bool = False,
 ) -> AsyncIterator[Stage]:
     """The office opens, then the application on `home`; both close at the end."""
     async with Office.start() as office:
-        app = Holdfast(home, max_retry_count=max_retry_count)
-        app.load_tools(HERE / "tools.yaml", {"OFFICE_URL": office.url})
-        app.load_plans(HERE / "plans")
+        model = _office_model() if with_agents else None
+        app = Holdfast(home, max_retry_count=max_retry_count, model=model)
+        furnish(app, office.url, with_agents=with_agents)
         async with app:
-            yield Stage(app, office, follow)
+            yield Stage(app, office, follow, with_agents)
+
+
+def furnish(app: Holdfast, office_url: str, *, with_agents: bool = False) -> None:
+    """Give an application the office's tools and plans, and with agents those too."""
+    app.load_tools(HERE / "tools.yaml", {"OFFICE_URL": office_url})
+    app.load_plans(HERE / "plans")
+    if with_agents:
+        app.load_agents(HERE / "agents.yaml")
+        app.load_plans(HERE / "agent_plans")
+
+
+def _office_model() -> ScriptedModel:
+    # Imported when it is wanted: what stands behind a model takes its time to load.
+    from holdfast.demo.colleagues import office_model
+
+    return office_model()

@@ -15,14 +15,42 @@ from pydantic import TypeAdapter, ValidationError
 
 from holdfast.errors import JournalDamaged, JournalTooNew
 from holdfast.journal.port import Record
-from holdfast.model.events import Event
+from holdfast.model.react_events import Event
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
-VERSIONS: Mapping[str, int] = {}
+RENAMED: Mapping[str, str] = {"ListenerWoken": "StepWoken", "ListenerReleased": "StepReleased"}
+"""Event classes that had another name when they were written."""
+
+VERSIONS: Mapping[str, int] = dict.fromkeys(
+    (
+        "RunStarted",
+        "AttemptFailed",
+        "StepWoken",
+        "StepReleased",
+        "OutcomeLost",
+        "LateResultKept",
+        "QuestionOpened",
+        "ChildHeard",
+    ),
+    2,
+)
 """Event classes whose shape has changed, with their current version; all others are 1."""
 
-UPCASTERS: Mapping[tuple[str, int], Upcaster] = {}
+
+def _of_a_step(body: dict[str, Any]) -> dict[str, Any]:
+    """What happens to any run's step was once said of a plan's listener."""
+    return {("step_id" if name == "listener_id" else name): body[name] for name in body}
+
+
+def _with_parent_step(body: dict[str, Any]) -> dict[str, Any]:
+    return {**body, "parent": _of_a_step(body["parent"])} if body.get("parent") else body
+
+
+UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
+    **{(name, 1): _of_a_step for name in VERSIONS},
+    ("RunStarted", 1): _with_parent_step,
+}
 """From `(class name, version)` to the shape of the next version."""
 
 _ADAPTERS: dict[str, TypeAdapter[Any]] = {one.__name__: TypeAdapter(one) for one in get_args(Event)}
@@ -38,6 +66,7 @@ def encode(event: Event) -> tuple[str, str]:
 
 def decode(record: Record) -> Event:
     name, _, version = record.type.partition("@")
+    name = RENAMED.get(name, name)
     adapter = _ADAPTERS.get(name)
     if adapter is None:
         raise JournalDamaged(f"record {record.seq} has the unknown type {record.type!r}")

@@ -1,75 +1,119 @@
-"""A plan's state as JSON: a disposable cache, so that loading costs the tail only.
+"""A run's state as JSON: a disposable cache, so that loading costs the tail only.
 
 `SCHEMA` changes with the shape of the state; a snapshot of another schema is
-simply not used, because the journal has everything.
+simply not used, because the journal has everything. Most fields are JSON as they
+are; how the others are written and read stands in one table.
 """
 
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Mapping
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet, List
 
-from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.state import PlanState, QuestionState, StepState, TaskState, TraceEntry
-from holdfast.model.events import Parent
-from holdfast.model.plan import PlanInstanceStatus, TaskStatus
+from holdfast.core.plan.state import TaskState, TraceEntry
+from holdfast.core.run.state import QuestionState, RunState, StepState
+from holdfast.model.approval import ApprovalRule, Grant
+from holdfast.model.message import Message, Usage
+from holdfast.model.plan import TaskStatus
+from holdfast.model.react_events import Call
+from holdfast.model.run import Parent, RunStatus
+from holdfast.model.values import Json
 
-SCHEMA = 2
+SCHEMA = 3
 
-_STEPS = TypeAdapter(dict[str, StepState])
-_QUESTIONS = TypeAdapter(dict[str, QuestionState])
-_PARENT = TypeAdapter(Parent | None)
+S = TypeVar("S", bound=RunState)
 
-_SPECIAL = frozenset(
-    {"plan", "tasks", "steps", "questions", "open_questions", "timers", "heard", "parent", "status"}
-)
-_PLAIN = tuple(field.name for field in fields(PlanState) if field.name not in _SPECIAL)
+Form = tuple[Callable[[Any], Any], Callable[[Any], Any]]
+"""How a field is written, and how it is read."""
 
 
-def dump_state(state: PlanState) -> str:
-    body: dict[str, Any] = {name: getattr(state, name) for name in _PLAIN}
-    body["status"] = state.status.value
-    body["parent"] = _PARENT.dump_python(state.parent, mode="json")
-    body["tasks"] = {
+def _adapted(kind: Any) -> Form:
+    adapter = TypeAdapter(kind)
+
+    def write(value: Any) -> Any:
+        return adapter.dump_python(value, mode="json", exclude_defaults=True)
+
+    return write, adapter.validate_python
+
+
+def _mapped(kind: Any) -> Form:
+    write, read = _adapted(dict[str, kind])
+    return lambda value: write(dict(value)), lambda value: HashTrieMap(read(value))
+
+
+def _listed(kind: Any) -> Form:
+    write, read = _adapted(list[kind])
+    return lambda value: write(list(value)), lambda value: List(read(value))
+
+
+def _dump_tasks(tasks: HashTrieMap[str, TaskState]) -> dict[str, Any]:
+    return {
         task_id: [task.status.value, task.context, [_dump_entry(one) for one in task.trace]]
-        for task_id, task in state.tasks.items()
+        for task_id, task in tasks.items()
     }
-    body["steps"] = _STEPS.dump_python(dict(state.steps), mode="json", exclude_defaults=True)
-    questions = dict(state.questions)
-    body["questions"] = _QUESTIONS.dump_python(questions, mode="json", exclude_defaults=True)
-    body["open_questions"] = sorted(state.open_questions)
-    body["timers"] = dict(state.timers)
-    body["heard"] = dict(state.heard)
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
-
-
-def load_state(payload: str, plan: CompiledPlan) -> PlanState:
-    body: dict[str, Any] = json.loads(payload)
-    plain = {name: body[name] for name in _PLAIN}
-    plain["failed"] = tuple(plain["failed"])
-    return PlanState(
-        plan=plan,
-        status=PlanInstanceStatus(body["status"]),
-        parent=_PARENT.validate_python(body["parent"]),
-        tasks=HashTrieMap({key: _load_task(value) for key, value in body["tasks"].items()}),
-        steps=HashTrieMap(_STEPS.validate_python(body["steps"])),
-        questions=HashTrieMap(_QUESTIONS.validate_python(body["questions"])),
-        open_questions=HashTrieSet(body["open_questions"]),
-        timers=HashTrieMap(body["timers"]),
-        heard=HashTrieMap(body["heard"]),
-        **plain,
-    )
 
 
 def _dump_entry(entry: TraceEntry) -> list[Any]:
     return [entry.status.value, entry.reason, entry.at]
 
 
+def _load_tasks(body: dict[str, Any]) -> HashTrieMap[str, TaskState]:
+    return HashTrieMap({task_id: _load_task(value) for task_id, value in body.items()})
+
+
 def _load_task(value: list[Any]) -> TaskState:
     status, context, trace = value
     entries = [TraceEntry(TaskStatus(one), reason, at) for one, reason, at in trace]
     return TaskState(TaskStatus(status), context, List(entries))
+
+
+_FORMS: Mapping[str, Form] = {
+    "status": (str, RunStatus),
+    "parent": _adapted(Parent | None),
+    "steps": _mapped(StepState),
+    "questions": _mapped(QuestionState),
+    "open_questions": (sorted, HashTrieSet),
+    "timers": (dict, HashTrieMap),
+    "heard": (dict, HashTrieMap),
+    "failed": (list, tuple),
+    "tasks": (_dump_tasks, _load_tasks),
+    "approval": _adapted(dict[str, ApprovalRule]),
+    "only": _adapted(tuple[str, ...] | None),
+    "messages": _listed(Message),
+    "calls": _mapped(Call),
+    "did": _adapted(tuple[tuple[str, str, Json], ...]),
+    "asides": (list, tuple),
+    "usage": _adapted(Usage),
+    "grants": _mapped(Grant),
+}
+
+_PINNED = frozenset({"plan", "definition"})
+"""What a run is pinned to is stored by content, not in its snapshots."""
+
+
+def dump_state(state: RunState) -> str:
+    names = (one.name for one in fields(state) if one.name not in _PINNED)
+    body = {name: _write(name, getattr(state, name)) for name in names}
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+
+
+def load_state(payload: str, blank: S) -> S:
+    """The state that `payload` is a snapshot of, for a run that `blank` is the beginning of."""
+    body: dict[str, Any] = json.loads(payload)
+    pinned = {name: getattr(blank, name) for name in _PINNED if hasattr(blank, name)}
+    return type(blank)(**{name: _read(name, value) for name, value in body.items()}, **pinned)
+
+
+def _write(name: str, value: Any) -> Any:
+    form = _FORMS.get(name)
+    return value if form is None else form[0](value)
+
+
+def _read(name: str, value: Any) -> Any:
+    form = _FORMS.get(name)
+    return value if form is None else form[1](value)

@@ -1,4 +1,4 @@
-"""Commands to a plan run: what somebody wants, in the imperative.
+"""Commands to a run: what somebody wants, in the imperative.
 
 A command is decided against the run's state and the `Moment` it arrives in; it
 becomes events, or it is refused and nothing changes.
@@ -10,11 +10,14 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
-from holdfast.model.events import Parent
+from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
+from holdfast.model.interaction import InteractionRequest, Resolution
+from holdfast.model.message import ModelReply
 from holdfast.model.plan import TaskUpdate
 from holdfast.model.record import record
 from holdfast.model.retry import Failure
+from holdfast.model.run import Parent
 from holdfast.model.values import Json, JsonObject
 
 
@@ -33,8 +36,7 @@ class ToolFacts:
     parameters: JsonObject
     version: str = ""
     idempotent: bool = False
-    approval: bool = False
-    disabled: bool = False
+    approval: ApprovalRule = ApprovalRule(ApprovalMode.AUTO)
 
 
 @record
@@ -48,10 +50,63 @@ class StartRun:
 
 
 @record
-class StartListener:
-    """A permit is held: start the ready listener. `tool` is None when it is unknown."""
+class StartSession:
+    agent_id: str
+    root_id: str = ""
+    parent: Parent | None = None
+    by: str = ""
+    approval: Mapping[str, ApprovalRule] = field(default_factory=dict)
+    only: tuple[str, ...] | None = None
 
-    listener_id: str
+
+@record
+class Say:
+    """A message to the agent: the next turn."""
+
+    text: str
+    by: str
+
+
+@record
+class Ask:
+    """Ask a person something in the middle of a session; the agent hears the answer."""
+
+    request: InteractionRequest
+
+
+@record
+class Propose:
+    """Put a call before a person that the model has not asked for."""
+
+    tool: str
+    args: Mapping[str, Json]
+    call_id: str
+    by: str
+
+
+@record
+class RememberApproval:
+    """Calls of `tool` that fit `pattern` need no consent for a while."""
+
+    tool: str
+    version: str
+    by: str
+    pattern: Mapping[str, Json] = field(default_factory=dict)
+    expires_at: float | None = None
+    uses: int | None = None
+
+
+@record
+class RevokeApproval:
+    grant_id: str
+    by: str
+
+
+@record
+class StartStep:
+    """A permit is held: start the ready step. `tool` is None when it is unknown."""
+
+    step_id: str
     tool: ToolFacts | None = None
 
 
@@ -102,13 +157,28 @@ class CallWanted:
 
 
 @record
+class Replied:
+    """The model's next words and calls."""
+
+    reply: ModelReply
+
+
+@record
 class CallReturned:
     index: int
     result: Json = None
 
 
 Outcome: TypeAlias = (
-    Succeeded | OutputBroken | Failed | Missing | Lost | NotSent | CallWanted | CallReturned
+    Succeeded
+    | OutputBroken
+    | Failed
+    | Missing
+    | Lost
+    | NotSent
+    | CallWanted
+    | CallReturned
+    | Replied
 )
 
 
@@ -116,7 +186,7 @@ Outcome: TypeAlias = (
 class ReportOutcome:
     """The work's result, under the claim that it was started with."""
 
-    listener_id: str
+    step_id: str
     firing: int
     claim: int
     outcome: Outcome
@@ -133,11 +203,21 @@ class DecideRetry:
 
 @record
 class Answer:
+    """`resolution` is what the handler of a CUSTOM option made of the answer."""
+
     question_id: str
     by: str
     option_id: str | None = None
     data: Mapping[str, Json] = field(default_factory=dict)
     feedback: str | None = None
+    resolution: Resolution | None = None
+
+
+@record
+class KeepDraft:
+    question_id: str
+    by: str
+    data: Mapping[str, Json] = field(default_factory=dict)
 
 
 @record
@@ -183,7 +263,7 @@ class Cancel:
 class HearChild:
     child_id: str
     seq: int
-    listener_id: str
+    step_id: str
     firing: int
     status: str
     message: str = ""
@@ -200,12 +280,13 @@ class Recover:
     """The run's former owner is gone; whatever was in flight is in doubt."""
 
 
-Command: TypeAlias = (
+PlanCommand: TypeAlias = (
     StartRun
-    | StartListener
+    | StartStep
     | ReportOutcome
     | DecideRetry
     | Answer
+    | KeepDraft
     | Resume
     | Skip
     | MarkDone
@@ -216,3 +297,23 @@ Command: TypeAlias = (
     | Tick
     | Recover
 )
+
+ReactCommand: TypeAlias = (
+    StartSession
+    | Say
+    | Ask
+    | Propose
+    | RememberApproval
+    | RevokeApproval
+    | StartStep
+    | ReportOutcome
+    | Answer
+    | KeepDraft
+    | Resume
+    | Cancel
+    | HearChild
+    | Tick
+    | Recover
+)
+
+Command: TypeAlias = PlanCommand | ReactCommand

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from holdfast.model.message import Message
 from holdfast.model.record import record
 from holdfast.model.retry import Failure
 from holdfast.model.values import Json, JsonObject
@@ -28,7 +29,7 @@ class Work:
     """One claimed piece of work: which firing, which attempt, under which key."""
 
     run_id: str
-    listener_id: str
+    step_id: str
     firing: int
     attempt: int
     claim: int
@@ -75,14 +76,46 @@ class Conclude:
 
 
 @record
+class AskModel:
+    """The model's next turn, given what it may see of the conversation."""
+
+    work: Work
+    model: str | None
+    system: str
+    messages: tuple[Message, ...]
+    tools: tuple[str, ...]
+    agents: tuple[str, ...]
+    asks_people: bool = False
+
+
+@record
 class StartChild:
-    """The child run is born in the transaction of the parent's `ListenerStarted`."""
+    """A plan as a child run, born in the transaction of its parent's start."""
 
     work: Work
     child_id: str
     plan_id: str
     values: Mapping[str, Json]
     root_id: str
+
+
+@record
+class StartAgent:
+    """An agent as a child run, born likewise; one that verifies may only look."""
+
+    work: Work
+    child_id: str
+    agent_id: str
+    prompt: str
+    root_id: str
+    verifies: bool = False
+
+
+@record
+class StopModel:
+    """Nobody waits for the model's reply any more."""
+
+    work: Work
 
 
 @record
@@ -115,7 +148,10 @@ Effect: TypeAlias = (
     | RunSnippet
     | CallFunction
     | Conclude
+    | AskModel
+    | StopModel
     | StartChild
+    | StartAgent
     | ConsultPlanner
     | ResumeChild
     | CancelChild

@@ -1,10 +1,13 @@
-"""Events of a plan run: what has happened, in past tense, for ever.
+"""Events: what has happened, in past tense, for ever.
 
 An event carries every decision that was made, so that replaying it never decides
 again: which task moved where, which listeners that move fired, when the next
-attempt is due. `Event` is closed: `apply` consumes it with `match`.
+attempt is due. `PlanEvent` is closed: a plan's `apply` consumes it with `match`.
 
-Listeners are named as in the plan (`L002`); `firing` counts how often one fired.
+A *step* is one piece of work of a run, `firing` counts how often it was fired. In a
+plan it is a listener, named as there (`L002`). The events that speak of a `step_id`
+belong to every machine, as do those of questions, child runs and cancelling; those of
+sessions stand in `react_events`.
 """
 
 from __future__ import annotations
@@ -13,10 +16,11 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
-from holdfast.model.interaction import InteractionRequest
+from holdfast.model.interaction import InteractionAction, InteractionRequest
 from holdfast.model.plan import TaskStatus
 from holdfast.model.record import record
 from holdfast.model.retry import Failure
+from holdfast.model.run import Parent
 from holdfast.model.values import Json
 
 
@@ -33,15 +37,6 @@ class Move:
     context: Mapping[str, Json] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     fired: tuple[str, ...] = ()
-
-
-@record
-class Parent:
-    """The listener's firing whose work a child run is."""
-
-    run_id: str
-    listener_id: str
-    firing: int
 
 
 @record
@@ -91,7 +86,7 @@ class ListenerSucceeded:
 class AttemptFailed:
     """The driver will try the same firing again at `retry_at`."""
 
-    listener_id: str
+    step_id: str
     firing: int
     failure: Failure
     retry_at: float
@@ -116,18 +111,18 @@ class ListenerFailed:
 
 
 @record
-class ListenerWoken:
-    """The backoff is over: the listener is ready for its next attempt."""
+class StepWoken:
+    """The backoff is over: the step is ready for its next attempt."""
 
-    listener_id: str
+    step_id: str
     firing: int
 
 
 @record
-class ListenerReleased:
+class StepReleased:
     """Started, but never handed over: it is ready again as if it had not started."""
 
-    listener_id: str
+    step_id: str
     firing: int
 
 
@@ -144,7 +139,7 @@ class ListenerSkipped:
 class OutcomeLost:
     """The work was sent, and nobody knows whether it took effect."""
 
-    listener_id: str
+    step_id: str
     firing: int
     reason: str
 
@@ -153,7 +148,7 @@ class OutcomeLost:
 class LateResultKept:
     """A result that came under an old claim: kept for audit, without effect."""
 
-    listener_id: str
+    step_id: str
     firing: int
     result: Json = None
 
@@ -180,10 +175,13 @@ class FunctionReturned:
 
 @record
 class QuestionOpened:
-    """`purpose` says what the answer is for: missing, human, approval or unknown."""
+    """`purpose` says what the answer is for: missing, human, approval or unknown.
+
+    `args` and `consent` are what an approval would consent to.
+    """
 
     request: InteractionRequest
-    listener_id: str
+    step_id: str
     firing: int
     purpose: str
     deadline: float | None = None
@@ -194,7 +192,11 @@ class QuestionOpened:
 
 @record
 class QuestionAnswered:
-    """`data` is what the person sent; `values` is what the work receives."""
+    """`data` is what the person sent; `values` is what the work receives.
+
+    `action` is what the handler of a CUSTOM option decided. `args` and `consent` are set
+    where the person has changed what is consented to.
+    """
 
     question_id: str
     option_id: str
@@ -202,6 +204,9 @@ class QuestionAnswered:
     data: Mapping[str, Json] = field(default_factory=dict)
     values: Mapping[str, Json] = field(default_factory=dict)
     feedback: str | None = None
+    action: InteractionAction | None = None
+    args: Mapping[str, Json] | None = None
+    consent: str | None = None
 
 
 @record
@@ -217,6 +222,31 @@ class QuestionExpired:
 class QuestionWithdrawn:
     question_id: str
     reason: str
+
+
+@record
+class QuestionReminded:
+    """Nobody has answered yet; `count` says how often that was noticed."""
+
+    question_id: str
+    count: int
+
+
+@record
+class QuestionEscalated:
+    """The question belongs to another role from now on."""
+
+    question_id: str
+    role: str
+
+
+@record
+class DraftKept:
+    """What somebody has filled in so far; it binds nobody."""
+
+    question_id: str
+    by: str
+    data: Mapping[str, Json] = field(default_factory=dict)
 
 
 @record
@@ -271,7 +301,7 @@ class RunCompleted:
 
 @record
 class TasksEdited:
-    """A person set tasks by hand; `closed` are the listeners this settles."""
+    """A person set tasks by hand; `closed` are the listeners this settles, fired or not."""
 
     by: str
     reason: str
@@ -295,7 +325,7 @@ class ChildHeard:
 
     child_id: str
     seq: int
-    listener_id: str
+    step_id: str
     firing: int
     status: str
     message: str = ""
@@ -321,14 +351,14 @@ class RunCancelled:
     moves: tuple[Move, ...] = ()
 
 
-Event: TypeAlias = (
+PlanEvent: TypeAlias = (
     RunStarted
     | ListenerStarted
     | ListenerSucceeded
     | AttemptFailed
     | ListenerFailed
-    | ListenerWoken
-    | ListenerReleased
+    | StepWoken
+    | StepReleased
     | ListenerSkipped
     | OutcomeLost
     | LateResultKept
@@ -338,6 +368,9 @@ Event: TypeAlias = (
     | QuestionAnswered
     | QuestionExpired
     | QuestionWithdrawn
+    | QuestionReminded
+    | QuestionEscalated
+    | DraftKept
     | PlannerRetried
     | PlannerGaveUp
     | RunResumed

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Final
 
 from holdfast.model.form import Form
 from holdfast.model.values import Json
@@ -29,6 +30,10 @@ class InteractionAction(StrEnum):
     CUSTOM = "CUSTOM"
 
 
+RUN_AGAIN: Final = "run_again"
+"""The option by which a person has a call made again whose outcome is unknown."""
+
+
 class InteractionStatus(StrEnum):
     OPEN = "open"
     ANSWERED = "answered"
@@ -38,6 +43,8 @@ class InteractionStatus(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class InteractionOption:
+    """One way to answer; `metadata` may name the `handler` that decides a CUSTOM one."""
+
     option_id: str
     label: str
     action: InteractionAction
@@ -51,7 +58,12 @@ class InteractionOption:
 
 @dataclass(frozen=True, slots=True)
 class InteractionRequest:
-    """A question: what is asked, what may be answered, and until when."""
+    """A question: what is asked, what may be answered, by whom, and until when.
+
+    `reminders` are seconds after the opening; after `escalate_after` seconds the
+    question belongs to the role `escalate_to`. `custom_type` names the registered
+    type of a CUSTOM question.
+    """
 
     request_id: str
     session_id: str
@@ -66,6 +78,10 @@ class InteractionRequest:
     timeout_seconds: float | None = None
     default_option_id: str | None = None
     role: str | None = None
+    reminders: tuple[float, ...] = ()
+    escalate_after: float | None = None
+    escalate_to: str | None = None
+    custom_type: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,3 +93,34 @@ class InteractionResponse:
     selected_option_id: str | None = None
     data: Mapping[str, Json] = field(default_factory=dict)
     feedback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Resolution:
+    """What the handler of a CUSTOM option made of an answer: one of the other actions.
+
+    `data` is what PROVIDE_INFO provides, or the arguments that an approval changes.
+    """
+
+    action: InteractionAction
+    data: Mapping[str, Json] = field(default_factory=dict)
+    feedback: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Asking:
+    """How an author wants people to be asked; what is left out goes by custom."""
+
+    title: str = ""
+    message: str = ""
+    details: str = ""
+    type: InteractionType | None = None
+    custom_type: str | None = None
+    options: tuple[InteractionOption, ...] = ()
+    required: bool = True
+    role: str | None = None
+    timeout_seconds: float | None = None
+    default_option_id: str | None = None
+    reminders: tuple[float, ...] = ()
+    escalate_after: float | None = None
+    escalate_to: str | None = None

@@ -8,8 +8,10 @@ from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
 from holdfast.model.form import Form
+from holdfast.model.interaction import Asking
 from holdfast.model.record import record
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.run import RunStatus
 from holdfast.model.values import Json, JsonObject
 
 
@@ -24,15 +26,8 @@ class TaskStatus(StrEnum):
     CANCELLED = "Cancelled"
 
 
-class PlanInstanceStatus(StrEnum):
-    NOT_STARTED = "not_started"
-    RUNNING = "running"
-    PAUSE = "pause"
-    CONTINUE = "continue"
-    DONE = "done"
-    ERROR = "error"
-    CANCELLING = "cancelling"
-    CANCELLED = "cancelled"
+PlanInstanceStatus: TypeAlias = RunStatus
+"""A run's status, by the name that it has for plans."""
 
 
 class WhilePaused(StrEnum):
@@ -51,12 +46,17 @@ class Task:
 
 @dataclass(frozen=True, slots=True)
 class ToolAction:
-    """Calls a tool; what its schema requires and `args` lacks is asked of a person."""
+    """Calls a tool; what its schema requires and `args` lacks is asked of a person.
+
+    `missing` says how that is asked, `consent` how an approval is.
+    """
 
     kind: ClassVar[str] = "tool"
     tool: str
     args: JsonObject = field(default_factory=dict)
     fields: Form = Form()
+    missing: Asking = Asking()
+    consent: Asking = Asking()
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,11 +73,8 @@ class HumanAction:
     """Asks a person: a form to fill in, or a confirmation when the form is empty."""
 
     kind: ClassVar[str] = "human"
-    title: str = ""
-    message: str = ""
     form: Form = Form()
-    timeout_seconds: float | None = None
-    role: str | None = None
+    asking: Asking = Asking()
 
 
 @dataclass(frozen=True, slots=True)

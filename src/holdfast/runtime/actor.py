@@ -10,12 +10,12 @@ from collections import deque
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from holdfast.core.plan.decide import decide
-from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
 from holdfast.journal.port import Append
-from holdfast.model import events as e
 from holdfast.model.commands import Command, Moment
 from holdfast.model.effects import Effect
+from holdfast.model.react_events import Event
+from holdfast.runtime.machines import Machine, machine_of
 from holdfast.runtime.readiness import Readiness
 from holdfast.runtime.views import Standing
 
@@ -29,7 +29,7 @@ class Letter:
     """
 
     command: Command
-    reply: asyncio.Future[PlanState] | None = None
+    reply: asyncio.Future[RunState] | None = None
     notice: tuple[str, int] | None = None
     lazy: bool = False
 
@@ -37,11 +37,12 @@ class Letter:
 @dataclass(slots=True, eq=False)
 class Actor:
     run_id: str
-    state: PlanState
-    committed: PlanState
+    machine: Machine
+    state: RunState
+    committed: RunState
     ready: Readiness
     mailbox: deque[Letter] = field(default_factory=deque)
-    unsaved: list[tuple[float, e.Event]] = field(default_factory=list)
+    unsaved: list[tuple[float, Event]] = field(default_factory=list)
     births: list[tuple[Append, Actor]] = field(default_factory=list)
     flying: dict[tuple[str, int], asyncio.Task[None]] = field(default_factory=dict)
     draining: bool = False
@@ -56,8 +57,8 @@ class Actor:
     bytes_since: int = 0
 
     @classmethod
-    def of(cls, state: PlanState) -> Actor:
-        return cls(state.run_id, state, state, Readiness.of(state))
+    def of(cls, state: RunState) -> Actor:
+        return cls(state.run_id, machine_of(state), state, state, Readiness.of(state))
 
     @property
     def idle(self) -> bool:
@@ -66,14 +67,14 @@ class Actor:
 
     def decide(self, command: Command, moment: Moment) -> Sequence[Effect]:
         """What the core says; its events wait in `unsaved` to be committed."""
-        decision = decide(self.state, command, moment)
+        decision = self.machine.decide(self.state, command, moment)
         self.state = decision.state
         for event in decision.events:
             self.unsaved.append((moment.now, event))
             self.ready.note(decision.state, event)
         return decision.effects
 
-    def committed_all(self) -> PlanState:
+    def committed_all(self) -> RunState:
         """Everything decided so far is on disk; the state that was there before."""
         before, self.committed = self.committed, self.state
         self.unsaved.clear()

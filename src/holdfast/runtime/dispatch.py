@@ -5,18 +5,26 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from functools import partial
 from typing import Any, Protocol
 
+from holdfast.core.approval import mode_of
 from holdfast.core.forms.shapes import parse_form
 from holdfast.core.language.strict import strict_json
 from holdfast.core.plan.compiled import CompiledListener
+from holdfast.core.plan.outputs import succeeded
 from holdfast.core.plan.state import PlanState
+from holdfast.core.react.state import ReactState
+from holdfast.core.run.state import RunState
 from holdfast.errors import AuthorError, InvalidValue
 from holdfast.model import commands as c
 from holdfast.model import effects as f
+from holdfast.model.approval import ApprovalMode
 from holdfast.model.plan import Listener, TaskStatus, TaskUpdate
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
+from holdfast.runtime.ports import Performed, Words
+from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
 from holdfast.work.driver import ListenerContext
 from holdfast.work.sandbox import CallWanted
 from holdfast.work.tools import ToolRegistry, ToolSpec, classify
@@ -24,8 +32,6 @@ from holdfast.work.tools import ToolRegistry, ToolSpec, classify
 log = logging.getLogger("holdfast")
 
 LONGEST_MESSAGE = 2_000
-
-Late = Callable[[c.Outcome], None]
 
 
 class Driver(Protocol):
@@ -41,8 +47,9 @@ class Driver(Protocol):
 class Dispatcher:
     """Carries out effects; reports what came of them and never raises for it."""
 
-    def __init__(self, driver: Driver) -> None:
+    def __init__(self, driver: Driver, agents: AgentWorker) -> None:
         self.driver = driver
+        self.agents = agents
         self._facts: dict[str, tuple[ToolSpec, c.ToolFacts]] = {}
         self._outlasting: set[asyncio.Future[c.Outcome]] = set()
 
@@ -64,32 +71,45 @@ class Dispatcher:
 
     async def perform(
         self,
-        effect: f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude,
-        listener: CompiledListener,
-        state: PlanState,
+        effect: Performed,
+        state: RunState,
         now: float,
-        late: Late,
+        words: Words,
     ) -> c.Outcome:
-        """One attempt; a result that comes after the time-out goes to `late`."""
-        if isinstance(effect, f.CallFunction):
-            work: Awaitable[c.Outcome] = self._call_function(effect)
-        else:
-            work = self._execute(effect, listener, state, now)
-        timeout = self._timeout(effect)
+        """One attempt; a result that comes after the time-out goes to `words.late`."""
+        timeout = self._timeout(effect, state)
+        work = self._work(effect, state, now, words)
         if timeout is None:
             return await work
-        return await self._within(timeout, work, late)
+        return await self._within(timeout, work, words.late)
 
-    def _timeout(self, effect: f.Effect) -> float | None:
+    def _work(
+        self, effect: Performed, state: RunState, now: float, words: Words
+    ) -> Awaitable[c.Outcome]:
+        match effect:
+            case f.AskModel():
+                return self._ask_model(effect, words)
+            case f.CallFunction():
+                return self._call_function(effect)
+            case f.CallTool() if isinstance(state, ReactState):
+                return self._call_tool(effect)
+            case _:
+                assert isinstance(state, PlanState)
+                return self._execute(effect, state.plan.listener(effect.work.step_id), state, now)
+
+    def _timeout(self, effect: Performed, state: RunState) -> float | None:
         match effect:
             case f.CallTool(work=work, tool=tool) | f.CallFunction(work=work, function=tool):
                 known = tool in self.driver.tools
                 own = self.driver.tools.get(tool).spec.timeout if known else None
-                return work.timeout if work.timeout is not None else own
+                usual = CALL_TIMEOUT if isinstance(state, ReactState) else None
+                return next((one for one in (work.timeout, own, usual) if one is not None), None)
             case _:
                 return None
 
-    async def _within(self, timeout: float, work: Awaitable[c.Outcome], late: Late) -> c.Outcome:
+    async def _within(
+        self, timeout: float, work: Awaitable[c.Outcome], late: Callable[[c.Outcome], None]
+    ) -> c.Outcome:
         """Wait for the work, but not for ever: a call once sent cannot be called back."""
         task = asyncio.ensure_future(work)
         try:
@@ -115,6 +135,27 @@ class Dispatcher:
         try:
             result = await self.driver.execute_listener(listener.listener, context)
             return self._outcome(result)
+        except Exception as error:
+            return _failed(error)
+
+    async def _call_tool(self, effect: f.CallTool) -> c.Outcome:
+        """An agent's call: what the tool says of itself decides, as it does in a plan."""
+        try:
+            result = strict_json(await self.agents.call(effect))
+        except Exception as error:
+            return _failed(error)
+        if isinstance(result, Mapping) and result.get("reason") == "missing_params":
+            try:
+                return c.Missing(parse_form(result.get("required_params") or {}))
+            except AuthorError as error:
+                return c.Failed(Failure(FailureKind.PERMANENT, _text(error)))
+        if succeeded(result):
+            return c.Succeeded(result)
+        return c.Failed(_failure(result, result), result=result)
+
+    async def _ask_model(self, effect: f.AskModel, words: Words) -> c.Outcome:
+        try:
+            return c.Replied(await self.agents.ask(effect, words.live, partial(words.live, None)))
         except Exception as error:
             return _failed(error)
 
@@ -146,8 +187,10 @@ class Dispatcher:
         facts = self.tool_facts(call.function)
         if facts is None:
             return c.Failed(Failure(FailureKind.PERMANENT, f"there is no tool {call.function}"))
-        if facts.disabled or facts.approval:
-            why = "is disabled" if facts.disabled else "needs approval: call it in a tool listener"
+        mode = mode_of(facts.approval, call.args)
+        if mode is not ApprovalMode.AUTO:
+            disabled = mode is ApprovalMode.DISABLED
+            why = "is disabled" if disabled else "needs approval: call it in a tool listener"
             return c.Failed(Failure(FailureKind.FORBIDDEN, f"the tool {call.function} {why}"))
         return c.CallWanted(call.index, call.function, call.args, facts.idempotent)
 
@@ -157,8 +200,7 @@ def _facts_of(spec: ToolSpec) -> c.ToolFacts:
         spec.parameters,
         spec.version,
         spec.idempotent or spec.read_only,
-        spec.approval == "require",
-        spec.approval == "disabled",
+        spec.approval,
     )
 
 

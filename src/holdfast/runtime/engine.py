@@ -22,14 +22,14 @@ import os
 from collections.abc import Callable, Iterator, Sequence
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.decide import blank
-from holdfast.core.plan.follow_up import effects_in_flight
 from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
 from holdfast.errors import (
     CallerError,
     HoldfastError,
     InternalError,
     JournalUnavailable,
+    NotAllowed,
     NotFound,
     OperatorError,
     VersionConflict,
@@ -44,7 +44,8 @@ from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.crew import Crew
 from holdfast.runtime.faults import FaultPoints, NoFaults
 from holdfast.runtime.hub import Hub
-from holdfast.runtime.library import PlanLibrary
+from holdfast.runtime.library import Library
+from holdfast.runtime.machines import Definition, blank, definition_of
 from holdfast.runtime.performing import Deliveries, Performer, is_pure, report
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Planner, Worker
@@ -76,9 +77,10 @@ class Engine:
         faults: FaultPoints | None = None,
     ) -> None:
         self.journal = journal
-        self.library = PlanLibrary(journal)
+        self.library = Library(journal)
         self.hub = Hub(journal)
         self.clock = clock or SystemClock()
+        self.worker = worker
         self._planner = planner
         self._faults = faults or NoFaults()
         self._secret = os.urandom(32)
@@ -115,33 +117,39 @@ class Engine:
                 await self._drain(actor)
         self.hub.close()
 
-    async def create(self, plan: CompiledPlan, command: c.StartRun) -> PlanState:
-        """A new run; its first events are on disk when this returns."""
-        await self.library.keep(plan, self.clock.now())
+    async def create(self, plan: CompiledPlan, command: c.StartRun) -> RunState:
+        """A new run of a plan; its first events are on disk when this returns."""
         number = await self.journal.next_number("inst")
-        actor = Actor.of(blank(f"inst_{number:06d}", plan))
+        return await self.begin(f"inst_{number:06d}", plan, command)
+
+    async def begin(self, run_id: str, definition: Definition, command: c.Command) -> RunState:
+        """A new run under an id that nobody has used yet; NotAllowed if somebody has."""
+        await self.library.keep(definition, self.clock.now())
+        if run_id in self._residents:
+            raise NotAllowed(f"there already is a run {run_id}")
+        actor = Actor.of(blank(run_id, definition))
         self._residents.add(actor)
         return await self._hand_in(actor, command)
 
-    async def submit(self, run_id: str, command: c.Command) -> PlanState:
+    async def submit(self, run_id: str, command: c.Command) -> RunState:
         """The run's state after `command`, committed; a refusal raises."""
         actor = await self._residents.find(run_id)
         return await self._hand_in(actor, command)
 
-    async def state(self, run_id: str) -> PlanState:
+    async def state(self, run_id: str) -> RunState:
         """The run as it is on disk."""
         return (await self._residents.find(run_id)).committed
 
     async def wait_for(
         self,
         run_id: str,
-        settled: Callable[[PlanState], bool],
+        settled: Callable[[RunState], bool],
         timeout: float | None = None,
-    ) -> PlanState:
+    ) -> RunState:
         """The first committed state that satisfies `settled`, or the last before the time-out."""
-        done: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
+        done: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
 
-        def watch(state: PlanState) -> None:
+        def watch(state: RunState) -> None:
             if settled(state) and not done.done():
                 done.set_result(state)
 
@@ -158,15 +166,15 @@ class Engine:
             unwatch()
 
     def _deliveries(self) -> Deliveries:
-        return Deliveries(self._crew.spawn, self._post, self._take, self.submit)
+        return Deliveries(self._crew.spawn, self._post, self._take, self.submit, self.hub.speak)
 
     def _moment(self) -> c.Moment:
         return c.Moment(self.clock.now(), self._secret)
 
-    def _hand_in(self, actor: Actor, command: c.Command) -> asyncio.Future[PlanState]:
+    def _hand_in(self, actor: Actor, command: c.Command) -> asyncio.Future[RunState]:
         """The reply to a caller's command. It is decided in a task of the engine's own: the
         caller may be cancelled, and that must not tear the others' turn apart."""
-        reply: asyncio.Future[PlanState] = asyncio.get_running_loop().create_future()
+        reply: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
         self._nudge(actor, Letter(command, reply))
         return reply
 
@@ -305,7 +313,7 @@ class Engine:
     async def _commit(self, actor: Actor, letters: Sequence[Letter]) -> None:
         children = [child for _, child in actor.births]
         for child in children:
-            await self.library.keep(child.state.plan, self.clock.now())
+            await self.library.keep(definition_of(child.state), self.clock.now())
         heard = [letter.notice for letter in letters if letter.notice is not None]
         append = append_of(actor, [append for append, _ in actor.births], heard)
         if append.records or append.heard:
@@ -313,13 +321,17 @@ class Engine:
             await self.journal.append(append)
             self._faults.reach("append.after")
         before = actor.committed_all()
-        self._planner.tasks_changed(before, actor.committed)
-        self.hub.publish(actor.committed)
+        self._tell(before, actor.committed)
         for child in children:
             self._residents.add(child)
             self._residents.doubtful.discard(child.run_id)
             self._nudge(child, Letter(c.Tick(), lazy=True))
         self._after_commit(actor, append)
+
+    def _tell(self, before: RunState, state: RunState) -> None:
+        if isinstance(before, PlanState) and isinstance(state, PlanState):
+            self._planner.tasks_changed(before, state)
+        self.hub.publish(state)
 
     def _after_commit(self, actor: Actor, append: Append) -> None:
         if append.row is not None:
@@ -398,19 +410,18 @@ class Engine:
         if not any(isinstance(letter.command, c.Recover) for letter in actor.mailbox):
             self._take_up(actor)
 
-    def _tell_all(self, before: PlanState, state: PlanState, unheard: Sequence[Notice]) -> None:
+    def _tell_all(self, before: RunState, state: RunState, unheard: Sequence[Notice]) -> None:
         """What was refused has happened after all, and nobody has been told."""
-        self._planner.tasks_changed(before, state)
-        self.hub.publish(state)
+        self._tell(before, state)
         for notice in unheard:
             self._crew.spawn(self._deliver(notice))
 
     def _take_up(self, actor: Actor) -> None:
         """Behind what is in the mailbox: a result that was obtained counts before this."""
-        for effect in effects_in_flight(actor.state):
+        for effect in actor.machine.effects_in_flight(actor.state):
             match effect:
-                case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude():
-                    if (effect.work.listener_id, effect.work.claim) not in actor.flying:
+                case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude() | f.AskModel():
+                    if (effect.work.step_id, effect.work.claim) not in actor.flying:
                         actor.mailbox.append(Letter(report(effect.work, c.NotSent())))
                 case _:
                     self._performer.dispatch(actor, effect)
@@ -442,7 +453,7 @@ def _unrecorded(letters: Sequence[Letter]) -> Iterator[Letter]:
         command = letter.command
         if isinstance(command, c.ReportOutcome) and not isinstance(command.outcome, c.Lost):
             lost = c.Lost("its result could not be recorded")
-            claim = (command.listener_id, command.firing, command.claim)
+            claim = (command.step_id, command.firing, command.claim)
             yield Letter(c.ReportOutcome(*claim, lost))
 
 

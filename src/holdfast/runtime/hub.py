@@ -1,25 +1,32 @@
-"""The hub: tells the living what has been committed.
+"""The hub: tells the living what has been committed, and what a model is saying just now.
 
 It holds no events. A subscriber reads the journal from where it stands and waits
 here for word that there is more, so a slow one costs nothing and misses nothing.
+
+What a model says while it speaks is for eyes only: it has no place in the journal, and
+whoever was not there has missed nothing, because the finished reply is recorded.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict
-from collections.abc import AsyncIterator, Callable
-from dataclasses import dataclass
+from collections import defaultdict, deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from contextlib import aclosing
+from dataclasses import dataclass, field
 from typing import TypeVar
 
-from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
 from holdfast.errors import OperatorError
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Journal, Record
-from holdfast.model.events import Event
+from holdfast.model.react_events import Event, ModelReplied
 
 log = logging.getLogger("holdfast")
+
+MOST_UNREAD = 10_000
+"""Pieces of a model's speech that wait for a slow listener; older ones are dropped."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,7 +38,21 @@ class Recorded:
     event: Event
 
 
-Watcher = Callable[[PlanState], None]
+@dataclass(frozen=True, slots=True)
+class Spoken:
+    """A piece of the reply that began with record `began`; None takes it all back."""
+
+    began: int
+    text: str | None
+
+
+@dataclass(slots=True, eq=False)
+class _Listener:
+    more: asyncio.Event = field(default_factory=asyncio.Event)
+    spoken: deque[Spoken] = field(default_factory=lambda: deque(maxlen=MOST_UNREAD))
+
+
+Watcher = Callable[[RunState], None]
 
 T = TypeVar("T")
 
@@ -39,42 +60,62 @@ T = TypeVar("T")
 class Hub:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._listeners: dict[str, set[asyncio.Event]] = defaultdict(set)
+        self._listeners: dict[str, set[_Listener]] = defaultdict(set)
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
         self._closed = False
 
-    def publish(self, state: PlanState) -> None:
+    def publish(self, state: RunState) -> None:
         """Everything up to `state.version` is on disk."""
         for listener in self._listeners.get(state.run_id, ()):
-            listener.set()
+            listener.more.set()
         for watcher in tuple(self._watchers.get(state.run_id, ())):
             try:
                 watcher(state)
             except Exception:
                 log.exception("a watcher of %s failed", state.run_id)
 
+    def speak(self, run_id: str, began: int, text: str | None) -> None:
+        """A piece of a model's reply, for those who listen now."""
+        for listener in self._listeners.get(run_id, ()):
+            listener.spoken.append(Spoken(began, text))
+            listener.more.set()
+
     def close(self) -> None:
         """End every subscription."""
         self._closed = True
         for listeners in self._listeners.values():
             for listener in listeners:
-                listener.set()
+                listener.more.set()
 
     async def subscribe(self, run_id: str, after: int = 0) -> AsyncIterator[Recorded]:
         """The run's events from `after` on, and then each as it is committed."""
-        more = asyncio.Event()
-        self._listeners[run_id].add(more)
+        async with aclosing(self.listen(run_id, after)) as heard:
+            async for one in heard:
+                if isinstance(one, Recorded):
+                    yield one
+
+    async def listen(self, run_id: str, after: int = 0) -> AsyncGenerator[Recorded | Spoken, None]:
+        """As `subscribe`, and in between what a model is saying."""
+        listener = _Listener()
+        replied = 0
+        self._listeners[run_id].add(listener)
         try:
             while True:
-                more.clear()
+                listener.more.clear()
                 for record in await self._read(run_id, after):
                     after = record.seq
-                    yield Recorded(record.seq, record.at, decode(record))
+                    event = decode(record)
+                    replied = after if isinstance(event, ModelReplied) else replied
+                    yield Recorded(record.seq, record.at, event)
+                while listener.spoken:
+                    spoken = listener.spoken.popleft()
+                    if spoken.began > replied:
+                        yield spoken
                 if self._closed:
                     return
-                await more.wait()
+                await listener.more.wait()
         finally:
-            _drop(self._listeners, run_id, more)
+            _drop(self._listeners, run_id, listener)
 
     async def _read(self, run_id: str, after: int) -> list[Record]:
         try:

@@ -1,7 +1,7 @@
-"""The plans that this process knows: by id for new runs, by digest for old ones.
+"""The plans and agents that this process knows: by id for new runs, by digest for old ones.
 
 A run is pinned to the digest in its first event, and bodies are stored by
-content, so editing a plan affects new runs only.
+content, so editing a plan or an agent affects new runs only.
 """
 
 from __future__ import annotations
@@ -9,54 +9,82 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.source.planjson import plan_digest, plan_from_json, plan_to_json
+from holdfast.core.react.state import AgentDefinition
+from holdfast.core.source.agentjson import agent_digest
+from holdfast.core.source.planjson import plan_digest
 from holdfast.errors import JournalDamaged, NotFound
 from holdfast.journal.port import Journal, StoredDefinition
+from holdfast.model.agent import Agent
 from holdfast.model.plan import Plan
+from holdfast.runtime.machines import Definition, definition_from, kind_and_body
 
 
-class PlanLibrary:
+class Library:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._current: dict[str, CompiledPlan] = {}
-        self._by_digest: dict[str, CompiledPlan] = {}
+        self._plans: dict[str, CompiledPlan] = {}
+        self._agents: dict[str, AgentDefinition] = {}
+        self._by_digest: dict[str, Definition] = {}
         self._stored: set[str] = set()
 
     def add(self, plan: Plan) -> CompiledPlan:
         """Make `plan` the one that new runs of its id use."""
         compiled = CompiledPlan(plan, plan_digest(plan))
-        compiled = self._by_digest.setdefault(compiled.digest, compiled)
-        compiled.prepare()
-        self._current[plan.plan_id] = compiled
-        return compiled
+        known = self._by_digest.setdefault(compiled.digest, compiled)
+        assert isinstance(known, CompiledPlan)
+        known.prepare()
+        self._plans[plan.plan_id] = known
+        return known
+
+    def add_agent(self, agent: Agent) -> AgentDefinition:
+        """Make `agent` the one that new sessions of its id use."""
+        definition = AgentDefinition(agent, agent_digest(agent))
+        self._by_digest[definition.digest] = definition
+        self._agents[agent.agent_id] = definition
+        return definition
 
     def plan_ids(self) -> Iterable[str]:
-        return self._current.keys()
+        return self._plans.keys()
+
+    def agent_ids(self) -> Iterable[str]:
+        return self._agents.keys()
 
     def current(self, plan_id: str) -> CompiledPlan:
         try:
-            return self._current[plan_id]
+            return self._plans[plan_id]
         except KeyError:
-            known = ", ".join(sorted(self._current)) or "none is loaded"
-            raise NotFound(f"there is no plan {plan_id!r} (known: {known})") from None
+            raise NotFound(_unknown("plan", plan_id, self._plans)) from None
 
-    async def keep(self, plan: CompiledPlan, now: float) -> None:
+    def agent(self, agent_id: str) -> AgentDefinition:
+        try:
+            return self._agents[agent_id]
+        except KeyError:
+            raise NotFound(_unknown("agent", agent_id, self._agents)) from None
+
+    async def keep(self, definition: Definition, now: float) -> None:
         """Store the body before the first run names its digest."""
-        if plan.digest in self._stored:
+        if definition.digest in self._stored:
             return
-        body = canonical_json(plan_to_json(plan.plan))
-        definition = StoredDefinition(plan.digest, "plan", plan.plan.plan_id, body, now)
-        await self._journal.store_definition(definition)
-        self._stored.add(plan.digest)
+        kind, name, body = kind_and_body(definition)
+        stored = StoredDefinition(definition.digest, kind, name, canonical_json(body), now)
+        await self._journal.store_definition(stored)
+        self._stored.add(definition.digest)
 
-    async def by_digest(self, digest: str) -> CompiledPlan:
+    async def by_digest(self, digest: str) -> Definition:
         known = self._by_digest.get(digest)
         if known is None:
             stored = await self._journal.definition(digest)
             if stored is None:
-                raise JournalDamaged(f"the plan with digest {digest} is not in the journal")
-            known = CompiledPlan(plan_from_json(json.loads(stored.body)), digest)
+                raise JournalDamaged(f"the definition with digest {digest} is not in the journal")
+            known = definition_from(stored.kind, json.loads(stored.body), digest)
             self._by_digest[digest] = known
         return known
+
+
+def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
+    near = nearest(name, known)
+    listed = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
+    return f"there is no {kind} {name!r} ({listed})"

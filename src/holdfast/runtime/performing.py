@@ -7,35 +7,36 @@ import logging
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, TypeAlias, assert_never
+from typing import Any, assert_never
 
 from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError, JournalUnavailable
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model.plan import PlanInstanceStatus
+from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.faults import FaultPoints
 from holdfast.runtime.permits import Permits
-from holdfast.runtime.ports import Planner, Worker
+from holdfast.runtime.ports import Performed, Planner, Words, Worker
 
 log = logging.getLogger("holdfast")
 
 RETRY_JOURNAL = 0.25
 """Seconds until a child run is told again what a journal that was down kept from it."""
 
-Performed: TypeAlias = f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude
-
 
 @dataclass(frozen=True, slots=True)
 class Deliveries:
-    """How words reach runs: `post` finds the run, `take` has its actor at hand."""
+    """How words reach runs: `post` finds the run, `take` has its actor at hand; `live` ones
+    reach only those who listen now."""
 
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
     post: Callable[[str, Letter], Awaitable[None]]
     take: Callable[[Actor, Letter], Awaitable[None]]
-    submit: Callable[[str, c.Command], Awaitable[PlanState]]
+    submit: Callable[[str, c.Command], Awaitable[RunState]]
+    live: Callable[[str, int, str | None], None]
 
 
 class Performer:
@@ -62,8 +63,8 @@ class Performer:
     def dispatch(self, actor: Actor, effect: f.Effect) -> None:
         """Carry out an effect whose start is on disk."""
         match effect:
-            case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude():
-                place = (effect.work.listener_id, effect.work.claim)
+            case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude() | f.AskModel():
+                place = (effect.work.step_id, effect.work.claim)
                 actor.flying[place] = self._to.spawn(self._perform(actor, effect, place))
             case f.ConsultPlanner():
                 place = (f"consult:{effect.listener_id}", effect.firing)
@@ -73,7 +74,9 @@ class Performer:
                 self._to.spawn(self._tell_child(child_id, c.Resume(by)))
             case f.CancelChild(child_id=child_id, by=by, reason=reason):
                 self._to.spawn(self._tell_child(child_id, c.Cancel(by, reason)))
-            case f.StartChild():
+            case f.StopModel(work=work):
+                self._to.spawn(self._stop_model(actor, work))
+            case f.StartChild() | f.StartAgent():
                 raise AssertionError("a child run is born with its parent's start")
             case _:
                 assert_never(effect)
@@ -82,12 +85,11 @@ class Performer:
         outcome: c.Outcome = c.NotSent()
         try:
             # The last look before the call: a run that is cancelled sends nothing more.
-            if not self.closing and actor.state.status is not PlanInstanceStatus.CANCELLING:
+            if not self.closing and actor.state.status is not RunStatus.CANCELLING:
                 self._faults.reach("effect.before")
-                listener = actor.state.plan.listeners[effect.work.listener_id]
-                late = partial(self._report_late, actor.run_id, effect.work)
                 now = self._clock.now()
-                outcome = await self._worker.perform(effect, listener, actor.state, now, late)
+                words = self._words(actor.run_id, effect.work)
+                outcome = await self._worker.perform(effect, actor.state, now, words)
                 self._faults.reach("effect.after")
         finally:
             if isinstance(effect, f.CallTool):
@@ -95,6 +97,17 @@ class Performer:
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.flying.pop(place, None)
         await self._to.take(actor, Letter(report(effect.work, outcome), lazy=is_pure(effect)))
+
+    def _words(self, run_id: str, work: f.Work) -> Words:
+        late = partial(self._report_late, run_id, work)
+        return Words(late, partial(self._to.live, run_id, work.claim))
+
+    async def _stop_model(self, actor: Actor, work: f.Work) -> None:
+        """A reply that nobody waits for need not be waited for; asking changed nothing."""
+        asking = actor.flying.pop((work.step_id, work.claim), None)
+        if asking is not None and asking.cancel():
+            await asyncio.gather(asking, return_exceptions=True)
+            await self._to.take(actor, Letter(report(work, c.NotSent())))
 
     def _report_late(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
         if not self.closing:
@@ -106,7 +119,9 @@ class Performer:
     async def _consult(
         self, actor: Actor, effect: f.ConsultPlanner, place: tuple[str, int]
     ) -> None:
-        granted = await self._planner.retries_granted(effect, actor.committed)
+        committed = actor.committed
+        assert isinstance(committed, PlanState)
+        granted = await self._planner.retries_granted(effect, committed)
         actor.flying.pop(place, None)
         verdict = c.DecideRetry(effect.listener_id, effect.firing, granted)
         await self._to.take(actor, Letter(verdict))
@@ -125,7 +140,7 @@ class Performer:
 
 
 def report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:
-    return c.ReportOutcome(work.listener_id, work.firing, work.claim, outcome)
+    return c.ReportOutcome(work.step_id, work.firing, work.claim, outcome)
 
 
 def is_pure(effect: f.Effect) -> bool:

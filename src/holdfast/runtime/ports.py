@@ -3,12 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Protocol
+from dataclasses import dataclass
+from typing import Protocol, TypeAlias
 
-from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
 from holdfast.model.commands import Outcome, ToolFacts
-from holdfast.model.effects import CallFunction, CallTool, Conclude, ConsultPlanner, RunSnippet
+from holdfast.model.effects import (
+    AskModel,
+    CallFunction,
+    CallTool,
+    Conclude,
+    ConsultPlanner,
+    RunSnippet,
+)
+
+Performed: TypeAlias = CallTool | RunSnippet | CallFunction | Conclude | AskModel
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What comes back besides the outcome: a result after the time-out, and a model's text
+    while it speaks (None takes back what it has said of this reply so far)."""
+
+    late: Callable[[Outcome], None]
+    live: Callable[[str | None], None]
 
 
 class Worker(Protocol):
@@ -19,13 +38,12 @@ class Worker(Protocol):
 
     async def perform(
         self,
-        effect: CallTool | RunSnippet | CallFunction | Conclude,
-        listener: CompiledListener,
-        state: PlanState,
+        effect: Performed,
+        state: RunState,
         now: float,
-        late: Callable[[Outcome], None],
+        words: Words,
     ) -> Outcome:
-        """One attempt; a result that comes after the time-out goes to `late`."""
+        """One attempt; a result that comes after the time-out goes to `words.late`."""
 
     async def close(self) -> None:
         """Nobody will hear of a late result any more."""

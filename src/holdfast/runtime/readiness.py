@@ -1,7 +1,7 @@
-"""Which listeners of a run may start, the most urgent first.
+"""Which steps of a run may start, the most urgent first.
 
 The state knows which steps are ready; this only spares looking through all of them.
-It may hold a listener that is ready no longer, which is dropped when its turn comes,
+It may hold a step that is ready no longer, which is dropped when its turn comes,
 and is rebuilt from the state whenever the run is loaded.
 """
 
@@ -10,9 +10,11 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable
 
-from holdfast.core.plan.state import PlanState
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.state import RunState
+from holdfast.core.run.tables import StepStatus
 from holdfast.model import events as e
+from holdfast.model.react_events import Event
+from holdfast.runtime.machines import PLAN, machine_of
 
 _FREEING = (
     e.RunResumed,
@@ -21,7 +23,7 @@ _FREEING = (
     e.QuestionWithdrawn,
     e.ChildHeard,
 )
-"""Events after which listeners that were held back may start."""
+"""Events after which steps that were held back may start."""
 
 
 class Readiness:
@@ -32,32 +34,33 @@ class Readiness:
         self._pushed = 0
 
     @classmethod
-    def of(cls, state: PlanState) -> Readiness:
+    def of(cls, state: RunState) -> Readiness:
         ready = cls()
         ready.rebuild(state)
         return ready
 
-    def rebuild(self, state: PlanState) -> None:
+    def rebuild(self, state: RunState) -> None:
         self._heap.clear()
         self.push(state, [one for one, _ in sorted(state.steps.items())])
 
-    def push(self, state: PlanState, listener_ids: Iterable[str]) -> None:
-        """Note those of the listeners that are ready now."""
-        for listener_id in listener_ids:
-            if is_ready(state, listener_id):
+    def push(self, state: RunState, step_ids: Iterable[str]) -> None:
+        """Note those of the steps that are ready now."""
+        priority_of = machine_of(state).priority
+        for step_id in step_ids:
+            if is_ready(state, step_id):
                 self._pushed += 1
-                priority = state.plan.listeners[listener_id].listener.priority
-                heapq.heappush(self._heap, (priority, self._pushed, listener_id))
+                priority = priority_of(state, step_id)
+                heapq.heappush(self._heap, (priority, self._pushed, step_id))
 
-    def pop(self, state: PlanState) -> str | None:
-        """The most urgent listener that is really ready."""
+    def pop(self, state: RunState) -> str | None:
+        """The most urgent step that is really ready."""
         while self._heap:
-            listener_id = heapq.heappop(self._heap)[2]
-            if is_ready(state, listener_id):
-                return listener_id
+            step_id = heapq.heappop(self._heap)[2]
+            if is_ready(state, step_id):
+                return step_id
         return None
 
-    def note(self, state: PlanState, event: e.Event) -> None:
+    def note(self, state: RunState, event: Event) -> None:
         """Follow an event; `state` is the one after the decision that brought it."""
         match event:
             case e.ListenerStarted(moves=moves) | e.QuestionOpened(moves=moves):
@@ -65,32 +68,28 @@ class Readiness:
             case e.ListenerSucceeded(moves=moves) | e.ListenerFailed(moves=moves):
                 self.push(state, (event.listener_id,))
                 self._push_fired(state, moves)
-            case _ if isinstance(event, _FREEING):
+            case _ if isinstance(event, _FREEING) or machine_of(state) is not PLAN:
                 self.rebuild(state)
             case _:
                 self.push(state, _touched(event))
 
-    def _push_fired(self, state: PlanState, moves: tuple[e.Move, ...]) -> None:
+    def _push_fired(self, state: RunState, moves: tuple[e.Move, ...]) -> None:
         for move in moves:
             if move.fired:
                 self.push(state, move.fired)
 
 
-def is_ready(state: PlanState, listener_id: str) -> bool:
-    step = state.steps.get(listener_id)
+def is_ready(state: RunState, step_id: str) -> bool:
+    step = state.steps.get(step_id)
     return step is not None and step.status is StepStatus.READY
 
 
-def _touched(event: e.Event) -> Iterable[str]:
+def _touched(event: Event) -> Iterable[str]:
     """The listeners that one of the rarer events may have made ready."""
     match event:
-        case (
-            e.ListenerWoken()
-            | e.ListenerReleased()
-            | e.FunctionReturned()
-            | e.PlannerRetried()
-            | e.ListenerSkipped()
-        ):
+        case e.StepWoken() | e.StepReleased():
+            yield event.step_id
+        case e.FunctionReturned() | e.PlannerRetried() | e.ListenerSkipped():
             yield event.listener_id
         case e.RunStarted() | e.ListenersReset() | e.VerificationStarted():
             yield from event.fired

@@ -10,14 +10,14 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from holdfast.core.plan.decide import blank, replay
 from holdfast.errors import NotFound
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Journal
 from holdfast.journal.snapshots import SCHEMA, load_state
 from holdfast.model import commands as c
 from holdfast.runtime.actor import Actor, Letter
-from holdfast.runtime.library import PlanLibrary
+from holdfast.runtime.library import Library
+from holdfast.runtime.machines import blank, replay
 
 KEPT_IDLE = 256
 """How many idle runs stay in memory."""
@@ -28,7 +28,7 @@ class Residents:
     disk, so they are loaded to be refreshed."""
 
     def __init__(
-        self, journal: Journal, library: PlanLibrary, refresh: Callable[[Actor], None]
+        self, journal: Journal, library: Library, refresh: Callable[[Actor], None]
     ) -> None:
         self._journal = journal
         self._library = library
@@ -71,9 +71,10 @@ class Residents:
         row = await self._journal.run(run_id)
         if row is None:
             raise NotFound(f"there is no run {run_id}")
-        plan = await self._library.by_digest(row.definition)
+        state = blank(run_id, await self._library.by_digest(row.definition))
         snapshot = await self._journal.snapshot(run_id, SCHEMA)
-        state = blank(run_id, plan) if snapshot is None else load_state(snapshot.payload, plan)
+        if snapshot is not None:
+            state = load_state(snapshot.payload, state)
         records = await self._journal.read(run_id, state.version)
         state = replay(state, ((record.at, decode(record)) for record in records))
         actor = Actor.of(state)

@@ -8,31 +8,26 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from holdfast.core.plan.decide import blank
-from holdfast.core.plan.fold import asks
-from holdfast.core.plan.state import PlanState
-from holdfast.errors import CallerError
+from holdfast.errors import CallerError, NotAllowed
 from holdfast.journal.port import Append
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model.events import Parent
-from holdfast.model.plan import PlanInstanceStatus, ToolAction, WhilePaused
 from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.run import Parent
 from holdfast.runtime.actor import Actor
 from holdfast.runtime.appends import append_of
-from holdfast.runtime.library import PlanLibrary
+from holdfast.runtime.library import Library
+from holdfast.runtime.machines import blank
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Worker
 from holdfast.runtime.readiness import is_ready
-
-_STARTING = (PlanInstanceStatus.RUNNING, PlanInstanceStatus.PAUSE, PlanInstanceStatus.CONTINUE)
 
 
 class Starter:
     def __init__(
         self,
         worker: Worker,
-        library: PlanLibrary,
+        library: Library,
         permits: Permits,
         moment: Callable[[], c.Moment],
         fed: Callable[[Actor], None],
@@ -46,18 +41,18 @@ class Starter:
     def start_ready(self, actor: Actor) -> list[f.Effect]:
         effects: list[f.Effect] = []
         held: list[str] = []
-        while _may_start(actor.state):
-            listener_id = actor.ready.pop(actor.state)
-            if listener_id is None:
+        while actor.machine.may_start(actor.state):
+            step_id = actor.ready.pop(actor.state)
+            if step_id is None:
                 break
-            tool = _tool_of(actor.state, listener_id)
+            tool = actor.machine.tool_of(actor.state, step_id)
             if tool is not None and not self._take_permit(actor):
-                held.append(listener_id)
+                held.append(step_id)
                 self._wait_for_permit(actor)
                 break
-            effects += self._start(actor, listener_id, tool)
-            if is_ready(actor.state, listener_id):
-                held.append(listener_id)
+            effects += self._start(actor, step_id, tool)
+            if is_ready(actor.state, step_id):
+                held.append(step_id)
         if held:
             actor.ready.push(actor.state, held)
         while actor.permits:
@@ -65,44 +60,65 @@ class Starter:
             self._permits.give_back()
         return effects
 
-    def _start(self, actor: Actor, listener_id: str, tool: str | None) -> Sequence[f.Effect]:
+    def _start(self, actor: Actor, step_id: str, tool: str | None) -> Sequence[f.Effect]:
         facts = None if tool is None else self._worker.tool_facts(tool)
-        started = actor.decide(c.StartListener(listener_id, facts), self._moment())
+        started = actor.decide(c.StartStep(step_id, facts), self._moment())
         match started:
             case [f.CallTool()]:
                 return started
-            case [f.StartChild() as child]:
+            case [f.StartChild() | f.StartAgent() as child]:
                 return self._bear(actor, child)
             case _:
                 if tool is not None:
                     self._permits.give_back()
                 return started
 
-    def _bear(self, actor: Actor, effect: f.StartChild) -> Sequence[f.Effect]:
-        """Prepare a child run; one that cannot be born fails its listener."""
+    def _bear(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> Sequence[f.Effect]:
+        """Prepare a child run; one that cannot be born fails its parent's step."""
         try:
             actor.births.append(self._birth(actor, effect))
             return ()
         except CallerError as error:
-            failure = Failure(FailureKind.PERMANENT, f"plan {effect.plan_id}: {error}")
+            failure = Failure(FailureKind.PERMANENT, f"{_child(effect)}: {error}")
             work, failed = effect.work, c.Failed(failure)
-            report = c.ReportOutcome(work.listener_id, work.firing, work.claim, failed)
+            report = c.ReportOutcome(work.step_id, work.firing, work.claim, failed)
             return actor.decide(report, self._moment())
 
-    def _birth(self, actor: Actor, effect: f.StartChild) -> tuple[Append, Actor]:
-        child = Actor.of(blank(effect.child_id, self._library.current(effect.plan_id)))
-        command = c.StartRun(
-            plan_id=effect.plan_id,
-            prompt=actor.state.prompt,
-            values=effect.values,
-            root_id=effect.root_id,
-            parent=Parent(actor.run_id, effect.work.listener_id, effect.work.firing),
-            by=actor.state.started_by,
-        )
-        child.decide(command, self._moment())
+    def _birth(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> tuple[Append, Actor]:
+        parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
+        if isinstance(effect, f.StartChild):
+            child = self._plan(actor, effect, parent)
+        else:
+            child = self._session(actor, effect, parent)
         append = append_of(child)
         child.committed_all()
         return append, child
+
+    def _plan(self, actor: Actor, effect: f.StartChild, parent: Parent) -> Actor:
+        child = Actor.of(blank(effect.child_id, self._library.current(effect.plan_id)))
+        command = c.StartRun(
+            plan_id=effect.plan_id,
+            prompt=getattr(actor.state, "prompt", ""),
+            values=effect.values,
+            root_id=effect.root_id,
+            parent=parent,
+            by=actor.state.started_by,
+        )
+        child.decide(command, self._moment())
+        return child
+
+    def _session(self, actor: Actor, effect: f.StartAgent, parent: Parent) -> Actor:
+        """An agent that verifies only looks; one that cannot is of no use for it."""
+        definition = self._library.agent(effect.agent_id)
+        only = definition.agent.verification_tools if effect.verifies else None
+        if only == ():
+            raise NotAllowed(f"agent {effect.agent_id} has no verification tools")
+        child = Actor.of(blank(effect.child_id, definition))
+        by = actor.state.started_by
+        start = c.StartSession(effect.agent_id, effect.root_id, parent, by, only=only)
+        child.decide(start, self._moment())
+        child.decide(c.Say(effect.prompt, by), self._moment())
+        return child
 
     def _take_permit(self, actor: Actor) -> bool:
         if actor.permits:
@@ -116,15 +132,7 @@ class Starter:
             self._permits.when_free(lambda: self._fed(actor))
 
 
-def _may_start(state: PlanState) -> bool:
-    """Nobody may take a permit who cannot use it: others wait for it."""
-    held = state.plan.plan.while_paused is WhilePaused.HOLD and asks(state)
-    return state.status in _STARTING and not held
-
-
-def _tool_of(state: PlanState, listener_id: str) -> str | None:
-    """The tool that starting this listener would call."""
-    action = state.plan.listeners[listener_id].action
-    if not isinstance(action, ToolAction) or state.steps[listener_id].carried is not None:
-        return None
-    return action.tool
+def _child(effect: f.StartChild | f.StartAgent) -> str:
+    if isinstance(effect, f.StartChild):
+        return f"plan {effect.plan_id}"
+    return f"agent {effect.agent_id}"

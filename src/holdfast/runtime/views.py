@@ -7,68 +7,57 @@ from collections.abc import Iterator, Sequence
 
 from pydantic import TypeAdapter
 
-from holdfast.core.plan.follow_up import goes_on_by_itself
-from holdfast.core.plan.planner import error_info
-from holdfast.core.plan.state import PlanState, QuestionState
+from holdfast.core.run.state import QuestionState, RunState
 from holdfast.journal.port import Notice, QuestionRow, RunRow
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest
-from holdfast.model.plan import PlanInstanceStatus
+from holdfast.model.react_events import Event
+from holdfast.model.run import RunStatus
+from holdfast.runtime.machines import machine_of
 
 _REQUEST = TypeAdapter(InteractionRequest)
 
-Standing = tuple[PlanInstanceStatus, bool, float | None]
+Standing = tuple[RunStatus, bool, float | None]
 
 _TOLD = frozenset(
     {
-        PlanInstanceStatus.RUNNING,
-        PlanInstanceStatus.PAUSE,
-        PlanInstanceStatus.ERROR,
-        PlanInstanceStatus.DONE,
-        PlanInstanceStatus.CANCELLED,
+        RunStatus.RUNNING,
+        RunStatus.PAUSE,
+        RunStatus.ERROR,
+        RunStatus.DONE,
+        RunStatus.CANCELLED,
     }
 )
 
 
-def run_row(state: PlanState) -> RunRow:
+def run_row(state: RunState) -> RunRow:
+    machine = machine_of(state)
+    described = machine.describe(state)
     return RunRow(
         run_id=state.run_id,
-        kind="plan",
-        name=state.plan_id,
-        definition=state.plan.digest,
+        kind=machine.kind,
+        name=described.name,
+        definition=described.definition,
         status=state.status.value,
-        active=goes_on_by_itself(state),
+        active=machine.goes_on_by_itself(state),
         wake_at=min(state.timers.values(), default=None),
         root_id=state.root_id,
         parent_id=state.parent.run_id if state.parent else None,
         created_at=state.created_at,
         updated_at=state.updated_at,
-        title=state.plan.plan.name,
-        summary=_summary(state),
+        title=described.title,
+        summary=described.summary,
     )
 
 
-def standing(state: PlanState) -> Standing:
+def standing(state: RunState) -> Standing:
     """What must be in the row at once; all else of it may lag behind a little."""
     timers = state.timers
     wake_at = min(timers.values()) if len(timers) else None
-    return state.status, goes_on_by_itself(state), wake_at
+    return state.status, machine_of(state).goes_on_by_itself(state), wake_at
 
 
-def _summary(state: PlanState) -> str:
-    return json.dumps(
-        {
-            "done": state.done_tasks,
-            "tasks": len(state.plan.plan.tasks),
-            "waiting": len(state.open_questions) + state.paused_children,
-            "failed": list(state.failed),
-        }
-    )
-
-
-def question_rows(
-    state: PlanState, timed: Sequence[tuple[float, e.Event]]
-) -> Sequence[QuestionRow]:
+def question_rows(state: RunState, timed: Sequence[tuple[float, Event]]) -> Sequence[QuestionRow]:
     """The rows of the questions that these events opened or closed."""
     touched = [event for _, event in timed if isinstance(event, _QUESTIONS)]
     if not touched:
@@ -77,20 +66,31 @@ def question_rows(
     return [_question_row(state, state.questions[one]) for one in ids]
 
 
-_QUESTIONS = (e.QuestionOpened, e.QuestionAnswered, e.QuestionExpired, e.QuestionWithdrawn)
+_QUESTIONS = (
+    e.QuestionOpened,
+    e.QuestionAnswered,
+    e.QuestionExpired,
+    e.QuestionWithdrawn,
+    e.QuestionEscalated,
+)
 
 
-def _question_ids(event: e.Event) -> Iterator[str]:
+def _question_ids(event: Event) -> Iterator[str]:
     match event:
         case e.QuestionOpened(request=request):
             yield request.request_id
-        case e.QuestionAnswered() | e.QuestionExpired() | e.QuestionWithdrawn():
+        case (
+            e.QuestionAnswered()
+            | e.QuestionExpired()
+            | e.QuestionWithdrawn()
+            | e.QuestionEscalated()
+        ):
             yield event.question_id
         case _:
             return
 
 
-def _question_row(state: PlanState, question: QuestionState) -> QuestionRow:
+def _question_row(state: RunState, question: QuestionState) -> QuestionRow:
     return QuestionRow(
         question_id=question.request.request_id,
         run_id=state.run_id,
@@ -98,7 +98,7 @@ def _question_row(state: PlanState, question: QuestionState) -> QuestionRow:
         status=question.status.value,
         type=question.request.type.value,
         title=question.request.title,
-        role=question.request.role,
+        role=question.role,
         opened_at=question.opened_at,
         deadline=question.deadline,
         closed_at=question.closed_at,
@@ -110,29 +110,20 @@ def request_of(row: QuestionRow) -> InteractionRequest:
     return _REQUEST.validate_json(row.body)
 
 
-def notices(before: PlanInstanceStatus, state: PlanState) -> tuple[Notice, ...]:
+def notices(before: RunStatus, state: RunState) -> tuple[Notice, ...]:
     """The word that a child run leaves for its parent when its status has changed."""
     parent = state.parent
     if parent is None or state.status is before or state.status not in _TOLD:
         return ()
-    if before is PlanInstanceStatus.NOT_STARTED and state.status is PlanInstanceStatus.RUNNING:
+    if before is RunStatus.NOT_STARTED and state.status is RunStatus.RUNNING:
         return ()  # the parent's own start has just said so
+    machine = machine_of(state)
     payload = {
-        "listener_id": parent.listener_id,
+        "step_id": parent.step_id,
         "firing": parent.firing,
         "status": state.status.value,
-        "message": _error_message(state),
-        "result": _result(state),
+        "message": machine.error(state) if state.status is RunStatus.ERROR else "",
+        "result": machine.result(state) if state.status is RunStatus.DONE else None,
     }
     body = json.dumps(payload, ensure_ascii=False)
     return (Notice(parent.run_id, state.run_id, state.version, body),)
-
-
-def _error_message(state: PlanState) -> str:
-    if state.status is not PlanInstanceStatus.ERROR:
-        return ""
-    return str(error_info(state.main_task).get("message", ""))
-
-
-def _result(state: PlanState) -> object:
-    return dict(state.main_task.context) if state.status is PlanInstanceStatus.DONE else None

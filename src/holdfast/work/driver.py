@@ -13,12 +13,12 @@ from typing import Any, assert_never
 
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded, updates_for
-from holdfast.core.plan.questions import bind_consent
-from holdfast.core.plan.state import EMPTY, PlanState, TaskFacts
-from holdfast.errors import ForbiddenError
+from holdfast.core.plan.state import PlanState, TaskFacts
+from holdfast.core.run.state import EMPTY
 from holdfast.model import effects as f
 from holdfast.model.plan import Listener
 from holdfast.model.values import Json
+from holdfast.work.calling import call_tool
 from holdfast.work.sandbox import CallWanted, Sandbox
 from holdfast.work.tools import CallInfo, ToolRegistry
 
@@ -115,36 +115,21 @@ class TaskDriver:
 
     async def call_function(self, effect: f.CallFunction) -> Json:
         """A snippet's external function: a tool that the plan allows it."""
-        return await self._call(effect.work, effect.function, effect.args, f".{effect.index}")
+        work = effect.work
+        call = CallInfo(f"{work.key}.{effect.index}", work.run_id, work.attempt)
+        return await self.tools.get(effect.function).call(effect.args, call)
 
     async def _carry_out(self, context: ListenerContext) -> Json | CallWanted:
         effect = context.effect
         match effect:
-            case f.CallTool(work=work, tool=tool, args=args):
-                self._check_consent(effect)
-                return await self._call(work, tool, args)
+            case f.CallTool():
+                return await call_tool(self.tools, effect)
             case f.RunSnippet():
                 return await self._run_snippet(effect, context)
             case f.Conclude(result=result):
                 return result
             case _:
                 assert_never(effect)
-
-    async def _call(
-        self, work: f.Work, tool: str, args: Mapping[str, Json], suffix: str = ""
-    ) -> Json:
-        call = CallInfo(work.key + suffix, work.run_id, work.attempt)
-        return await self.tools.get(tool).call(args, call)
-
-    def _check_consent(self, effect: f.CallTool) -> None:
-        """The executor's own look: it runs the bytes that were consented to, or nothing."""
-        if effect.consent is None:
-            return
-        work = effect.work
-        call = f"{work.run_id}:{work.listener_id}:{work.firing}"
-        version = self.tools.get(effect.tool).spec.version
-        if bind_consent(call, effect.tool, version, effect.args) != effect.consent:
-            raise ForbiddenError(f"consent to {effect.tool} does not fit what would run")
 
     async def _run_snippet(
         self, effect: f.RunSnippet, context: ListenerContext
@@ -153,7 +138,7 @@ class TaskDriver:
             effect.code_snippet,
             snippet_context(context),
             now=effect.now,
-            key=f"{effect.work.run_id}:{effect.work.listener_id}:{effect.now}",
+            key=f"{effect.work.run_id}:{effect.work.step_id}:{effect.now}",
             functions=effect.functions,
             recorded=effect.recorded,
         )

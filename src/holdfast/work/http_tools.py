@@ -29,10 +29,10 @@ from weakref import WeakKeyDictionary
 
 import httpx
 
+from holdfast.core.approval import read_rule
 from holdfast.core.language.strict import canonical_json, digest, strict_json
 from holdfast.errors import (
     AuthorError,
-    CallerError,
     ForbiddenError,
     InvalidValue,
     OutcomeUnknown,
@@ -40,6 +40,7 @@ from holdfast.errors import (
     ToolError,
     TransientError,
 )
+from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.tools import CallInfo, ToolSpec, read_only_by_name
 
@@ -238,26 +239,29 @@ class _Entry:
         template = {"method": method, "endpoint": str(endpoint), "body": body}
         version = digest({**template, "headers": sorted(headers), "parameters": parameters})
         spec = self.spec(parameters, version)
-        if self.mistakes or spec is None:
+        if self.mistakes:
             return None
         return HttpTool(spec, method, endpoint, headers, body, clients)
 
-    def spec(self, parameters: dict[str, Any], version: str) -> ToolSpec | None:
+    def spec(self, parameters: dict[str, Any], version: str) -> ToolSpec:
         read_only = self.flag("read_only", read_only_by_name(self.name))
+        return ToolSpec(
+            name=self.name,
+            description=self.text("description", ""),
+            parameters=parameters,
+            idempotent=self.flag("idempotent", read_only),
+            approval=self.approval(),
+            read_only=read_only,
+            timeout=self.timeout(),
+            version=version,
+        )
+
+    def approval(self) -> ApprovalRule:
         try:
-            return ToolSpec(
-                name=self.name,
-                description=self.text("description", ""),
-                parameters=parameters,
-                idempotent=self.flag("idempotent", read_only),
-                approval=self.text("approval", "auto"),
-                read_only=read_only,
-                timeout=self.timeout(),
-                version=version,
-            )
-        except CallerError as error:
-            self.mistakes.append(str(error))
-            return None
+            return read_rule(self.declared.get("approval", "auto"))
+        except AuthorError as error:
+            self.wrong("approval", str(error))
+            return ApprovalRule(ApprovalMode.DISABLED)
 
     def wrong(self, name: str, message: str) -> None:
         self.mistakes.append(f"{self.label}: {name}: {message}")

@@ -27,7 +27,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holdfast.core.plan.backoff import retry_delay
+from holdfast.core.run.backoff import retry_delay
 from holdfast.errors import ContextTooLong, ModelNotConfigured, ModelRefused, ModelUnavailable
 from holdfast.model.message import Message, ModelReply, ToolOffer
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
@@ -60,7 +60,7 @@ class ModelClient:
     def __init__(
         self,
         *,
-        default_model: str | None = None,
+        default_model: str | Model | None = None,
         base_url: str | None = None,
         api_key: str | None = None,
         retry: RetryPolicy = DEFAULT_RETRY,
@@ -124,6 +124,10 @@ class ModelClient:
             # A model closes its connections when the last one who entered it leaves.
             async with model:
                 pass
+
+    def add(self, name: str, model: Model) -> None:
+        """Know a model of one's own by a name that agents may use."""
+        self._resolved[name] = model
 
     async def _find(self, model: str | Model) -> Model:
         if not isinstance(model, str):

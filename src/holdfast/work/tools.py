@@ -23,8 +23,10 @@ from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
+from holdfast.core.approval import read_rule
 from holdfast.core.language.strict import digest, strict_json
 from holdfast.errors import (
+    AuthorError,
     CallerError,
     ForbiddenError,
     InvalidValue,
@@ -33,10 +35,10 @@ from holdfast.errors import (
     PermanentError,
     TransientError,
 )
+from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json, JsonObject
 
-APPROVALS: Final = ("auto", "require", "disabled")
 _READ_ONLY_PREFIXES: Final = ("query_", "check_")
 
 
@@ -48,16 +50,10 @@ class ToolSpec:
     description: str
     parameters: JsonObject
     idempotent: bool = False
-    approval: str = "auto"
+    approval: ApprovalRule = ApprovalRule(ApprovalMode.AUTO)
     read_only: bool = False
     timeout: float | None = None
     version: str = ""
-
-    def __post_init__(self) -> None:
-        if self.approval not in APPROVALS:
-            raise CallerError(
-                f"tool {self.name!r}: approval is {self.approval!r}, not {' or '.join(APPROVALS)}"
-            )
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,6 +73,14 @@ class Tool(Protocol):
     def spec(self) -> ToolSpec: ...
 
     async def call(self, args: JsonObject, call: CallInfo) -> Json: ...
+
+
+def approval_rule(tool: str, raw: object) -> ApprovalRule:
+    """What an author wrote of a tool's approval: a mode, or a condition on its arguments."""
+    try:
+        return read_rule(raw)
+    except AuthorError as error:
+        raise CallerError(f"tool {tool!r}: {error}") from None
 
 
 def read_only_by_name(name: str) -> bool:
@@ -100,7 +104,7 @@ class PythonTool:
         *,
         name: str | None = None,
         idempotent: bool | None = None,
-        approval: str = "auto",
+        approval: object = ApprovalMode.AUTO,
         timeout: float | None = None,
         read_only: bool | None = None,
     ) -> PythonTool:
@@ -117,7 +121,7 @@ class PythonTool:
             description=inspect.getdoc(fn) or "",
             parameters=signature.schema,
             idempotent=looks if idempotent is None else idempotent,
-            approval=approval,
+            approval=approval_rule(name, approval),
             read_only=looks,
             timeout=timeout,
             version=digest({"parameters": signature.schema, "source": _source(fn)}),
@@ -135,8 +139,14 @@ class PythonTool:
         if self._call_parameter is not None:
             values[self._call_parameter] = call
         if self._is_async:
-            return strict_json(await self._function(**values))
-        return strict_json(await asyncio.to_thread(self._function, **values))
+            returned = await self._function(**values)
+        else:
+            returned = await asyncio.to_thread(self._function, **values)
+        try:
+            return strict_json(returned)
+        except InvalidValue as error:
+            why = f"{self.spec.name} ran, but what it returned cannot be kept: {error}"
+            raise PermanentError(why) from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,4 +1,4 @@
-"""The plan machine's tables as pictures and Markdown, so that the docs cannot drift.
+"""The machines' tables as pictures and Markdown, so that the docs cannot drift.
 
 In a picture states are solid and moves are dashed: a move that leads to one state from
 several others is drawn once. Moves that leave a state as it is are named in its note. Tasks
@@ -14,9 +14,13 @@ from typing import Final, TypeVar
 from holdfast.core.drawing.graph import INSTANCES, STEPS
 from holdfast.core.drawing.picture import Condition, Edge, Node, Picture
 from holdfast.core.drawing.svg import draw
-from holdfast.core.plan.tables import COMMANDS, INSTANCE, QUESTION, STEP, TASK, Verdict
+from holdfast.core.plan.tables import COMMANDS, TASK
+from holdfast.core.react.tables import COMMANDS as SESSION_COMMANDS
+from holdfast.core.react.tables import SESSION
+from holdfast.core.run.tables import INSTANCE, QUESTION, STEP, Verdict
 from holdfast.model.interaction import InteractionStatus
-from holdfast.model.plan import PlanInstanceStatus, TaskStatus
+from holdfast.model.plan import TaskStatus
+from holdfast.model.run import RunStatus
 
 State = TypeVar("State", bound=StrEnum)
 Move = TypeVar("Move", bound=StrEnum)
@@ -39,6 +43,7 @@ def documents() -> dict[str, str]:
     steps = {status: condition for status, (condition, _) in STEPS.items()}
     return {
         "instance.svg": _drawn(_machine("An instance", INSTANCE, INSTANCES)),
+        "session.svg": _drawn(_machine("A session", SESSION, INSTANCES)),
         "step.svg": _drawn(_machine("A step", STEP, steps)),
         "question.svg": _drawn(_questions()),
         "machines.md": _machines_page(),
@@ -99,15 +104,18 @@ def _arrivals(
 def _machines_page() -> str:
     return "\n".join(
         [
-            "# The plan machine",
+            "# The machines",
             "",
-            "Generated from `core/plan/tables.py` by `docs/make_diagrams.py`; do not edit.",
+            "Generated from `core/run/tables.py`, `core/plan/tables.py` and `core/react/tables.py`"
+            " by `docs/make_diagrams.py`; do not edit.",
             "",
-            *_section("Instance", "instance.svg", _moves_grid(INSTANCE)),
+            *_section("Instance of a plan", "instance.svg", _moves_grid(INSTANCE)),
+            *_section("Session with an agent", "session.svg", _moves_grid(SESSION)),
             *_section("Step", "step.svg", _moves_grid(STEP)),
             *_section("Question", "question.svg", _grid(QUESTION, InteractionStatus)),
             *_section("Task", None, _grid(TASK, TaskStatus)),
-            *_section("Commands", None, _commands_grid()),
+            *_section("Commands to a plan", None, _commands_grid(COMMANDS)),
+            *_section("Commands to a session", None, _commands_grid(SESSION_COMMANDS)),
         ]
     )
 
@@ -136,11 +144,11 @@ def _grid(table: Mapping[State, frozenset[State]], states: Iterable[State]) -> l
     return _table(["from \\ to", *columns], rows)
 
 
-def _commands_grid() -> list[str]:
-    statuses = list(PlanInstanceStatus)
+def _commands_grid(table: Mapping[type, Mapping[RunStatus, Verdict]]) -> list[str]:
+    statuses = list(RunStatus)
     rows = [
         [f"**{command.__name__}**", *(_MARKS[verdicts[status]] for status in statuses)]
-        for command, verdicts in COMMANDS.items()
+        for command, verdicts in table.items()
     ]
     return _table(["command", *statuses], rows)
 

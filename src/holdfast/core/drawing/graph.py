@@ -17,8 +17,9 @@ from holdfast.core.drawing.outline import outline
 from holdfast.core.drawing.picture import GLYPHS, Condition, Edge, Node, Picture
 from holdfast.core.drawing.svg import draw
 from holdfast.core.plan.compiled import INPUTS, VERIFY
-from holdfast.core.plan.state import PlanState, StepState, TaskState
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.plan.state import PlanState, TaskState
+from holdfast.core.run.state import StepState
+from holdfast.core.run.tables import StepStatus
 from holdfast.model.plan import (
     AgentAction,
     CodeAction,
@@ -231,8 +232,8 @@ def _work(listener: Listener) -> tuple[str, str]:
             return tool, "tool"
         case CodeAction():
             return "", "code"
-        case HumanAction(title=title):
-            return title or "ask a person", "human"
+        case HumanAction(asking=asking):
+            return asking.title or "ask a person", "human"
         case PlanAction(plan_id=plan_id):
             return plan_id, "plan"
         case AgentAction(agent_id=agent_id):

@@ -3,6 +3,9 @@
 A word with dots is one token, so that `002.status` is a path and never the number 2. A number may
 not start with a needless zero: `002` alone is a task id whose `.status` was forgotten. The tree is
 built while the parser reads, without recursion, so that no text can exhaust the stack.
+
+The same grammar serves conditions over the arguments of a call, where a bare word is an argument:
+`amount` is read as `args.amount`. There are no tasks there, and no status words.
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ from holdfast.model.plan import TaskStatus
 from holdfast.model.values import Json
 
 MAX_LENGTH: Final = 2_000
+ARGUMENTS: Final = "args"
 STATUSES: Final = frozenset(status.value for status in TaskStatus)
 
 _LITERALS: Final[dict[str, Json]] = {
@@ -140,18 +144,27 @@ class Misread(Exception):
 
 def read_nodes(text: str) -> Node:
     """The condition as nodes, or Misread."""
+    return _read(text, _Builder)
+
+
+def read_argument_nodes(text: str) -> Node:
+    """A condition over a call's arguments as nodes, or Misread; every path starts with `args`."""
+    return _read(text, _ArgumentBuilder)
+
+
+def _read(text: str, builder: type[_Builder]) -> Node:
     if len(text) > MAX_LENGTH:
         raise Misread(f"longer than {MAX_LENGTH:,} characters: split it", MAX_LENGTH + 1)
     try:
-        return cast("Node", _parser().parse(text))
+        return cast("Node", _parser(builder).parse(text))
     except (UnexpectedToken, UnexpectedCharacters) as problem:
         raise _misread(problem, text) from None
 
 
-@lru_cache(maxsize=1)
-def _parser() -> Lark:
+@lru_cache(maxsize=2)
+def _parser(builder: type[_Builder]) -> Lark:
     # Built on first use: programs that ask nothing of conditions start faster.
-    return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=_Builder())
+    return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=builder())
 
 
 class _Builder(Transformer[Token, Node]):
@@ -201,6 +214,24 @@ class _Builder(Transformer[Token, Node]):
 
     def either(self, children: list[Node]) -> Node:
         return Either(tuple(children), children[0].column)
+
+
+class _ArgumentBuilder(_Builder):
+    """Reads words as the names of arguments."""
+
+    def path(self, children: list[Token]) -> Node:
+        (token,) = children
+        parts = tuple(token.split("."))
+        return Read(parts if parts[0] == ARGUMENTS else (ARGUMENTS, *parts), _column(token))
+
+    def word(self, children: list[Token]) -> Node:
+        (token,) = children
+        if token in _LITERALS:
+            return super().word(children)
+        if token in STATUSES or token.split(".")[0].isdecimal():
+            reason = f"{token} names no argument: put text in quotes, or write args.{token}"
+            raise Misread(reason, _column(token))
+        return self.path(children)
 
 
 def _column(token: Token) -> int:

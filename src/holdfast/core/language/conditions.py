@@ -263,19 +263,20 @@ def _check_status_words(asked: Node, other: Node) -> None:
             raise Misread(f"{shown} is no task status: {hint}", node.column)
 
 
-def _equal(left: Json, right: Json) -> bool:
+def equal(left: Json, right: Json) -> bool:
+    """The same JSON: 1 is 1.0, and true is not 1."""
     if isinstance(left, bool) or isinstance(right, bool):
         return left is right
     if isinstance(left, list) and isinstance(right, list):
-        return len(left) == len(right) and all(map(_equal, left, right))
+        return len(left) == len(right) and all(map(equal, left, right))
     if isinstance(left, dict) and isinstance(right, dict):
-        return left.keys() == right.keys() and all(_equal(left[key], right[key]) for key in left)
+        return left.keys() == right.keys() and all(equal(left[key], right[key]) for key in left)
     return bool(left == right)
 
 
 def _contained(item: Json, container: Json) -> bool:
     if isinstance(container, list):
-        return any(_equal(item, member) for member in container)
+        return any(equal(item, member) for member in container)
     if isinstance(container, str | dict):
         return isinstance(item, str) and item in container
     return False
@@ -296,8 +297,8 @@ def _orderable(value: Json) -> type | None:
 
 
 _OPERATORS: Final[dict[str, Callable[[Json, Json], bool]]] = {
-    "==": _equal,
-    "!=": lambda left, right: not _equal(left, right),
+    "==": equal,
+    "!=": lambda left, right: not equal(left, right),
     "<": _ordering(operator.lt),
     ">": _ordering(operator.gt),
     "<=": _ordering(operator.le),

@@ -2,20 +2,25 @@
 
 Two kinds of listeners are not in the author's file: `inputs` asks for what the
 main task needs at the start, and `verify.1`, `verify.2`, … look at the outcome
-when the main task is Done. They run like every other listener.
+when the main task is Done, as does `verify.hr` with the verification tools of the
+agent `hr` where that takes part. They run like every other listener.
 """
 
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 
+from holdfast.core.forms.lost_results import lost_result_form
 from holdfast.core.language.conditions import Condition, parse
 from holdfast.core.language.templates import Template, compile_template
 from holdfast.errors import NotFound
+from holdfast.model.form import Form
 from holdfast.model.plan import (
+    AgentAction,
     Check,
     CodeAction,
     HumanAction,
@@ -66,6 +71,8 @@ class CompiledListener:
                 return compile_template(dict(args))
             case PlanAction(values=values):
                 return compile_template(dict(values))
+            case AgentAction(action_prompt=prompt):
+                return compile_template({"prompt": prompt})
             case _:
                 return compile_template({})
 
@@ -73,7 +80,8 @@ class CompiledListener:
     def words(self) -> Template:
         """The title and message of a question to a person."""
         assert isinstance(self.action, HumanAction)
-        return compile_template([self.action.title, self.action.message])
+        asking = self.action.asking
+        return compile_template([asking.title, asking.message, asking.details])
 
     @cached_property
     def success(self) -> Template:
@@ -88,10 +96,11 @@ class CompiledListener:
         return parse(self.check.expect) if self.check and self.check.expect else None
 
     @cached_property
-    def result_fields(self) -> tuple[str, ...]:
-        """The result's fields that the output reads: what a person must know of a lost result."""
-        names = {path[1]: None for path in self.success.result_paths if len(path) > 1}
-        return tuple(names)
+    def lost_result(self) -> Form:
+        """What a person must tell of a result that is lost: all that the plan reads of it."""
+        judged = self.expect.paths if self.expect else ()
+        checked = (path for path in judged if path[0] == "result")
+        return lost_result_form((*self.success.result_paths, *checked))
 
     @cached_property
     def code_reads(self) -> frozenset[str] | None:
@@ -161,7 +170,17 @@ class CompiledPlan:
         for number, check in enumerate(self.plan.verify, 1):
             one = _check_listener(f"{VERIFY}{number}", check)
             compiled[one.listener_id] = CompiledListener(one, check)
+        for agent_id in self.agent_ids:
+            one = _agent_check(f"{VERIFY}{agent_id}", agent_id, self.plan)
+            compiled[one.listener_id] = CompiledListener(one)
         return compiled
+
+    @cached_property
+    def agent_ids(self) -> tuple[str, ...]:
+        """The agents that take part, each of which looks at the outcome in the end."""
+        actions = (one.action for one in self.plan.listeners)
+        ids = (one.agent_id for one in actions if isinstance(one, AgentAction))
+        return tuple(dict.fromkeys(ids))
 
     @cached_property
     def by_trigger(self) -> Mapping[str, tuple[CompiledListener, ...]]:
@@ -173,7 +192,8 @@ class CompiledPlan:
 
     @cached_property
     def verify_ids(self) -> tuple[str, ...]:
-        return tuple(f"{VERIFY}{number}" for number in range(1, len(self.plan.verify) + 1))
+        numbers = range(1, len(self.plan.verify) + 1)
+        return tuple(f"{VERIFY}{one}" for one in (*numbers, *self.agent_ids))
 
     def prepare(self) -> None:
         """Parse everything now, so that no run has to wait for it."""
@@ -206,3 +226,36 @@ def _check_listener(listener_id: str, check: Check) -> Listener:
         action=ToolAction(check.tool, check.args),
         retry=RetryPolicy(),
     )
+
+
+def _agent_check(listener_id: str, agent_id: str, plan: Plan) -> Listener:
+    """It begins anew and remembers nothing, so it is told what its part began with and led to."""
+    concerned = _concerned(agent_id, plan)
+    known = [
+        f"- {_literally(f'{task.task_id} {task.name}')}: {{{task.task_id}.context}}"
+        for task in plan.tasks
+        if task.task_id in concerned
+    ]
+    name = _literally(repr(plan.name))
+    words = f"Everything for {name} is said to be done. Check the outcome of your part."
+    return Listener(
+        listener_id=listener_id,
+        trigger_task_id=(),
+        trigger_condition=TaskStatus.DONE.value,
+        action=AgentAction(agent_id, "\n".join([words, "What is known:", *known])),
+    )
+
+
+def _concerned(agent_id: str, plan: Plan) -> frozenset[str]:
+    """The goal, and the tasks between which the agent's listeners stand."""
+    found = {plan.main_task_id}
+    for one in plan.listeners:
+        if isinstance(one.action, AgentAction) and one.action.agent_id == agent_id:
+            found.update(one.trigger_task_id)
+            found.update([one.success_output.task_id] if one.success_output else [])
+    return frozenset(found)
+
+
+def _literally(text: str) -> str:
+    """The text as a template that renders to it: its braces are no placeholders."""
+    return re.sub(r"(\\*)\{", r"\1\1\\{", text)

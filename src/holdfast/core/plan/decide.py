@@ -10,76 +10,60 @@ nothing; a word that comes too late decides nothing.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from typing import assert_never
+from functools import partial
+from typing import assert_never, cast
 
 from holdfast.core.forms.validation import validate
 from holdfast.core.plan import answers, people, planner, questions, steps
 from holdfast.core.plan.apply import apply
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
 from holdfast.core.plan.draft import Draft
-from holdfast.core.plan.fold import CANCEL_TIMER
 from holdfast.core.plan.follow_up import effects_in_flight, effects_of, goes_on_by_itself
 from holdfast.core.plan.state import PlanState
-from holdfast.core.plan.tables import COMMANDS, StepStatus, Verdict
-from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.core.plan.tables import COMMANDS
+from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
+from holdfast.core.run.steps import hears
+from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.timing import tick
+from holdfast.errors import InvalidAnswer
 from holdfast.model import commands as c
 from holdfast.model.effects import Effect
-from holdfast.model.events import ChildHeard, Event, ListenerWoken, RunRecovered, RunStarted
+from holdfast.model.events import PlanEvent, RunRecovered, RunStarted
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
-from holdfast.model.record import record
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
-
-MAX_RECOVERIES = 3
-
-
-@record
-class Decision:
-    state: PlanState
-    events: tuple[Event, ...] = ()
-    effects: tuple[Effect, ...] = ()
 
 
 def blank(run_id: str, plan: CompiledPlan) -> PlanState:
     """The state of a run of which nothing has been recorded yet."""
-    return PlanState(run_id, plan)
+    return PlanState(run_id, plan=plan)
 
 
-def replay(state: PlanState, records: Iterable[tuple[float, Event]]) -> PlanState:
+def replay(state: PlanState, records: Iterable[tuple[float, PlanEvent]]) -> PlanState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
     for at, event in records:
         state = apply(state, event, at)
     return state
 
 
-def decide(state: PlanState, command: c.Command, moment: c.Moment) -> Decision:
-    verdict = COMMANDS[type(command)][state.status]
-    match verdict:
-        case Verdict.REFUSE:
-            raise NotAllowed(_refusal(state, command))
-        case Verdict.IGNORE:
-            return Decision(state)
-        case Verdict.ACCEPT:
-            draft = Draft(state, moment)
-            effects = _carry_out(draft, command)
-            if draft.events:
-                planner.settle(draft)
-            events = tuple(draft.events)
-            return Decision(draft.state, events, (*effects, *effects_of(draft.state, events)))
-        case _:
-            assert_never(verdict)
+def decide(
+    state: PlanState, command: c.Command, moment: c.Moment
+) -> Decision[PlanState, PlanEvent]:
+    if not welcome(state, command, COMMANDS):
+        return Decision(state)
+    draft = Draft(state, moment)
+    effects = _carry_out(draft, cast(c.PlanCommand, command))
+    if draft.events:
+        planner.settle(draft)
+    events = tuple(draft.events)
+    return Decision(draft.state, events, (*effects, *effects_of(draft.state, events)))
 
 
-def _refusal(state: PlanState, command: c.Command) -> str:
-    name = type(command).__name__
-    return f"{name} is not possible: {state.run_id} is {state.status}"
-
-
-def _carry_out(draft: Draft, command: c.Command) -> tuple[Effect, ...]:
+def _carry_out(draft: Draft, command: c.PlanCommand) -> tuple[Effect, ...]:
     match command:
         case c.ReportOutcome():
             steps.report(draft, command)
-        case c.StartListener():
+        case c.StartStep():
             steps.start(draft, command)
         case c.StartRun():
             _start_run(draft, command)
@@ -87,6 +71,8 @@ def _carry_out(draft: Draft, command: c.Command) -> tuple[Effect, ...]:
             planner.decide_retry(draft, command)
         case c.Answer():
             answers.answer(draft, command)
+        case c.KeepDraft():
+            answers.keep_draft(draft, command)
         case c.Resume():
             planner.resume(draft, command)
         case c.Skip():
@@ -102,7 +88,7 @@ def _carry_out(draft: Draft, command: c.Command) -> tuple[Effect, ...]:
         case c.HearChild():
             _hear_child(draft, command)
         case c.Tick():
-            _tick(draft)
+            tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
         case c.Recover():
             return _recover(draft)
         case _:
@@ -143,23 +129,8 @@ def _inputs(plan: CompiledPlan, given: Mapping[str, Json]) -> tuple[dict[str, Js
 
 
 def _hear_child(draft: Draft, command: c.HearChild) -> None:
-    if draft.state.heard.get(command.child_id, 0) >= command.seq:
-        return
-    step = draft.state.steps.get(command.listener_id)
-    if step is None or step.child_id != command.child_id:
-        return
-    draft.emit(
-        ChildHeard(
-            command.child_id,
-            command.seq,
-            command.listener_id,
-            command.firing,
-            command.status,
-            command.message,
-            command.result,
-        )
-    )
-    _follow_child(draft, command)
+    if hears(draft, command):
+        _follow_child(draft, command)
 
 
 def _follow_child(draft: Draft, command: c.HearChild) -> None:
@@ -167,33 +138,17 @@ def _follow_child(draft: Draft, command: c.HearChild) -> None:
 
     One that is done has made its listener ready to conclude, unless the run is being cancelled.
     """
-    step = draft.step(command.listener_id)
+    step = draft.step(command.step_id)
     if step.status is not StepStatus.RUNNING:
         return
     if command.status == PlanInstanceStatus.ERROR:
         failure = Failure(FailureKind.PERMANENT, f"{command.child_id}: {command.message}")
-        planner.fail_listener(draft, command.listener_id, failure, updates=(), final=True)
+        planner.fail_listener(draft, command.step_id, failure, updates=(), final=True)
     elif command.status == PlanInstanceStatus.CANCELLED:
         failure = Failure(FailureKind.PERMANENT, f"{command.child_id} was cancelled")
-        planner.fail_listener(draft, command.listener_id, failure, final=True)
+        planner.fail_listener(draft, command.step_id, failure, final=True)
     elif command.status == PlanInstanceStatus.DONE:
-        steps.child_finished(draft, command.listener_id, command.result)
-
-
-def _tick(draft: Draft) -> None:
-    """Fire every timer that is due, in the order of time."""
-    due = sorted((at, name) for name, at in draft.state.timers.items() if at <= draft.now)
-    for _, name in due:
-        if name not in draft.state.timers:
-            continue
-        if name == CANCEL_TIMER:
-            _end_grace(draft)
-            continue
-        kind, _, subject = name.partition(":")
-        if kind == "retry":
-            draft.emit(ListenerWoken(subject, draft.step(subject).firing))
-        else:
-            answers.expire(draft, subject)
+        steps.child_finished(draft, command.step_id, command.result)
 
 
 def _end_grace(draft: Draft) -> None:

@@ -1,15 +1,11 @@
-"""A decision in the making: the state so far, and the events that led to it.
+"""A plan's decision in the making.
 
-The functions of `decide` write their events through a `Draft`, which applies each
-at once, so that what is decided next sees what was decided before. Moves of tasks
-are worked out here, because a move decides which listeners it fires.
+Moves of tasks are worked out here, because a move decides which listeners it fires.
 """
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Iterable
-from datetime import UTC, datetime
 
 from rpds import HashTrieMap
 
@@ -17,49 +13,23 @@ from holdfast.core.language.conditions import holds
 from holdfast.core.plan.apply import apply
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.fold import moved_task
-from holdfast.core.plan.state import NEW_TASK, PlanState, StepState, TaskFacts, TaskState
+from holdfast.core.plan.state import NEW_TASK, PlanState, TaskFacts, TaskState
 from holdfast.core.plan.tables import TASK
+from holdfast.core.run.draft import RunDraft
 from holdfast.errors import OutputRefused
-from holdfast.model.commands import Moment
-from holdfast.model.events import Event, Move
+from holdfast.model.events import Move, PlanEvent
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
 
 
-class Draft:
-    def __init__(self, state: PlanState, moment: Moment) -> None:
-        self.state = state
-        self.moment = moment
-        self.events: list[Event] = []
-
-    @property
-    def now(self) -> float:
-        return self.moment.now
-
-    def emit(self, event: Event) -> None:
-        self.state = apply(self.state, event, self.moment.now)
-        self.events.append(event)
-
-    def step(self, listener_id: str) -> StepState:
-        return self.state.steps[listener_id]
+class Draft(RunDraft[PlanState, PlanEvent]):
+    def apply(self, event: PlanEvent) -> PlanState:
+        return apply(self.state, event, self.moment.now)
 
     def listener(self, listener_id: str) -> CompiledListener:
         return self.state.plan.listener(listener_id)
 
     def facts(self) -> TaskFacts:
         return TaskFacts(self.state.tasks)
-
-    def unguessable(self) -> str:
-        """An id that nobody can guess, for what the next event brings into the world."""
-        return self._drawn(16).hex()
-
-    def jitter(self) -> float:
-        """A number in [0, 1) that spreads retries."""
-        return int.from_bytes(self._drawn(4), "big") / 2**32
-
-    def _drawn(self, size: int) -> bytes:
-        """Bytes that follow from the moment's secret and this place in this run's journal."""
-        place = f"{self.state.run_id}:{self.state.version}".encode()
-        return hashlib.blake2b(place, key=self.moment.entropy[:64], digest_size=size).digest()
 
     def moves(self, updates: Iterable[TaskUpdate]) -> tuple[Move, ...]:
         """The moves that these updates are, each with the listeners that it fires."""
@@ -127,7 +97,3 @@ class Draft:
 def quiet(task_id: str, status: TaskStatus, reason: str, **context: object) -> Move:
     """A move of the engine's own, which fires nothing."""
     return Move(task_id, status, reason, context)
-
-
-def iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")

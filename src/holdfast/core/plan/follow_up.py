@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import assert_never
 
-from holdfast.core.plan.fold import asks
-from holdfast.core.plan.state import EMPTY, PlanState, StepState
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.plan.compiled import VERIFY
+from holdfast.core.plan.state import PlanState
+from holdfast.core.run.moves import asks
+from holdfast.core.run.state import EMPTY, StepState
+from holdfast.core.run.tables import StepStatus
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.plan import (
@@ -31,7 +33,7 @@ def idempotency_key(run_id: str, listener_id: str, step: StepState) -> str:
     return f"{run_id}:{listener_id}:{step.firing}:{step.generation}"
 
 
-def effects_of(state: PlanState, events: Iterable[e.Event]) -> tuple[f.Effect, ...]:
+def effects_of(state: PlanState, events: Iterable[e.PlanEvent]) -> tuple[f.Effect, ...]:
     """The effects of events that have just been decided; `state` is the one after them."""
     return tuple([effect for event in events for effect in _effects(state, event)])
 
@@ -80,7 +82,7 @@ def _under_way(state: PlanState) -> bool:
     )
 
 
-def _effects(state: PlanState, event: e.Event) -> Iterable[f.Effect]:
+def _effects(state: PlanState, event: e.PlanEvent) -> Iterable[f.Effect]:
     if type(event) in _SILENT:
         return ()
     return _loud_effects(state, event)
@@ -89,7 +91,7 @@ def _effects(state: PlanState, event: e.Event) -> Iterable[f.Effect]:
 _SILENT = frozenset({e.ListenerSucceeded, e.AttemptFailed, e.QuestionOpened, e.QuestionAnswered})
 
 
-def _loud_effects(state: PlanState, event: e.Event) -> Iterator[f.Effect]:
+def _loud_effects(state: PlanState, event: e.PlanEvent) -> Iterator[f.Effect]:
     match event:
         case e.ListenerStarted() | e.FunctionCalled() | e.FunctionReturned():
             step = state.steps[event.listener_id]
@@ -145,7 +147,11 @@ def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
         case PlanAction(plan_id=plan_id):
             values = step.args or EMPTY
             return f.StartChild(work, str(step.child_id), plan_id, values, state.root_id)
-        case HumanAction() | AgentAction():
+        case AgentAction(agent_id=agent_id):
+            prompt = str((step.args or EMPTY).get("prompt", ""))
+            only = listener.id.startswith(VERIFY)
+            return f.StartAgent(work, str(step.child_id), agent_id, prompt, state.root_id, only)
+        case HumanAction():
             raise AssertionError(f"{listener_id} has no work to do outside")
         case _:
             assert_never(listener.action)

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Container, Iterable
 
 from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledListener
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.planner import (
     WAITING_FOR_RESUME,
-    cancel_run,
     resuming_move,
     skip_listener,
 )
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.steps import cancel_run
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.model import commands as c
 from holdfast.model.events import ListenersReset, Move, QuestionWithdrawn, RunResumed, TasksEdited
@@ -40,11 +40,13 @@ def skip(draft: Draft, command: c.Skip) -> None:
 def mark_done(draft: Draft, command: c.MarkDone) -> None:
     """A person did the work by hand; the listeners that would have done it are settled."""
     _known_task(draft, command.task_id)
-    closed = tuple(_settled_by(draft, command.task_id))
-    _withdraw(draft, closed, f"{command.by} marked {command.task_id} done")
     reason = f"marked done by {command.by}"
     update = TaskUpdate(command.task_id, TaskStatus.DONE, command.context, reason)
-    draft.emit(TasksEdited(command.by, "mark_done", draft.moves((update,)), closed))
+    moves = draft.moves((update,))
+    fired = {one for move in moves for one in move.fired}
+    closed = (*_settled_by(draft, command.task_id), *_spared_by(draft, command.task_id, fired))
+    _withdraw(draft, closed, f"{command.by} marked {command.task_id} done")
+    draft.emit(TasksEdited(command.by, "mark_done", moves, closed))
 
 
 def edit_context(draft: Draft, command: c.EditContext) -> None:
@@ -109,7 +111,7 @@ def _known_task(draft: Draft, task_id: str) -> None:
 def _withdraw(draft: Draft, listener_ids: Iterable[str], reason: str) -> None:
     wanted = set(listener_ids)
     for question_id in sorted(draft.state.open_questions):
-        if draft.state.questions[question_id].listener_id in wanted:
+        if draft.state.questions[question_id].step_id in wanted:
             draft.emit(QuestionWithdrawn(question_id, reason))
 
 
@@ -117,6 +119,18 @@ def _settled_by(draft: Draft, task_id: str) -> Iterable[str]:
     for listener_id, step in sorted(draft.state.steps.items()):
         if step.status in _SKIPPABLE and draft.listener(listener_id).target == task_id:
             yield listener_id
+
+
+def _spared_by(draft: Draft, task_id: str, fired: Container[str]) -> Iterable[str]:
+    """Listeners that have yet to fire for the task; what follows from the marking still does.
+
+    One that repeats may have more to do than this, and is left alone.
+    """
+    for listener in draft.state.plan.plan.listeners:
+        compiled = draft.listener(listener.listener_id)
+        waits = compiled.target == task_id and not listener.repeat and draft.may_fire(compiled)
+        if waits and compiled.id not in fired:
+            yield compiled.id
 
 
 def _is_running(draft: Draft, listener_id: str) -> bool:

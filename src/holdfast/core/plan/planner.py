@@ -16,21 +16,20 @@ from collections.abc import Mapping
 
 from holdfast.core.language.conditions import explain, holds
 from holdfast.core.plan.compiled import VERIFY
-from holdfast.core.plan.draft import Draft, iso, quiet
+from holdfast.core.plan.draft import Draft, quiet
 from holdfast.core.plan.outputs import updates_for
 from holdfast.core.plan.state import TaskFacts, TaskState
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.draft import iso
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.model.commands import DecideRetry, Resume
 from holdfast.model.events import (
-    CancelRequested,
     CheckConcluded,
     ListenerFailed,
     ListenerSkipped,
     Move,
     PlannerGaveUp,
     PlannerRetried,
-    QuestionWithdrawn,
     RunCancelled,
     RunCompleted,
     RunResumed,
@@ -273,13 +272,6 @@ def skip_listener(draft: Draft, listener_id: str, by: str, reason: str) -> None:
     draft.emit(ListenerSkipped(listener_id, step.firing, by, reason, moves))
 
 
-def cancel_run(draft: Draft, by: str, reason: str, grace: float = 10.0) -> None:
-    """Nothing new starts; what is in flight may finish until the grace is over."""
-    for question_id in sorted(draft.state.open_questions):
-        draft.emit(QuestionWithdrawn(question_id, "the run is being cancelled"))
-    draft.emit(CancelRequested(by, reason, draft.now + grace))
-
-
 def settle(draft: Draft) -> None:
     state = draft.state
     match state.status:
@@ -322,8 +314,9 @@ def _nothing_left(draft: Draft) -> None:
 
 
 def _failed_checks(draft: Draft) -> str:
-    checks = (draft.listener(one).check for one in draft.state.failed)
-    return ", ".join(check.tool for check in checks if check is not None)
+    """The tools that looked, and the agents that did so with theirs."""
+    checks = ((one, draft.listener(one).check) for one in draft.state.failed)
+    return ", ".join(check.tool if check else one.removeprefix(VERIFY) for one, check in checks)
 
 
 def _mended_moves(draft: Draft) -> tuple[Move, ...]:

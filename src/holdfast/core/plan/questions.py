@@ -8,117 +8,66 @@ in `answers`.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from holdfast.core.forms.validation import answers_asked, visible_fields
-from holdfast.core.language.strict import canonical_json, digest
+from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.core.interactions.proposals import change_form, differences, shown_call
+from holdfast.core.interactions.requests import (
+    APPROVAL_OPTIONS,
+    CONFIRM_OPTIONS,
+    PROVIDE_OPTION,
+    UNKNOWN_OPTIONS,
+    request_from_asking,
+)
 from holdfast.core.plan.compiled import INPUTS
 from holdfast.core.plan.draft import Draft, quiet
-from holdfast.core.plan.fold_questions import RUN_AGAIN
-from holdfast.core.plan.state import EMPTY
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.plan.planner import fail_listener
+from holdfast.core.run.fold_questions import deadline_of
+from holdfast.core.run.state import EMPTY
+from holdfast.core.run.tables import StepStatus
+from holdfast.errors import InvalidAnswer
 from holdfast.model.commands import ToolFacts
-from holdfast.model.events import (
-    Move,
-    OutcomeLost,
-    QuestionOpened,
-)
+from holdfast.model.events import Move, OutcomeLost, QuestionOpened
 from holdfast.model.form import Field, FieldType, Form
-from holdfast.model.interaction import (
-    InteractionAction,
-    InteractionOption,
-    InteractionRequest,
-    InteractionType,
-)
+from holdfast.model.interaction import Asking, InteractionType
 from holdfast.model.plan import HumanAction, TaskStatus, ToolAction
+from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
-
-HAPPENED = "happened"
-
-_PROVIDE = InteractionOption("provide", "Provide", InteractionAction.PROVIDE_INFO)
-_CONFIRM = (
-    InteractionOption("confirm", "Confirm", InteractionAction.APPROVE_AND_EXECUTE),
-    InteractionOption("reject", "Reject", InteractionAction.REJECT_WITH_REASON),
-)
-_APPROVAL = (
-    InteractionOption(
-        "approve", "Approve and run", InteractionAction.APPROVE_AND_EXECUTE, is_dangerous=True
-    ),
-    InteractionOption(
-        "retry",
-        "Ask again with feedback",
-        InteractionAction.RETRY_WITH_FEEDBACK,
-        requires_input=True,
-        input_prompt="What should be different?",
-    ),
-    InteractionOption(
-        "reject",
-        "Reject",
-        InteractionAction.REJECT_WITH_REASON,
-        requires_input=True,
-        input_prompt="Why not?",
-    ),
-    InteractionOption(
-        "terminate", "Reject and stop everything", InteractionAction.TERMINATE, is_dangerous=True
-    ),
-)
-_UNKNOWN = (
-    InteractionOption(
-        HAPPENED,
-        "It happened",
-        InteractionAction.PROVIDE_INFO,
-        description="Go on with the result that you fill in; nothing is called again.",
-    ),
-    InteractionOption(
-        RUN_AGAIN,
-        "Run it again",
-        InteractionAction.APPROVE_AND_EXECUTE,
-        description="Call it once more under the same key.",
-        is_dangerous=True,
-    ),
-    InteractionOption(
-        "stop",
-        "Stop",
-        InteractionAction.TERMINATE,
-        description="Cancel the whole run.",
-        is_dangerous=True,
-    ),
-)
 
 
 def ask_missing(draft: Draft, listener_id: str, form: Form) -> None:
     """The work lacks parameters: pause for them, and go on at this very point."""
+    action = draft.listener(listener_id).action
     names = ", ".join(field.label or field.name for field in form.fields)
     _open(
         draft,
         listener_id,
         "missing",
         InteractionType.MISSING_INFO,
+        action.missing if isinstance(action, ToolAction) else Asking(),
         title=_title(draft, listener_id),
         message=f"Needed to go on: {names}",
-        options=(_PROVIDE,),
+        options=(PROVIDE_OPTION,),
         form=form,
     )
 
 
-def ask_human(
-    draft: Draft, listener_id: str, action: HumanAction, title: str, message: str
-) -> None:
+def ask_human(draft: Draft, listener_id: str, action: HumanAction, words: Sequence[str]) -> None:
     form = _still_missing(draft, action.form) if listener_id == INPUTS else action.form
+    title, message, details = words
     confirmation = not form.fields
     _open(
         draft,
         listener_id,
         "human",
         InteractionType.USER_CONFIRMATION if confirmation else InteractionType.USER_INPUT,
-        title=title or _title(draft, listener_id),
-        message=message,
-        options=_CONFIRM if confirmation else (_PROVIDE,),
+        replace(action.asking, title=title, message=message, details=details),
+        title=_title(draft, listener_id),
+        options=CONFIRM_OPTIONS if confirmation else (PROVIDE_OPTION,),
         form=form,
-        timeout_seconds=action.timeout_seconds,
-        role=action.role,
     )
 
 
@@ -126,16 +75,23 @@ def ask_approval(draft: Draft, listener_id: str, args: Mapping[str, Json], tool:
     """Consent is bound to the very arguments that are shown."""
     action = draft.listener(listener_id).action
     assert isinstance(action, ToolAction)
-    feedback = draft.step(listener_id).feedback
+    shown: dict[str, Json] = shown_call(action.tool, args, tool)
+    asking = action.consent
+    former = draft.step(listener_id).consent
+    if former is not None:
+        words, before = differences(draft.state.questions.values(), former, shown)
+        asking = replace(asking, details=words)
+        shown["before"] = dict(before)
     _open(
         draft,
         listener_id,
         "approval",
         InteractionType.TOOL_APPROVAL,
+        asking,
         title=f"Run {action.tool}?",
-        message=f"Feedback on the last proposal: {feedback}" if feedback else "",
-        options=_APPROVAL,
-        context={"tool": action.tool, "args": dict(args), "tool_version": tool.version},
+        options=APPROVAL_OPTIONS,
+        form=change_form(tool.parameters, action.fields),
+        context=shown,
         args=args,
         consent=consent_digest(draft, listener_id, action.tool, tool.version, args),
     )
@@ -153,10 +109,10 @@ def ask_unknown(draft: Draft, listener_id: str, reason: str) -> None:
         listener_id,
         "unknown",
         InteractionType.USER_CHOICE,
+        Asking(details="Look it up where it would have taken effect, then choose."),
         title=f"Did {what} happen?",
         message=f"{what} was sent, but its outcome is unknown: {reason}.",
-        details="Look it up where it would have taken effect, then choose.",
-        options=_UNKNOWN,
+        options=UNKNOWN_OPTIONS,
         form=form,
         context={"tool": what, "args": dict(args)},
     )
@@ -165,13 +121,8 @@ def ask_unknown(draft: Draft, listener_id: str, reason: str) -> None:
 def consent_digest(
     draft: Draft, listener_id: str, tool: str, version: str, args: Mapping[str, Json]
 ) -> str:
-    call = f"{draft.state.run_id}:{listener_id}:{draft.step(listener_id).firing}"
+    call = call_name(draft.state.run_id, listener_id, draft.step(listener_id).firing)
     return bind_consent(call, tool, version, args)
-
-
-def bind_consent(call: str, tool: str, version: str, args: Mapping[str, Json]) -> str:
-    """What a person consented to: this call of this version of this tool with these bytes."""
-    return digest([call, tool, version, canonical_json(dict(args))])
 
 
 def _open(
@@ -179,32 +130,42 @@ def _open(
     listener_id: str,
     purpose: str,
     kind: InteractionType,
+    asking: Asking,
     *,
     args: Mapping[str, Json] | None = None,
     consent: str | None = None,
-    timeout_seconds: float | None = None,
     **request: Any,
 ) -> None:
     step = draft.step(listener_id)
-    deadline = None if timeout_seconds is None else draft.now + timeout_seconds
+    if step.feedback:
+        words = (asking.message or request.get("message", ""), _HEARD.format(step.feedback))
+        asking = replace(asking, message="\n".join(filter(None, words)))
+    try:
+        asked = request_from_asking(
+            asking,
+            request_id=draft.unguessable(),
+            session_id=draft.state.run_id,
+            type=kind,
+            **request,
+        )
+    except InvalidAnswer as error:
+        fail_listener(draft, listener_id, Failure(FailureKind.PERMANENT, str(error)))
+        return
     draft.emit(
         QuestionOpened(
-            request=InteractionRequest(
-                request_id=draft.unguessable(),
-                session_id=draft.state.run_id,
-                type=kind,
-                timeout_seconds=timeout_seconds,
-                **request,
-            ),
-            listener_id=listener_id,
+            request=asked,
+            step_id=listener_id,
             firing=step.firing,
             purpose=purpose,
-            deadline=deadline,
+            deadline=deadline_of(asked, draft.now),
             args=args,
             consent=consent,
             moves=_waiting_moves(draft, listener_id),
         )
     )
+
+
+_HEARD = "Feedback on the last answer: {}"
 
 
 def _waiting_moves(draft: Draft, listener_id: str) -> tuple[Move, ...]:
@@ -246,5 +207,4 @@ def _unknown_call(draft: Draft, listener_id: str) -> tuple[str, Mapping[str, Jso
         return function, args, Form((Field("result", FieldType.TEXT, "Result"),))
     listener = draft.listener(listener_id)
     name = listener.action.tool if isinstance(listener.action, ToolAction) else listener_id
-    fields = tuple(Field(one, FieldType.TEXT, one) for one in listener.result_fields)
-    return name, step.args or EMPTY, Form(fields)
+    return name, step.args or EMPTY, listener.lost_result

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never
 
+from holdfast.core.approval import mode_of
 from holdfast.core.forms.from_tools import form_from_schema
+from holdfast.core.interactions.proposals import missing_arguments
 from holdfast.core.language.conditions import holds
 from holdfast.core.language.templates import render
-from holdfast.core.plan.backoff import retry_delay
 from holdfast.core.plan.compiled import VERIFY, CompiledListener
 from holdfast.core.plan.draft import Draft
-from holdfast.core.plan.fold import asks
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.planner import fail_listener, give_up
 from holdfast.core.plan.questions import (
@@ -21,21 +21,20 @@ from holdfast.core.plan.questions import (
     ask_unknown,
     consent_digest,
 )
-from holdfast.core.plan.state import StepState
-from holdfast.core.plan.tables import StepStatus
+from holdfast.core.run.moves import asks
+from holdfast.core.run.steps import counts, in_flight, repeatable, tries_again
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.model import commands as c
+from holdfast.model.approval import ApprovalMode
 from holdfast.model.events import (
-    AttemptFailed,
     CheckConcluded,
     FunctionCalled,
     FunctionReturned,
-    LateResultKept,
-    ListenerReleased,
     ListenerStarted,
     ListenerSucceeded,
     Move,
-    QuestionWithdrawn,
+    StepReleased,
 )
 from holdfast.model.plan import (
     AgentAction,
@@ -52,12 +51,12 @@ from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
 
-def start(draft: Draft, command: c.StartListener) -> None:
+def start(draft: Draft, command: c.StartStep) -> None:
     """Start a ready listener, or ask for what it needs first."""
-    step = draft.state.steps.get(command.listener_id)
+    step = draft.state.steps.get(command.step_id)
     if step is None or step.status is not StepStatus.READY or _held(draft):
         return
-    listener = draft.listener(command.listener_id)
+    listener = draft.listener(command.step_id)
     if step.carried is not None:
         _started(draft, listener, pure=True)
         return
@@ -70,10 +69,8 @@ def start(draft: Draft, command: c.StartListener) -> None:
             _started(draft, listener, pure=listener.pure, idempotent=True)
         case HumanAction() as action:
             _ask_human(draft, listener, action)
-        case PlanAction():
+        case PlanAction() | AgentAction():
             _start_child(draft, listener)
-        case AgentAction(agent_id=agent_id):
-            _fail_unsent(draft, listener, f"there is no agent {agent_id}")
         case _:
             assert_never(listener.action)
 
@@ -90,9 +87,6 @@ def _start_tool(
     if tool is None:
         _fail_unsent(draft, listener, f"there is no tool {action.tool}")
         return
-    if tool.disabled:
-        _fail_unsent(draft, listener, f"the tool {action.tool} is disabled")
-        return
     step = draft.step(listener.id)
     if _consented(draft, listener, action, tool):
         _started(draft, listener, args=step.args, idempotent=tool.idempotent, consent=step.consent)
@@ -103,17 +97,15 @@ def _start_tool(
         _fail_unsent(draft, listener, str(error))
         return
     missing = missing_arguments(tool.parameters, args)
-    if missing:
+    mode = mode_of(tool.approval, args)
+    if mode is ApprovalMode.DISABLED:
+        _fail_unsent(draft, listener, f"the tool {action.tool} is disabled")
+    elif missing:
         ask_missing(draft, listener.id, form_from_schema(tool.parameters, missing, action.fields))
-    elif listener.listener.approval or tool.approval:
+    elif listener.listener.approval or mode is ApprovalMode.REQUIRE_APPROVAL:
         ask_approval(draft, listener.id, args, tool)
     else:
         _started(draft, listener, args=args, idempotent=tool.idempotent)
-
-
-def missing_arguments(parameters: Mapping[str, Json], args: Mapping[str, Json]) -> list[str]:
-    required = parameters.get("required", ())
-    return [name for name in required if args.get(name) is None]
 
 
 def _consented(
@@ -129,11 +121,11 @@ def _consented(
 
 def _ask_human(draft: Draft, listener: CompiledListener, action: HumanAction) -> None:
     try:
-        title, message = render(listener.words, draft.facts())
+        words = render(listener.words, draft.facts())
     except TemplateError as error:
         _fail_unsent(draft, listener, str(error))
         return
-    ask_human(draft, listener.id, action, str(title), str(message))
+    ask_human(draft, listener.id, action, [str(one) for one in words])
 
 
 def _start_child(draft: Draft, listener: CompiledListener) -> None:
@@ -190,33 +182,8 @@ def _fail_unsent(draft: Draft, listener: CompiledListener, message: str) -> None
 
 
 def report(draft: Draft, command: c.ReportOutcome) -> None:
-    step = draft.state.steps.get(command.listener_id)
-    if step is None:
-        return
-    current = step.status is StepStatus.RUNNING and step.claim == command.claim
-    if not current and not _withdraw_unknown(draft, step, command):
-        _keep_late(draft, command)
-        return
-    _conclude(draft, draft.listener(command.listener_id), command.outcome)
-
-
-def _withdraw_unknown(draft: Draft, step: StepState, command: c.ReportOutcome) -> bool:
-    """A late word that answers the open question whether the call took effect."""
-    telling = isinstance(command.outcome, c.Succeeded | c.OutputBroken | c.Failed | c.CallReturned)
-    if not telling or step.claim != command.claim or step.question_id is None:
-        return False
-    if draft.state.questions[step.question_id].purpose != "unknown":
-        return False
-    draft.emit(QuestionWithdrawn(step.question_id, "the result arrived after all"))
-    return True
-
-
-def _keep_late(draft: Draft, command: c.ReportOutcome) -> None:
-    match command.outcome:
-        case c.Succeeded(result=result) | c.OutputBroken(result=result):
-            draft.emit(LateResultKept(command.listener_id, command.firing, result))
-        case _:
-            return
+    if command.step_id in draft.state.steps and counts(draft, command):
+        _conclude(draft, draft.listener(command.step_id), command.outcome)
 
 
 def _conclude(draft: Draft, listener: CompiledListener, outcome: c.Outcome) -> None:
@@ -230,17 +197,19 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.Outcome) -> N
             _break_output(draft, listener, result, message)
         case c.Missing() | c.CallWanted() if cancelling:
             # It would need something more, and nothing more may start.
-            draft.emit(ListenerReleased(listener.id, draft.step(listener.id).firing))
+            draft.emit(StepReleased(listener.id, draft.step(listener.id).firing))
         case c.Missing(form=form):
             ask_missing(draft, listener.id, form)
         case c.Lost(reason=reason):
             _lose(draft, listener, reason)
         case c.NotSent():
-            draft.emit(ListenerReleased(listener.id, draft.step(listener.id).firing))
+            draft.emit(StepReleased(listener.id, draft.step(listener.id).firing))
         case c.CallWanted():
             _call(draft, listener, outcome)
         case c.CallReturned(index=index, result=result):
             _call_returned(draft, listener, index, result)
+        case c.Replied():
+            raise AssertionError("a plan asks no model")
         case _:
             assert_never(outcome)
 
@@ -271,13 +240,24 @@ def _success_moves(draft: Draft, updates: tuple[TaskUpdate, ...]) -> tuple[Move,
 
 
 def _check(draft: Draft, listener: CompiledListener, result: Json) -> None:
+    if listener.check is None:
+        _agent_checked(draft, listener, result)
+        return
     facts = draft.facts().with_names({"result": result})
     expected = listener.expect is None or holds(listener.expect, (), facts)
     verdict = "verified" if succeeded(result) and expected else "failed"
-    expect = listener.check.expect if listener.check and not expected else ""
+    expect = listener.check.expect if not expected else ""
     message = f"expected {expect}" if expect else ""
     firing = draft.step(listener.id).firing
     draft.emit(CheckConcluded(listener.id, firing, verdict, message, result))
+
+
+def _agent_checked(draft: Draft, listener: CompiledListener, result: Json) -> None:
+    """The verdict follows from what the agent's tools answered, not from its words."""
+    firing = draft.step(listener.id).firing
+    said = result if isinstance(result, Mapping) else {}
+    verdict = str(said.get("verdict", "unable_to_verify"))
+    draft.emit(CheckConcluded(listener.id, firing, verdict, str(said.get("answer", "")), result))
 
 
 def _fail_attempt(draft: Draft, listener: CompiledListener, outcome: c.Failed) -> None:
@@ -295,14 +275,7 @@ def _fail_attempt(draft: Draft, listener: CompiledListener, outcome: c.Failed) -
 
 
 def _tries_again(draft: Draft, listener: CompiledListener, failure: Failure) -> bool:
-    if draft.state.status is PlanInstanceStatus.CANCELLING:
-        return False
-    step = draft.step(listener.id)
-    delay = retry_delay(listener.listener.retry, failure, step.attempt, draft.jitter())
-    if delay is None:
-        return False
-    draft.emit(AttemptFailed(listener.id, step.firing, failure, draft.now + delay))
-    return True
+    return tries_again(draft, listener.id, listener.listener.retry, failure)
 
 
 def _break_output(draft: Draft, listener: CompiledListener, result: Json, message: str) -> None:
@@ -315,14 +288,10 @@ def _lose(draft: Draft, listener: CompiledListener, reason: str) -> None:
     """An idempotent call may simply be tried again under the same key."""
     cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
     failure = Failure(FailureKind.UNKNOWN, reason)
-    if cancelling or not _repeatable(draft.step(listener.id)):
+    if cancelling or not repeatable(draft.step(listener.id)):
         ask_unknown(draft, listener.id, reason)
     elif not _tries_again(draft, listener, failure):
         fail_listener(draft, listener.id, failure)
-
-
-def _repeatable(step: StepState) -> bool:
-    return step.calling[2] if step.calling else step.idempotent or step.pure
 
 
 def _call(draft: Draft, listener: CompiledListener, outcome: c.CallWanted) -> None:
@@ -343,38 +312,32 @@ def _call_returned(draft: Draft, listener: CompiledListener, index: int, result:
     firing = draft.step(listener.id).firing
     draft.emit(FunctionReturned(listener.id, firing, index, result))
     if draft.state.status is PlanInstanceStatus.CANCELLING:
-        draft.emit(ListenerReleased(listener.id, firing))
+        draft.emit(StepReleased(listener.id, firing))
 
 
 def child_finished(draft: Draft, listener_id: str, result: Json) -> None:
     """A child run that finishes while its parent is being cancelled counts, and starts nothing."""
     listener = draft.listener(listener_id)
+    success = succeeded(result)
     try:
-        updates = updates_for(listener, True, result, draft.facts())
+        updates = updates_for(listener, success, result, draft.facts())
     except TemplateError as error:
         _break_output(draft, listener, result, str(error))
         return
-    _succeed(draft, listener, c.Succeeded(result, updates))
+    failure = Failure(FailureKind.PERMANENT, "its child run did not succeed")
+    outcome = c.Succeeded(result, updates) if success else c.Failed(failure, updates, result)
+    _conclude(draft, listener, outcome)
 
 
 def recover(draft: Draft) -> None:
     """Whatever was in flight without a key of its own is in doubt now."""
     cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
-    for listener_id in _in_flight(draft):
-        if cancelling or not _repeatable(draft.step(listener_id)):
+    for listener_id in in_flight(draft):
+        if cancelling or not repeatable(draft.step(listener_id)):
             ask_unknown(draft, listener_id, "the process that ran it went down")
 
 
 def quarantine(draft: Draft, count: int) -> None:
     """The run took its process down again and again: a person must look at it."""
     message = f"quarantined: the process went down {count} times while this ran"
-    give_up(draft, message, _in_flight(draft))
-
-
-def _in_flight(draft: Draft) -> tuple[str, ...]:
-    """The listeners whose work this very process does; a child run looks after itself."""
-    return tuple(
-        listener_id
-        for listener_id, step in sorted(draft.state.steps.items())
-        if step.status is StepStatus.RUNNING and not step.awaits_child
-    )
+    give_up(draft, message, in_flight(draft))

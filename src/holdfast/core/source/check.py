@@ -19,14 +19,18 @@ from typing import Final, TypeAlias, assert_never
 from holdfast.core.forms.from_tools import check_enrichment
 from holdfast.core.language.conditions import Condition, parse
 from holdfast.core.language.facts import ROOTS
-from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import strict_json
 from holdfast.core.language.templates import Template, compile_template
 from holdfast.core.source.flow import flow_problems
-from holdfast.core.source.places import Finding, Path, Places
+from holdfast.core.source.names import not_known, not_looking, only_looks, unknown
+from holdfast.core.source.numbers import wait_problems
+from holdfast.core.source.places import Finding, Path, Places, to_problem
+from holdfast.core.source.retry import retry_problems
 from holdfast.core.source.snippets import SnippetProblem, syntax_problems
+from holdfast.core.source.soundness import WHAT_IS_MISSING, asking_problems
 from holdfast.errors import ConditionError, FormRejected, InvalidValue, Problem, TemplateError
 from holdfast.model.form import FieldType, Form
+from holdfast.model.interaction import Asking, InteractionType
 from holdfast.model.plan import (
     AgentAction,
     Check,
@@ -36,20 +40,17 @@ from holdfast.model.plan import (
     Output,
     Plan,
     PlanAction,
+    TaskStatus,
     ToolAction,
 )
 from holdfast.model.values import Json, JsonObject
 
 SnippetChecker: TypeAlias = Callable[[str], Collection[SnippetProblem]]
 
-READ_ONLY_PREFIXES: Final = ("query_", "check_")
 RESERVED_LISTENER_IDS: Final = frozenset({"inputs"})
-MOST_ATTEMPTS: Final = 100
-LONGEST_WAIT: Final = 366 * 86_400.0
 
 _ID: Final = re.compile(r"[\w-]{1,100}")
 _PLAN_ID: Final = re.compile(r"[\w.-]{1,100}")
-_MOST_NAMES_COMPARED: Final = 200
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,22 +84,6 @@ def find_problems(plan: Plan, catalog: Catalog) -> Iterator[Finding]:
     """Every mistake, named by its path in the plan."""
     yield from _Checker(plan, catalog).findings()
     yield from flow_problems(plan)
-
-
-def to_problem(finding: Finding, file: str, places: Places | None) -> Problem:
-    if places is None:
-        return Problem(f"{_owner(finding.path)}{finding.message}", file)
-    if finding.line:
-        place = places.inside(finding.path, finding.line, finding.column)
-    else:
-        place = places.key(finding.path) if finding.at_key else places.value(finding.path)
-    return Problem(finding.message, file, *place)
-
-
-def _owner(path: Path) -> str:
-    """Without a file the path itself must say where."""
-    words = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return "".join(words).removeprefix(".") + ": "
 
 
 class _Checker:
@@ -136,7 +121,7 @@ class _Checker:
 
     def task(self, task_id: str, path: Path) -> Iterator[Finding]:
         if task_id not in self.task_ids:
-            yield Finding(path, _unknown("task", task_id, self.task_ids))
+            yield Finding(path, unknown("task", task_id, self.task_ids))
 
     def listener(self, one: Listener, path: Path) -> Iterator[Finding]:
         triggers: Path = (*path, "trigger_task_id")
@@ -157,22 +142,35 @@ class _Checker:
             case CodeAction() as action:
                 yield from self.code_action(action, path)
             case HumanAction() as action:
-                yield from self.template(action.title, (*path, "title"))
-                yield from self.template(action.message, (*path, "message"))
-                yield from _wait_problems(action.timeout_seconds, (*path, "timeout_seconds"))
-                yield from _secret_problems(action.form, (*path, "form"))
+                yield from self.human_action(action, path)
             case PlanAction() as action:
                 yield from self.plan_action(action, path)
             case AgentAction() as action:
                 agents = self.catalog.agents
-                yield from _missing("agent", action.agent_id, agents, (*path, "agent_id"))
+                yield from not_known("agent", action.agent_id, agents, (*path, "agent_id"))
                 yield from self.template(action.action_prompt, (*path, "action_prompt"))
             case _:
                 assert_never(one.action)
 
+    def human_action(self, action: HumanAction, path: Path) -> Iterator[Finding]:
+        yield from _secret_problems(action.form, (*path, "form"))
+        filled_in = bool(action.form.fields)
+        usual = InteractionType.USER_INPUT if filled_in else InteractionType.USER_CONFIRMATION
+        yield from self.asking(action.asking, usual, action.form, path)
+
+    def asking(
+        self, asking: Asking, usual: InteractionType, form: Form, path: Path
+    ) -> Iterator[Finding]:
+        for key in ("title", "message", "details"):
+            yield from self.template(getattr(asking, key), (*path, key))
+        yield from asking_problems(asking, usual, form, path)
+
     def tool_action(self, action: ToolAction, path: Path) -> Iterator[Finding]:
         yield from self.tool_call(action.tool, action.args, path)
         yield from _secret_problems(action.fields, (*path, "fields"))
+        missing, consent = InteractionType.MISSING_INFO, InteractionType.TOOL_APPROVAL
+        yield from self.asking(action.missing, missing, WHAT_IS_MISSING, (*path, "missing"))
+        yield from self.asking(action.consent, consent, Form(), (*path, "consent"))
         tools = self.catalog.tools or {}
         if _argument_names(tools, action.tool) is None:
             return
@@ -183,12 +181,12 @@ class _Checker:
                 yield Finding((*path, "fields", *problem.path), str(problem), at_key=True)
 
     def tool_call(self, tool: str, args: JsonObject, path: Path) -> Iterator[Finding]:
-        yield from _missing("tool", tool, self.catalog.tools, (*path, "tool"))
+        yield from not_known("tool", tool, self.catalog.tools, (*path, "tool"))
         yield from self.template(args, (*path, "args"))
         names = _argument_names(self.catalog.tools, tool)
         for name in args:
             if names is not None and name not in names:
-                message = _unknown(f"argument of {tool}", name, names)
+                message = unknown(f"argument of {tool}", name, names)
                 yield Finding((*path, "args", name), message, at_key=True)
 
     def code_action(self, action: CodeAction, path: Path) -> Iterator[Finding]:
@@ -196,21 +194,20 @@ class _Checker:
             where: Path = (*path, "code_snippet")
             yield Finding(where, f"bad snippet: {message}", line=line, column=column)
         for index, name in enumerate(action.functions):
-            yield from _missing("tool", name, self.catalog.tools, (*path, "functions", index))
+            yield from not_known("tool", name, self.catalog.tools, (*path, "functions", index))
 
     def plan_action(self, action: PlanAction, path: Path) -> Iterator[Finding]:
         if action.plan_id != self.plan.plan_id:
             plans = self.catalog.plans
-            yield from _missing("plan", action.plan_id, plans, (*path, "plan_id"))
+            yield from not_known("plan", action.plan_id, plans, (*path, "plan_id"))
         yield from self.template(action.values, (*path, "values"))
 
     def verification(self, check: Check, path: Path) -> Iterator[Finding]:
         yield from self.tool_call(check.tool, check.args, path)
         tools = self.catalog.tools
-        looks = check.tool.startswith(READ_ONLY_PREFIXES) or check.tool in self.catalog.read_only
+        looks = only_looks(check.tool, self.catalog.read_only)
         if tools is not None and check.tool in tools and not looks:
-            message = f"{check.tool} may change something; verify with a tool that only reads"
-            yield Finding((*path, "tool"), message)
+            yield not_looking(check.tool, (*path, "tool"))
         if check.expect is not None:
             yield from self.expectation(check.expect, (*path, "expect"))
 
@@ -232,13 +229,16 @@ class _Checker:
             yield Finding(path, message, line=1, column=error.column)
             return None
         for task_id in sorted(condition.task_ids - self.task_ids):
-            yield Finding(path, _unknown("task", task_id, self.task_ids))
+            yield Finding(path, unknown("task", task_id, self.task_ids))
         return condition
 
     def output(self, output: Output | None, path: Path) -> Iterator[Finding]:
         if output is not None:
             yield from self.task(output.task_id, (*path, "task_id"))
             yield from self.template(output.context, (*path, "context"), has_result=True)
+            if output.status is TaskStatus.CANCELLED:
+                message = "a task is cancelled only with the whole run; Skipped may be meant"
+                yield Finding((*path, "status"), message)
 
     def template(self, value: Json, path: Path, has_result: bool = False) -> Iterator[Finding]:
         """Each text is compiled by itself, so that a mistake is placed at that text."""
@@ -282,17 +282,6 @@ def _texts(value: Json, path: Path) -> Iterator[tuple[Path, str]]:
                 yield from _texts(item, (*path, index))
 
 
-def _unknown(kind: str, name: str, known: Collection[str]) -> str:
-    # Likeness costs time for each known name, and an unknown name may stand in every listener.
-    meant = nearest(name, known) if len(known) <= _MOST_NAMES_COMPARED else None
-    return f"there is no {kind} {name!r}" + (f"; did you mean {meant!r}?" if meant else "")
-
-
-def _missing(kind: str, name: str, known: Collection[str] | None, path: Path) -> Iterator[Finding]:
-    if known is not None and name not in known:
-        yield Finding(path, _unknown(kind, name, known))
-
-
 def _argument_names(tools: Mapping[str, JsonObject] | None, tool: str) -> Collection[str] | None:
     """The arguments that a tool takes; None when that is unknown or it takes any."""
     schema = (tools or {}).get(tool)
@@ -306,13 +295,8 @@ def _argument_names(tools: Mapping[str, JsonObject] | None, tool: str) -> Collec
 
 
 def _number_problems(one: Listener, path: Path) -> Iterator[Finding]:
-    retry, where = one.retry, (*path, "retry")
-    yield from _range_problems(retry.attempts, 1, MOST_ATTEMPTS, (*where, "attempts"))
-    yield from _range_problems(retry.initial, 0, LONGEST_WAIT, (*where, "initial"))
-    yield from _range_problems(retry.factor, 1, 100, (*where, "factor"))
-    yield from _range_problems(retry.maximum, 0, LONGEST_WAIT, (*where, "maximum"))
-    yield from _range_problems(retry.jitter, 0, 1, (*where, "jitter"))
-    yield from _wait_problems(one.timeout, (*path, "timeout"))
+    yield from retry_problems(one.retry, (*path, "retry"))
+    yield from wait_problems(one.timeout, (*path, "timeout"))
     if isinstance(one.priority, bool) or not isinstance(one.priority, int):
         yield Finding((*path, "priority"), "priority must be a whole number")
 
@@ -323,14 +307,3 @@ def _secret_problems(form: Form, path: Path) -> Iterator[Finding]:
             yield Finding(
                 (*path, field.name), "secrets cannot be asked for yet: no vault keeps them"
             )
-
-
-def _wait_problems(seconds: float | None, path: Path) -> Iterator[Finding]:
-    if seconds is not None and not 0 < seconds <= LONGEST_WAIT:
-        yield Finding(path, f"{path[-1]} must be above 0 and at most a year, in seconds")
-
-
-def _range_problems(number: float, least: float, most: float, path: Path) -> Iterator[Finding]:
-    if not least <= number <= most:
-        message = f"{path[-1]} must be between {least:g} and {most:g}, not {number:g}"
-        yield Finding(path, message)

@@ -8,10 +8,12 @@ out is placed where its nearest spelled-out owner stands, so every mistake has a
 from __future__ import annotations
 
 import re
+from collections.abc import Set
 from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from holdfast.core.source.yaml import Mapping, Node, Scalar, Sequence
+from holdfast.errors import Problem
 
 Path: TypeAlias = tuple[str | int, ...]
 Place: TypeAlias = tuple[int, int]
@@ -89,3 +91,24 @@ class Places:
                 return None
             path = path[:-1]
         return self._values[path]
+
+
+def to_problem(finding: Finding, file: str, places: Places | None) -> Problem:
+    """What is reported of a finding; without places its path says where."""
+    if places is None:
+        return Problem(f"{_owner(finding.path)}{finding.message}", file)
+    if finding.line:
+        place = places.inside(finding.path, finding.line, finding.column)
+    else:
+        place = places.key(finding.path) if finding.at_key else places.value(finding.path)
+    return Problem(finding.message, file, *place)
+
+
+def repeats(finding: Finding, broken: Set[Path]) -> bool:
+    """Whether it only says again that a broken part is broken."""
+    return any(finding.path[:length] in broken for length in range(len(finding.path) + 1))
+
+
+def _owner(path: Path) -> str:
+    words = (f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return "".join(words).removeprefix(".") + ": "

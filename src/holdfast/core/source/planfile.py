@@ -13,13 +13,15 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
 
-from holdfast.core.forms.shapes import parse_form
-from holdfast.core.source.check import Catalog, find_problems, to_problem
-from holdfast.core.source.places import Finding, Path, Places
+from holdfast.core.source.asking import ASKING_KEYS, SHORT_KEYS, asking_from, read_asking
+from holdfast.core.source.check import Catalog, find_problems
+from holdfast.core.source.forms import read_form
+from holdfast.core.source.places import Path, Places, repeats, to_problem
+from holdfast.core.source.retry import read_retry
 from holdfast.core.source.shape import ShapeReader
-from holdfast.core.source.yaml import Mapping, Node, Scalar, Sequence, read_document
-from holdfast.errors import FormRejected, PlanRejected, Problem
-from holdfast.model.form import Form
+from holdfast.core.source.yaml import Mapping, Node, read_document
+from holdfast.errors import PlanRejected, Problem
+from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
     AgentAction,
@@ -35,7 +37,6 @@ from holdfast.model.plan import (
     ToolAction,
     WhilePaused,
 )
-from holdfast.model.retry import RetryPolicy
 
 Part = TypeVar("Part")
 
@@ -43,7 +44,6 @@ _PLAN_REQUIRED = ("plan_id", "main_task_id", "tasks", "listeners")
 _PLAN_KEYS = (*_PLAN_REQUIRED, "name", "description", "inputs", "verify", "while_paused")
 _TASK_KEYS = ("task_id", "name", "prompt")
 _OUTPUT_KEYS = ("task_id", "status", "context")
-_RETRY_KEYS = ("attempts", "initial", "factor", "maximum", "jitter")
 _CHECK_KEYS = ("tool", "args", "expect")
 _LISTENER_REQUIRED = ("listener_id", "trigger_task_id", "trigger_condition", "listener_type")
 _LISTENER_KEYS = (
@@ -57,9 +57,9 @@ _LISTENER_KEYS = (
     "priority",
 )
 _ACTION_KEYS = {
-    "tool": ("tool", "args", "fields"),
+    "tool": ("tool", "args", "fields", "missing", "consent"),
     "code": ("code_snippet", "functions"),
-    "human": ("title", "message", "form", "timeout_seconds", "role"),
+    "human": ("form", *ASKING_KEYS),
     "plan": ("plan_id", "values"),
     "agent": ("agent_id", "action_prompt"),
 }
@@ -70,6 +70,7 @@ _ACTION_REQUIRED = {
     "agent": ("agent_id",),
 }
 _OWNER_OF_KEY = {key: kind for kind, keys in _ACTION_KEYS.items() for key in keys}
+_OWNER_OF_SHORT_KEY = dict.fromkeys(SHORT_KEYS, "human")
 
 
 class ListenerType(StrEnum):
@@ -108,12 +109,8 @@ def _semantic_problems(draft: Draft, file: str, catalog: Catalog) -> Iterator[Pr
     if draft.plan is None:
         return
     for finding in find_problems(draft.plan, catalog):
-        if not _repeats(finding, draft.broken):
+        if not repeats(finding, draft.broken):
             yield to_problem(finding, file, draft.places)
-
-
-def _repeats(finding: Finding, broken: frozenset[Path]) -> bool:
-    return any(finding.path[:length] in broken for length in range(len(finding.path) + 1))
 
 
 def read_draft(text: str, file: str = "<plan>") -> Draft:
@@ -149,7 +146,7 @@ class _PlanReader:
             tasks=self._each(found, "tasks", self._task),
             listeners=self._each(found, "listeners", self._listener),
             description=shape.text(found.get("description"), ("description",)),
-            inputs=self._form(found.get("inputs"), ("inputs",)),
+            inputs=read_form(self.shape, found.get("inputs"), ("inputs",)),
             verify=self._each(found, "verify", self._check),
             while_paused=shape.word(
                 found.get("while_paused"), ("while_paused",), WhilePaused, WhilePaused.GO_ON
@@ -198,12 +195,17 @@ class _PlanReader:
             action=self._action(kind, found, path),
             success_output=self._output(found.get("success_output"), (*path, "success_output")),
             failure_output=self._output(found.get("failure_output"), (*path, "failure_output")),
-            retry=self._retry(found.get("retry"), (*path, "retry")),
+            retry=read_retry(shape, found.get("retry"), (*path, "retry")),
             timeout=shape.optional_number(found.get("timeout"), (*path, "timeout")),
-            approval=shape.flag(found.get("approval"), (*path, "approval")),
+            approval=self._approval(kind, found.get("approval"), (*path, "approval")),
             repeat=shape.flag(found.get("repeat"), (*path, "repeat")),
             priority=shape.integer(found.get("priority"), (*path, "priority"), 100),
         )
+
+    def _approval(self, kind: ListenerType | None, node: Node | None, path: Path) -> bool:
+        """Of a listener whose type is not known it is not known whether it may be approved."""
+        wanted = isinstance(node, Mapping) or self.shape.flag(node, path)
+        return wanted and kind is not None
 
     def _listener_type(self, node: Mapping, path: Path) -> ListenerType | None:
         """None when it is missing or unknown; then the keys of every type are welcome."""
@@ -219,14 +221,20 @@ class _PlanReader:
         self, node: Mapping, path: Path, kind: ListenerType | None
     ) -> dict[str, Node]:
         own = _ACTION_KEYS[kind] if kind else tuple(_OWNER_OF_KEY)
+        short = SHORT_KEYS if kind in (ListenerType.HUMAN, None) else {}
         misplaced = {
             key: f"{key} belongs to listeners of type {owner}; this one is of type {kind}"
-            for key, owner in _OWNER_OF_KEY.items()
-            if key not in own
+            for key, owner in (_OWNER_OF_KEY | _OWNER_OF_SHORT_KEY).items()
+            if key not in own and key not in short
         }
-        required = (*_LISTENER_REQUIRED, *(_ACTION_REQUIRED.get(kind, ()) if kind else ()))
-        known = (*_LISTENER_KEYS, *own)
-        return self.shape.entries(node, path, known=known, required=required, misplaced=misplaced)
+        return self.shape.entries(
+            node,
+            path,
+            known=(*_LISTENER_KEYS, *own),
+            required=(*_LISTENER_REQUIRED, *(_ACTION_REQUIRED.get(kind, ()) if kind else ())),
+            misplaced=misplaced,
+            short=short,
+        )
 
     def _action(self, kind: ListenerType | None, found: dict[str, Node], path: Path) -> Action:
         match kind:
@@ -245,8 +253,22 @@ class _PlanReader:
         return ToolAction(
             tool=self.shape.text(found.get("tool"), (*path, "tool")),
             args=self.shape.json_object(found.get("args"), (*path, "args")),
-            fields=self._form(found.get("fields"), (*path, "fields"), enriches=True),
+            fields=read_form(self.shape, found.get("fields"), (*path, "fields"), enriches=True),
+            missing=read_asking(self.shape, found.get("missing"), (*path, "missing")),
+            consent=self._consent(found, path),
         )
+
+    def _consent(self, found: dict[str, Node], path: Path) -> Asking:
+        """`approval` with a mapping says in one that consent is needed and how it is asked."""
+        approval, path = found.get("approval"), (*path, "consent")
+        if not isinstance(approval, Mapping):
+            return read_asking(self.shape, found.get("consent"), path)
+        if "consent" in found:
+            self.shape.note(
+                found["consent"], "approval says how consent is asked; keep one of them"
+            )
+        self.places.record(path, approval)
+        return read_asking(self.shape, approval, path)
 
     def _code(self, found: dict[str, Node], path: Path) -> CodeAction:
         functions = found.get("functions")
@@ -256,16 +278,8 @@ class _PlanReader:
         )
 
     def _human(self, found: dict[str, Node], path: Path) -> HumanAction:
-        shape = self.shape
-        return HumanAction(
-            title=shape.text(found.get("title"), (*path, "title")),
-            message=shape.text(found.get("message"), (*path, "message")),
-            form=self._form(found.get("form"), (*path, "form")),
-            timeout_seconds=shape.optional_number(
-                found.get("timeout_seconds"), (*path, "timeout_seconds")
-            ),
-            role=shape.optional_text(found.get("role"), (*path, "role")),
-        )
+        form = read_form(self.shape, found.get("form"), (*path, "form"))
+        return HumanAction(form, asking_from(self.shape, found, path))
 
     def _sub_plan(self, found: dict[str, Node], path: Path) -> PlanAction:
         return PlanAction(
@@ -293,55 +307,3 @@ class _PlanReader:
             ),
             context=self.shape.json_object(found.get("context"), (*path, "context")),
         )
-
-    def _retry(self, node: Node | None, path: Path) -> RetryPolicy:
-        default = RetryPolicy()
-        if node is None:
-            return default
-        if not isinstance(node, Mapping):
-            return RetryPolicy(attempts=self.shape.integer(node, path, default.attempts))
-        found = self.shape.entries(node, path, known=_RETRY_KEYS)
-        attempts = self.shape.integer(found.get("attempts"), (*path, "attempts"), default.attempts)
-        numbers = {
-            key: self.shape.number(found.get(key), (*path, key), getattr(default, key))
-            for key in _RETRY_KEYS[1:]
-        }
-        return RetryPolicy(attempts, **numbers)
-
-    def _form(self, node: Node | None, path: Path, *, enriches: bool = False) -> Form:
-        if node is None:
-            return Form()
-        raw = self.shape.json(self._by_name(node, path), path)
-        try:
-            return parse_form(raw, enriches=enriches)
-        except FormRejected as rejected:
-            self.shape.broken.add(path)
-            for problem in rejected.problems:
-                place = self.places.key((*path, *problem.path))
-                self.shape.problems.append(Problem(str(problem), self.shape.file, *place))
-            return Form()
-
-    def _by_name(self, node: Node, path: Path) -> Node:
-        """A form may also be a list of fields with their names, as plans have it in JSON."""
-        if not isinstance(node, Sequence) or not all(isinstance(i, Mapping) for i in node.items):
-            return node
-        named: dict[str, tuple[Scalar, Node]] = {}
-        for item in node.items:
-            assert isinstance(item, Mapping)
-            name, rest = _split_name(item)
-            if name is None or name.text in named:
-                reason = "needs a name" if name is None else f"has the name {name.text!r} again"
-                self.shape.wrong(item, path, f"this field {reason}")
-            else:
-                named[name.text] = (name, rest)
-        form = Mapping(tuple(named.values()), node.line, node.column)
-        self.places.record(path, form)
-        return form
-
-
-def _split_name(field: Mapping) -> tuple[Scalar | None, Mapping]:
-    """A field's name, and the field without it."""
-    names = [value for key, value in field.entries if key.text == "name"]
-    rest = tuple(entry for entry in field.entries if entry[0].text != "name")
-    name = names[0] if names and isinstance(names[0], Scalar) else None
-    return name, Mapping(rest, field.line, field.column)

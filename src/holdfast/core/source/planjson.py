@@ -11,12 +11,13 @@ ever, whatever later versions think of it.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields
 from typing import Any, Final, assert_never
 
 from holdfast.core.forms.rules import make_validation
 from holdfast.core.forms.shapes import dump_form
 from holdfast.core.language.strict import digest
+from holdfast.core.source.asking import asking_from_json, asking_to_json
+from holdfast.core.source.retry import retry_from_json, retry_to_json
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 from holdfast.model.plan import (
     Action,
@@ -33,11 +34,8 @@ from holdfast.model.plan import (
     ToolAction,
     WhilePaused,
 )
-from holdfast.model.retry import RetryPolicy
 from holdfast.model.values import JsonObject
 
-_USUAL_RETRY: Final = RetryPolicy()
-_RETRY_NUMBERS: Final = tuple(each.name for each in fields(RetryPolicy) if each.name != "attempts")
 _USUAL_PRIORITY: Final = 100
 _GO_ON: Final = WhilePaused.GO_ON
 
@@ -82,11 +80,6 @@ def _present(**entries: Any) -> dict[str, Any]:
     return {key: value for key, value in entries.items() if value}
 
 
-def _number(seconds: float | None) -> float | None:
-    # 1 and 1.0 are equal plans and must have one spelling.
-    return None if seconds is None else float(seconds)
-
-
 def _task_to_json(task: Task) -> dict[str, Any]:
     return {"task_id": task.task_id} | _present(name=task.name, prompt=task.prompt)
 
@@ -107,12 +100,13 @@ def _listener_to_json(listener: Listener) -> dict[str, Any]:
     shape |= _present(
         success_output=_output_to_json(listener.success_output),
         failure_output=_output_to_json(listener.failure_output),
-        retry=_retry_to_json(listener.retry),
+        retry=retry_to_json(listener.retry),
         approval=listener.approval,
         repeat=listener.repeat,
     )
     if listener.timeout is not None:
-        shape["timeout"] = _number(listener.timeout)
+        # 1 and 1.0 are equal plans and must have one spelling.
+        shape["timeout"] = float(listener.timeout)
     if listener.priority != _USUAL_PRIORITY:
         shape["priority"] = listener.priority
     return shape
@@ -125,13 +119,17 @@ def _triggers_to_json(task_ids: tuple[str, ...]) -> str | list[str]:
 def _action_to_json(action: Action) -> dict[str, Any]:
     match action:
         case ToolAction():
-            extra = _present(args=dict(action.args), fields=_form_to_json(action.fields))
-            return {"tool": action.tool} | extra
+            return {"tool": action.tool} | _present(
+                args=dict(action.args),
+                fields=_form_to_json(action.fields),
+                missing=asking_to_json(action.missing),
+                consent=asking_to_json(action.consent),
+            )
         case CodeAction():
             extra = _present(functions=list(action.functions))
             return {"code_snippet": action.code_snippet} | extra
         case HumanAction():
-            return _human_to_json(action)
+            return asking_to_json(action.asking) | _present(form=_form_to_json(action.form))
         case PlanAction():
             return {"plan_id": action.plan_id} | _present(values=dict(action.values))
         case AgentAction():
@@ -140,27 +138,11 @@ def _action_to_json(action: Action) -> dict[str, Any]:
             assert_never(action)
 
 
-def _human_to_json(action: HumanAction) -> dict[str, Any]:
-    form = _form_to_json(action.form)
-    shape = _present(title=action.title, message=action.message, form=form)
-    if action.timeout_seconds is not None:
-        shape["timeout_seconds"] = _number(action.timeout_seconds)
-    return shape if action.role is None else shape | {"role": action.role}
-
-
 def _output_to_json(output: Output | None) -> dict[str, Any] | None:
     if output is None:
         return None
     shape = {"task_id": output.task_id, "status": output.status.value}
     return shape | _present(context=dict(output.context))
-
-
-def _retry_to_json(retry: RetryPolicy) -> dict[str, Any] | None:
-    if retry == _USUAL_RETRY:
-        return None
-    numbers = {name: float(getattr(retry, name)) for name in _RETRY_NUMBERS}
-    shape = {"attempts": retry.attempts, **numbers}
-    return {name: value for name, value in shape.items() if value != getattr(_USUAL_RETRY, name)}
 
 
 def _form_to_json(form: Form) -> list[dict[str, Any]]:
@@ -176,7 +158,7 @@ def _listener_from_json(raw: JsonObject) -> Listener:
         action=_action_from_json(raw),
         success_output=_output_from_json(raw.get("success_output")),
         failure_output=_output_from_json(raw.get("failure_output")),
-        retry=RetryPolicy(**raw["retry"]) if "retry" in raw else _USUAL_RETRY,
+        retry=retry_from_json(raw.get("retry")),
         timeout=raw.get("timeout"),
         approval=raw.get("approval", False),
         repeat=raw.get("repeat", False),
@@ -187,8 +169,13 @@ def _listener_from_json(raw: JsonObject) -> Listener:
 def _action_from_json(raw: JsonObject) -> Action:
     match raw["listener_type"]:
         case "tool":
-            form = _form_from_json(raw.get("fields", ()))
-            return ToolAction(raw["tool"], raw.get("args", {}), form)
+            return ToolAction(
+                raw["tool"],
+                raw.get("args", {}),
+                _form_from_json(raw.get("fields", ())),
+                asking_from_json(raw.get("missing", {})),
+                asking_from_json(raw.get("consent", {})),
+            )
         case "code":
             return CodeAction(raw["code_snippet"], tuple(raw.get("functions", ())))
         case "plan":
@@ -196,17 +183,7 @@ def _action_from_json(raw: JsonObject) -> Action:
         case "agent":
             return AgentAction(raw["agent_id"], raw.get("action_prompt", ""))
         case _:
-            return _human_from_json(raw)
-
-
-def _human_from_json(raw: JsonObject) -> HumanAction:
-    return HumanAction(
-        title=raw.get("title", ""),
-        message=raw.get("message", ""),
-        form=_form_from_json(raw.get("form", ())),
-        timeout_seconds=raw.get("timeout_seconds"),
-        role=raw.get("role"),
-    )
+            return HumanAction(_form_from_json(raw.get("form", ())), asking_from_json(raw))
 
 
 def _output_from_json(raw: JsonObject | None) -> Output | None:

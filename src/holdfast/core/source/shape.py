@@ -29,6 +29,7 @@ from holdfast.errors import Problem
 from holdfast.model.values import Json
 
 Word = TypeVar("Word", bound=StrEnum)
+Meaning = TypeVar("Meaning")
 
 _LONGEST_SHOWN: Final = 40
 _PATH: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+")
@@ -36,12 +37,16 @@ _PATH: Final = re.compile(r"[\w-]+(?:\.[\w-]+)+")
 
 @dataclass(slots=True)
 class ShapeReader:
-    """Reads values from nodes; `problems` and `broken` gather what did not fit."""
+    """Reads values from nodes; `problems` and `broken` gather what did not fit.
+
+    `whole` is how messages call what the file is about.
+    """
 
     file: str
     places: Places
     problems: list[Problem] = field(default_factory=list)
     broken: set[Path] = field(default_factory=set)
+    whole: str = "the plan"
 
     def wrong(self, node: Node, path: Path, message: str) -> None:
         self.broken.add(path)
@@ -58,20 +63,34 @@ class ShapeReader:
         known: Collection[str],
         required: Collection[str] = (),
         misplaced: Lookup[str, str] | None = None,
+        short: Lookup[str, str] | None = None,
     ) -> dict[str, Node]:
-        """The mapping's known entries; `misplaced` explains keys that belong elsewhere."""
+        """The mapping's known entries; `misplaced` explains keys that belong elsewhere.
+
+        `short` has other spellings of known keys; their entries stand under the known key.
+        """
         if not isinstance(node, Mapping):
             keys = ", ".join(required or known)
-            self.wrong(node, path, f"{_name(path)} must be a mapping with the keys {keys}")
+            self.wrong(node, path, f"{self._name(path)} must be a mapping with the keys {keys}")
             return {}
         found = {key.text: value for key, value in node.entries if key.text in known}
         for key, value in node.entries:
-            if key.text not in known:
+            if short and key.text in short:
+                self._short_key(key, value, (*path, short[key.text]), found)
+            elif key.text not in known:
                 self._unknown_key(key, value, path, known, found, misplaced or {})
         for key_name in required:
             if key_name not in found:
-                self.wrong(node, (*path, key_name), f"{_name(path)} lacks the key {key_name}")
+                self.wrong(node, (*path, key_name), f"{self._name(path)} lacks the key {key_name}")
         return found
+
+    def _short_key(self, key: Scalar, value: Node, path: Path, found: dict[str, Node]) -> None:
+        name = str(path[-1])
+        if name in found:
+            self.note(key, f"{key.text} is another word for {name}; keep one of them")
+            return
+        found[name] = value
+        self.places.record(path, value)
 
     def _unknown_key(
         self,
@@ -97,7 +116,7 @@ class ShapeReader:
             return ()
         if isinstance(node, Sequence):
             return node.items
-        self.wrong(node, path, f"{_name(path)} must be a list")
+        self.wrong(node, path, f"{self._name(path)} must be a list")
         return ()
 
     def text(self, node: Node | None, path: Path, default: str = "") -> str:
@@ -106,7 +125,7 @@ class ShapeReader:
             return default
         if isinstance(node, Scalar) and not node.is_null:
             return node.text
-        self.wrong(node, path, f"{_name(path)} must be text")
+        self.wrong(node, path, f"{self._name(path)} must be text")
         return default
 
     def optional_text(self, node: Node | None, path: Path) -> str | None:
@@ -119,29 +138,46 @@ class ShapeReader:
         whole = self.text(node, path)
         parts = tuple(part.strip() for part in whole.split(","))
         if node is not None and path not in self.broken and not all(parts):
-            self.wrong(node, path, f"{_name(path)} has an empty name between its commas")
+            self.wrong(node, path, f"{self._name(path)} has an empty name between its commas")
         return tuple(part for part in parts if part)
 
     def word(self, node: Node | None, path: Path, words: type[Word], default: Word) -> Word:
         """One of a closed set; a word that is nearly one of them is taken for it."""
-        if node is None:
-            return default
-        text = node.text if isinstance(node, Scalar) else ""
-        known = [word.value for word in words]
-        if text in known:
-            return words(text)
-        meant = nearest(text, known)
-        remedy = f"did you mean {meant}?" if meant else f"write one of {', '.join(known)}"
-        self.wrong(node, path, f"{_name(path)} cannot be {_shown(node)}; {remedy}")
-        return words(meant) if meant else default
+        meant = self.meaning(node, path, {word.value: word for word in words})
+        return default if meant is None else meant
 
-    def flag(self, node: Node | None, path: Path) -> bool:
+    def meaning(
+        self,
+        node: Node | None,
+        path: Path,
+        words: Lookup[str, Meaning],
+        *,
+        any_case: bool = False,
+    ) -> Meaning | None:
+        """What a word stands for; None when there is none, or none that is nearly right.
+
+        With `any_case` the `words` are in lower case and the file may spell them as it likes.
+        """
+        if node is None:
+            return None
+        text = node.text if isinstance(node, Scalar) else ""
+        text = text.lower() if any_case else text
+        if text in words:
+            return words[text]
+        meant = nearest(text, words)
+        remedy = f"did you mean {meant}?" if meant else f"write one of {', '.join(words)}"
+        self.wrong(node, path, f"{self._name(path)} cannot be {_shown(node)}; {remedy}")
+        return words[meant] if meant else None
+
+    def flag(self, node: Node | None, path: Path, default: bool = False) -> bool:
         value = self._scalar(node, path)
-        if value is None or isinstance(value, bool):
-            return bool(value)
+        if value is None:
+            return default
+        if isinstance(value, bool):
+            return value
         assert node is not None
-        self.wrong(node, path, f"{_name(path)} must be true or false, not {_shown(node)}")
-        return False
+        self.wrong(node, path, f"{self._name(path)} must be true or false, not {_shown(node)}")
+        return default
 
     def integer(self, node: Node | None, path: Path, default: int) -> int:
         value = self._scalar(node, path)
@@ -150,7 +186,7 @@ class ShapeReader:
         if isinstance(value, int) and not isinstance(value, bool):
             return value
         assert node is not None
-        self.wrong(node, path, f"{_name(path)} must be a whole number, not {_shown(node)}")
+        self.wrong(node, path, f"{self._name(path)} must be a whole number, not {_shown(node)}")
         return default
 
     def number(self, node: Node | None, path: Path, default: float) -> float:
@@ -164,8 +200,15 @@ class ShapeReader:
         if isinstance(value, int | float) and not isinstance(value, bool):
             return float(value)
         assert node is not None
-        self.wrong(node, path, f"{_name(path)} must be a number, not {_shown(node)}")
+        self.wrong(node, path, f"{self._name(path)} must be a number, not {_shown(node)}")
         return None
+
+    def numbers(self, node: Node | None, path: Path) -> tuple[float, ...]:
+        read = (
+            self.optional_number(item, (*path, index))
+            for index, item in enumerate(self.items(node, path))
+        )
+        return tuple(number for number in read if number is not None)
 
     def _scalar(self, node: Node | None, path: Path) -> Json:
         """None when absent, and when a problem has been noted."""
@@ -173,7 +216,7 @@ class ShapeReader:
             return None
         value = self.json(node, path)
         if value is None and path not in self.broken:
-            self.wrong(node, path, f"{_name(path)} has no value; write one or remove the key")
+            self.wrong(node, path, f"{self._name(path)} has no value; write one or remove the key")
         return value
 
     def json_object(self, node: Node | None, path: Path) -> dict[str, Json]:
@@ -181,7 +224,7 @@ class ShapeReader:
             return {}
         if isinstance(node, Mapping):
             return self._json_entries(node, path)
-        self.wrong(node, path, f"{_name(path)} must be a mapping of names to values")
+        self.wrong(node, path, f"{self._name(path)} must be a mapping of names to values")
         return {}
 
     def json(self, node: Node, path: Path) -> Json:
@@ -200,6 +243,16 @@ class ShapeReader:
             self.wrong(node, path, f'quote the template: "{{{node.entries[0][0].text}}}"')
         return {key.text: self.json(value, (*path, key.text)) for key, value in node.entries}
 
+    def _name(self, path: Path) -> str:
+        """How a message calls the part at `path`."""
+        match path:
+            case ():
+                return self.whole
+            case (*_, str(owner), int(index)):
+                return f"{owner}[{index}]"
+            case _:
+                return str(path[-1])
+
     @staticmethod
     def _is_bare_template(node: Mapping) -> bool:
         """`{001.context.name}` without quotes is a mapping for YAML, never for its author."""
@@ -207,17 +260,6 @@ class ShapeReader:
             case [(Scalar(text=key), Scalar(text="", style=""))]:
                 return _PATH.fullmatch(key) is not None
         return False
-
-
-def _name(path: Path) -> str:
-    """How a message calls the part at `path`."""
-    match path:
-        case ():
-            return "the plan"
-        case (*_, str(owner), int(index)):
-            return f"{owner}[{index}]"
-        case _:
-            return str(path[-1])
 
 
 def _shown(node: Node) -> str:

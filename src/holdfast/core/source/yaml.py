@@ -90,12 +90,12 @@ class Unreadable(Exception):
     """A plain scalar that stands for no JSON value; the message says what to write instead."""
 
 
-def read_document(text: str, file: str) -> Document:
+def read_document(text: str, file: str, expected: str = "a plan") -> Document:
     """The one document in `text`; never raises, whatever the text."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         message = f"the file is larger than {MAX_BYTES} bytes; split the plan into sub-plans"
         return Document(None, (Problem(message, file, 1, 1),))
-    composer = _Composer(file)
+    composer = _Composer(file, expected)
     try:
         root = composer.document(text)
     except _Fatal as fatal:
@@ -160,6 +160,7 @@ class _BoundedScanner(Scanner):
 @dataclass(slots=True)
 class _Composer:
     file: str
+    expected: str
     problems: list[Problem] = field(default_factory=list)
     anchors: dict[str, Node | None] = field(default_factory=dict)
     aliased: int = 0
@@ -190,7 +191,9 @@ class _Composer:
                 raise self._fatal(event, "a second document; write one plan per file")
             root = self._node(next(events), events, 1)
         if root is None:
-            raise _Fatal(Problem("the file is empty; a plan was expected", self.file, 1, 1))
+            raise _Fatal(
+                Problem(f"the file is empty; {self.expected} was expected", self.file, 1, 1)
+            )
         return root
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:

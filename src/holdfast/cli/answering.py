@@ -1,0 +1,178 @@
+"""Answering: from the words of a command to answers that are meant.
+
+Several questions take the same answer only by their ids: nobody can consent to what was
+not shown. Each has its own outcome, and one that fails does not keep the others back.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+
+import typer
+
+from holdfast.app import Holdfast
+from holdfast.cli.asking import Given, ask, confirmed
+from holdfast.cli.driving import Driver, do_and_see
+from holdfast.cli.finding import find_question
+from holdfast.cli.needs import refuse_without_tools
+from holdfast.cli.report import exit_code
+from holdfast.cli.screen import print_json, say
+from holdfast.cli.shell import FAILED, OK, Settings
+from holdfast.cli.values import read_values
+from holdfast.core.run.state import RunState
+from holdfast.errors import CallerError, NotAllowed
+from holdfast.journal.port import QuestionRow
+from holdfast.model.form import Field
+from holdfast.model.interaction import InteractionOption, InteractionRequest, InteractionResponse
+from holdfast.runtime.views import request_of
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """What the command line said."""
+
+    option_id: str | None
+    pairs: tuple[str, ...]
+    data: tuple[str, ...]
+    feedback: str | None
+    yes: bool
+
+    def given(self, fields: Iterable[Field]) -> Given:
+        values = read_values(self.pairs, self.data, fields, "--data")
+        return Given(self.option_id, values, self.feedback)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """What became of one question's answer; `row` is None where there is no such question."""
+
+    name: str
+    row: QuestionRow | None
+    error: CallerError | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Answering:
+    app: Holdfast
+    settings: Settings
+    words: Words
+    anyway: bool
+    wait: bool
+
+    async def one(self, name: str) -> int:
+        driver = Driver(self.app, self.settings)
+        row = await find_question(self.app.journal, name)
+        if row.status == "open":
+            await refuse_without_tools(self.app, row.root_id, anyway=self.anyway)
+        sure = await self._made_sure(row)
+        if sure is None:
+            return await driver.conclude(row.root_id)
+
+        async def submit() -> None:
+            await self.app.answer(
+                row.question_id,
+                option_id=sure.option_id,
+                data=sure.data,
+                feedback=sure.feedback,
+            )
+
+        return await do_and_see(driver, row.root_id, submit, wait=self.wait)
+
+    async def _made_sure(self, row: QuestionRow) -> Given | None:
+        """The answer to send: asked for in a terminal, and meant; None when left for later."""
+        request, words = request_of(row), self.words
+        given = words.given(request.form.fields)
+        silent = not (given.data or given.feedback or words.yes)
+        if self.settings.interactive and row.status == "open" and silent:
+            return await ask(request, given.option_id)
+        option = _named(request, given.option_id)
+        if row.status == "open" and option is not None and option.is_dangerous:
+            return given if await self._meant([option]) else None
+        return given
+
+    async def _meant(self, dangerous: Sequence[InteractionOption], times: str = "") -> bool:
+        if self.words.yes or not dangerous:
+            return True
+        option = dangerous[0]
+        if self.settings.interactive:
+            return await confirmed(f"{option.label}{times}")
+        what = f"{option.option_id} ({option.label})"
+        raise NotAllowed(f"{what} is dangerous: say --yes if you mean it")
+
+    async def many(self, names: Sequence[str]) -> int:
+        """The same answer to each of these questions, and to no other."""
+        if self.words.option_id is None and not (self.words.pairs or self.words.data):
+            raise typer.BadParameter("several questions need --option, or values.")
+        found = [await self._found(name) for name in dict.fromkeys(names)]
+        open_ones = [one.row for one in found if one.row is not None and one.error is None]
+        if not await self._meant(*self._dangers(open_ones)):
+            return FAILED
+        before = {row.root_id: await self.app.engine.state(row.root_id) for row in open_ones}
+        outcomes = await self._submit(found)
+        self._report(outcomes)
+        failed = any(one.error is not None for one in outcomes)
+        code = await self._see_through(before.values()) if self.wait else OK
+        return FAILED if failed else code
+
+    async def _found(self, name: str) -> Outcome:
+        try:
+            row = await find_question(self.app.journal, name)
+            if row.status == "open":
+                await refuse_without_tools(self.app, row.root_id, anyway=self.anyway)
+            return Outcome(name, row)
+        except CallerError as error:
+            return Outcome(name, None, error)
+
+    def _dangers(self, rows: Sequence[QuestionRow]) -> tuple[list[InteractionOption], str]:
+        named = (_named(request_of(row), self.words.option_id) for row in rows)
+        found = [option for option in named if option is not None and option.is_dangerous]
+        return found, f" ({len(found)} questions)"
+
+    async def _submit(self, found: Sequence[Outcome]) -> list[Outcome]:
+        rows = {one.row.question_id: one.row for one in found if one.row is not None}
+        fields = [field for row in rows.values() for field in request_of(row).form.fields]
+        given = self.words.given(fields)
+        response = InteractionResponse(
+            "", selected_option_id=given.option_id, data=given.data, feedback=given.feedback
+        )
+        errors = await self.app.sessions.answer_many(list(rows), response)
+        return [
+            one if one.row is None else replace(one, error=errors[one.row.question_id])
+            for one in found
+        ]
+
+    def _report(self, outcomes: Sequence[Outcome]) -> None:
+        if self.settings.as_json:
+            print_json([_outcome_json(one) for one in outcomes])
+            return
+        for one in outcomes:
+            title = f" {one.row.title}" if one.row is not None else ""
+            say(
+                f"{one.name}{title}: {'answered' if one.error is None else f'refused: {one.error}'}"
+            )
+
+    async def _see_through(self, runs: Iterable[RunState]) -> int:
+        """Each run until it rests, without further questions; the first that is not done."""
+        driver = Driver(self.app, self.settings, asks=False)
+        codes = []
+        for before in runs:
+            state = await driver.see_through(before)
+            codes.append(exit_code(state.status))
+            if not self.settings.as_json:
+                await driver.conclude(before.run_id)
+        return next((code for code in codes if code != OK), OK)
+
+
+def _named(request: InteractionRequest, option_id: str | None) -> InteractionOption | None:
+    return next((one for one in request.options if one.option_id == option_id), None)
+
+
+def _outcome_json(outcome: Outcome) -> dict[str, object]:
+    error = outcome.error
+    return {
+        "question_id": outcome.row.question_id if outcome.row is not None else outcome.name,
+        "root_id": outcome.row.root_id if outcome.row is not None else None,
+        "answered": error is None,
+        "error": None if error is None else {"kind": type(error).__name__, "message": str(error)},
+    }

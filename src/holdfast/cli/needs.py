@@ -1,0 +1,95 @@
+"""Needs: what a run will call, and whether this process has it.
+
+A run is pinned to its plan or agent, but its tools are those of the process that drives
+it. Answering a question where they are not known would only fail the run, so it is
+refused beforehand.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator
+
+from holdfast.app import Holdfast
+from holdfast.core.plan.state import PlanState
+from holdfast.core.react.state import ReactState
+from holdfast.core.run.state import RunState
+from holdfast.core.run.tables import StepStatus
+from holdfast.errors import NotAllowed
+from holdfast.model.agent import Agent
+from holdfast.model.plan import Action, AgentAction, CodeAction, Plan, PlanAction, ToolAction
+
+_OVER = frozenset({StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
+
+
+async def refuse_without_tools(app: Holdfast, run_id: str, *, anyway: bool) -> None:
+    """NotAllowed, with all their names, when the run needs tools that are not known here."""
+    if anyway:
+        return
+    state = await app.engine.state(run_id)
+    needed = dict.fromkeys([one async for one in _needed(app, state)])
+    missing = [one for one in needed if one not in app.tools]
+    if missing:
+        some = f"tool{'s' if len(missing) > 1 else ''} {', '.join(missing)}"
+        raise NotAllowed(
+            f"{run_id} needs the {some}, not known here: go on from where they are declared "
+            "(tools.yaml, --tools, --app), or say --anyway"
+        )
+
+
+async def _needed(app: Holdfast, state: RunState) -> AsyncIterator[str]:
+    """The tools of the run, and of the runs below it that are under way."""
+    own = (
+        _tools_of_plan_run(app, state) if isinstance(state, PlanState) else _of_session(app, state)
+    )
+    for tool in own:
+        yield tool
+    for step in state.steps.values():
+        if step.child_id is not None and step.status not in _OVER:
+            async for tool in _needed(app, await app.engine.state(step.child_id)):
+                yield tool
+
+
+def _tools_of_plan_run(app: Holdfast, state: PlanState) -> Iterator[str]:
+    """Of what has not been done yet."""
+    plan = state.plan.plan
+    for listener in plan.listeners:
+        step = state.steps.get(listener.listener_id)
+        if step is None or (step.status not in _OVER and step.child_id is None):
+            yield from _of_action(app, listener.action, frozenset({plan.plan_id}))
+    yield from (check.tool for check in plan.verify)
+
+
+def _of_session(app: Holdfast, state: RunState) -> Iterator[str]:
+    assert isinstance(state, ReactState)
+    yield from state.tools
+    yield from _of_agents(app, state.helpers.values(), frozenset())
+
+
+def _of_plan(app: Holdfast, plan: Plan, seen: frozenset[str]) -> Iterator[str]:
+    for listener in plan.listeners:
+        yield from _of_action(app, listener.action, seen | {plan.plan_id})
+    yield from (check.tool for check in plan.verify)
+
+
+def _of_action(app: Holdfast, action: Action, seen: frozenset[str]) -> Iterator[str]:
+    library = app.engine.library
+    match action:
+        case ToolAction(tool=tool):
+            yield tool
+        case CodeAction(functions=functions):
+            yield from functions
+        case AgentAction(agent_id=agent_id):
+            yield from _of_agents(app, [agent_id], frozenset())
+        case PlanAction(plan_id=plan_id) if plan_id in library.plan_ids() and plan_id not in seen:
+            yield from _of_plan(app, library.current(plan_id).plan, seen)
+        case _:
+            return
+
+
+def _of_agents(app: Holdfast, agent_ids: Iterable[str], seen: frozenset[str]) -> Iterator[str]:
+    library = app.engine.library
+    for agent_id in agent_ids:
+        if agent_id in library.agent_ids() and agent_id not in seen:
+            agent: Agent = library.agent(agent_id).agent
+            yield from agent.tools
+            yield from _of_agents(app, agent.agents, seen | {agent_id})

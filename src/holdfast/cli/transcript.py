@@ -1,0 +1,109 @@
+"""The transcript: a session as it is spoken, for a person at a terminal.
+
+A model's words appear as they come; its calls and their results take one quiet line each.
+What a model or a tool wrote is text and nothing more: it cannot move the cursor, and it
+never looks like something of ours, which is always dim and begins with a mark.
+"""
+
+from __future__ import annotations
+
+import sys
+from types import TracebackType
+from typing import Self
+
+from rich.text import Text
+
+from holdfast.cli.screen import console, visible, visible_lines
+from holdfast.cli.session_story import ended, spelled
+from holdfast.cli.timeline import storyteller
+from holdfast.core.react.state import THINK, ReactState
+from holdfast.core.run.state import RunState
+from holdfast.model import events as e
+from holdfast.model import react_events as r
+from holdfast.runtime.hub import Recorded, Spoken
+
+_MARK = "· "
+_LONGEST = 2000
+
+
+class Transcript:
+    def __init__(self, state: RunState) -> None:
+        self._teller = storyteller(state)
+        self._said = ""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._end_line()
+
+    def speak(self, spoken: Spoken) -> None:
+        """Words of a reply that is not finished; the person sees when they are taken back."""
+        if spoken.text is None:
+            self._end_line()
+            self._whisper("the model begins again; what stands above does not count")
+            return
+        _write(spoken.text)
+        self._said += spoken.text
+
+    def show(self, state: RunState, recorded: Recorded) -> None:
+        told = self._teller.tell(recorded)
+        match recorded.event:
+            case r.ModelReplied(text=text):
+                self._finish(text)
+            case r.CallStarted(step_id=step_id, args=args):
+                self._whisper(f"{_tool(state, step_id)} {visible(spelled(args), _LONGEST)}")
+            case r.StepEnded(step_id=step_id) as event if step_id != THINK:
+                self._whisper(f"{_tool(state, step_id)} {ended(event)}")
+            case (
+                e.AttemptFailed()
+                | e.OutcomeLost()
+                | e.QuestionAnswered()
+                | e.QuestionExpired()
+                | e.QuestionWithdrawn()
+                | e.QuestionReminded()
+                | e.QuestionEscalated()
+                | e.CancelRequested()
+                | r.StepAbandoned()
+                | r.TurnResumed()
+            ):
+                self._whisper(*(f"{line.who} {line.what}" for line in told))
+            case _:
+                return
+
+    def _finish(self, text: str) -> None:
+        """The reply as it is recorded: what was not heard of it follows."""
+        if text.startswith(self._said):
+            _write(text[len(self._said) :])
+            self._said = text
+        else:
+            self._end_line()
+            _write(text)
+            self._said = text
+        self._end_line()
+
+    def _end_line(self) -> None:
+        if self._said and not self._said.endswith("\n"):
+            _write("\n")
+        self._said = ""
+
+    def _whisper(self, *lines: str) -> None:
+        self._end_line()
+        for line in lines:
+            quiet = Text(_MARK + line, style="dim", no_wrap=True, overflow="ellipsis")
+            console().print(quiet)
+
+
+def _tool(state: RunState, step_id: str) -> str:
+    call = state.calls.get(step_id) if isinstance(state, ReactState) else None
+    return visible(call.tool if call is not None and call.tool else step_id)
+
+
+def _write(text: str) -> None:
+    sys.stdout.write(visible_lines(text))
+    sys.stdout.flush()

@@ -1,0 +1,1 @@
+"""Interactions: what people are asked, how it travels, and what their answers mean."""

@@ -1,0 +1,273 @@
+"""Judging answers: the first valid one wins, and every other is told why not.
+
+An answer names a question, an option and perhaps data; never the work itself. What it
+comes to is an action and the values that the work receives. Whatever a question was
+for, only that action decides what happens next; each machine says what that is.
+
+The option's action stands, except that the handler of a CUSTOM option decides which of
+the others it comes to. Data that comes with an approval changes the arguments that were
+shown: they are checked, and consent is bound to what they have become.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+
+from holdfast.core.forms.validation import validate
+from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.core.interactions.requests import clock_may_take
+from holdfast.core.language.strict import canonical_json
+from holdfast.core.run.draft import iso
+from holdfast.core.run.state import QuestionState, RunState
+from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
+from holdfast.model.commands import Answer, KeepDraft
+from holdfast.model.events import DraftKept, QuestionAnswered, QuestionExpired
+from holdfast.model.form import FieldType, Form
+from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionStatus
+from holdfast.model.record import record
+from holdfast.model.values import Json
+
+CLOCK = "clock"
+
+_CUSTOM = InteractionAction.CUSTOM
+_PROVIDE = InteractionAction.PROVIDE_INFO
+_APPROVE = InteractionAction.APPROVE_AND_EXECUTE
+_GOING_ON = (_APPROVE, _PROVIDE)
+_ABOUT_A_CALL = ("approval", "unknown")
+
+
+@record
+class Judged:
+    """An answer that counts: what to record, what it comes to, and the reason given."""
+
+    event: QuestionAnswered
+    action: InteractionAction
+    reason: str
+
+
+@record
+class _Reply:
+    """What an answer says: in the person's words, or as a handler has understood them."""
+
+    action: InteractionAction
+    data: Mapping[str, Json]
+    feedback: str | None = None
+
+
+def find(state: RunState, question_id: str) -> QuestionState:
+    question = state.questions.get(question_id)
+    if question is None:
+        raise NotFound(f"run {state.run_id} has no question {question_id}")
+    return question
+
+
+def judge(state: RunState, question: QuestionState, command: Answer, now: float) -> Judged | None:
+    """What the answer comes to; None when it has been given already, by the same person."""
+    if question.status is InteractionStatus.ANSWERED:
+        _refuse_unless_same(question, command)
+        return None
+    _refuse_late(question, now)
+    option = _chosen(question, command)
+    _refuse_silence(option, command)
+    reply = _understood(option, command)
+    _refuse_secrets(question.request.form, {**command.data, **reply.data})
+    filled = _filled_in(question, option, reply)
+    answered = QuestionAnswered(
+        question_id=command.question_id,
+        option_id=option.option_id,
+        by=command.by,
+        data=command.data,
+        values=_values(question, option, reply, filled),
+        feedback=command.feedback,
+        action=reply.action if option.action is _CUSTOM else None,
+    )
+    if filled and question.purpose == "approval":
+        answered = _bound_anew(state, question, answered, filled)
+    return Judged(answered, reply.action, _words(reply) or "")
+
+
+def expiry(question: QuestionState) -> tuple[QuestionExpired, InteractionAction | None]:
+    """The deadline has passed: the default option is taken, else nobody answered."""
+    request = question.request
+    named = (one for one in request.options if one.option_id == request.default_option_id)
+    option = next(named, None)
+    if option is None or not _clock_may_take(question, option):
+        return QuestionExpired(request.request_id), None
+    reply = _Reply(option.action, {})
+    values = _values(question, option, reply, _filled_in(question, option, reply))
+    return QuestionExpired(request.request_id, option.option_id, values), option.action
+
+
+def kept_draft(question: QuestionState, command: KeepDraft, now: float) -> DraftKept:
+    """A draft may be unfinished and wrong, but it is never a secret."""
+    _refuse_late(question, now)
+    _refuse_secrets(question.request.form, command.data)
+    return DraftKept(command.question_id, command.by, command.data)
+
+
+def _refuse_unless_same(question: QuestionState, command: Answer) -> None:
+    same = (
+        question.by == command.by
+        and command.option_id in (None, question.option_id)
+        and (question.feedback or None) == (command.feedback or None)
+        and canonical_json(dict(question.data)) == canonical_json(dict(command.data))
+    )
+    if same:
+        return
+    at = question.closed_at or 0.0
+    raise AlreadyAnswered(
+        f"{question.request.title!r} was already answered by {question.by} at {iso(at)}"
+        f" with {question.option_id}",
+        by=question.by or "",
+        at=at,
+        option_id=question.option_id,
+    )
+
+
+def _refuse_late(question: QuestionState, now: float) -> None:
+    if question.status is not InteractionStatus.OPEN:
+        raise TooLate(f"{question.request.title!r} is {question.status}; nothing was changed")
+    if question.deadline is not None and now >= question.deadline:
+        raise TooLate(f"{question.request.title!r} expired at {iso(question.deadline)}")
+
+
+def _chosen(question: QuestionState, command: Answer) -> InteractionOption:
+    """The option that was named; bare data can only be meant for the one that takes data."""
+    options = question.request.options
+    if command.option_id is None:
+        fitting = [one for one in options if one.action is _PROVIDE]
+        clear = len(fitting) == 1 and (len(options) == 1 or bool(command.data))
+        problem = ""
+    else:
+        fitting = [one for one in options if one.option_id == command.option_id]
+        clear = bool(fitting)
+        problem = f"there is no option {command.option_id!r}; "
+    if clear:
+        return fitting[0]
+    names = ", ".join(option.option_id for option in options)
+    raise InvalidAnswer(f"{problem}choose one of: {names}")
+
+
+def _refuse_silence(option: InteractionOption, command: Answer) -> None:
+    if option.requires_input and not (command.feedback or command.data):
+        prompt = option.input_prompt or "this option needs your words"
+        raise InvalidAnswer(f"{option.label}: {prompt}", {"feedback": prompt})
+
+
+def _understood(option: InteractionOption, command: Answer) -> _Reply:
+    if option.action is not _CUSTOM:
+        return _Reply(option.action, command.data, command.feedback)
+    decided = command.resolution
+    if decided is None or decided.action is _CUSTOM:
+        raise InvalidAnswer(f"no handler is registered that could decide {option.option_id!r}")
+    return _Reply(decided.action, decided.data, decided.feedback or command.feedback)
+
+
+def _refuse_secrets(form: Form, data: Mapping[str, Json]) -> None:
+    """A secret belongs in a vault; the journal would keep it for ever, for all to read."""
+    secrets = [one.name for one in form.fields if one.type is FieldType.SECRET]
+    given = dict.fromkeys((name for name in secrets if name in data), "not taken")
+    if given:
+        raise InvalidAnswer("secrets cannot be taken yet: there is no vault to keep them", given)
+
+
+def _filled_in(
+    question: QuestionState, option: InteractionOption, reply: _Reply
+) -> Mapping[str, Json]:
+    """What the reply puts into the form, checked field by field; empty where it fills in none."""
+    if _fills_in(question, reply.action):
+        return _fitting(question, _meant_for_the_form(question, reply))
+    free = option.requires_input or _CUSTOM is option.action or reply.action is _PROVIDE
+    if reply.data and not free:
+        unasked = dict.fromkeys(reply.data, "not asked for")
+        raise InvalidAnswer(f"{option.label} takes no data", unasked)
+    return {}
+
+
+def _fills_in(question: QuestionState, action: InteractionAction) -> bool:
+    """A form is there to be provided; that of an approval may be changed while approving."""
+    if question.purpose == "approval":
+        return action in _GOING_ON
+    return action is _PROVIDE and bool(question.request.form.fields)
+
+
+def _fitting(question: QuestionState, data: Mapping[str, Json]) -> Mapping[str, Json]:
+    """What an approval leaves out stays as it was shown, so nothing need be complete there."""
+    validated = validate(question.request.form, data, partial=question.purpose == "approval")
+    if validated.errors:
+        raise InvalidAnswer("the answer does not fit the form", validated.errors)
+    return validated.values
+
+
+def _meant_for_the_form(question: QuestionState, reply: _Reply) -> Mapping[str, Json]:
+    """The data; or bare words, where only one field can be meant."""
+    if reply.data or not reply.feedback or reply.action is _APPROVE:
+        return reply.data
+    names = _open_fields(question)
+    if len(names) == 1:
+        return {names[0]: reply.feedback}
+    if names and question.purpose == "approval":
+        remedy = f"say which it is for: {', '.join(names)}"
+        raise InvalidAnswer(f"the call has several arguments; {remedy}", {"feedback": remedy})
+    return {}
+
+
+def _open_fields(question: QuestionState) -> list[str]:
+    """What is still to be given: what the call lacks, what is required; else every field."""
+    fields = question.request.form.fields
+    lacking = [one for one in fields if one.name not in (question.args or {})] or fields
+    required = [one for one in lacking if one.required] or lacking
+    return [one.name for one in required]
+
+
+def _values(
+    question: QuestionState,
+    option: InteractionOption,
+    reply: _Reply,
+    filled: Mapping[str, Json],
+) -> Mapping[str, Json]:
+    """What the work receives: the form, or the option with whatever was said along with it."""
+    if reply.action is _PROVIDE and _fills_in(question, _PROVIDE):
+        return filled
+    if reply.action is _APPROVE and question.purpose == "missing":
+        return _metadata(option)
+    values: dict[str, Json] = {"option": option.option_id, **_metadata(option)}
+    if words := _words(reply):
+        values["feedback"] = words
+    return values if _fills_in(question, reply.action) else {**values, **reply.data}
+
+
+def _metadata(option: InteractionOption) -> dict[str, Json]:
+    """What the author attached for the work; the name of a handler is for us."""
+    custom = option.action is _CUSTOM
+    return {
+        name: value for name, value in option.metadata.items() if not (custom and name == "handler")
+    }
+
+
+def _words(reply: _Reply) -> str | None:
+    """What was said; who gives a reason as data has said it too."""
+    if reply.feedback or not reply.data or reply.action in _GOING_ON:
+        return reply.feedback
+    first, *more = reply.data.values()
+    return first if isinstance(first, str) and not more else canonical_json(dict(reply.data))
+
+
+def _bound_anew(
+    state: RunState,
+    question: QuestionState,
+    answered: QuestionAnswered,
+    changes: Mapping[str, Json],
+) -> QuestionAnswered:
+    """Consent to other arguments than those shown is bound to what they have become."""
+    args = {**(question.args or {}), **changes}
+    tool, version = (str(question.request.context[one]) for one in ("tool", "tool_version"))
+    call = call_name(state.run_id, question.step_id, question.firing)
+    return replace(answered, args=args, consent=bind_consent(call, tool, version, args))
+
+
+def _clock_may_take(question: QuestionState, option: InteractionOption) -> bool:
+    """Whatever its type, a question about a call is never answered with a yes by the clock."""
+    yes = question.purpose in _ABOUT_A_CALL and option.action in _GOING_ON
+    return not yes and clock_may_take(question.request, option)

@@ -1,0 +1,63 @@
+"""Proposing a tool call to a person: what is shown, what may be changed, what has changed.
+
+Everything shown comes from the executor's own data: the tool's name, its version and the
+very arguments that would run. What a model says never reaches a title or a message.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+
+from holdfast.core.forms.from_tools import form_from_schema
+from holdfast.core.language.strict import canonical_json
+from holdfast.core.run.state import QuestionState
+from holdfast.model.commands import ToolFacts
+from holdfast.model.form import FieldType, Form
+from holdfast.model.values import Json, JsonObject
+
+_NO_FIELDS = Form()
+
+
+def shown_call(tool: str, args: Mapping[str, Json], facts: ToolFacts) -> dict[str, Json]:
+    return {"tool": tool, "args": dict(args), "tool_version": facts.version}
+
+
+def change_form(parameters: JsonObject, enrich: Form = _NO_FIELDS) -> Form:
+    """Every argument as an optional field: what is left out stays as it was shown."""
+    names = list(parameters.get("properties", {}))
+    asked = form_from_schema(parameters, names, enrich).fields
+    fields = (one for one in asked if one.type is not FieldType.SECRET)
+    return Form(
+        tuple(replace(one, required=False, default=None, visible_if=None) for one in fields)
+    )
+
+
+def missing_arguments(parameters: JsonObject, args: Mapping[str, Json]) -> list[str]:
+    required = parameters.get("required", ())
+    return [name for name in required if args.get(name) is None]
+
+
+def differences(
+    questions: Iterable[QuestionState], consent: str, shown: Mapping[str, Json]
+) -> tuple[str, Mapping[str, Json]]:
+    """What has changed since somebody consented: in words, and what was consented to."""
+    before = next((one for one in questions if one.consent == consent), None)
+    if before is None:
+        return "What was consented to has changed.", {}
+    context = {**before.request.context, "args": dict(before.args or {})}
+    lines = list(_changes(context, {**shown, "args": shown["args"]}))
+    return "\n".join(["This was consented to, but it has changed since:", *lines]), context
+
+
+def _changes(before: Mapping[str, Json], now: Mapping[str, Json]) -> Iterable[str]:
+    if before.get("tool_version") != now.get("tool_version"):
+        yield f"- the tool {now['tool']} itself is another version"
+    old, new = before["args"], now["args"]
+    for name in sorted({*old, *new}):
+        if name not in old:
+            yield f"- {name}: new, {canonical_json(new[name])}"
+        elif name not in new:
+            yield f"- {name}: gone, was {canonical_json(old[name])}"
+        elif (was := canonical_json(old[name])) != (is_now := canonical_json(new[name])):
+            yield f"- {name}: {was} has become {is_now}"

@@ -1,0 +1,313 @@
+"""Requests: what makes a question sound, and the options that are offered by custom.
+
+A question is checked once, when it is made, so that nothing later need doubt it: every option has
+its own id, the clock's times fit together, and `is_default` and `default_option_id` say the same.
+
+**The clock never approves.** At the timeout the default option is taken without a person, so a
+default must be one that the clock may take: nothing dangerous, nothing that asks for words or
+values that only a person has, nothing that a handler decides. For a tool's approval every option
+that leads to the call counts as dangerous, whatever its author wrote. This holds for a default
+without `timeout_seconds` too. Such a one is allowed, and is only what a person finds preselected;
+but a timeout that is added one day must not turn it into a consent.
+
+A question that is not `required` can be skipped: where no option says so, one is added.
+
+A secret cannot be asked for until there is a vault: the journal would keep it for all to read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import replace
+from itertools import chain, count, pairwise
+from typing import Final, TypeAlias, TypeGuard
+
+from holdfast.core.forms.validation import validate
+from holdfast.core.forms.values import echo
+from holdfast.errors import InvalidAnswer
+from holdfast.model.form import FieldType, Form
+from holdfast.model.interaction import (
+    RUN_AGAIN,
+    Asking,
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionType,
+)
+from holdfast.model.values import Json
+
+Problems: TypeAlias = Iterator[tuple[str, str]]
+"""What is wrong: the field, and the remedy."""
+
+HAPPENED: Final = "happened"
+STOP: Final = "stop"
+
+PROVIDE_OPTION: Final = InteractionOption("provide", "Provide", InteractionAction.PROVIDE_INFO)
+SKIP_OPTION: Final = InteractionOption("skip", "Skip", InteractionAction.SKIP)
+CONFIRM_OPTIONS: Final = (
+    InteractionOption("confirm", "Confirm", InteractionAction.APPROVE_AND_EXECUTE),
+    InteractionOption("reject", "Reject", InteractionAction.REJECT_WITH_REASON),
+)
+APPROVAL_OPTIONS: Final = (
+    InteractionOption(
+        "approve", "Approve and run", InteractionAction.APPROVE_AND_EXECUTE, is_dangerous=True
+    ),
+    InteractionOption(
+        "retry",
+        "Ask again with feedback",
+        InteractionAction.RETRY_WITH_FEEDBACK,
+        requires_input=True,
+        input_prompt="What should be different?",
+    ),
+    InteractionOption(
+        "reject",
+        "Reject",
+        InteractionAction.REJECT_WITH_REASON,
+        requires_input=True,
+        input_prompt="Why not?",
+    ),
+    InteractionOption(
+        "terminate", "Reject and stop everything", InteractionAction.TERMINATE, is_dangerous=True
+    ),
+)
+UNKNOWN_OPTIONS: Final = (
+    InteractionOption(
+        HAPPENED,
+        "It happened",
+        InteractionAction.PROVIDE_INFO,
+        description="Go on with the result that you fill in; nothing is called again.",
+    ),
+    InteractionOption(
+        RUN_AGAIN,
+        "Run it again",
+        InteractionAction.APPROVE_AND_EXECUTE,
+        description="Call it once more under the same key.",
+        is_dangerous=True,
+    ),
+    InteractionOption(
+        STOP,
+        "Stop",
+        InteractionAction.TERMINATE,
+        description="Cancel the whole run.",
+        is_dangerous=True,
+    ),
+)
+
+LONGEST_WAIT: Final = 10 * 365 * 86_400.0
+"""Ten years, in seconds."""
+
+_NO_WAIT: Final = "must be a number of seconds above 0, and at most ten years"
+_NO_FORM: Final = Form()
+_LEADS_TO_THE_CALL: Final = frozenset(
+    {InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO}
+)
+
+
+def sound(request: InteractionRequest) -> InteractionRequest:
+    """The request with its customs filled in, or InvalidAnswer with all that is wrong."""
+    full = replace(request, options=_offered(request))
+    problems: dict[str, str] = {}
+    for name, message in _problems(full):
+        problems[name] = f"{problems[name]}; {message}" if name in problems else message
+    if problems:
+        listed = "; ".join(f"{name}: {message}" for name, message in problems.items())
+        raise InvalidAnswer(f"this question cannot be asked: {listed}", problems)
+    return _settled(full)
+
+
+def request_from_asking(
+    asking: Asking,
+    *,
+    request_id: str,
+    session_id: str,
+    type: InteractionType,  # noqa: A002
+    title: str,
+    message: str = "",
+    options: tuple[InteractionOption, ...] = (),
+    form: Form = _NO_FORM,
+    context: Mapping[str, Json] | None = None,
+) -> InteractionRequest:
+    """A sound request in the author's words and options where there are any, else in ours.
+
+    A tool's approval stays one: under another type the clock might consent to the call.
+    """
+    kind = asking.type or type
+    if type is InteractionType.TOOL_APPROVAL and kind is not type:
+        remedy = f"a tool's approval cannot be asked as {kind}: leave the type out"
+        raise InvalidAnswer(f"this question cannot be asked: {remedy}", {"type": remedy})
+    return sound(
+        InteractionRequest(
+            request_id=request_id,
+            session_id=session_id,
+            type=kind,
+            title=asking.title or title,
+            message=asking.message or message,
+            details=asking.details,
+            context={} if context is None else context,
+            options=asking.options or options,
+            form=form,
+            required=asking.required,
+            timeout_seconds=asking.timeout_seconds,
+            default_option_id=asking.default_option_id,
+            role=asking.role,
+            reminders=asking.reminders,
+            escalate_after=asking.escalate_after,
+            escalate_to=asking.escalate_to,
+            custom_type=asking.custom_type,
+        )
+    )
+
+
+def is_dangerous(request: InteractionRequest, option: InteractionOption) -> bool:
+    """Whether a person should be asked twice, and the clock never take it."""
+    approval = request.type is InteractionType.TOOL_APPROVAL
+    return option.is_dangerous or (approval and option.action in _LEADS_TO_THE_CALL)
+
+
+def clock_may_take(request: InteractionRequest, option: InteractionOption) -> bool:
+    """Whether the option may be taken at the timeout, when nobody has answered."""
+    return _clocks_objection(request, option) is None
+
+
+def _clocks_objection(request: InteractionRequest, option: InteractionOption) -> str | None:
+    if is_dangerous(request, option):
+        return "it is dangerous"
+    if option.action is InteractionAction.CUSTOM:
+        return "a handler decides about it"
+    if option.requires_input:
+        return "it requires input"
+    provides = option.action is InteractionAction.PROVIDE_INFO
+    missing = list(validate(request.form, {}).errors) if provides else []
+    return f"the form requires {', '.join(missing)}" if missing else None
+
+
+def _offered(request: InteractionRequest) -> tuple[InteractionOption, ...]:
+    """The author's options or the customary ones; what is not required can be skipped."""
+    options = request.options or _customary_options(request)
+    skippable = any(one.action is InteractionAction.SKIP for one in options)
+    if request.required or skippable or not options:
+        return options
+    return (*options, replace(SKIP_OPTION, option_id=_free_id(options)))
+
+
+def _free_id(options: tuple[InteractionOption, ...]) -> str:
+    taken = {one.option_id for one in options}
+    further = (f"{SKIP_OPTION.option_id}_{number}" for number in count(2))
+    return next(one for one in chain((SKIP_OPTION.option_id,), further) if one not in taken)
+
+
+def _customary_options(request: InteractionRequest) -> tuple[InteractionOption, ...]:
+    """By custom; a choice without a form has none, for there is nothing to choose from."""
+    if request.form.fields:
+        return (PROVIDE_OPTION,)
+    if request.type is InteractionType.TOOL_APPROVAL:
+        return APPROVAL_OPTIONS
+    return () if request.type is InteractionType.USER_CHOICE else CONFIRM_OPTIONS
+
+
+def _problems(request: InteractionRequest) -> Problems:
+    if not request.title.strip():
+        yield "title", "is empty: say what is asked"
+    yield from _type_problems(request)
+    yield from _option_problems(request.options)
+    yield from _default_problems(request)
+    yield from _time_problems(request)
+    for field in request.form.fields:
+        if field.type is FieldType.SECRET:
+            yield f"form.{field.name}", "secrets cannot be taken yet: there is no vault for them"
+
+
+def _type_problems(request: InteractionRequest) -> Problems:
+    custom = request.type is InteractionType.CUSTOM
+    if custom and not (request.custom_type or "").strip():
+        yield "custom_type", "is missing: name the registered type of a CUSTOM question"
+    if not custom and request.custom_type is not None:
+        yield "custom_type", f"is only for CUSTOM questions, and this is {request.type}"
+
+
+def _option_problems(options: tuple[InteractionOption, ...]) -> Problems:
+    if not options:
+        yield "options", "there are none: a choice needs something to choose from"
+    seen: dict[str, int] = {}
+    for index, option in enumerate(options):
+        name = option.option_id
+        if not name.strip():
+            yield f"options[{index}].option_id", "is empty: give every option an id"
+        elif name in seen:
+            yield f"options[{index}].option_id", f"{echo(name)} is options[{seen[name]}] already"
+        seen.setdefault(name, index)
+
+
+def _default_problems(request: InteractionRequest) -> Problems:
+    named = request.default_option_id
+    marked = [option.option_id for option in request.options if option.is_default]
+    if len(marked) > 1:
+        yield "options", f"only one can be the default, not {', '.join(map(echo, marked))}"
+    if named is not None and named not in {option.option_id for option in request.options}:
+        yield "default_option_id", f"there is no option {echo(named)}"
+    elif named is not None and marked and named not in marked:
+        yield "default_option_id", f"is {echo(named)}, but {echo(marked[0])} is marked as default"
+    for index, option in enumerate(request.options):
+        if option.option_id == named:
+            yield from _untakable(request, option, "default_option_id")
+        elif option.is_default:
+            yield from _untakable(request, option, f"options[{index}].is_default")
+
+
+def _untakable(request: InteractionRequest, option: InteractionOption, place: str) -> Problems:
+    objection = _clocks_objection(request, option)
+    if objection is not None:
+        yield place, f"the clock may not take {echo(option.option_id)}, because {objection}"
+
+
+def _time_problems(request: InteractionRequest) -> Problems:
+    timeout = request.timeout_seconds
+    if timeout is not None and not _is_wait(timeout):
+        yield "timeout_seconds", _NO_WAIT
+    end = timeout if _is_wait(timeout) else None
+    yield from _reminder_problems(request.reminders, end)
+    yield from _escalation_problems(request, end)
+
+
+def _is_wait(seconds: object) -> TypeGuard[float]:
+    """False for NaN and infinity as well: they are within no bounds."""
+    if isinstance(seconds, bool) or not isinstance(seconds, int | float):
+        return False
+    return 0 < seconds <= LONGEST_WAIT
+
+
+def _reminder_problems(reminders: tuple[float, ...], end: float | None) -> Problems:
+    if not all(map(_is_wait, reminders)):
+        yield "reminders", f"each {_NO_WAIT}"
+        return
+    if any(later <= earlier for earlier, later in pairwise(reminders)):
+        yield "reminders", "must ascend: each later than the one before"
+    if end is not None and any(each >= end for each in reminders):
+        yield "reminders", "must come before the timeout"
+
+
+def _escalation_problems(request: InteractionRequest, end: float | None) -> Problems:
+    after, to = request.escalate_after, request.escalate_to
+    if after is None and to is not None:
+        yield "escalate_after", f"is missing: say after how many seconds {echo(to)} is asked"
+    if after is not None and not (to or "").strip():
+        yield "escalate_to", "is missing: name the role that is asked then"
+    if after is not None and not _is_wait(after):
+        yield "escalate_after", _NO_WAIT
+    elif after is not None and end is not None and after >= end:
+        yield "escalate_after", "must come before the timeout"
+
+
+def _settled(request: InteractionRequest) -> InteractionRequest:
+    """Both ways to name the default agree, and what is dangerous is marked so."""
+    marked = (option.option_id for option in request.options if option.is_default)
+    default = request.default_option_id or next(marked, None)
+    options = (
+        replace(
+            option,
+            is_default=option.option_id == default,
+            is_dangerous=is_dangerous(request, option),
+        )
+        for option in request.options
+    )
+    return replace(request, options=tuple(options), default_option_id=default)

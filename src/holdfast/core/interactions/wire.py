@@ -1,0 +1,310 @@
+"""Interactions on the wire: requests, options and responses as JSON.
+
+Python says `request_id`, JavaScript says `requestId`; both are read, camelCase is written. A flag
+such as `is_default` is also read as `default`, because Java's bean setters drop the `is`. A field
+in two spellings is refused even if both say the same: nobody could tell which one was meant. Keys
+inside `context`, `data` and `metadata` belong to the user and are never renamed.
+
+Reading guesses nothing. Unknown keys, wrong types and unknown words are refused, all of them at
+once, each under the name that was given. What has a default may be left out, and null is the same
+as left out. Messages say what kind of value was wrong, never the value: it may be a secret.
+
+Writing gives every field that the seed names, so that a client may rely on each, and those of our
+own only when they are set. `form` has the shape of `forms.shapes`; `formSchema` says the same as
+JSON Schema for clients that draw forms from it, and is ignored on reading.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import MISSING, Field, fields
+from enum import StrEnum
+from typing import Any, Final, TypeAlias, TypeVar
+
+from holdfast.core.forms.problems import Place
+from holdfast.core.forms.schemas import json_schema
+from holdfast.core.forms.shapes import dump_form, parse_form
+from holdfast.core.forms.values import echo
+from holdfast.core.language.spelling import nearest
+from holdfast.core.language.strict import strict_json
+from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
+from holdfast.model.form import Form
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionResponse,
+    InteractionType,
+)
+from holdfast.model.values import Json
+
+T = TypeVar("T")
+Reader: TypeAlias = Callable[[Any, Place], Any]
+
+_OUR_FIELDS: Final = ("role", "reminders", "escalate_after", "escalate_to", "custom_type")
+_LONGEST_NAME_SHOWN: Final = 100
+
+
+def request_to_wire(request: InteractionRequest) -> dict[str, Any]:
+    """Every field of the seed, and ours where set; InvalidValue if `context` is not JSON."""
+    seed = {
+        "request_id": request.request_id,
+        "session_id": request.session_id,
+        "type": request.type,
+        "title": request.title,
+        "message": request.message,
+        "details": request.details,
+        "context": dict(request.context),
+        "options": [option_to_wire(option) for option in request.options],
+        "required": request.required,
+        "timeout_seconds": request.timeout_seconds,
+        "default_option_id": request.default_option_id,
+    }
+    ours = {name: getattr(request, name) for name in _OUR_FIELDS}
+    return _written(seed | _set_ones(ours)) | _form_to_wire(request.form)
+
+
+def request_from_wire(raw: object) -> InteractionRequest:
+    """The request, or InvalidAnswer with one message per wrong field."""
+    return _from_wire(InteractionRequest, raw, "request")
+
+
+def option_to_wire(option: InteractionOption) -> dict[str, Any]:
+    """Every field of the seed; InvalidValue if `metadata` is not JSON."""
+    given = {each.name: getattr(option, each.name) for each in fields(option)}
+    return _written(given | {"metadata": dict(option.metadata)})
+
+
+def option_from_wire(raw: object) -> InteractionOption:
+    """The option, or InvalidAnswer with one message per wrong field."""
+    return _from_wire(InteractionOption, raw, "option")
+
+
+def response_to_wire(response: InteractionResponse) -> dict[str, Any]:
+    """Every field of the seed; InvalidValue if `data` is not JSON."""
+    given = {each.name: getattr(response, each.name) for each in fields(response)}
+    return _written(given | {"data": dict(response.data)})
+
+
+def response_from_wire(raw: object) -> InteractionResponse:
+    """The response, or InvalidAnswer with one message per wrong field."""
+    return _from_wire(InteractionResponse, raw, "response")
+
+
+def _written(given: Mapping[str, object]) -> dict[str, Json]:
+    return {_camel(name): strict_json(value) for name, value in given.items()}
+
+
+def _set_ones(given: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in given.items() if value not in (None, ())}
+
+
+def _form_to_wire(form: Form) -> dict[str, Any]:
+    return {"form": dump_form(form), "formSchema": json_schema(form)} if form.fields else {}
+
+
+def _camel(name: str) -> str:
+    first, *others = name.split("_")
+    return first + "".join(word.capitalize() for word in others)
+
+
+def _from_wire(kind: type[T], raw: object, what: str) -> T:
+    place = Place([])
+    made = _read(kind, raw, place)
+    if made is None:
+        raise _refusal(place.problems, what)
+    return made
+
+
+def _refusal(problems: list[FormProblem], what: str) -> InvalidAnswer:
+    messages: dict[str, str] = {}
+    for problem in problems:
+        name = _printable(problem.place) if problem.path else "$"
+        before = f"{messages[name]}; " if name in messages else ""
+        messages[name] = before + problem.message
+    name, message = next(iter(messages.items()))
+    others = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
+    return InvalidAnswer(f"this {what} cannot be read: {name}: {message}{others}", messages)
+
+
+def _printable(name: str) -> str:
+    return name[:_LONGEST_NAME_SHOWN].encode("utf-8", "backslashreplace").decode()
+
+
+def _read(kind: type[T], raw: object, place: Place) -> T | None:
+    """What was read, or None after everything wrong with it was reported."""
+    if not isinstance(raw, Mapping):
+        place.report(f"must be an object, not {_sort(raw)}")
+        return None
+    known_before = len(place.problems)
+    given = dict(_given(kind, raw, place))
+    values = dict(_values(kind, raw, given, place))
+    return kind(**values) if len(place.problems) == known_before else None
+
+
+def _given(kind: type, raw: Mapping[Any, object], place: Place) -> Iterator[tuple[str, str]]:
+    """The fields that are given, each with the key that gives it."""
+    names = _SPELLINGS[kind]
+    first: dict[str, str] = {}
+    for key in raw:
+        name = names.get(key)
+        if name is None:
+            _report_unknown(str(key), names, place)
+        elif name in first:
+            place.at(key).report(f"says the same as {first[name]}: give only one of them")
+        else:
+            first[name] = key
+            yield name, key
+
+
+def _report_unknown(key: str, known: Mapping[str, str], place: Place) -> None:
+    names = [_camel(name) for name in dict.fromkeys(known.values())]
+    meant = nearest(key[:_LONGEST_NAME_SHOWN], names)
+    hint = f"did you mean {meant}?" if meant else f"known are {', '.join(names)}"
+    place.at(key).report(f"unknown key: {hint}")
+
+
+def _values(
+    kind: Any, raw: Mapping[str, object], given: Mapping[str, str], place: Place
+) -> Iterator[tuple[str, Any]]:
+    for each in fields(kind):
+        key = given.get(each.name)
+        value = None if key is None else raw[key]
+        if key is not None and value is not None:
+            yield each.name, _READERS[each.name](value, place.at(key))
+        elif _is_needed(each):
+            place.at(key or _camel(each.name)).report("is required")
+
+
+def _is_needed(each: Field[Any]) -> bool:
+    return each.default is MISSING and each.default_factory is MISSING
+
+
+def _sort(value: object) -> str:
+    match value:
+        case None:
+            return "null"
+        case bool():
+            return "true or false"
+        case int() | float():
+            return "a number"
+        case str():
+            return "text"
+        case list() | tuple():
+            return "a list"
+    return "an object" if isinstance(value, Mapping) else type(value).__name__
+
+
+def _reader(wanted: str, *kinds: type) -> Reader:
+    """Reads a value of one kind; strict JSON has exact types, so true is no number."""
+
+    def read(value: object, place: Place) -> Json:
+        try:
+            plain = strict_json(value)
+        except InvalidValue as error:
+            place.report(str(error))
+            return None
+        if type(plain) not in kinds:
+            place.report(f"must be {wanted}, not {_sort(plain)}")
+        return plain
+
+    return read
+
+
+_text: Final = _reader("text", str)
+_flag: Final = _reader("true or false", bool)
+_number: Final = _reader("a number", int, float)
+_mapping: Final = _reader("an object", dict)
+
+
+def _numbers(value: object, place: Place) -> tuple[Json, ...]:
+    return tuple(_number(each, place.at(index)) for index, each in _items(value, place))
+
+
+def _items(value: object, place: Place) -> Iterator[tuple[int, object]]:
+    if not isinstance(value, list | tuple):
+        place.report(f"must be a list, not {_sort(value)}")
+        return
+    yield from enumerate(value)
+
+
+def _word_of(words: type[StrEnum]) -> Reader:
+    known = {each.value: each for each in words}
+
+    def read(value: object, place: Place) -> StrEnum | None:
+        word = _text(value, place)
+        if not isinstance(word, str):
+            return None
+        if word not in known:
+            meant = nearest(word[:_LONGEST_NAME_SHOWN], known)
+            hint = f"did you mean {meant}?" if meant else f"use {', '.join(known)}"
+            place.report(f"there is no {echo(word)}: {hint}")
+        return known.get(word)
+
+    return read
+
+
+def _options(value: object, place: Place) -> tuple[InteractionOption, ...]:
+    found = [
+        _read(InteractionOption, each, place.at(index)) for index, each in _items(value, place)
+    ]
+    return tuple(option for option in found if option is not None)
+
+
+def _form(value: object, place: Place) -> Form:
+    try:
+        return parse_form(value)
+    except FormRejected as rejected:
+        for problem in rejected.problems:
+            place.at(*problem.path).report(problem.message)
+        return Form()
+
+
+_READERS: Final[Mapping[str, Reader]] = {
+    "request_id": _text,
+    "session_id": _text,
+    "type": _word_of(InteractionType),
+    "title": _text,
+    "message": _text,
+    "details": _text,
+    "context": _mapping,
+    "options": _options,
+    "form": _form,
+    "required": _flag,
+    "timeout_seconds": _number,
+    "default_option_id": _text,
+    "role": _text,
+    "reminders": _numbers,
+    "escalate_after": _number,
+    "escalate_to": _text,
+    "custom_type": _text,
+    "option_id": _text,
+    "label": _text,
+    "action": _word_of(InteractionAction),
+    "description": _text,
+    "is_default": _flag,
+    "is_dangerous": _flag,
+    "requires_input": _flag,
+    "input_prompt": _text,
+    "metadata": _mapping,
+    "selected_option_id": _text,
+    "data": _mapping,
+    "feedback": _text,
+}
+
+
+def _spellings(kind: Any, *further: tuple[str, str]) -> dict[str, str]:
+    """Every key that is read, and the field that it names."""
+    names = [each.name for each in fields(kind)]
+    return {_camel(name): name for name in names} | {name: name for name in names} | dict(further)
+
+
+_SPELLINGS: Final[Mapping[type, Mapping[str, str]]] = {
+    InteractionRequest: _spellings(
+        InteractionRequest, ("formSchema", "form_schema"), ("form_schema", "form_schema")
+    ),
+    InteractionOption: _spellings(
+        InteractionOption, ("default", "is_default"), ("dangerous", "is_dangerous")
+    ),
+    InteractionResponse: _spellings(InteractionResponse),
+}

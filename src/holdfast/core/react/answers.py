@@ -1,0 +1,112 @@
+"""What people's answers do in a session, and what the clock does when nobody answers.
+
+| action              | a call                                   | a question of its own     |
+|---------------------|------------------------------------------|---------------------------|
+| APPROVE_AND_EXECUTE | runs exactly what was shown, or edited   | the model hears the choice |
+| PROVIDE_INFO        | its arguments are completed, and it runs | the model hears the data  |
+| RETRY_WITH_FEEDBACK | does not run; the model thinks again     | the same                  |
+| REJECT_WITH_REASON  | does not run; the reason is its result   | the model hears the refusal |
+| SKIP                | does not run; "skipped" is its result    | the model goes on without |
+| TERMINATE           | nothing more runs                        | the same                  |
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from holdfast.core.interactions import answers
+from holdfast.core.interactions.answers import CLOCK
+from holdfast.core.language.strict import canonical_json
+from holdfast.core.react.draft import Draft
+from holdfast.core.run.state import QuestionState
+from holdfast.core.run.steps import cancel_run
+from holdfast.model.commands import Answer, KeepDraft
+from holdfast.model.interaction import InteractionAction
+from holdfast.model.values import Json
+
+_NOBODY = "nobody answered in time"
+
+
+def answer(draft: Draft, command: Answer) -> None:
+    question = answers.find(draft.state, command.question_id)
+    judged = answers.judge(draft.state, question, command, draft.now)
+    if judged is None:
+        return
+    draft.emit(judged.event)
+    _follow(draft, question, judged.action, command.by, judged.reason, judged.event.values)
+
+
+def keep_draft(draft: Draft, command: KeepDraft) -> None:
+    question = answers.find(draft.state, command.question_id)
+    draft.emit(answers.kept_draft(question, command, draft.now))
+
+
+def expire(draft: Draft, question_id: str) -> None:
+    """The default option is taken, else the model is told that nobody answered."""
+    question = draft.state.questions[question_id]
+    expired, action = answers.expiry(question)
+    draft.emit(expired)
+    if action is not None:
+        _follow(draft, question, action, CLOCK, _NOBODY, expired.values)
+    elif _is_call(draft, question):
+        draft.end(question.step_id, "expired", {"error": _NOBODY})
+    else:
+        draft.end(question.step_id, "expired", f"[{question.request.title}] {_NOBODY}")
+
+
+def _follow(
+    draft: Draft,
+    question: QuestionState,
+    action: InteractionAction,
+    by: str,
+    reason: str,
+    values: Mapping[str, Json],
+) -> None:
+    match action:
+        case InteractionAction.TERMINATE:
+            cancel_run(draft, by, reason or f"{by} chose to stop")
+        case InteractionAction.APPROVE_AND_EXECUTE | InteractionAction.PROVIDE_INFO:
+            if not _is_call(draft, question):
+                draft.end(question.step_id, "provided", _heard(question, by, values))
+        case InteractionAction.REJECT_WITH_REASON:
+            _end_unrun(draft, question, "rejected", by, reason)
+        case InteractionAction.RETRY_WITH_FEEDBACK:
+            _end_unrun(draft, question, "retry", by, reason)
+        case InteractionAction.SKIP:
+            _end_unrun(draft, question, "skipped", by, reason)
+        case InteractionAction.CUSTOM:
+            raise AssertionError("a handler has decided already")
+        case _:
+            assert_never(action)
+
+
+def _is_call(draft: Draft, question: QuestionState) -> bool:
+    return bool(draft.call(question.step_id).tool)
+
+
+_TOLD = {
+    "rejected": "It was not run: {by} refused.",
+    "retry": "It was not run: {by} asks for something else. Think again.",
+    "skipped": "It was not run: {by} skipped it. Go on without it.",
+}
+_HEARD = {
+    "rejected": "{by} refused.",
+    "retry": "{by} asks you to think again.",
+    "skipped": "{by} skipped this. Go on without it.",
+}
+
+
+def _end_unrun(draft: Draft, question: QuestionState, how: str, by: str, reason: str) -> None:
+    """Nothing reached the executor; the model learns who decided so, and why."""
+    step_id = question.step_id
+    if _is_call(draft, question):
+        told: dict[str, Json] = {how: _TOLD[how].format(by=by)}
+        draft.end(step_id, how, {**told, "reason": reason} if reason else told)
+        return
+    words = f"[{question.request.title}] {_HEARD[how].format(by=by)}"
+    draft.end(step_id, how, f"{words} {reason}".rstrip())
+
+
+def _heard(question: QuestionState, by: str, values: Mapping[str, Json]) -> str:
+    return f"[{question.request.title}] {by} answered: {canonical_json(dict(values))}"

@@ -1,0 +1,200 @@
+"""Calls: which may start, which need a person first, and what comes of them.
+
+Whatever happens to a call, the model hears of it, and a failure is only a result like
+others. A call that is rejected, skipped or refused never reaches the executor.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never
+
+from holdfast.core.approval import best, mode_for
+from holdfast.core.forms.from_tools import form_from_schema
+from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.core.interactions.proposals import missing_arguments
+from holdfast.core.react import questions, thinking
+from holdfast.core.react.draft import Draft
+from holdfast.core.react.state import ASK_PERSON, THINK
+from holdfast.core.run.steps import counts, repeatable, tries_again
+from holdfast.core.run.tables import StepStatus
+from holdfast.model import commands as c
+from holdfast.model import react_events as r
+from holdfast.model.approval import ApprovalMode
+from holdfast.model.events import StepReleased
+from holdfast.model.form import Form
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
+
+_NO_FIELDS = Form()
+
+
+def start(draft: Draft, command: c.StartStep) -> None:
+    step = draft.state.steps.get(command.step_id)
+    if step is None or step.status is not StepStatus.READY:
+        return
+    if command.step_id == THINK:
+        thinking.start(draft)
+    elif step.carried is not None:
+        _carry(draft, command.step_id, step.carried[0])
+    else:
+        _start_call(draft, draft.call(command.step_id), command.tool)
+
+
+def _carry(draft: Draft, step_id: str, result: Json) -> None:
+    """The result is at hand already: a child run's, or what a person told of a lost call."""
+    draft.end(step_id, "failed" if _says_failure(result) else "done", result)
+
+
+def _start_call(draft: Draft, call: r.Call, tool: c.ToolFacts | None) -> None:
+    state = draft.state
+    if call.malformed is not None:
+        _refuse(draft, call, f"the arguments are not a JSON object: {call.malformed}")
+    elif call.tool in state.helpers:
+        _start_helper(draft, call)
+    elif call.tool == ASK_PERSON and state.agent.asks_people and state.only is None:
+        questions.ask_person(draft, call)
+    elif call.tool not in state.tools:
+        known = ", ".join([*state.tools, *state.helpers]) or "no tools at all"
+        _refuse(draft, call, f"there is no tool {call.tool!r}; you have {known}")
+    elif tool is None:
+        _refuse(draft, call, f"the tool {call.tool!r} is not available now")
+    else:
+        _start_tool(draft, call, tool)
+
+
+def _refuse(draft: Draft, call: r.Call, message: str) -> None:
+    draft.end(call.step_id, "refused", {"error": message})
+
+
+def _start_helper(draft: Draft, call: r.Call) -> None:
+    task = call.args.get("task")
+    if not isinstance(task, str) or not task.strip():
+        _refuse(draft, call, "say in `task` what is to be done")
+        return
+    child_id = f"{draft.state.run_id}.{call.step_id}.1"
+    step = draft.step(call.step_id)
+    draft.emit(
+        r.CallStarted(
+            call.step_id, step.attempt + 1, args=call.args, idempotent=True, child_id=child_id
+        )
+    )
+
+
+def _start_tool(draft: Draft, call: r.Call, tool: c.ToolFacts) -> None:
+    state, step = draft.state, draft.step(call.step_id)
+    args = {**call.args, **step.provided} if step.args is None else step.args
+    mode = mode_for(
+        call.tool, args, own=tool.approval, agent=state.agent.approval, session=state.approval
+    )
+    if call.proposed and mode is ApprovalMode.AUTO:
+        mode = ApprovalMode.REQUIRE_APPROVAL
+    if mode is ApprovalMode.DISABLED:
+        _refuse(draft, call, f"the tool {call.tool!r} is disabled")
+    elif step.consent is not None and _consent(draft, call, tool, args) == step.consent:
+        _started(draft, call, tool, args, consent=step.consent)
+    elif missing := missing_arguments(tool.parameters, args):
+        form = form_from_schema(tool.parameters, missing, _NO_FIELDS)
+        questions.ask_missing(draft, call, form)
+    elif mode is ApprovalMode.AUTO:
+        _started(draft, call, tool, args)
+    elif grant := best(state.grants.values(), call.tool, tool.version, args, draft.now):
+        consent = _consent(draft, call, tool, args)
+        _started(draft, call, tool, args, consent=consent, grant_id=grant.grant_id)
+    else:
+        questions.ask_approval(draft, call, args, tool, _consent(draft, call, tool, args))
+
+
+def _consent(draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json]) -> str:
+    name = call_name(draft.state.run_id, call.step_id, draft.step(call.step_id).firing)
+    return bind_consent(name, call.tool, tool.version, args)
+
+
+def _started(
+    draft: Draft,
+    call: r.Call,
+    tool: c.ToolFacts,
+    args: Mapping[str, Json],
+    *,
+    consent: str | None = None,
+    grant_id: str | None = None,
+) -> None:
+    step = draft.step(call.step_id)
+    draft.emit(
+        r.CallStarted(
+            step_id=call.step_id,
+            attempt=step.attempt + 1,
+            generation=step.generation,
+            args=args,
+            idempotent=tool.idempotent,
+            consent=consent,
+            grant_id=grant_id,
+        )
+    )
+
+
+def report(draft: Draft, command: c.ReportOutcome) -> None:
+    if counts(draft, command):
+        _conclude(draft, command.step_id, command.outcome)
+
+
+def _conclude(draft: Draft, step_id: str, outcome: c.Outcome) -> None:
+    cancelling = draft.state.status is RunStatus.CANCELLING
+    match outcome:
+        case c.NotSent():
+            _release(draft, step_id)
+        case c.Replied() | c.Missing() if cancelling:
+            # It would lead to something more, and nothing more may start.
+            _release(draft, step_id)
+        case c.Replied(reply=reply):
+            thinking.replied(draft, reply)
+        case c.Failed() | c.Lost() if cancelling and step_id == THINK:
+            _release(draft, step_id)
+        case c.Failed(failure=failure) if step_id == THINK:
+            thinking.failed(draft, failure)
+        case c.Lost(reason=reason) if step_id == THINK:
+            thinking.failed(draft, Failure(FailureKind.UNKNOWN, reason))
+        case c.Succeeded(result=result):
+            draft.end(step_id, "done", result)
+        case c.Failed():
+            _fail(draft, step_id, outcome)
+        case c.Missing(form=form):
+            questions.ask_missing(draft, draft.call(step_id), form)
+        case c.Lost(reason=reason):
+            lose(draft, step_id, reason)
+        case c.OutputBroken() | c.CallWanted() | c.CallReturned():
+            raise AssertionError("only a plan's listeners have outputs and snippets")
+        case _:
+            assert_never(outcome)
+
+
+def _release(draft: Draft, step_id: str) -> None:
+    draft.emit(StepReleased(step_id, draft.step(step_id).firing))
+
+
+def _fail(draft: Draft, step_id: str, outcome: c.Failed) -> None:
+    failure = outcome.failure
+    if failure.kind is FailureKind.UNKNOWN:
+        lose(draft, step_id, failure.message)
+    elif not tries_again(draft, step_id, draft.state.agent.retry, failure):
+        _tell_failure(draft, step_id, failure, outcome.result)
+
+
+def _tell_failure(draft: Draft, step_id: str, failure: Failure, result: Json) -> None:
+    told = result if result is not None else {"error": failure.message, "kind": failure.kind.value}
+    draft.end(step_id, "failed", told)
+
+
+def lose(draft: Draft, step_id: str, reason: str) -> None:
+    """An idempotent call may be tried again under its key; of others only a person can tell."""
+    cancelling = draft.state.status is RunStatus.CANCELLING
+    failure = Failure(FailureKind.UNKNOWN, reason)
+    if cancelling or not repeatable(draft.step(step_id)):
+        questions.ask_unknown(draft, step_id, reason)
+    elif not tries_again(draft, step_id, draft.state.agent.retry, failure):
+        _tell_failure(draft, step_id, failure, None)
+
+
+def _says_failure(result: Json) -> bool:
+    return isinstance(result, Mapping) and result.get("success") is False

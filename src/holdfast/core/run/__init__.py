@@ -1,0 +1,1 @@
+"""What every machine shares: steps, questions, child runs, and the run around them."""

@@ -1,0 +1,116 @@
+"""What the events of a step do to the state, whichever machine it belongs to."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from rpds import HashTrieMap
+
+from holdfast.core.run import moves
+from holdfast.core.run.state import S, StepState, changed
+from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, StepStatus
+from holdfast.model import events as e
+from holdfast.model.retry import FailureKind
+from holdfast.model.run import RunStatus
+
+_STOPPED_AT_ONCE = (ACTIVE_STEPS - {StepStatus.RUNNING}) | {StepStatus.FAILED}
+
+
+def attempt_failed(state: S, event: e.AttemptFailed) -> S:
+    """Only a failure that the tool itself answered calls for a new key."""
+    answered = event.failure.kind is not FailureKind.UNKNOWN
+    timers = state.timers.insert(moves.retry_timer(event.step_id), event.retry_at)
+    return moves.move_step(
+        moves.progressed(changed(state, timers=timers)),
+        event.step_id,
+        StepMove.BACK_OFF,
+        failure=event.failure,
+        generation=state.steps[event.step_id].generation + answered,
+        calling=None,
+    )
+
+
+def woken(state: S, event: e.StepWoken) -> S:
+    timers = state.timers.discard(moves.retry_timer(event.step_id))
+    return moves.move_step(changed(state, timers=timers), event.step_id, StepMove.WAKE)
+
+
+def released(state: S, event: e.StepReleased) -> S:
+    """As if it had not started; a run that is being cancelled will not start it again."""
+    cancelling = state.status is RunStatus.CANCELLING
+    attempt = state.steps[event.step_id].attempt - 1
+    move = StepMove.STOP if cancelling else StepMove.RELEASE
+    state = moves.progressed(state)
+    return moves.move_step(state, event.step_id, move, attempt=attempt, calling=None)
+
+
+def outcome_lost(state: S, event: e.OutcomeLost) -> S:
+    """A run that is being cancelled asks nobody: the step ends here, its outcome unknown."""
+    if state.status is not RunStatus.CANCELLING:
+        return state
+    paused = state.steps[event.step_id].child_status == RunStatus.PAUSE
+    state = changed(state, paused_children=state.paused_children - paused)
+    return moves.move_step(state, event.step_id, StepMove.STOP, child_status=None)
+
+
+def child_heard(state: S, event: e.ChildHeard) -> S:
+    state = changed(state, heard=state.heard.insert(event.child_id, event.seq))
+    step = state.steps[event.step_id]
+    if step.status not in (StepStatus.RUNNING, StepStatus.FAILED):
+        return state
+    was, now = (one == RunStatus.PAUSE for one in (step.child_status, event.status))
+    state = changed(state, paused_children=state.paused_children + now - was)
+    state = _child_moved(state, step, event)
+    return _child_pause_signal(state, was=was, now=now)
+
+
+def _child_moved(state: S, step: StepState, event: e.ChildHeard) -> S:
+    """A child that goes on after its error takes its parent's step along."""
+    changes: dict[str, Any] = {"child_status": event.status, "resuming": False}
+    if event.status == RunStatus.DONE:
+        changes["carried"] = (event.result,)
+    move = _child_move(state, step, event.status)
+    state = moves.move_step(state, event.step_id, move, **changes)
+    return moves.unfail(state, event.step_id) if move is not None else state
+
+
+def _child_move(state: S, step: StepState, child_status: str) -> StepMove | None:
+    if state.status is RunStatus.CANCELLING:
+        return None
+    if child_status == RunStatus.DONE:
+        return StepMove.GO_ON
+    revived = step.status is StepStatus.FAILED and child_status in _ALIVE
+    return StepMove.START if revived else None
+
+
+_ALIVE = (RunStatus.RUNNING, RunStatus.PAUSE)
+
+
+def _child_pause_signal(state: S, *, was: bool, now: bool) -> S:
+    if state.status is RunStatus.CANCELLING or was == now:
+        return state
+    if now:
+        return moves.signal(state, Signal.ASK)
+    return state if moves.asks(state) else moves.signal(state, Signal.GO_ON)
+
+
+def children_resumed(state: S, step_ids: tuple[str, ...]) -> S:
+    """Child runs that failed are told to go on; until they say so, their steps wait."""
+    for step_id in step_ids:
+        start = StepMove.START
+        state = moves.move_step(state, step_id, start, child_status=None, resuming=True)
+    return state
+
+
+def cancel_requested(state: S, event: e.CancelRequested) -> S:
+    for step_id, step in list(state.steps.items()):
+        if step.status in _STOPPED_AT_ONCE:
+            state = moves.move_step(state, step_id, StepMove.STOP, pending=0)
+    timers: HashTrieMap[str, float] = HashTrieMap({moves.CANCEL_TIMER: event.grace_until})
+    state = changed(state, timers=timers, cancelled_by=event.by, failed=())
+    return moves.signal(state, Signal.CANCEL)
+
+
+def ended(state: S, how: Signal) -> S:
+    """A run that has ended is never woken."""
+    return moves.signal(changed(state, timers=HashTrieMap()), how)

@@ -1,0 +1,107 @@
+"""Decisions about a step that do not depend on the machine it belongs to."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+from holdfast.core.run.backoff import retry_delay
+from holdfast.core.run.draft import RunDraft
+from holdfast.core.run.state import StepState
+from holdfast.core.run.tables import StepStatus
+from holdfast.model import commands as c
+from holdfast.model.events import (
+    AttemptFailed,
+    CancelRequested,
+    ChildHeard,
+    LateResultKept,
+    QuestionWithdrawn,
+)
+from holdfast.model.retry import Failure, FailureKind, RetryPolicy
+from holdfast.model.run import RunStatus
+
+AnyDraft: TypeAlias = RunDraft[Any, Any]
+
+
+def counts(draft: AnyDraft, command: c.ReportOutcome) -> bool:
+    """Whether an outcome is the one that its step waits for; a late result is kept for audit."""
+    step = draft.state.steps.get(command.step_id)
+    if step is not None and step.status is StepStatus.RUNNING and step.claim == command.claim:
+        return True
+    if step is not None and _withdraws_unknown(draft, step, command):
+        return True
+    match command.outcome:
+        case c.Succeeded(result=result) | c.OutputBroken(result=result):
+            draft.emit(LateResultKept(command.step_id, command.firing, result))
+        case _:
+            pass
+    return False
+
+
+def _withdraws_unknown(draft: AnyDraft, step: StepState, command: c.ReportOutcome) -> bool:
+    """A late word that answers the open question whether the call took effect."""
+    if not _tells(command.outcome) or step.claim != command.claim or step.question_id is None:
+        return False
+    if draft.state.questions[step.question_id].purpose != "unknown":
+        return False
+    draft.emit(QuestionWithdrawn(step.question_id, "the result arrived after all"))
+    return True
+
+
+def _tells(outcome: c.Outcome) -> bool:
+    if isinstance(outcome, c.Failed):
+        return outcome.failure.kind is not FailureKind.UNKNOWN
+    return isinstance(outcome, c.Succeeded | c.OutputBroken | c.CallReturned)
+
+
+def tries_again(draft: AnyDraft, step_id: str, policy: RetryPolicy, failure: Failure) -> bool:
+    """A further attempt where the policy grants one; a result that is at hand is not one."""
+    step = draft.step(step_id)
+    if draft.state.status is RunStatus.CANCELLING or step.carried is not None:
+        return False
+    delay = retry_delay(policy, failure, step.attempt, draft.jitter())
+    if delay is None:
+        return False
+    draft.emit(AttemptFailed(step_id, step.firing, failure, draft.now + delay))
+    return True
+
+
+def repeatable(step: StepState) -> bool:
+    """Doing it again does no harm: it is pure, or the outside world knows it by its key."""
+    return step.calling[2] if step.calling else step.idempotent or step.pure
+
+
+def in_flight(draft: AnyDraft) -> tuple[str, ...]:
+    """The steps whose work this very process does; a child run looks after itself."""
+    return tuple(
+        step_id
+        for step_id, step in sorted(draft.state.steps.items())
+        if step.status is StepStatus.RUNNING and not step.awaits_child
+    )
+
+
+def hears(draft: AnyDraft, command: c.HearChild) -> bool:
+    """A word from a child run that is new, and whose step still waits for that child."""
+    if draft.state.heard.get(command.child_id, 0) >= command.seq:
+        return False
+    step = draft.state.steps.get(command.step_id)
+    if step is None or step.child_id != command.child_id:
+        return False
+    draft.emit(
+        ChildHeard(
+            command.child_id,
+            command.seq,
+            command.step_id,
+            command.firing,
+            command.status,
+            command.message,
+            command.result,
+        )
+    )
+    return True
+
+
+def cancel_run(draft: AnyDraft, by: str, reason: str, grace: float = 10.0) -> None:
+    """Nothing new starts; what is in flight may finish until the grace is over."""
+    for question_id in sorted(draft.state.open_questions):
+        draft.emit(QuestionWithdrawn(question_id, "the run is being cancelled"))
+    draft.emit(CancelRequested(by, reason, draft.now + grace))

@@ -1,0 +1,200 @@
+"""The machines inside every run as tables: nothing else moves state.
+
+* the **run** itself, moved by signals (`ASK` when a question opens, `ANSWER` when one
+  is answered, `GIVE_UP` when it waits for a person to mend something, and so on);
+* a **step**, which is one piece of its work: a listener's firing, a model's reply, a call;
+* a **question** to a person.
+
+What a plan and a session add stands in their own tables. The diagrams in `docs/` are
+drawn from all of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import StrEnum
+from typing import TypeAlias
+
+from holdfast.errors import IllegalTransition
+from holdfast.model.interaction import InteractionStatus as Q
+from holdfast.model.run import RunStatus as I
+
+
+class Signal(StrEnum):
+    START = "start"
+    ASK = "ask"
+    ANSWER = "answer"
+    GO_ON = "go on"
+    GIVE_UP = "give up"
+    RESUME = "resume"
+    FINISH = "finish"
+    CANCEL = "cancel"
+    STOPPED = "stopped"
+    NEXT_TURN = "next turn"
+
+
+Lifecycle: TypeAlias = Mapping[I, Mapping[Signal, I]]
+
+INSTANCE: Lifecycle = {
+    I.NOT_STARTED: {Signal.START: I.RUNNING},
+    I.RUNNING: {
+        Signal.ASK: I.PAUSE,
+        Signal.GIVE_UP: I.ERROR,
+        Signal.FINISH: I.DONE,
+        Signal.CANCEL: I.CANCELLING,
+    },
+    I.PAUSE: {
+        Signal.ASK: I.PAUSE,
+        Signal.ANSWER: I.CONTINUE,
+        Signal.GO_ON: I.RUNNING,
+        Signal.GIVE_UP: I.ERROR,
+        Signal.CANCEL: I.CANCELLING,
+    },
+    I.CONTINUE: {
+        Signal.ASK: I.PAUSE,
+        Signal.ANSWER: I.CONTINUE,
+        Signal.GO_ON: I.RUNNING,
+        Signal.GIVE_UP: I.ERROR,
+        Signal.CANCEL: I.CANCELLING,
+    },
+    I.ERROR: {
+        Signal.ASK: I.ERROR,
+        Signal.ANSWER: I.ERROR,
+        Signal.GO_ON: I.ERROR,
+        Signal.GIVE_UP: I.ERROR,
+        Signal.RESUME: I.RUNNING,
+        Signal.CANCEL: I.CANCELLING,
+    },
+    I.CANCELLING: {Signal.STOPPED: I.CANCELLED},
+    I.DONE: {},
+    I.CANCELLED: {},
+}
+
+
+class StepStatus(StrEnum):
+    """Where one step's current firing stands."""
+
+    READY = "ready"
+    RUNNING = "running"
+    BACKOFF = "backoff"
+    WAITING = "waiting"
+    CONSULTING = "consulting"
+    FAILED = "failed"
+    DONE = "done"
+    SKIPPED = "skipped"
+    STOPPED = "stopped"
+
+
+class StepMove(StrEnum):
+    START = "start"
+    SUCCEED = "succeed"
+    BACK_OFF = "back off"
+    WAKE = "wake"
+    ASK = "ask"
+    GO_ON = "go on"
+    FAIL = "fail"
+    GIVE_UP = "give up"
+    RELEASE = "release"
+    FIRE = "fire"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+S, M = StepStatus, StepMove
+
+STEP: Mapping[StepStatus, Mapping[StepMove, StepStatus]] = {
+    S.READY: {
+        M.START: S.RUNNING,
+        M.SUCCEED: S.DONE,
+        M.ASK: S.WAITING,
+        M.FAIL: S.CONSULTING,
+        M.GIVE_UP: S.FAILED,
+        M.SKIP: S.SKIPPED,
+        M.STOP: S.STOPPED,
+    },
+    S.RUNNING: {
+        M.SUCCEED: S.DONE,
+        M.BACK_OFF: S.BACKOFF,
+        M.ASK: S.WAITING,
+        M.GO_ON: S.READY,
+        M.FAIL: S.CONSULTING,
+        M.GIVE_UP: S.FAILED,
+        M.RELEASE: S.READY,
+        M.STOP: S.STOPPED,
+    },
+    S.BACKOFF: {M.WAKE: S.READY, M.SKIP: S.SKIPPED, M.STOP: S.STOPPED},
+    S.WAITING: {
+        M.GO_ON: S.READY,
+        M.BACK_OFF: S.BACKOFF,
+        M.FAIL: S.CONSULTING,
+        M.GIVE_UP: S.FAILED,
+        M.SUCCEED: S.DONE,
+        M.SKIP: S.SKIPPED,
+        M.STOP: S.STOPPED,
+    },
+    S.CONSULTING: {
+        M.FIRE: S.READY,
+        M.GIVE_UP: S.FAILED,
+        M.SKIP: S.SKIPPED,
+        M.STOP: S.STOPPED,
+    },
+    S.FAILED: {
+        M.FIRE: S.READY,
+        M.GO_ON: S.READY,
+        M.START: S.RUNNING,
+        M.SKIP: S.SKIPPED,
+        M.STOP: S.STOPPED,
+    },
+    S.DONE: {M.FIRE: S.READY},
+    S.SKIPPED: {M.FIRE: S.READY},
+    S.STOPPED: {},
+}
+
+ACTIVE_STEPS = frozenset({S.READY, S.RUNNING, S.BACKOFF, S.WAITING, S.CONSULTING})
+
+QUESTION: Mapping[Q, frozenset[Q]] = {
+    Q.OPEN: frozenset({Q.ANSWERED, Q.EXPIRED, Q.WITHDRAWN}),
+    Q.ANSWERED: frozenset(),
+    Q.EXPIRED: frozenset(),
+    Q.WITHDRAWN: frozenset(),
+}
+
+
+class Verdict(StrEnum):
+    ACCEPT = "accept"
+    IGNORE = "ignore"
+    REFUSE = "refuse"
+
+
+def next_instance(status: I, signal: Signal, table: Lifecycle = INSTANCE) -> I:
+    try:
+        return table[status][signal]
+    except KeyError:
+        raise IllegalTransition(f"a run that is {status} cannot {signal}") from None
+
+
+def next_step(status: StepStatus, move: StepMove) -> StepStatus:
+    try:
+        return STEP[status][move]
+    except KeyError:
+        raise IllegalTransition(f"a step that is {status} cannot {move}") from None
+
+
+def close_question(status: Q, closed: Q) -> Q:
+    if closed not in QUESTION[status]:
+        raise IllegalTransition(f"a question that is {status} cannot become {closed}")
+    return closed
+
+
+def verdicts(
+    accept: set[I], otherwise: Verdict = Verdict.REFUSE, **named: set[I]
+) -> Mapping[I, Verdict]:
+    ignored = named.get("ignore", set())
+    return {
+        status: Verdict.ACCEPT
+        if status in accept
+        else Verdict.IGNORE
+        if status in ignored
+        else otherwise
+        for status in I
+    }

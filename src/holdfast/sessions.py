@@ -1,0 +1,557 @@
+"""Agents in Python: sessions, the hub that people follow and answer them through.
+
+The names are the seed's. A session is a run like a plan's: it survives its process, a
+pause in it is an event and not a waiting coroutine, and whoever follows it reads its
+journal. A further message is the next turn; while one is open it is refused.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import Any, Protocol
+
+from holdfast.core.approval import check_pattern, read_rule
+from holdfast.core.interactions.requests import sound
+from holdfast.core.interactions.wire import request_from_wire, request_to_wire, response_from_wire
+from holdfast.core.language.strict import strict_json, strict_text
+from holdfast.core.react.outcome import result
+from holdfast.core.react.state import ReactState
+from holdfast.core.react.tables import ReActStage
+from holdfast.core.run.state import QuestionState, RunState
+from holdfast.errors import CallerError, InvalidAnswer, NotAllowed, NotFound
+from holdfast.handlers import Handlers
+from holdfast.journal.codec import decode
+from holdfast.journal.port import QuestionQuery, QuestionRow
+from holdfast.model import commands as c
+from holdfast.model import events as e
+from holdfast.model.approval import Grant
+from holdfast.model.interaction import InteractionRequest, InteractionResponse
+from holdfast.model.message import Message, Usage
+from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
+from holdfast.plans import LOCAL
+from holdfast.runtime.engine import Engine
+from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.runtime.machines import as_session
+from holdfast.runtime.views import request_of
+from holdfast.stream import AgentEventType, AgentExecutionEvent, Narrator
+
+__all__ = [
+    "AgentContext",
+    "AgentEventType",
+    "AgentExecutionEvent",
+    "AgentSession",
+    "AgentSessionHub",
+    "Handlers",
+    "ReActAgentStrategy",
+    "ReActStage",
+    "ResumePoint",
+    "ToolApprovalCallback",
+]
+
+AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
+SETTLED = AT_REST | {RunStatus.PAUSE}
+
+_SESSION_ID = re.compile(r"[A-Za-z][\w-]{0,63}")
+_OURS = re.compile(r"(inst|chat)_\d+")
+
+
+class ToolApprovalCallback(Protocol):
+    """Told of every approval that a strategy's session asks for; the pause is on disk by then."""
+
+    async def request_approval(
+        self,
+        session_id: str,
+        tool_call_id: str,
+        tool_name: str,
+        tool_args: Mapping[str, Json],
+        context: AgentContext,
+    ) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class AgentContext:
+    """Who speaks to which agent in which session; `user_id` is a label, never authority."""
+
+    agent_id: str
+    session_id: str | None = None
+    user_id: str = LOCAL
+    approval: Mapping[str, object] = field(default_factory=dict)
+    tool_approval_callback: ToolApprovalCallback | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ResumePoint:
+    """Where a session waits for a person: a fold of its journal, made when it is asked for."""
+
+    resume_id: str
+    session_id: str
+    current_iteration: int
+    paused_stage: ReActStage
+    interaction_request: InteractionRequest
+    context: AgentContext
+    original_task: str
+    user_response: InteractionResponse | None = None
+
+
+class AgentSession:
+    """A session as it is now: the engine tells it of every commit."""
+
+    def __init__(self, engine: Engine, state: RunState) -> None:
+        self._engine = engine
+        self._state = as_session(state)
+        mine = weakref.WeakMethod(self._moved)
+
+        def moved(state: RunState) -> None:
+            method = mine()
+            if method is not None:
+                method(state)
+
+        weakref.finalize(self, engine.hub.watch(state.run_id, moved))
+
+    def _moved(self, state: RunState) -> None:
+        self._state = as_session(state)
+
+    @property
+    def id(self) -> str:
+        return self._state.run_id
+
+    @property
+    def agent_id(self) -> str:
+        return self._state.agent.agent_id
+
+    @property
+    def status(self) -> str:
+        return self._state.status.value
+
+    @property
+    def version(self) -> int:
+        return self._state.version
+
+    @property
+    def turn(self) -> int:
+        return self._state.turn
+
+    @property
+    def answer(self) -> str:
+        """The last turn's final answer."""
+        return self._state.answer
+
+    @property
+    def error(self) -> str:
+        return self._state.error
+
+    @property
+    def result(self) -> dict[str, Json]:
+        """The last turn as whoever handed over the work sees it."""
+        return result(self._state)
+
+    @property
+    def usage(self) -> Usage:
+        return self._state.usage
+
+    @property
+    def model_requests(self) -> int:
+        return self._state.requests
+
+    @property
+    def messages(self) -> list[Message]:
+        return list(reversed(list(self._state.messages)))
+
+    @property
+    def approvals(self) -> list[Grant]:
+        """Approvals that are remembered."""
+        return list(self._state.grants.values())
+
+    async def wait_for_completion(self, timeout: float | None = None) -> str:
+        """The status once the turn is done, failed or cancelled; at the time-out, any."""
+        return await self._wait(AT_REST, timeout)
+
+    async def wait_until_settled(self, timeout: float | None = None) -> str:
+        """As `wait_for_completion`, and also when it waits for a person."""
+        return await self._wait(SETTLED, timeout)
+
+    async def _wait(self, statuses: frozenset[RunStatus], timeout: float | None) -> str:
+        def settled(state: RunState) -> bool:
+            return state.status in statuses
+
+        self._moved(await self._engine.wait_for(self.id, settled, timeout))
+        return self.status
+
+
+class AgentSessionHub:
+    """Starts sessions, follows them, and brings people's answers to whatever run asked."""
+
+    def __init__(self, engine: Engine, handlers: Handlers) -> None:
+        self.engine = engine
+        self.handlers = handlers
+        # Commands of one moment are answered with one state: whose is what, only turns can tell.
+        self._telling_apart = asyncio.Lock()
+
+    async def open(
+        self,
+        agent_id: str,
+        *,
+        session_id: str | None = None,
+        approval: Mapping[str, object] | None = None,
+        by: str = LOCAL,
+    ) -> AgentSession:
+        """A new session; `approval` overrides the agent's rules for its tools."""
+        definition = self.engine.library.agent(agent_id)
+        rules = {tool: read_rule(raw) for tool, raw in (approval or {}).items()}
+        run_id = await self._free_id(session_id)
+        command = c.StartSession(agent_id, by=strict_text(by, "by"), approval=rules)
+        return AgentSession(self.engine, await self.engine.begin(run_id, definition, command))
+
+    async def _free_id(self, session_id: str | None) -> str:
+        if session_id is None:
+            return f"chat_{await self.engine.journal.next_number('chat'):06d}"
+        if not _SESSION_ID.fullmatch(session_id) or _OURS.fullmatch(session_id):
+            raise InvalidAnswer(
+                f"{session_id!r} is no session id: a letter, then letters, digits, _ or -, at most "
+                "64, and not inst_… or chat_…, which are given out",
+                {"session_id": "not usable"},
+            )
+        if await self.engine.journal.version(session_id):
+            raise NotAllowed(f"there already is a session {session_id}")
+        return session_id
+
+    async def session(self, session_id: str) -> AgentSession:
+        return AgentSession(self.engine, await self.engine.state(session_id))
+
+    async def say(self, session_id: str, text: str, *, by: str = LOCAL) -> AgentSession:
+        """The next turn; NotAllowed while one is open."""
+        as_session(await self.engine.state(session_id))
+        command = c.Say(strict_text(text, "message", longest=1_000_000), strict_text(by, "by"))
+        return AgentSession(self.engine, await self.engine.submit(session_id, command))
+
+    async def cancel(self, session_id: str, *, by: str = LOCAL, reason: str = "") -> AgentSession:
+        command = c.Cancel(strict_text(by, "by"), strict_text(reason, "reason"))
+        return AgentSession(self.engine, await self.engine.submit(session_id, command))
+
+    async def resume(self, session_id: str, *, by: str = LOCAL) -> AgentSession:
+        """Go on with a turn that failed."""
+        return AgentSession(self.engine, await self.engine.submit(session_id, c.Resume(by)))
+
+    async def subscribe(
+        self, session_id: str, after: int | None = 0
+    ) -> AsyncGenerator[AgentExecutionEvent, None]:
+        """The session's events after record `after`, then each as it happens, then DONE.
+
+        The stream ends with DONE when the session is at rest. With `after=None` it begins
+        now, with the questions that are open.
+        """
+        state = as_session(await self.engine.state(session_id))
+        shown: set[str] = set()
+        newcomer = after is None
+        after = state.version if after is None else after
+        narrator = await self._narrator(session_id, after)
+        if newcomer:
+            for row in await self._open_questions(session_id):
+                shown.add(row.question_id)
+                yield self._interaction(session_id, row)
+        async with aclosing(self._heard(state, after)) as heard:
+            async for one in heard:
+                if isinstance(one, Spoken):
+                    yield narrator.speak(one)
+                    continue
+                told = narrator.tell(one)
+                if told is not None and told.data.get("requestId") not in shown:
+                    yield told
+                if isinstance(one.event, e.ChildHeard) and one.event.status == RunStatus.PAUSE:
+                    for row in await self._open_questions(session_id, one.event.child_id):
+                        if row.question_id not in shown:
+                            shown.add(row.question_id)
+                            yield self._interaction(session_id, row)
+        state = as_session(await self.engine.state(session_id))
+        yield AgentExecutionEvent(
+            AgentEventType.DONE, session_id, {"status": state.status.value, "turn": state.turn}
+        )
+
+    async def _narrator(self, session_id: str, after: int) -> Narrator:
+        """One that knows what was told before, so that every follower hears the same."""
+        narrator = Narrator(session_id)
+        for record in await self.engine.journal.read(session_id, limit=after) if after else ():
+            narrator.tell(Recorded(record.seq, record.at, decode(record)))
+        return narrator
+
+    async def _heard(
+        self, state: ReactState, after: int
+    ) -> AsyncGenerator[Recorded | Spoken, None]:
+        """What is recorded and said until the session is at rest."""
+        if state.status in AT_REST and state.version <= after:
+            return
+        async with aclosing(self.engine.hub.listen(state.run_id, after)) as heard:
+            async for one in heard:
+                yield one
+                if isinstance(one, Recorded):
+                    current = await self.engine.state(state.run_id)
+                    if current.status in AT_REST and current.version <= one.seq:
+                        return
+
+    async def _open_questions(self, root_id: str, below: str | None = None) -> list[QuestionRow]:
+        """The open questions of a run and of the child runs below it."""
+        query = QuestionQuery(status=frozenset({"open"}), root_id=root_id, limit=1000)
+        rows = await self.engine.journal.questions(query)
+        if below is None:
+            return rows
+        return [one for one in rows if one.run_id == below or one.run_id.startswith(f"{below}.")]
+
+    def _interaction(self, session_id: str, row: QuestionRow) -> AgentExecutionEvent:
+        data = request_to_wire(request_of(row))
+        return AgentExecutionEvent(AgentEventType.INTERACTION, session_id, data, at=row.opened_at)
+
+    async def request_interaction(
+        self, session_id: str, request: InteractionRequest | Mapping[str, Any]
+    ) -> InteractionRequest:
+        """Ask a person something in a session; the agent goes on with the answer.
+
+        Returns the question as it was opened: its id is ours, so that nobody can guess it.
+        """
+        if isinstance(request, Mapping):
+            request = request_from_wire(request)
+        self.handlers.check(request)
+        request = sound(request)
+        async with self._telling_apart:
+            before = as_session(await self.engine.state(session_id)).questions
+            state = await self.engine.submit(session_id, c.Ask(request))
+        return _asked_since(state, set(before)).request
+
+    async def pause_for_tool_approval(
+        self,
+        session_id: str,
+        tool_call_id: str,
+        tool_name: str,
+        tool_args: Mapping[str, Any],
+        context: AgentContext | None = None,
+    ) -> InteractionRequest:
+        """Put a call before a person: approve, retry, reject, terminate.
+
+        A call that the agent itself wants asks by itself, and its open question is
+        returned; between turns any call of the agent's tools may be proposed.
+        """
+        state = as_session(await self.engine.state(session_id))
+        open_one = _asked_for(state, tool_call_id)
+        if open_one is not None:
+            return open_one.request
+        by = context.user_id if context else LOCAL
+        command = c.Propose(tool_name, strict_json(dict(tool_args)), tool_call_id, by)
+        await self.engine.submit(session_id, command)
+
+        def asked(state: RunState) -> bool:
+            return (
+                state.status in AT_REST or _asked_for(as_session(state), tool_call_id) is not None
+            )
+
+        state = as_session(await self.engine.wait_for(session_id, asked))
+        open_one = _asked_for(state, tool_call_id)
+        if open_one is None:
+            raise NotAllowed(f"{tool_name} could not be proposed: {state.error or state.answer}")
+        return open_one.request
+
+    async def handle_interaction_response(
+        self,
+        session_id: str,
+        response: InteractionResponse | Mapping[str, Any],
+        *,
+        by: str = LOCAL,
+    ) -> AgentSession:
+        """Answer a question of this session, or of a run below it."""
+        if isinstance(response, Mapping):
+            response = response_from_wire(response)
+        row = await self._row(response.request_id)
+        if session_id not in (row.root_id, row.run_id):
+            raise NotFound(f"session {session_id} has no question {response.request_id}")
+        await self.answer(response, by=by)
+        return await self.session(session_id)
+
+    async def answer(self, response: InteractionResponse, *, by: str = LOCAL) -> RunState:
+        """Answer any run's question; the first valid answer wins."""
+        row = await self._row(response.request_id)
+        clean = InteractionResponse(
+            response.request_id,
+            row.run_id,
+            response.selected_option_id,
+            strict_json(dict(response.data)),
+            None if response.feedback is None else strict_text(response.feedback, "feedback"),
+        )
+        resolution = None
+        if row.status == "open":
+            resolution = await self.handlers.resolve(request_of(row), clean)
+        command = c.Answer(
+            clean.request_id,
+            strict_text(by, "by"),
+            clean.selected_option_id,
+            clean.data,
+            clean.feedback,
+            resolution,
+        )
+        return await self.engine.submit(row.run_id, command)
+
+    async def answer_many(
+        self, question_ids: Sequence[str], response: InteractionResponse, *, by: str = LOCAL
+    ) -> dict[str, CallerError | None]:
+        """The same answer to exactly these questions; what became of each."""
+        outcomes: dict[str, CallerError | None] = {}
+        for question_id in dict.fromkeys(question_ids):
+            try:
+                await self.answer(replace(response, request_id=question_id), by=by)
+                outcomes[question_id] = None
+            except CallerError as error:
+                outcomes[question_id] = error
+        return outcomes
+
+    async def keep_draft(
+        self, question_id: str, data: Mapping[str, Any], *, by: str = LOCAL
+    ) -> None:
+        row = await self._row(question_id)
+        command = c.KeepDraft(question_id, strict_text(by, "by"), strict_json(dict(data)))
+        await self.engine.submit(row.run_id, command)
+
+    async def draft(self, question_id: str, *, by: str = LOCAL) -> Mapping[str, Json]:
+        """What this person has filled in so far."""
+        row = await self._row(question_id)
+        state = await self.engine.state(row.run_id)
+        return state.questions[question_id].drafts.get(by, {})
+
+    async def remember_approval(
+        self,
+        session_id: str,
+        tool: str,
+        *,
+        pattern: Mapping[str, Any] | None = None,
+        seconds: float | None = None,
+        uses: int | None = None,
+        by: str = LOCAL,
+    ) -> Grant:
+        """Calls of `tool` that fit `pattern` need no further consent in this session."""
+        as_session(await self.engine.state(session_id))
+        facts = self.engine.worker.tool_facts(tool)
+        if facts is None:
+            raise NotFound(f"there is no tool {tool!r}")
+        wanted = strict_json(dict(pattern or {}))
+        check_pattern(wanted, facts.parameters)
+        expires = None if seconds is None else self.engine.clock.now() + seconds
+        command = c.RememberApproval(
+            tool, facts.version, strict_text(by, "by"), wanted, expires, uses
+        )
+        async with self._telling_apart:
+            before = as_session(await self.engine.state(session_id)).grants
+            state = as_session(await self.engine.submit(session_id, command))
+        return next(grant for key, grant in state.grants.items() if key not in before)
+
+    async def revoke_approval(self, session_id: str, grant_id: str, *, by: str = LOCAL) -> None:
+        await self.engine.submit(session_id, c.RevokeApproval(grant_id, strict_text(by, "by")))
+
+    async def resume_points(self, session_id: str) -> list[ResumePoint]:
+        """Where the session, or a run below it, waits for a person; the oldest first."""
+        state = as_session(await self.engine.state(session_id))
+        context = AgentContext(state.agent.agent_id, session_id, state.started_by)
+        return [
+            ResumePoint(
+                resume_id=row.question_id,
+                session_id=session_id,
+                current_iteration=state.iteration,
+                paused_stage=state.stage,
+                interaction_request=request_of(row),
+                context=context,
+                original_task=state.text,
+            )
+            for row in await self._open_questions(session_id)
+        ]
+
+    async def _row(self, question_id: str) -> QuestionRow:
+        row = await self.engine.journal.question(question_id)
+        if row is None:
+            raise NotFound(f"there is no question {question_id}")
+        return row
+
+
+def _asked_since(state: RunState, before: set[str]) -> QuestionState:
+    """The new question that belongs to no call; calls may have asked at the same moment."""
+    fresh = (one for key, one in state.questions.items() if key not in before)
+    return next(one for one in fresh if one.step_id.startswith("q"))
+
+
+def _asked_for(state: ReactState, call_id: str) -> QuestionState | None:
+    """The open question of the call that the model knows by `call_id`."""
+    for question_id in state.open_questions:
+        question = state.questions[question_id]
+        if question.request.context.get("call_id") == call_id:
+            return question
+    return None
+
+
+class ReActAgentStrategy:
+    """Runs a task with an agent and streams what happens, until it rests."""
+
+    def __init__(self, hub: AgentSessionHub) -> None:
+        self.hub = hub
+
+    async def execute_stream(
+        self, task: str, context: AgentContext
+    ) -> AsyncIterator[AgentExecutionEvent]:
+        """One turn; the session is opened if there is none of that id yet."""
+        session = await self._session(context)
+        before = session.version
+        await self.hub.say(session.id, task, by=context.user_id)
+        async with aclosing(self._told(session.id, before, context)) as events:
+            async for event in events:
+                yield event
+
+    async def resume_from_tool_approval(
+        self,
+        resume_point: ResumePoint,
+        approval_callback: ToolApprovalCallback | None = None,
+    ) -> AsyncIterator[AgentExecutionEvent]:
+        """Give the person's response and stream what follows from it."""
+        response = resume_point.user_response
+        if response is None:
+            raise InvalidAnswer("the resume point has no user_response to go on with")
+        session_id, context = resume_point.session_id, resume_point.context
+        before = (await self.hub.session(session_id)).version
+        given = replace(response, request_id=resume_point.interaction_request.request_id)
+        await self.hub.handle_interaction_response(session_id, given, by=context.user_id)
+        if approval_callback is not None:
+            context = replace(context, tool_approval_callback=approval_callback)
+        async with aclosing(self._told(session_id, before, context)) as events:
+            async for event in events:
+                yield event
+
+    async def _session(self, context: AgentContext) -> AgentSession:
+        if context.session_id is not None:
+            try:
+                return await self.hub.session(context.session_id)
+            except NotFound:
+                pass
+        return await self.hub.open(
+            context.agent_id,
+            session_id=context.session_id,
+            approval=context.approval,
+            by=context.user_id,
+        )
+
+    async def _told(
+        self, session_id: str, after: int, context: AgentContext
+    ) -> AsyncGenerator[AgentExecutionEvent, None]:
+        async with aclosing(self.hub.subscribe(session_id, after)) as events:
+            async for event in events:
+                if event.type is AgentEventType.INTERACTION:
+                    await _tell_callback(event, context)
+                yield event
+
+
+async def _tell_callback(event: AgentExecutionEvent, context: AgentContext) -> None:
+    callback = context.tool_approval_callback
+    if callback is None or event.data["type"] != "TOOL_APPROVAL":
+        return
+    shown = event.data["context"]
+    call_id = str(shown.get("call_id", ""))
+    await callback.request_approval(
+        event.session_id, call_id, shown["tool"], shown["args"], context
+    )

@@ -1,0 +1,90 @@
+"""What an agent's steps do in the world: ask its model, call its tools.
+
+A model is offered the agent's tools, each agent that it may hand work to as a tool
+`ask_…`, and `ask_person` where it may ask people itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Final
+
+from holdfast.core.react.state import ASK_PERSON, helper_name
+from holdfast.errors import ModelNotConfigured
+from holdfast.model import effects as f
+from holdfast.model.agent import Agent
+from holdfast.model.message import ModelReply, ToolOffer
+from holdfast.model.values import Json
+from holdfast.work.calling import call_tool
+from holdfast.work.models import ModelClient
+from holdfast.work.tools import ToolRegistry
+
+CALL_TIMEOUT: Final = 300.0
+"""Seconds that an agent's call may take where its tool names no time of its own."""
+
+_TASK: Final = {
+    "type": "object",
+    "properties": {"task": {"type": "string", "description": "What is to be done, in full."}},
+    "required": ["task"],
+}
+_QUESTION: Final = {
+    "type": "object",
+    "properties": {
+        "question": {"type": "string"},
+        "options": {
+            "type": "array",
+            "items": {"type": "string"},
+            "description": "Leave out to let the person answer in words.",
+        },
+    },
+    "required": ["question"],
+}
+
+
+class AgentWorker:
+    def __init__(
+        self, tools: ToolRegistry, models: ModelClient, agent: Callable[[str], Agent]
+    ) -> None:
+        self.tools = tools
+        self.models = models
+        self._agent = agent
+
+    async def call(self, effect: f.CallTool) -> Json:
+        return await call_tool(self.tools, effect)
+
+    async def ask(
+        self,
+        effect: f.AskModel,
+        on_text: Callable[[str], None],
+        on_restart: Callable[[], None],
+    ) -> ModelReply:
+        model = effect.model or self.models.default_model
+        if model is None:
+            raise ModelNotConfigured(
+                "no model is named: set HOLDFAST_MODEL (such as openai:gpt-4o), or give the "
+                "agent a `model`"
+            )
+        return await self.models.request(
+            model,
+            system=effect.system,
+            messages=effect.messages,
+            tools=tuple(self._offers(effect)),
+            on_text=on_text,
+            on_restart=on_restart,
+        )
+
+    def _offers(self, effect: f.AskModel) -> Iterator[ToolOffer]:
+        for name in effect.tools:
+            if name in self.tools:
+                spec = self.tools.get(name).spec
+                yield ToolOffer(spec.name, spec.description, spec.parameters)
+        for agent_id in effect.agents:
+            yield self._helper(agent_id)
+        if effect.asks_people:
+            words = "Ask the person you work for, and wait for the answer."
+            yield ToolOffer(ASK_PERSON, words, _QUESTION)
+
+    def _helper(self, agent_id: str) -> ToolOffer:
+        agent = self._agent(agent_id)
+        words = agent.description or f"Hand work to {agent.name or agent_id}."
+        return ToolOffer(helper_name(agent_id), words, _TASK)

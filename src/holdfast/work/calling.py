@@ -1,0 +1,27 @@
+"""The executor of tool calls: it runs the bytes that were consented to, or nothing."""
+
+from __future__ import annotations
+
+from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.errors import ForbiddenError
+from holdfast.model import effects as f
+from holdfast.model.values import Json
+from holdfast.work.tools import CallInfo, ToolRegistry
+
+
+async def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Json:
+    check_consent(tools, effect)
+    work = effect.work
+    call = CallInfo(work.key, work.run_id, work.attempt)
+    return await tools.get(effect.tool).call(effect.args, call)
+
+
+def check_consent(tools: ToolRegistry, effect: f.CallTool) -> None:
+    """The executor's own look at what a person agreed to, just before the call."""
+    if effect.consent is None:
+        return
+    work = effect.work
+    call = call_name(work.run_id, work.step_id, work.firing)
+    version = tools.get(effect.tool).spec.version
+    if bind_consent(call, effect.tool, version, effect.args) != effect.consent:
+        raise ForbiddenError(f"consent to {effect.tool} does not fit what would run")

@@ -1,0 +1,437 @@
+"""Consent in a session: each action on an approval, bound bytes, rules and remembered approvals."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from react_machine import (
+    AUTO,
+    DISABLED,
+    REQUIRE,
+    TOOLS,
+    TRANSIENT,
+    WILL,
+    Chat,
+    begun,
+    clerk,
+    opened,
+    option,
+)
+
+from holdfast.core.interactions.consent import bind_consent
+from holdfast.core.react.state import THINK
+from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound
+from holdfast.model import commands as c
+from holdfast.model import events as e
+from holdfast.model import react_events as r
+from holdfast.model.agent import Agent
+from holdfast.model.approval import ApprovalMode, ApprovalRule, Rules
+from holdfast.model.interaction import Asking, InteractionAction, InteractionType, Resolution
+from holdfast.model.message import ToolCall
+from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
+
+CLERK = clerk()
+ACTION = InteractionAction
+
+
+def asking(agent: Agent = CLERK, **session: object) -> tuple[Chat, ToolCall]:
+    """A session that waits for consent to one payment."""
+    chat = begun(agent, **session)
+    pay = chat.want("pay", amount=5)
+    chat.calls(pay)
+    return chat, pay
+
+
+def offering(*actions: InteractionAction) -> Agent:
+    options = tuple(option(one.value.split("_")[0].lower(), one) for one in actions)
+    return clerk(asking=Asking(options=options))
+
+
+def ran(chat: Chat) -> list[dict[str, Json]]:
+    return [dict(one.args) for one in chat.happened(r.CallStarted)]
+
+
+def test_consent_is_asked_for_with_the_executors_own_data() -> None:
+    chat, pay = asking()
+    asked = chat.question()
+    assert (asked.type, asked.title) == (InteractionType.TOOL_APPROVAL, "Run pay?")
+    assert asked.message == "Clerk wants to call pay with these arguments."
+    assert asked.context == {
+        "tool": "pay",
+        "args": {"amount": 5},
+        "tool_version": "1",
+        "call_id": pay.call_id,
+    }
+    assert [one.option_id for one in asked.options] == ["approve", "retry", "reject", "terminate"]
+    assert (asked.session_id, chat.state.status) == (chat.state.run_id, RunStatus.PAUSE)
+    assert ran(chat) == []
+
+
+def test_an_agent_without_a_name_is_called_by_its_id() -> None:
+    chat, _ = asking(clerk(name=""))
+    assert chat.question().message.startswith("clerk wants")
+
+
+def test_approved_it_runs_exactly_what_was_shown_once() -> None:
+    chat, pay = asking()
+    chat.answer("approve")
+    assert chat.ready() == ["c1"]
+    chat.start("c1")
+    sent = chat.out("c1")
+    assert (sent.args, sent.consent) == (
+        {"amount": 5},
+        bind_consent("chat_000001:c1:1", "pay", "1", {"amount": 5}),
+    )
+    chat.returns("c1", {"paid": 5})
+    assert chat.result(pay).content == {"paid": 5}
+    assert ran(chat) == [{"amount": 5}]
+
+
+def test_edited_arguments_are_what_runs_and_the_model_is_told() -> None:
+    chat, pay = asking()
+    chat.answer("approve", amount=9, note="rent")
+    chat.start("c1")
+    assert chat.out("c1").args == {"amount": 9, "note": "rent"}
+    chat.returns("c1", {"paid": 9})
+    assert chat.result(pay).content == {"paid": 9}
+    assert chat.heard()[-1] == (
+        '[pay was called with {"amount":9,"note":"rent"}, as a person chose]'
+    )
+
+
+def test_edited_arguments_that_do_not_fit_are_refused_and_nothing_changes() -> None:
+    chat, _ = asking()
+    with pytest.raises(InvalidAnswer) as refused:
+        chat.answer("approve", amount="much")
+    assert set(refused.value.fields) == {"amount"}
+    assert chat.question().title == "Run pay?"
+
+
+def test_provided_arguments_complete_the_call_and_it_runs() -> None:
+    chat, _ = asking(offering(ACTION.PROVIDE_INFO, ACTION.SKIP))
+    chat.answer("provide", note="rent")
+    chat.start("c1")
+    assert chat.out("c1").args == {"amount": 5, "note": "rent"}
+
+
+@pytest.mark.parametrize(
+    ("choice", "how", "told"),
+    [
+        ("retry", "retry", "It was not run: Will Zhang asks for something else. Think again."),
+        ("reject", "rejected", "It was not run: Will Zhang refused."),
+    ],
+)
+def test_what_a_person_refuses_does_not_run_and_the_model_hears_why(
+    choice: str, how: str, told: str
+) -> None:
+    chat, pay = asking()
+    chat.answer(choice, "too much")
+    assert chat.result(pay).content == {how: told, "reason": "too much"}
+    assert chat.result(pay).failed
+    assert chat.ready() == [THINK]
+    assert chat.start("c1").events == ()
+    assert ran(chat) == []
+    chat.reply("As you wish.")
+    assert chat.state.did[-1][1] == how
+
+
+def test_a_skipped_call_does_not_run_and_the_model_goes_on_without() -> None:
+    chat, pay = asking(offering(ACTION.APPROVE_AND_EXECUTE, ACTION.SKIP))
+    chat.answer("skip")
+    told = {"skipped": "It was not run: Will Zhang skipped it. Go on without it."}
+    assert chat.result(pay).content == told
+    assert ran(chat) == []
+
+
+def test_after_terminate_nothing_more_runs_and_it_says_who_ended_it() -> None:
+    chat = begun()
+    chat.calls(chat.want("pay", amount=5), chat.want("pay", amount=7))
+    chat.answer("terminate", at="c1")
+    assert (chat.state.status, chat.state.cancelled_by) == (RunStatus.CANCELLED, WILL)
+    assert not chat.state.open_questions
+    assert ran(chat) == []
+    (ended,) = chat.happened(e.CancelRequested)
+    assert (ended.by, ended.reason) == (WILL, "Will Zhang chose to stop")
+
+
+def test_a_reason_given_at_the_end_is_kept() -> None:
+    chat, _ = asking()
+    chat.answer("terminate", "the budget is spent")
+    assert chat.happened(e.CancelRequested)[0].reason == "the budget is spent"
+
+
+def test_the_first_answer_wins_and_the_same_answer_again_is_harmless() -> None:
+    chat, _ = asking()
+    asked = chat.question().request_id
+    chat.answer("approve")
+    chat.start("c1")
+    assert chat.submit(c.Answer(asked, WILL, "approve")).events == ()
+    with pytest.raises(AlreadyAnswered, match="already answered by Will Zhang"):
+        chat.submit(c.Answer(asked, WILL, "reject", feedback="no"))
+    assert len(ran(chat)) == 1
+
+
+def test_a_custom_option_comes_to_what_its_handler_decided() -> None:
+    chat, pay = asking(offering(ACTION.CUSTOM, ACTION.SKIP))
+    asked = chat.question().request_id
+    with pytest.raises(InvalidAnswer, match="no handler is registered"):
+        chat.answer("custom")
+    resolved = Resolution(ACTION.REJECT_WITH_REASON, feedback="over the limit")
+    chat.submit(c.Answer(asked, WILL, "custom", resolution=resolved))
+    assert chat.result(pay).content["reason"] == "over the limit"
+    assert ran(chat) == []
+
+
+def test_a_handler_may_approve_and_change_the_arguments() -> None:
+    chat, _ = asking(offering(ACTION.CUSTOM))
+    resolved = Resolution(ACTION.APPROVE_AND_EXECUTE, {"amount": 3})
+    chat.submit(c.Answer(chat.question().request_id, WILL, "custom", resolution=resolved))
+    chat.start("c1")
+    assert chat.out("c1").args == {"amount": 3}
+
+
+def test_consent_does_not_hold_for_another_version_of_the_tool() -> None:
+    chat, _ = asking()
+    chat.answer("approve")
+    chat.tools["pay"] = replace(TOOLS["pay"], version="2")
+    chat.now += 40 * 86_400
+    chat.start("c1")
+    assert ran(chat) == []
+    asked = chat.question()
+    assert asked.details == (
+        "This was consented to, but it has changed since:\n- the tool pay itself is another version"
+    )
+    assert asked.context["tool_version"] == "2"
+    assert asked.context["before"]["tool_version"] == "1"
+    chat.answer("approve")
+    chat.start("c1")
+    assert ran(chat) == [{"amount": 5}]
+
+
+def test_consent_to_edited_arguments_is_shown_when_it_no_longer_holds() -> None:
+    chat, pay = asking()
+    chat.answer("approve", amount=9)
+    chat.tools["pay"] = replace(TOOLS["pay"], version="2")
+    chat.start("c1")
+    asked = chat.question()
+    assert asked.context["args"] == asked.context["before"]["args"] == {"amount": 9}
+    chat.answer("reject", "no longer")
+    assert ran(chat) == []
+    assert chat.result(pay).content["reason"] == "no longer"
+    assert len(chat.heard()) == 1, "what never ran is not said to have been called"
+
+
+def test_consent_covers_the_attempts_of_one_call() -> None:
+    chat, _ = asking()
+    chat.answer("approve")
+    chat.start("c1")
+    chat.report(chat.out("c1"), TRANSIENT)
+    chat.wait(60)
+    chat.start("c1")
+    assert ran(chat) == [{"amount": 5}] * 2
+    assert len(chat.happened(e.QuestionOpened)) == 1
+
+
+def test_a_new_version_between_two_attempts_needs_a_new_consent() -> None:
+    chat, _ = asking()
+    chat.answer("approve")
+    chat.start("c1")
+    chat.report(chat.out("c1"), TRANSIENT)
+    chat.tools["pay"] = replace(TOOLS["pay"], version="2")
+    chat.wait(60)
+    chat.start("c1")
+    assert len(ran(chat)) == 1
+    assert chat.question().context["before"]["args"] == {"amount": 5}
+
+
+def test_consent_to_one_call_covers_no_other_with_the_same_arguments() -> None:
+    chat, _ = asking()
+    chat.answer("approve")
+    chat.start("c1")
+    chat.returns("c1")
+    chat.calls(chat.want("pay", amount=5))
+    assert len(ran(chat)) == 1
+    assert chat.question().title == "Run pay?"
+
+
+@pytest.mark.parametrize(
+    ("own", "agent", "session", "expected"),
+    [
+        (AUTO, {}, {}, "runs"),
+        (REQUIRE, {"pay": AUTO}, {}, "runs"),
+        (REQUIRE, {"*": AUTO}, {"pay": REQUIRE}, "asks"),
+        (AUTO, {"pay": REQUIRE}, {"pay": AUTO}, "runs"),
+        (DISABLED, {"pay": AUTO}, {"pay": AUTO}, "refuses"),
+        (AUTO, {}, {"*": DISABLED}, "refuses"),
+    ],
+)
+def test_the_rule_nearest_to_the_call_holds_and_closed_stays_closed(
+    own: ApprovalRule, agent: Rules, session: Rules, expected: str
+) -> None:
+    chat = begun(clerk(approval=agent), approval=session)
+    chat.tools["pay"] = replace(TOOLS["pay"], approval=own)
+    pay = chat.want("pay", amount=5)
+    chat.calls(pay)
+    assert (len(ran(chat)) == 1) == (expected == "runs")
+    assert bool(chat.state.open_questions) == (expected == "asks")
+    if expected == "refuses":
+        assert chat.result(pay).content == {"error": "the tool 'pay' is disabled"}
+
+
+@pytest.mark.parametrize(("amount", "asks"), [(1000, False), (1001, True)])
+def test_a_rule_may_depend_on_the_arguments(amount: int, asks: bool) -> None:
+    rule = ApprovalRule(ApprovalMode.REQUIRE_APPROVAL, "amount > 1000")
+    chat = begun(clerk(approval={"pay": rule}))
+    chat.calls(chat.want("pay", amount=amount))
+    assert bool(chat.state.open_questions) == asks
+
+
+def test_how_consent_is_asked_for_goes_by_the_agent() -> None:
+    chat, _ = asking(clerk(asking=Asking(title="May I?", role="treasurer")))
+    assert (chat.question().title, chat.question().role) == ("May I?", "treasurer")
+
+
+def test_consent_that_cannot_be_asked_for_refuses_the_call() -> None:
+    chat, pay = asking(clerk(asking=Asking(timeout_seconds=10, default_option_id="approve")))
+    assert "the clock may not take" in chat.result(pay).content["error"]
+    assert ran(chat) == []
+    assert chat.ready() == [THINK]
+
+
+def remember(chat: Chat, **changes: object) -> str:
+    """A remembered approval of payments; gives its id."""
+    wanted = {"tool": "pay", "version": "1", "by": WILL, **changes}
+    (event,) = chat.submit(c.RememberApproval(**wanted)).events  # type: ignore[arg-type]
+    assert isinstance(event, r.ApprovalRemembered)
+    return event.grant.grant_id
+
+
+def test_a_remembered_approval_covers_what_fits_and_is_named() -> None:
+    chat = opened()
+    granted = remember(chat, pattern={"amount": 5})
+    chat.say()
+    chat.calls(chat.want("pay", amount=5), chat.want("pay", amount=6))
+    (started,) = chat.happened(r.CallStarted)
+    assert (started.step_id, started.grant_id) == ("c1", granted)
+    assert started.consent is not None
+    assert chat.question().context["args"] == {"amount": 6}
+
+
+def test_uses_are_counted_and_spent() -> None:
+    chat = opened()
+    granted = remember(chat, uses=2)
+    chat.say()
+    chat.calls(*(chat.want("pay", amount=n) for n in (1, 2, 3)))
+    assert [one.step_id for one in chat.happened(r.CallStarted)] == ["c1", "c2"]
+    assert chat.state.grants[granted].uses == 0
+    assert chat.question().context["args"] == {"amount": 3}
+
+
+def test_the_approval_that_costs_no_use_is_taken_first() -> None:
+    chat = opened()
+    remember(chat, uses=2)
+    free = remember(chat)
+    chat.say()
+    chat.calls(chat.want("pay", amount=1))
+    assert chat.happened(r.CallStarted)[0].grant_id == free
+
+
+def test_another_attempt_costs_no_further_use() -> None:
+    chat = opened()
+    granted = remember(chat, uses=2)
+    chat.say()
+    chat.calls(chat.want("pay", amount=1))
+    chat.report(chat.out("c1"), c.NotSent())
+    chat.start("c1")
+    assert len(ran(chat)) == 2
+    assert chat.state.grants[granted].uses == 1
+
+
+def test_an_expired_approval_covers_nothing() -> None:
+    chat = opened()
+    remember(chat, expires_at=chat.now + 60)
+    chat.now += 60
+    chat.say()
+    chat.calls(chat.want("pay", amount=1))
+    assert ran(chat) == []
+
+
+def test_a_revoked_approval_covers_nothing() -> None:
+    chat = opened()
+    granted = remember(chat)
+    chat.submit(c.RevokeApproval(granted, WILL))
+    chat.say()
+    chat.calls(chat.want("pay", amount=1))
+    assert ran(chat) == []
+    with pytest.raises(NotFound, match="remembers no approval"):
+        chat.submit(c.RevokeApproval(granted, WILL))
+
+
+def test_an_approval_of_another_version_covers_nothing() -> None:
+    chat = opened()
+    remember(chat, version="0")
+    chat.say()
+    chat.calls(chat.want("pay", amount=1))
+    assert ran(chat) == []
+
+
+def test_a_new_version_after_a_remembered_approval_asks_and_says_that_it_changed() -> None:
+    chat = opened()
+    remember(chat)
+    chat.say()
+    chat.calls(chat.want("pay", amount=1))
+    chat.report(chat.out("c1"), TRANSIENT)
+    chat.tools["pay"] = replace(TOOLS["pay"], version="2")
+    chat.wait(60)
+    chat.start("c1")
+    assert len(ran(chat)) == 1
+    assert chat.question().details == "What was consented to has changed."
+
+
+@pytest.mark.parametrize(
+    ("wrong", "field"), [({"uses": 0}, "uses"), ({"expires_at": 1.0}, "expires_at")]
+)
+def test_an_approval_that_could_cover_nothing_is_not_remembered(
+    wrong: dict[str, float], field: str
+) -> None:
+    chat = opened()
+    with pytest.raises(InvalidAnswer) as refused:
+        remember(chat, **wrong)
+    assert set(refused.value.fields) == {field}
+    assert not len(chat.state.grants)
+
+
+def test_a_proposed_call_needs_consent_even_where_the_tool_is_free() -> None:
+    chat = opened()
+    chat.submit(c.Propose("look", {}, "p1", WILL))
+    assert (chat.state.turn, chat.state.status) == (1, RunStatus.RUNNING)
+    chat.start("c1")
+    assert ran(chat) == []
+    chat.answer("approve")
+    chat.start("c1")
+    chat.returns("c1", "seen")
+    assert chat.result(ToolCall("p1", "look", {})).content == "seen"
+    assert chat.heard() == ["[Will Zhang proposes to call look]"]
+    chat.reply("I see.")
+    assert chat.state.status is RunStatus.DONE
+
+
+def test_a_proposed_call_that_is_rejected_does_not_run_and_the_model_hears_it() -> None:
+    chat = opened()
+    chat.submit(c.Propose("pay", {"amount": 5}, "p1", WILL))
+    chat.start("c1")
+    chat.answer("reject", "not today")
+    assert ran(chat) == []
+    assert chat.think().messages[-1].content["reason"] == "not today"  # type: ignore[union-attr]
+
+
+def test_what_is_closed_cannot_be_proposed_open_and_what_is_unknown_not_at_all() -> None:
+    chat = opened()
+    chat.submit(c.Propose("shut", {}, "p1", WILL))
+    chat.start("c1")
+    assert chat.result(ToolCall("p1", "shut", {})).failed
+    fresh = opened()
+    with pytest.raises(NotFound, match="clerk has no tool 'fly'"):
+        fresh.submit(c.Propose("fly", {}, "p1", WILL))

@@ -1,0 +1,354 @@
+"""A sub-agent in an agent in a plan: a person sees one run, and an answer reaches its very call."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from contextlib import aclosing
+from pathlib import Path
+from typing import Any
+
+import pytest
+from session_scenes import (
+    PATIENCE,
+    Ledger,
+    assert_sound,
+    begin,
+    ended,
+    history,
+    of_kind,
+    open_requests,
+    until,
+)
+
+from holdfast.app import Holdfast
+from holdfast.errors import NotFound
+from holdfast.instances import PlanInstance
+from holdfast.journal.port import QuestionQuery
+from holdfast.model import events as e
+from holdfast.model import react_events as r
+from holdfast.model.interaction import InteractionRequest, InteractionResponse
+from holdfast.sessions import AgentEventType
+from holdfast.testing.model_script import Entry, Fault, Seen, Turn, call, fail, say
+from holdfast.testing.scripted_model import ScriptedModel
+from holdfast.work.tools import CallInfo
+
+PLAN = """
+plan_id: purchase
+name: A purchase
+main_task_id: "001"
+tasks: [{task_id: "001"}, {task_id: "002"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: agent
+    agent_id: boss
+    action_prompt: buy a desk
+    success_output: {task_id: "002", status: Done, context: {answer: "{{result.answer}}"}}
+  - listener_id: L002
+    trigger_task_id: "002"
+    trigger_condition: Done
+    listener_type: code
+    code_snippet: "result = {'success': True}"
+    success_output: {task_id: "001", status: Done}
+"""
+
+Handing = Callable[[Seen], Entry]
+
+
+def one_clerk(_: Seen) -> Entry:
+    return say("", call("ask_clerk", task="pay 5"))
+
+
+def two_clerks(_: Seen) -> Entry:
+    return say("", call("ask_clerk", task="pay 5"), call("ask_clerk", task="pay 7"))
+
+
+class Staff:
+    """Boss and clerk on one model: the boss hands work over, the clerk looks first and then pays."""
+
+    def __init__(self, hands_over: Handing = one_clerk) -> None:
+        self._hands_over = hands_over
+        self.sick = False
+
+    def __call__(self, seen: Seen) -> Entry:
+        if seen.system == "boss":
+            return "The clerks are done." if seen.results else self._hands_over(seen)
+        return self._clerk(seen)
+
+    def _clerk(self, seen: Seen) -> Turn | Fault | str | Entry:
+        if not seen.results:
+            return call("look", what=seen.asked)
+        if seen.results[0].tool == "pay":
+            return "Paid."
+        if self.sick:
+            return fail(400, "the clerk is sick")
+        return call("pay", amount=int(seen.asked.rpartition(" ")[2]))
+
+
+def office(home: Path, staff: Staff) -> tuple[Holdfast, Ledger]:
+    ledger = Ledger(home / "ledger.jsonl")
+    app = Holdfast(home, model=ScriptedModel(staff), max_retry_count=0)
+
+    @app.tool
+    async def look(what: str, call: CallInfo) -> dict[str, Any]:
+        ledger.note("look", call.run_id, what=what)
+        return {"seen": what}
+
+    @app.tool(approval="require")
+    async def pay(amount: int, call: CallInfo) -> dict[str, Any]:
+        ledger.note("pay", call.run_id, amount=amount)
+        return {"paid": amount}
+
+    app.agent("clerk", name="Clerk", system_context="clerk", tools=["look", "pay"])
+    app.agent("boss", name="Boss", system_context="boss", agents=["clerk"])
+    app.load_plan_text(PLAN)
+    return app, ledger
+
+
+async def questions(app: Holdfast, root_id: str, count: int) -> list[InteractionRequest]:
+    """The open questions below a root, once there are so many."""
+    async with asyncio.timeout(PATIENCE):
+        while len(found := await open_requests(app, root_id=root_id)) != count:
+            await asyncio.sleep(0.002)
+    return found
+
+
+async def start(app: Holdfast) -> PlanInstance:
+    return await app.plans.start_plan_by_prompt("a desk, please", "purchase")
+
+
+async def all_sound(app: Holdfast) -> None:
+    for row in await app.runs():
+        await assert_sound(app, row.run_id)
+
+
+async def give(app: Holdfast, way: str, root_id: str, question_id: str, option: str) -> None:
+    """An answer from the top, by either of the two ways in."""
+    if way == "app":
+        await app.answer(question_id, option_id=option, feedback="no", by="will.zhang")
+        return
+    response = InteractionResponse(question_id, root_id, option, feedback="no")
+    await app.sessions.handle_interaction_response(root_id, response, by="will.zhang")
+
+
+@pytest.mark.parametrize("way", ["app", "hub"])
+async def test_the_sub_agents_approval_is_asked_at_the_top_and_answered_there(
+    tmp_path: Path, way: str
+) -> None:
+    app, ledger = office(tmp_path, Staff())
+    async with app:
+        instance = await start(app)
+        [question] = await questions(app, instance.id, 1)
+        assert await instance.wait_until_settled(PATIENCE) == "pause"
+        [row] = await app.inbox()
+        assert row.root_id == instance.id
+        assert row.run_id == question.session_id == f"{instance.id}.L001.1.c1.1"
+        assert question.context["args"] == {"amount": 5}
+        assert ledger.counts == {"look": 1}
+        await give(app, way, instance.id, question.request_id, "approve")
+        assert await instance.wait_for_completion(PATIENCE) == "done"
+        assert instance.get_task_instance("002").context["answer"] == "The clerks are done."
+        await all_sound(app)
+    assert ledger.counts == {"look": 1, "pay": 1}
+
+
+async def test_a_question_is_answered_only_through_the_run_it_belongs_to(tmp_path: Path) -> None:
+    app, ledger = office(tmp_path, Staff())
+    async with app:
+        instance, stranger = await start(app), await app.sessions.open("boss")
+        [question] = await questions(app, instance.id, 1)
+        response = InteractionResponse(question.request_id, stranger.id, "approve")
+        with pytest.raises(NotFound):
+            await app.sessions.handle_interaction_response(stranger.id, response)
+    assert ledger.counts == {"look": 1}
+
+
+@pytest.mark.parametrize("first", [5, 7])
+async def test_of_two_sub_agents_at_once_each_answer_reaches_exactly_its_call(
+    tmp_path: Path, first: int
+) -> None:
+    app, ledger = office(tmp_path, Staff(two_clerks))
+    async with app:
+        instance = await start(app)
+        found = await questions(app, instance.id, 2)
+        by_amount = {one.context["args"]["amount"]: one for one in found}
+        assert by_amount[5].session_id != by_amount[7].session_id
+        await app.answer(by_amount[first].request_id, option_id="approve")
+        clerk = await app.sessions.session(by_amount[first].session_id)
+        assert await ended(clerk) == "done"
+        assert await instance.wait_until_settled(PATIENCE) == "pause", "the other still waits"
+        assert [one["args"] for one in ledger.of("pay")] == [{"amount": first}]
+        other = by_amount[12 - first]
+        await app.answer(other.request_id, option_id="reject", feedback="one is enough")
+        assert await instance.wait_for_completion(PATIENCE) in ("done", "error")
+        await all_sound(app)
+    paid = ledger.of("pay")
+    assert [(one["args"]["amount"], one["key"]) for one in paid] == [(first, clerk.id)]
+
+
+async def test_an_agents_stream_shows_the_questions_of_its_sub_agents(tmp_path: Path) -> None:
+    app, ledger = office(tmp_path, Staff(two_clerks))
+    async with app:
+        session = await begin(app, "buy two desks", "boss")
+        shown: dict[str, str] = {}
+        kinds: list[AgentEventType] = []
+        async with (
+            asyncio.timeout(PATIENCE),
+            aclosing(app.sessions.subscribe(session.id)) as events,
+        ):
+            async for event in events:
+                kinds.append(event.type)
+                if event.type is AgentEventType.INTERACTION:
+                    question_id = str(event.data["requestId"])
+                    assert question_id not in shown
+                    shown[question_id] = str(event.data["sessionId"])
+                    response = {"requestId": question_id, "selectedOptionId": "approve"}
+                    await app.sessions.handle_interaction_response(session.id, response)
+        assert len(shown) == 2
+        assert set(shown.values()) == {f"{session.id}.c1.1", f"{session.id}.c2.1"}
+        assert kinds[-1] is AgentEventType.DONE
+        assert session.status == "done"
+        points = await app.sessions.resume_points(session.id)
+        assert points == []
+    assert ledger.counts == {"look": 2, "pay": 2}
+
+
+async def test_a_question_that_a_paused_sub_agent_adds_is_shown_too(tmp_path: Path) -> None:
+    """The sub-agent waits already when the free call beside its approval asks for more."""
+
+    def both(seen: Seen) -> Entry:
+        if seen.system == "boss":
+            return "Done." if seen.results else call("ask_clerk", task="pay and print")
+        return "Done." if seen.results else say("", call("pay", amount=5), call("print"))
+
+    gate = asyncio.Event()
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    app = Holdfast(tmp_path, model=ScriptedModel(both))
+
+    @app.tool(approval="require")
+    async def pay(amount: int) -> dict[str, Any]:
+        ledger.note("pay")
+        return {"paid": amount}
+
+    @app.tool(name="print")
+    async def print_it(paper: str = "") -> dict[str, Any]:
+        await gate.wait()
+        if paper:
+            ledger.note("print", paper=paper)
+            return {"printed": True}
+        wanted = {"paper": {"type": "text"}}
+        return {"success": False, "reason": "missing_params", "required_params": wanted}
+
+    app.agent("clerk", system_context="clerk", tools=["pay", "print"])
+    app.agent("boss", system_context="boss", agents=["clerk"])
+    async with app:
+        session = await begin(app, "go", "boss")
+        asked: list[str] = []
+        async with asyncio.timeout(10), aclosing(app.sessions.subscribe(session.id)) as events:
+            async for event in events:
+                if event.type is not AgentEventType.INTERACTION:
+                    continue
+                asked.append(str(event.data["title"]))
+                gate.set()
+                if len(asked) == 2:
+                    for request in await open_requests(app):
+                        approval = request.title == "Run pay?"
+                        given = {"option_id": "approve"} if approval else {"data": {"paper": "A4"}}
+                        await app.answer(request.request_id, **given)  # type: ignore[arg-type]
+        assert asked == ["Run pay?", "print needs more"]
+        assert session.status == "done"
+    assert ledger.counts == {"pay": 1, "print": 1}
+
+
+async def test_a_sub_agents_question_is_answered_after_a_restart(tmp_path: Path) -> None:
+    app, _ = office(tmp_path, Staff())
+    async with app:
+        instance = await start(app)
+        [question] = await questions(app, instance.id, 1)
+    app, ledger = office(tmp_path, Staff())
+    async with app:
+        instance = await app.instance(instance.id)
+        assert instance.status == "pause"
+        await app.answer(question.request_id, option_id="approve", by="will.zhang")
+        assert await instance.wait_for_completion(PATIENCE) == "done"
+        await all_sound(app)
+    assert ledger.counts == {"look": 1, "pay": 1}
+
+
+async def test_a_sub_agent_whose_model_is_down_stops_the_plan_and_a_resume_redoes_nothing(
+    tmp_path: Path,
+) -> None:
+    staff = Staff()
+    staff.sick = True
+    app, ledger = office(tmp_path, staff)
+    async with app:
+        instance = await start(app)
+        assert await instance.wait_for_completion(PATIENCE) == "error"
+        message = instance.get_main_task_instance().context["error_info"]["message"]
+        assert "the clerk is sick" in message
+        assert ledger.counts == {"look": 1}
+        staff.sick = False
+        await app.resume(instance.id)
+        [question] = await questions(app, instance.id, 1)
+        assert ledger.counts == {"look": 1}, "what the sub-agent had done is not done again"
+        await app.answer(question.request_id, option_id="approve")
+        assert await instance.wait_for_completion(PATIENCE) == "done"
+        starts = of_kind(await history(app, question.session_id), r.TurnStarted)
+        assert len(starts) == 1, "the sub-agent went on in its own turn"
+        await all_sound(app)
+    assert ledger.counts == {"look": 1, "pay": 1}
+
+
+async def test_the_resume_works_over_a_restart_as_well(tmp_path: Path) -> None:
+    staff = Staff()
+    staff.sick = True
+    app, _ = office(tmp_path, staff)
+    async with app:
+        instance = await start(app)
+        assert await instance.wait_for_completion(PATIENCE) == "error"
+    app, ledger = office(tmp_path, Staff())
+    async with app:
+        instance = await app.instance(instance.id)
+        await app.resume(instance.id)
+        [question] = await questions(app, instance.id, 1)
+        await app.answer(question.request_id, option_id="approve")
+        assert await instance.wait_for_completion(PATIENCE) == "done"
+    assert ledger.counts == {"look": 1, "pay": 1}
+
+
+@pytest.mark.parametrize("hands_over", [one_clerk, two_clerks])
+async def test_to_terminate_a_sub_agent_runs_nothing_more_in_it(
+    tmp_path: Path, hands_over: Handing
+) -> None:
+    app, ledger = office(tmp_path, Staff(hands_over))
+    async with app:
+        session = await begin(app, "buy", "boss")
+        count = 1 if hands_over is one_clerk else 2
+        found = await questions(app, session.id, count)
+        stopped = found[0]
+        await app.answer(stopped.request_id, option_id="terminate", by="will.zhang")
+        for other in found[1:]:
+            await app.answer(other.request_id, option_id="approve")
+        assert await ended(session) == "done"
+        clerk = await app.sessions.session(stopped.session_id)
+        assert clerk.status == "cancelled"
+        assert all(one["key"] != clerk.id for one in ledger.of("pay"))
+
+
+async def test_cancelling_at_the_top_withdraws_the_sub_agents_questions(tmp_path: Path) -> None:
+    app, ledger = office(tmp_path, Staff(two_clerks))
+    async with app:
+        instance = await start(app)
+        found = await questions(app, instance.id, 2)
+        await app.cancel(instance.id, by="will.zhang")
+        assert await instance.wait_for_completion(PATIENCE) == "cancelled"
+        for question in found:
+            await until(app, question.session_id, lambda state: state.status == "cancelled")
+        assert await app.inbox() == []
+        withdrawn = QuestionQuery(status=frozenset({"withdrawn"}), root_id=instance.id)
+        assert len(await app.inbox(withdrawn)) == 2
+        events = await history(app, found[0].session_id)
+        assert len(of_kind(events, e.QuestionWithdrawn)) == 1
+    assert ledger.counts == {"look": 2}
