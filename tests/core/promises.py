@@ -20,6 +20,7 @@ from holdfast.model.values import Json
 
 Firing = tuple[str, int]
 
+_CONSENTS = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
 _REFUSALS = (
     InteractionAction.REJECT_WITH_REASON,
     InteractionAction.SKIP,
@@ -77,8 +78,8 @@ class Auditor:
                     if one in before.steps:
                         self.forbidden.add((one, before.steps[one].firing))
                     self._start_afresh(one)
-            case e.QuestionAnswered(question_id=question_id, option_id=option_id):
-                self._read_answer(state, question_id, option_id)
+            case e.QuestionAnswered():
+                self._read_answer(state, event)
                 self._read_lost_call(before, state, event)
             case e.QuestionExpired(question_id=question_id):
                 question = state.questions[question_id]
@@ -101,14 +102,15 @@ class Auditor:
     def _spend(self, listener_id: str, firing: int) -> None:
         self.spent_keys.add(self.kept_key.pop((listener_id, firing), ""))
 
-    def _read_answer(self, state: PlanState, question_id: str, option_id: str) -> None:
-        question = state.questions[question_id]
+    def _read_answer(self, state: PlanState, event: e.QuestionAnswered) -> None:
+        question = state.questions[event.question_id]
         assert question.deadline is None or state.updated_at < question.deadline, "too late"
         place = (question.step_id, question.firing)
-        option = next(one for one in question.request.options if one.option_id == option_id)
-        if option.action in _REFUSALS:
+        options = {one.option_id: one.action for one in question.request.options}
+        action = event.action or options[event.option_id]
+        if action in _REFUSALS:
             self.forbidden.add(place)
-        elif question.purpose == "approval" and option_id == "approve":
+        elif question.purpose == "approval" and action in _CONSENTS:
             assert question.consent is not None
             shown = question.request.context["tool_version"]
             self.consents[place, question.consent] = shown

@@ -97,7 +97,8 @@ async def test_what_is_still_missing_is_said_and_asked_again(shop: Shop) -> None
     continued = await shop.provide(instance, size="XL")
     assert continued["result"]["reason"] == "missing_params"
     assert continued["result"]["required_params"] == ["colour"]
-    assert instance.status == "pause"
+    [question] = await shop.asked(instance)
+    assert question.type == "MISSING_INFO"
     assert shop.ordered == []
 
 

@@ -66,7 +66,7 @@ def two_clerks(_: Seen) -> Entry:
 
 
 class Staff:
-    """Boss and clerk on one model: the boss hands work over, the clerk looks first and then pays."""
+    """Boss and clerk on one model: one hands work over, the other looks first and then pays."""
 
     def __init__(self, hands_over: Handing = one_clerk) -> None:
         self._hands_over = hands_over
@@ -110,7 +110,7 @@ def office(home: Path, staff: Staff) -> tuple[Holdfast, Ledger]:
 async def questions(app: Holdfast, root_id: str, count: int) -> list[InteractionRequest]:
     """The open questions below a root, once there are so many."""
     async with asyncio.timeout(PATIENCE):
-        while len(found := await open_requests(app, root_id=root_id)) != count:
+        while len(found := await open_requests(app, root_id=root_id)) != count:  # noqa: ASYNC110
             await asyncio.sleep(0.002)
     return found
 

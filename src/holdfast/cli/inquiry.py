@@ -7,6 +7,7 @@ it cannot pass for ours. Arguments are shown exactly: nothing of them is left ou
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -168,20 +169,20 @@ def say_open(questions: Sequence[QuestionRow], options: str = "") -> None:
         say(f"  waits for: {visible(row.title)}")
         request = request_of(row)
         say(*(f"  {line}" for line in shown_context(request)))
-        for command in answering(request, short[row.question_id]):
-            say(f"    to answer: {command}{options}")
+        for command in answering(request, short[row.question_id], options):
+            say(f"    to answer: {command}")
 
 
-def answering(request: InteractionRequest, name: str) -> Iterator[str]:
-    """One command for each option."""
+def answering(request: InteractionRequest, name: str, options: str = "") -> Iterator[str]:
+    """One command for each option; `options` are repeated in it."""
     if len(request.options) == 1:
-        yield f"holdfast answer {name}{_values(request, request.options[0])}"
+        yield f"holdfast answer {name}{_values(request, request.options[0])}{options}"
         return
     for option in request.options:
         words = " --feedback '…'" if option.requires_input else ""
         sure = " --yes" if option.is_dangerous else ""
-        values = _values(request, option)
-        yield f"holdfast answer {name} --option {option.option_id}{values}{words}{sure}"
+        given = f"--option {shlex.quote(option.option_id)}{_values(request, option)}{words}{sure}"
+        yield f"holdfast answer {name} {given}{options}  # {visible(option.label)}"
 
 
 def _values(request: InteractionRequest, option: InteractionOption) -> str:

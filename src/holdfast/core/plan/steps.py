@@ -87,19 +87,18 @@ def _start_tool(
     if tool is None:
         _fail_unsent(draft, listener, f"there is no tool {action.tool}")
         return
-    step = draft.step(listener.id)
-    if _consented(draft, listener, action, tool):
-        _started(draft, listener, args=step.args, idempotent=tool.idempotent, consent=step.consent)
-        return
     try:
-        args = {**render(listener.args, draft.facts()), **step.provided}
+        args = _arguments(draft, listener)
     except TemplateError as error:
         _fail_unsent(draft, listener, str(error))
         return
+    step = draft.step(listener.id)
     missing = missing_arguments(tool.parameters, args)
     mode = mode_of(tool.approval, args)
     if mode is ApprovalMode.DISABLED:
         _fail_unsent(draft, listener, f"the tool {action.tool} is disabled")
+    elif step.consent == consent_digest(draft, listener.id, action.tool, tool.version, args):
+        _started(draft, listener, args=args, idempotent=tool.idempotent, consent=step.consent)
     elif missing:
         ask_missing(draft, listener.id, form_from_schema(tool.parameters, missing, action.fields))
     elif listener.listener.approval or mode is ApprovalMode.REQUIRE_APPROVAL:
@@ -108,15 +107,12 @@ def _start_tool(
         _started(draft, listener, args=args, idempotent=tool.idempotent)
 
 
-def _consented(
-    draft: Draft, listener: CompiledListener, action: ToolAction, tool: c.ToolFacts
-) -> bool:
-    """Consent holds only for the very bytes and the very tool that were shown."""
+def _arguments(draft: Draft, listener: CompiledListener) -> Mapping[str, Json]:
+    """Nothing is rendered again after a consent: what a person has changed stays changed."""
     step = draft.step(listener.id)
-    if step.consent is None or step.args is None:
-        return False
-    shown = consent_digest(draft, listener.id, action.tool, tool.version, step.args)
-    return shown == step.consent
+    if step.consent is not None and step.args is not None:
+        return step.args
+    return {**render(listener.args, draft.facts()), **step.provided}
 
 
 def _ask_human(draft: Draft, listener: CompiledListener, action: HumanAction) -> None:
