@@ -27,7 +27,6 @@ from ruamel.yaml.error import YAMLError
 
 from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.core.language.strict import strict_json, strict_text
-from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.core.source.agentfile import load_agents
 from holdfast.core.source.check import Catalog
@@ -46,7 +45,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.faults import FaultPoints
-from holdfast.sessions import AgentSession, AgentSessionHub, Handlers
+from holdfast.sessions import AgentSession, AgentSessionHub, Handlers, opened
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
 from holdfast.work.http_tools import HttpClients, load_http_tools
@@ -325,9 +324,7 @@ class Holdfast:
         return PlanInstance(self.engine, await self.engine.submit(instance_id, command))
 
     def _opened(self, state: RunState) -> PlanInstance | AgentSession:
-        if isinstance(state, ReactState):
-            return AgentSession(self.engine, state)
-        return PlanInstance(self.engine, state)
+        return opened(self.engine, state)
 
 
 _LISTS = frozenset({"tools", "agents", "verification_tools"})

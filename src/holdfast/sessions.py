@@ -10,7 +10,7 @@ from __future__ import annotations
 import asyncio
 import re
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
@@ -23,8 +23,9 @@ from holdfast.core.react.outcome import result
 from holdfast.core.react.state import ReactState
 from holdfast.core.react.tables import ReActStage
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.errors import CallerError, InvalidAnswer, NotAllowed, NotFound
+from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotAllowed, NotFound
 from holdfast.handlers import Handlers
+from holdfast.instances import PlanInstance
 from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model import commands as c
@@ -36,7 +37,7 @@ from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.plans import LOCAL
 from holdfast.runtime.engine import Engine
-from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import as_session
 from holdfast.runtime.views import request_of
 from holdfast.stream import AgentEventType, AgentExecutionEvent, Narrator
@@ -231,12 +232,15 @@ class AgentSessionHub:
         return AgentSession(self.engine, await self.engine.submit(session_id, command))
 
     async def cancel(self, session_id: str, *, by: str = LOCAL, reason: str = "") -> AgentSession:
+        as_session(await self.engine.state(session_id))
         command = c.Cancel(strict_text(by, "by"), strict_text(reason, "reason"))
         return AgentSession(self.engine, await self.engine.submit(session_id, command))
 
     async def resume(self, session_id: str, *, by: str = LOCAL) -> AgentSession:
         """Go on with a turn that failed."""
-        return AgentSession(self.engine, await self.engine.submit(session_id, c.Resume(by)))
+        as_session(await self.engine.state(session_id))
+        command = c.Resume(strict_text(by, "by"))
+        return AgentSession(self.engine, await self.engine.submit(session_id, command))
 
     async def subscribe(
         self, session_id: str, after: int | None = 0
@@ -251,23 +255,19 @@ class AgentSessionHub:
         newcomer = after is None
         after = state.version if after is None else after
         narrator = await self._narrator(session_id, after)
-        if newcomer:
-            for row in await self._open_questions(session_id):
-                shown.add(row.question_id)
-                yield self._interaction(session_id, row)
+        for asked in await self._unshown(state, shown, own=newcomer) if after else ():
+            yield asked
         async with aclosing(self._heard(state, after)) as heard:
             async for one in heard:
                 if isinstance(one, Spoken):
                     yield narrator.speak(one)
-                    continue
-                told = narrator.tell(one)
-                if told is not None and told.data.get("requestId") not in shown:
-                    yield told
-                if isinstance(one.event, e.ChildHeard) and one.event.status == RunStatus.PAUSE:
-                    for row in await self._open_questions(session_id, one.event.child_id):
-                        if row.question_id not in shown:
-                            shown.add(row.question_id)
-                            yield self._interaction(session_id, row)
+                elif isinstance(one, Recorded):
+                    told = narrator.tell(one)
+                    if told is not None and told.data.get("requestId") not in shown:
+                        yield told
+                if _asks_below(one):
+                    for asked in await self._unshown(state, shown):
+                        yield asked
         state = as_session(await self.engine.state(session_id))
         yield AgentExecutionEvent(
             AgentEventType.DONE, session_id, {"status": state.status.value, "turn": state.turn}
@@ -282,7 +282,7 @@ class AgentSessionHub:
 
     async def _heard(
         self, state: ReactState, after: int
-    ) -> AsyncGenerator[Recorded | Spoken, None]:
+    ) -> AsyncGenerator[Recorded | Spoken | AskedBelow, None]:
         """What is recorded and said until the session is at rest."""
         if state.status in AT_REST and state.version <= after:
             return
@@ -294,13 +294,26 @@ class AgentSessionHub:
                     if current.status in AT_REST and current.version <= one.seq:
                         return
 
-    async def _open_questions(self, root_id: str, below: str | None = None) -> list[QuestionRow]:
+    async def _open_questions(self, state: ReactState) -> list[QuestionRow]:
         """The open questions of a run and of the child runs below it."""
-        query = QuestionQuery(status=frozenset({"open"}), root_id=root_id, limit=1000)
+        query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id, limit=1000)
         rows = await self.engine.journal.questions(query)
-        if below is None:
-            return rows
-        return [one for one in rows if one.run_id == below or one.run_id.startswith(f"{below}.")]
+        return [one for one in rows if f"{one.run_id}.".startswith(f"{state.run_id}.")]
+
+    async def _unshown(
+        self, state: ReactState, shown: set[str], *, own: bool = False
+    ) -> list[AgentExecutionEvent]:
+        """Open questions of runs below, and of the session's `own`, that were not shown yet.
+
+        They have no place in the session's journal, so whoever comes back is shown them again.
+        """
+        rows = [
+            row
+            for row in await self._open_questions(state)
+            if row.question_id not in shown and (own or row.run_id != state.run_id)
+        ]
+        shown.update(row.question_id for row in rows)
+        return [self._interaction(state.run_id, row) for row in rows]
 
     def _interaction(self, session_id: str, row: QuestionRow) -> AgentExecutionEvent:
         data = request_to_wire(request_of(row))
@@ -343,15 +356,16 @@ class AgentSessionHub:
         command = c.Propose(tool_name, strict_json(dict(tool_args)), tool_call_id, by)
         await self.engine.submit(session_id, command)
 
-        def asked(state: RunState) -> bool:
-            return (
-                state.status in AT_REST or _asked_for(as_session(state), tool_call_id) is not None
-            )
+        def asked_or_ended(state: RunState) -> bool:
+            session = as_session(state)
+            ended = bool(session.did) or session.status in AT_REST
+            return ended or _asked_for(session, tool_call_id) is not None
 
-        state = as_session(await self.engine.wait_for(session_id, asked))
+        state = as_session(await self.engine.wait_for(session_id, asked_or_ended))
         open_one = _asked_for(state, tool_call_id)
         if open_one is None:
-            raise NotAllowed(f"{tool_name} could not be proposed: {state.error or state.answer}")
+            why = state.did[0][2] if state.did else state.error
+            raise NotAllowed(f"{tool_name} could not be proposed: {why}")
         return open_one.request
 
     async def handle_interaction_response(
@@ -360,15 +374,15 @@ class AgentSessionHub:
         response: InteractionResponse | Mapping[str, Any],
         *,
         by: str = LOCAL,
-    ) -> AgentSession:
-        """Answer a question of this session, or of a run below it."""
+    ) -> PlanInstance | AgentSession:
+        """Answer a question of this run, or of a run below it."""
         if isinstance(response, Mapping):
             response = response_from_wire(response)
         row = await self._row(response.request_id)
         if session_id not in (row.root_id, row.run_id):
             raise NotFound(f"session {session_id} has no question {response.request_id}")
         await self.answer(response, by=by)
-        return await self.session(session_id)
+        return opened(self.engine, await self.engine.state(session_id))
 
     async def answer(self, response: InteractionResponse, *, by: str = LOCAL) -> RunState:
         """Answer any run's question; the first valid answer wins."""
@@ -395,14 +409,14 @@ class AgentSessionHub:
 
     async def answer_many(
         self, question_ids: Sequence[str], response: InteractionResponse, *, by: str = LOCAL
-    ) -> dict[str, CallerError | None]:
+    ) -> dict[str, CallerError | AuthorError | None]:
         """The same answer to exactly these questions; what became of each."""
-        outcomes: dict[str, CallerError | None] = {}
+        outcomes: dict[str, CallerError | AuthorError | None] = {}
         for question_id in dict.fromkeys(question_ids):
             try:
                 await self.answer(replace(response, request_id=question_id), by=by)
                 outcomes[question_id] = None
-            except CallerError as error:
+            except (CallerError, AuthorError) as error:
                 outcomes[question_id] = error
         return outcomes
 
@@ -462,7 +476,7 @@ class AgentSessionHub:
                 context=context,
                 original_task=state.text,
             )
-            for row in await self._open_questions(session_id)
+            for row in await self._open_questions(state)
         ]
 
     async def _row(self, question_id: str) -> QuestionRow:
@@ -470,6 +484,19 @@ class AgentSessionHub:
         if row is None:
             raise NotFound(f"there is no question {question_id}")
         return row
+
+
+def opened(engine: Engine, state: RunState) -> PlanInstance | AgentSession:
+    """A run as its users see it, whichever kind it is."""
+    if isinstance(state, ReactState):
+        return AgentSession(engine, state)
+    return PlanInstance(engine, state)
+
+
+def _asks_below(one: Recorded | Spoken | AskedBelow) -> bool:
+    if isinstance(one, Recorded):
+        return isinstance(one.event, e.ChildHeard) and one.event.status == RunStatus.PAUSE
+    return isinstance(one, AskedBelow)
 
 
 def _asked_since(state: RunState, before: set[str]) -> QuestionState:
@@ -495,7 +522,7 @@ class ReActAgentStrategy:
 
     async def execute_stream(
         self, task: str, context: AgentContext
-    ) -> AsyncIterator[AgentExecutionEvent]:
+    ) -> AsyncGenerator[AgentExecutionEvent, None]:
         """One turn; the session is opened if there is none of that id yet."""
         session = await self._session(context)
         before = session.version
@@ -508,7 +535,7 @@ class ReActAgentStrategy:
         self,
         resume_point: ResumePoint,
         approval_callback: ToolApprovalCallback | None = None,
-    ) -> AsyncIterator[AgentExecutionEvent]:
+    ) -> AsyncGenerator[AgentExecutionEvent, None]:
         """Give the person's response and stream what follows from it."""
         response = resume_point.user_response
         if response is None:
@@ -526,7 +553,7 @@ class ReActAgentStrategy:
     async def _session(self, context: AgentContext) -> AgentSession:
         if context.session_id is not None:
             try:
-                return await self.hub.session(context.session_id)
+                return _with_agent(await self.hub.session(context.session_id), context)
             except NotFound:
                 pass
         return await self.hub.open(
@@ -544,6 +571,12 @@ class ReActAgentStrategy:
                 if event.type is AgentEventType.INTERACTION:
                     await _tell_callback(event, context)
                 yield event
+
+
+def _with_agent(session: AgentSession, context: AgentContext) -> AgentSession:
+    if session.agent_id != context.agent_id:
+        raise NotAllowed(f"{session.id} is a session with {session.agent_id}: name that agent")
+    return session
 
 
 async def _tell_callback(event: AgentExecutionEvent, context: AgentContext) -> None:

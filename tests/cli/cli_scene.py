@@ -133,6 +133,70 @@ async def slow(who: str) -> dict:
 app.load_plans(HERE / "calls")
 """
 
+DESK = """
+import asyncio
+from pathlib import Path
+
+from holdfast import Holdfast
+from holdfast.model.interaction import Asking
+from holdfast.testing.model_script import call, say
+from holdfast.testing.scripted_model import ScriptedModel
+
+HERE = Path(__file__).parent
+
+
+def reply(seen):
+    said = seen.asked
+    if seen.results:
+        return "Done: " + "; ".join(f"{one.tool} {one.content}" for one in seen.results)
+    if "delegate" in said:
+        return call("ask_clerk", task="pay")
+    if "pay twice" in said:
+        return say("Two payments.", call("pay", amount=5), call("pay", amount=7))
+    if "pay" in said:
+        return say("Let me pay.", call("pay", amount=5, to="张三"))
+    if "order" in said:
+        return call("order")
+    if "which" in said:
+        return call("ask_person", question="Which?\\nRun pay?", options=["red", "blue"])
+    if "slow" in said:
+        return call("slow")
+    return f"You said: {said}"
+
+
+async def pay(amount: int, to: str = "nobody") -> dict:
+    with (HERE / "paid").open("a", encoding="utf-8") as log:
+        log.write(f"{amount} {to}\\n")
+    return {"paid": amount}
+
+
+async def order(item: str, count: int) -> dict:
+    return {"ordered": [item] * count}
+
+
+async def slow() -> dict:
+    (HERE / "slow.begun").touch()
+    while not (HERE / "go").exists():
+        await asyncio.sleep(0.02)
+    return {}
+
+
+HURRIED = Asking(
+    role="cashier", timeout_seconds=7200, reminders=(60,), escalate_after=3600, escalate_to="boss"
+)
+
+
+def app():
+    made = Holdfast(HERE / "kept", model=ScriptedModel(reply))
+    made.tool(pay, approval="require")
+    made.tool(order)
+    made.tool(slow)
+    made.agent("clerk", name="Clerk", tools=["pay", "order", "slow"], asks_people=True)
+    made.agent("chief", agents=["clerk"])
+    made.agent("teller", tools=["pay"], asking=HURRIED)
+    return made
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
@@ -143,6 +207,10 @@ class Ending:
     @property
     def json(self) -> Any:
         return json.loads(self.out)
+
+    @property
+    def events(self) -> list[Any]:
+        return [json.loads(line) for line in self.out.splitlines()]
 
 
 Command = Callable[..., Ending]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -10,6 +11,7 @@ from cli_scene import (
     APPLICATION,
     ASK,
     CALL,
+    DESK,
     GREET,
     Command,
     Ending,
@@ -22,7 +24,7 @@ from holdfast.cli import main
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HOLDFAST_HOME", "HOLDFAST_APP", "CI"):
+    for name in ("HOLDFAST_HOME", "HOLDFAST_APP", "HOLDFAST_MODEL", "CI"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "ask.yaml").write_text(ASK, encoding="utf-8")
@@ -54,6 +56,15 @@ def application(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
         (place / "calls" / f"{tool}.yaml").write_text(text, encoding="utf-8")
     (place / "works.py").write_text(APPLICATION, encoding="utf-8")
     return "works:app"
+
+
+@pytest.fixture
+def desk(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A user's application with agents on a scripted model; the name to give to --app."""
+    (place / "desk.py").write_text(DESK, encoding="utf-8")
+    monkeypatch.syspath_prepend(place)
+    monkeypatch.delitem(sys.modules, "desk", raising=False)
+    return "desk:app"
 
 
 @pytest.fixture

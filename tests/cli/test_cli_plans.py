@@ -5,7 +5,7 @@ from __future__ import annotations
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
-from cli_scene import CALL, Command
+from cli_scene import CALL, OUTER, Command
 
 TOOLS = """
 tools:
@@ -54,12 +54,35 @@ def test_files_that_are_no_plans_are_problems_not_tracebacks(
     assert "missing.yaml: No such file" in holdfast("check", "missing.yaml").err
 
 
-def test_a_broken_plan_stops_a_run_with_all_its_problems(holdfast: Command, place: Path) -> None:
-    (place / "plans" / "bad.yaml").write_text("plan_id: bad\nbogus: 1\n", encoding="utf-8")
-    ending = holdfast("run", "ask", "--json")
+BAD = "plan_id: bad\nbogus: 1\n"
+
+
+def test_a_broken_plan_is_refused_with_all_its_problems(holdfast: Command, place: Path) -> None:
+    (place / "plans" / "bad.yaml").write_text(BAD, encoding="utf-8")
+    ending = holdfast("run", "bad", "--json")
     assert ending.code == 1
     assert ending.json["error"]["kind"] == "PlanRejected"
     assert {one["file"] for one in ending.json["error"]["problems"]} == {"plans/bad.yaml"}
+
+
+def test_a_broken_plan_stops_no_other_and_is_named_in_a_warning(
+    holdfast: Command, place: Path
+) -> None:
+    holdfast("run", "ask")
+    (place / "plans" / "bad.yaml").write_text(BAD, encoding="utf-8")
+    started = holdfast("run", "greet", "--set", "name=张三", "--json")
+    assert (started.code, started.json["status"]) == (0, "done")
+    assert started.err.startswith("warning: plans/bad.yaml is left out: plans/bad.yaml:")
+    assert holdfast("cancel", "1").code == 0
+
+
+def test_what_needs_a_broken_plan_is_left_out_with_it(holdfast: Command, place: Path) -> None:
+    (place / "plans" / "outer.yaml").write_text(OUTER, encoding="utf-8")
+    (place / "plans" / "ask.yaml").write_text(BAD.replace("bad", "ask"), encoding="utf-8")
+    ending = holdfast("run", "outer")
+    assert ending.code == 1
+    assert "there is no plan 'ask'" in ending.err
+    assert "warning: plans/ask.yaml is left out" in ending.err
 
 
 def test_a_plan_is_drawn_as_text_and_as_svg(holdfast: Command, place: Path) -> None:

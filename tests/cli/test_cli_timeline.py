@@ -7,7 +7,7 @@ from typing import get_args
 import pytest
 from cli_scene import ASK
 
-from holdfast.cli.timeline import Storyteller
+from holdfast.cli.plan_story import PlanStory
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.source.planfile import read_plan
 from holdfast.model import events as e
@@ -87,6 +87,9 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
         "plan",
         "no longer asks Did it happen?: it came after all",
     ),
+    (e.QuestionReminded("q1", 2), "clock", "Did it happen? still waits, reminder 2"),
+    (e.QuestionEscalated("q1", "boss"), "clock", "Did it happen? now waits for the role boss"),
+    (e.DraftKept("q1", "will"), "will", "has begun to answer Did it happen?"),
     (e.PlannerRetried("L001", 2, 1, 3), "planner", "runs L001 (human) again, retry 1 of 3"),
     (e.PlannerGaveUp("L001 failed"), "planner", "gives up and waits for a resume: L001 failed"),
     (e.RunResumed("will", ("L001",)), "will", "resumed the run; runs again: L001 (human)"),
@@ -119,20 +122,20 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
 
 
 @pytest.fixture
-def teller() -> Storyteller:
+def teller() -> PlanStory:
     text = ASK + "verify:\n  - {tool: query_it}\n"
-    return Storyteller(CompiledPlan(read_plan(text), "d"), [QUESTION])
+    return PlanStory(CompiledPlan(read_plan(text), "d"), [QUESTION])
 
 
 @pytest.mark.parametrize(("event", "who", "what"), TOLD, ids=lambda one: str(one)[:30])
 def test_an_event_is_told_in_plain_words(
-    teller: Storyteller, event: e.PlanEvent, who: str, what: str
+    teller: PlanStory, event: e.PlanEvent, who: str, what: str
 ) -> None:
     [line] = teller.tell(Recorded(1, 0.0, event))
     assert (line.who, line.what) == (who, what)
 
 
-def test_a_failed_attempt_says_when_the_next_one_is_due(teller: Storyteller) -> None:
+def test_a_failed_attempt_says_when_the_next_one_is_due(teller: PlanStory) -> None:
     [line] = teller.tell(Recorded(1, 0.0, e.AttemptFailed("L001", 1, BROKEN, 60.0)))
     assert line.what.startswith("L001 (human) failed: out of order; tries again at ")
 
@@ -142,7 +145,7 @@ def test_no_event_is_forgotten_here() -> None:
     assert told == set(get_args(e.PlanEvent))
 
 
-def test_the_tasks_that_an_event_moved_follow_it(teller: Storyteller) -> None:
+def test_the_tasks_that_an_event_moved_follow_it(teller: PlanStory) -> None:
     move = e.Move("002", TaskStatus.PENDING, "waiting_for_person")
     _, line = teller.tell(Recorded(1, 0.0, e.ListenerSucceeded("L001", 1, moves=(move,))))
     assert line.what.strip() == "002 填表 (form) is Pending (waits for a person)"

@@ -18,6 +18,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 NAMES = [
     "demo",
     "run",
+    "chat",
     "check",
     "graph",
     "runs",
@@ -31,7 +32,7 @@ NAMES = [
 ]
 
 
-SHARED = {"--home", "--json", "--app", "--plans", "--tools"}
+SHARED = {"--home", "--json", "--app", "--plans", "--tools", "--agents"}
 
 
 def commands() -> Iterator[tuple[str, Any]]:

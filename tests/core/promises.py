@@ -81,9 +81,11 @@ class Auditor:
             case e.QuestionAnswered():
                 self._read_answer(state, event)
                 self._read_lost_call(before, state, event)
-            case e.QuestionExpired(question_id=question_id):
+            case e.QuestionExpired(question_id=question_id, option_id=option_id):
                 question = state.questions[question_id]
-                self.forbidden.add((question.step_id, question.firing))
+                options = {one.option_id: one.action for one in question.request.options}
+                if question.purpose != "missing" or options.get(option_id) not in _CONSENTS:
+                    self.forbidden.add((question.step_id, question.firing))
             case _:
                 return
 

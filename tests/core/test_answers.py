@@ -309,6 +309,11 @@ class TestEditedApprovals:
         event = answer(approval(), data=data).event
         assert (event.args, event.consent) == (None, None)
 
+    def test_what_is_left_out_stays_as_shown_whatever_the_form_would_fill_in(self) -> None:
+        form = Form((Field("model", default="pro"), Field("note")))
+        assert answer(approval(form=form)).event.args is None
+        assert answer(approval(form=form), data={"note": "x"}).event.args == {**SHOWN, "note": "x"}
+
     @pytest.mark.parametrize(
         ("data", "field"),
         [

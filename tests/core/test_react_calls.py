@@ -290,6 +290,7 @@ def test_a_tool_that_asks_for_more_after_consent_needs_consent_to_all_of_it() ->
     chat.start("c1")
     chat.report(chat.out("c1"), c.Missing(SIZE))
     chat.answer("provide", size="XL")
+    assert chat.state.steps["c1"].consent is None, "it was to other arguments"
     assert not chat.happened(r.CallStarted)[1:]
     chat.start("c1")
     shown = chat.question().context["args"]
@@ -339,3 +340,19 @@ def test_a_result_for_a_call_of_long_ago_is_only_kept() -> None:
 def test_a_word_about_a_call_that_never_was_changes_nothing() -> None:
     chat = opened()
     assert chat.submit(c.ReportOutcome("c7", 1, 9, c.Lost("?"))).events == ()
+
+
+def test_one_who_only_looks_asks_nobody_for_what_a_call_lacks() -> None:
+    chat = begun(only=("picky",))
+    picky = chat.want("picky")
+    chat.calls(picky)
+    assert chat.result(picky).content == {"error": "required arguments are missing: size"}
+    assert not chat.state.open_questions
+
+
+def test_a_call_without_a_name_never_passes_for_a_persons_answer() -> None:
+    chat = begun()
+    nameless = ToolCall("k1", "", {})
+    chat.calls(nameless)
+    assert chat.result(nameless).failed
+    assert chat.heard() == ["Pay, please."]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from react_machine import PERMANENT, TRANSIENT, UNKNOWN, WILL, Chat, begun, opened, request
 
+from holdfast.core.react.follow_up import goes_on_by_itself
 from holdfast.core.react.state import THINK
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, TooLate
@@ -293,6 +294,7 @@ def test_progress_makes_earlier_crashes_not_count() -> None:
 def test_a_session_of_which_nothing_is_recorded_has_nothing_to_recover() -> None:
     chat = Chat()
     assert chat.submit(c.Recover()).events == ()
+    assert not goes_on_by_itself(chat.state)
     assert chat.submit(c.Tick()).events == ()
 
 
@@ -300,3 +302,4 @@ def test_a_cancelled_session_has_nothing_to_recover() -> None:
     chat = opened()
     chat.submit(c.Cancel(WILL))
     assert chat.submit(c.Recover()).events == ()
+    assert not goes_on_by_itself(chat.state)

@@ -325,7 +325,7 @@ def test_a_draft_is_kept_until_the_question_is_closed_and_binds_nobody() -> None
     assert chat.state.questions[asked.request_id].drafts == {}
     chat.start("c1")
     assert chat.out("c1").args == {"amount": 5}
-    with pytest.raises(TooLate, match="the draft was not kept"):
+    with pytest.raises(TooLate, match="is answered"):
         chat.submit(c.KeepDraft(asked.request_id, WILL, {}))
 
 

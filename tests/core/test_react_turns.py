@@ -258,12 +258,6 @@ def test_a_reply_under_an_old_claim_is_ignored() -> None:
     assert chat.state.answer == "First."
 
 
-def test_only_plans_have_snippets_and_outputs() -> None:
-    chat = begun()
-    with pytest.raises(AssertionError, match="only a plan's listeners"):
-        chat.report(chat.think(), c.CallReturned(0))
-
-
 def test_an_effect_carries_the_key_of_its_step() -> None:
     chat = begun()
     asked = chat.think()

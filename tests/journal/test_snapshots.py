@@ -107,6 +107,7 @@ EVERYTHING: dict[str, Any] = {
     "in_flight": 2,
     "resting": 3,
     "paused_children": 4,
+    "held": True,
     "done_tasks": 5,
     "verifying": True,
     "verification": {"verify.1": "failed"},

@@ -12,28 +12,26 @@ import json
 import os
 import signal
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pydantic_ai.direct  # noqa: F401 - so that no order has to wait for it
-from session_scenes import begin, clerks_office, open_requests
+from session_scenes import answering, begin, clerks_office
 
 from holdfast.app import Holdfast
-from holdfast.model.interaction import InteractionType
-from holdfast.sessions import AgentSession
+from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"
 
 
-async def answer_everything(app: Holdfast, session: AgentSession) -> None:
-    """Consent to what is shown, and say what is missing, until the turn is over."""
-    while await session.wait_until_settled(20) == "pause":
-        for request in await open_requests(app):
-            if request.type is InteractionType.TOOL_APPROVAL:
-                await app.answer(request.request_id, option_id="approve", by="will.zhang")
-            else:
-                await app.answer(request.request_id, data={"color": "red"}, by="will.zhang")
+async def agree(app: Holdfast, request: InteractionRequest) -> None:
+    """Consent to what is shown, and say what is missing."""
+    if request.type is InteractionType.TOOL_APPROVAL:
+        await app.answer(request.request_id, option_id="approve", by="will.zhang")
+    else:
+        await app.answer(request.request_id, data={"color": "red"}, by="will.zhang")
 
 
 async def live(order: dict[str, Any]) -> None:
@@ -42,11 +40,12 @@ async def live(order: dict[str, Any]) -> None:
     app, _ = clerks_office(Path(order["home"]), faults=faults)
     async with app:
         known = order.get("session")
-        session = await app.sessions.session(known) if known else await begin(app)
+        agent = order.get("agent", "clerk")
+        session = await (app.sessions.session(known) if known else begin(app, agent_id=agent))
         if order.get("die") == "paused":
             await session.wait_until_settled(20)
             os.kill(os.getpid(), signal.SIGKILL)
-        await answer_everything(app, session)
+        await answering(app, session, partial(agree, app))
     report = {"status": session.status, "reached": dict(counting.reached)}
     (Path(order["home"]) / REPORT).write_text(json.dumps(report))
 

@@ -12,6 +12,7 @@ import os
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 from contextlib import asynccontextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -66,9 +67,14 @@ class Ledger:
 
 
 def three_calls(seen: Seen) -> Entry:
-    """One call that is free, one that needs consent, one that lacks an argument."""
+    """One call that is free, one that needs consent, one that lacks an argument.
+
+    A boss has the clerk make them.
+    """
     if seen.results:
         return "All done."
+    if seen.system == "boss":
+        return call("ask_clerk", task="please")
     if seen.asked != "please":
         return f"You said: {seen.asked}"
     return say(
@@ -96,6 +102,7 @@ def add_clerk(app: Holdfast, ledger: Ledger, **declared: Any) -> None:
 
     options: dict[str, Any] = {"name": "Clerk", "tools": ["look", "pay", "order"], **declared}
     app.agent("clerk", **options)
+    app.agent("boss", name="Boss", system_context="boss", agents=["clerk"])
 
 
 def clerks_office(
@@ -133,6 +140,24 @@ async def until(
 
 async def ended(session: AgentSession) -> str:
     return await session.wait_for_completion(PATIENCE)
+
+
+def _moved(version: int, state: ReactState) -> bool:
+    return state.version > version
+
+
+async def answering(
+    app: Holdfast, session: AgentSession, answer: Callable[[InteractionRequest], Awaitable[object]]
+) -> None:
+    """Have everything answered that is asked, also by runs below, until the turn is over."""
+    async with asyncio.timeout(PATIENCE):
+        while await session.wait_until_settled() == "pause":
+            version = session.version
+            requests = await open_requests(app)
+            for request in requests:
+                await answer(request)
+            if not requests:
+                await until(app, session.id, partial(_moved, version))
 
 
 async def open_requests(app: Holdfast, **query: Any) -> list[InteractionRequest]:
@@ -226,8 +251,10 @@ _SPEAKING = b"HTTP/1.1 200 OK\r\nContent-Type: text/event-stream\r\nConnection: 
 async def slow_speaker() -> AsyncIterator[tuple[str, Callable[[], Awaitable[Conversation]]]]:
     """A model server that says nothing but what the test has it say: its URL, and the next call."""
     calls: asyncio.Queue[Conversation] = asyncio.Queue()
+    writers: list[asyncio.StreamWriter] = []
 
     async def answer(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        writers.append(writer)
         head = await reader.readuntil(b"\r\n\r\n")
         [length] = [line for line in head.lower().split(b"\r\n") if b"content-length" in line]
         await reader.readexactly(int(length.partition(b":")[2]))
@@ -239,3 +266,5 @@ async def slow_speaker() -> AsyncIterator[tuple[str, Callable[[], Awaitable[Conv
     host, port = server.sockets[0].getsockname()
     async with server:
         yield f"http://{host}:{port}/v1", calls.get
+        for writer in writers:
+            writer.close()

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
+
+import pytest
+from plan_texts import load, start, step
 
 from holdfast import (
     AgentContext,
@@ -12,9 +17,15 @@ from holdfast import (
     AgentExecutionEvent,
     AgentSession,
     Holdfast,
+    InteractionAction,
+    InteractionOption,
     InteractionRequest,
+    InteractionResponse,
     InteractionType,
+    ReActAgentStrategy,
+    Resolution,
 )
+from holdfast.errors import AuthorError, CallerError, NotAllowed, NotFound
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.model_script import Script, call, say
 from holdfast.testing.scripted_model import ScriptedModel
@@ -92,14 +103,14 @@ async def test_a_proposed_call_is_told_like_one_that_the_model_wants(open_app: O
 async def test_a_newcomer_hears_of_what_is_open_and_of_nothing_twice(open_app: OpenApp) -> None:
     app, session = await clerk(open_app, ["Heard."])
     asked = await app.sessions.request_interaction(session.id, question("Before?"))
-    newcomer = asyncio.create_task(told(app, session, None))
-    async for event in app.sessions.subscribe(session.id, None):
-        assert (event.type, event.seq) == (AgentEventType.INTERACTION, None)
-        assert event.data["requestId"] == asked.request_id
-        break
-    await app.answer(asked.request_id, option_id="confirm")
-    heard = [one.data["requestId"] for one in await newcomer if "requestId" in one.data]
-    assert heard == [asked.request_id]
+    async with aclosing(app.sessions.subscribe(session.id, None)) as stream:
+        first = await anext(stream)
+        assert (first.type, first.seq) == (AgentEventType.INTERACTION, None)
+        assert first.data["requestId"] == asked.request_id
+        await app.answer(asked.request_id, option_id="confirm")
+        rest = [event async for event in stream]
+    assert rest[-1].type is AgentEventType.DONE
+    assert not any("requestId" in event.data for event in rest)
 
 
 def question(title: str) -> InteractionRequest:
@@ -129,3 +140,63 @@ async def test_approvals_remembered_at_the_same_moment_are_told_apart(
         )
     )
     assert [grant.pattern for grant in grants] == [{"amount": amount} for amount in range(10)]
+
+
+async def test_a_proposal_of_what_is_disabled_is_refused_at_once(open_app: OpenApp) -> None:
+    """Also when the model, told so, goes on to ask for something else and waits."""
+    app, _ = await clerk(open_app, [call("ask_person", question="What then?")])
+    app.agent("strict", tools=["pay"], approval="disabled", asks_people=True)
+    session = await app.sessions.open("strict")
+    with pytest.raises(NotAllowed, match="the tool 'pay' is disabled"):
+        await app.sessions.pause_for_tool_approval(session.id, "mine", "pay", {"amount": 4})
+    assert await session.wait_until_settled() == "pause"
+
+
+async def test_a_session_is_not_taken_for_another_agents(open_app: OpenApp) -> None:
+    app, session = await clerk(open_app, [])
+    app.agent("other")
+    with pytest.raises(NotAllowed, match="is a session with clerk"):
+        async for _ in ReActAgentStrategy(app.sessions).execute_stream(
+            "hello", AgentContext("other", session.id)
+        ):
+            pass
+    assert session.turn == 0
+
+
+async def test_the_hub_of_sessions_leaves_plans_alone(open_app: OpenApp) -> None:
+    app = await open_app()
+    load(app, step("ASK", "001", "001", title="Sure?"))
+    instance = await start(app)
+    await instance.wait_until_settled()
+    for attempt in (app.sessions.cancel, app.sessions.resume):
+        with pytest.raises(CallerError):
+            await attempt(instance.id)
+    assert (await app.engine.state(instance.id)).status == "pause"
+
+
+async def test_one_answer_to_many_tells_what_became_of_each(open_app: OpenApp) -> None:
+    app, session = await clerk(open_app, ["Heard."])
+
+    @app.interactions.action("odd")
+    def odd(request: InteractionRequest, response: InteractionResponse) -> Resolution:
+        if request.title == "Broken?":
+            raise RuntimeError("no idea")
+        return Resolution(InteractionAction.SKIP)
+
+    options = (InteractionOption("odd", "Odd", InteractionAction.CUSTOM),)
+    asked = [
+        await app.sessions.request_interaction(
+            session.id, replace(question(title), options=options)
+        )
+        for title in ("First?", "Broken?", "Last?")
+    ]
+    ids = [one.request_id for one in asked]
+    response = InteractionResponse("", selected_option_id="odd")
+    outcomes = await app.sessions.answer_many([*ids, "unknown"], response)
+    assert [type(outcomes[one]) for one in (*ids, "unknown")] == [
+        type(None),
+        AuthorError,
+        type(None),
+        NotFound,
+    ]
+    assert [row.question_id for row in await app.inbox()] == [ids[1]]

@@ -15,6 +15,7 @@ import sys
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -22,6 +23,7 @@ from session_child import REPORT
 from session_scenes import (
     PATIENCE,
     Ledger,
+    answering,
     assert_sound,
     begin,
     clerks_office,
@@ -40,7 +42,8 @@ from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.sessions import AgentSession
 
 SESSION = "chat_000001"
-STEPS = {"c1": "look", "c2": "pay", "c3": "order"}
+BELOW = f"{SESSION}.c1.1"
+TOOLS = ("look", "pay", "order")
 NOT_REPEATABLE = ("pay", "order")
 
 
@@ -108,7 +111,7 @@ class Left:
 
     version: int
     turn_begun: bool
-    active: bool
+    active: frozenset[str]
     ended: frozenset[str]
     calls: Counter[str]
 
@@ -117,47 +120,48 @@ async def look_at_the_wreck(home: Path, ledger: Ledger) -> Left:
     journal = SqliteJournal(home / DATABASE)
     await journal.open()
     events = [decode(record) for record in await journal.read(SESSION)]
+    below = [decode(record) for record in await journal.read(BELOW)]
     active = await journal.active_runs()
     await journal.close()
+    calls = of_kind([*events, *below], r.ModelReplied)
+    tools = {one.step_id: one.tool for reply in calls for one in reply.calls}
     return Left(
         len(events),
         bool(of_kind(events, r.TurnStarted)),
-        bool(active),
-        frozenset(STEPS[one.step_id] for one in of_kind(events, r.StepEnded)),
+        frozenset(active),
+        frozenset(tools[one.step_id] for one in of_kind(below or events, r.StepEnded)),
         ledger.counts,
     )
 
 
 async def go_on(app: Holdfast, person: Person) -> AgentSession:
     session = await app.sessions.session(SESSION)
-    async with asyncio.timeout(PATIENCE):
-        while await session.wait_until_settled() == "pause":
-            for request in await open_requests(app):
-                await person.answer(app, request)
+    await answering(app, session, partial(person.answer, app))
     return session
 
 
-async def recover(home: Path, choice: str) -> tuple[Person, Left]:
+async def recover(home: Path, choice: str, agent: str) -> tuple[Person, Left]:
     """Open the wreck again, go on to the end, and see that all promises were kept."""
     app, ledger = clerks_office(home)
     left = await look_at_the_wreck(home, ledger)
     person = Person(ledger, choice)
     async with app:
         if not left.version:
-            await begin(app)
+            await begin(app, agent_id=agent)
         elif not left.turn_begun:
             await app.sessions.say(SESSION, "please")
         session = await go_on(app, person)
         assert (session.status, session.answer) == ("done", "All done.")
-        await assert_sound(app, SESSION)
-        recoveries = of_kind(await history(app, SESSION), e.RunRecovered)
-        assert len(recoveries) == left.active
+        for row in await app.runs():
+            await assert_sound(app, row.run_id)
+            recoveries = of_kind(await history(app, row.run_id), e.RunRecovered)
+            assert len(recoveries) == (row.run_id in left.active)
     return person, left
 
 
 def check_ledger(ledger: Ledger, person: Person, left: Left, place: str) -> None:
     """One call each, under one key each; what was on disk before the kill was never redone."""
-    for tool in STEPS.values():
+    for tool in TOOLS:
         keys = {one["key"] for one in ledger.of(tool)}
         assert len(keys) == 1, (place, tool, keys)
     assert ledger.counts["look"] in (1, 2), place
@@ -169,7 +173,7 @@ def check_ledger(ledger: Ledger, person: Person, left: Left, place: str) -> None
 
 
 async def kill_everywhere(
-    mortals: Mortals, tmp_path: Path, points: dict[str, int], choice: str
+    mortals: Mortals, tmp_path: Path, points: dict[str, int], choice: str, agent: str = "clerk"
 ) -> Counter[str]:
     """Which calls a person was asked about, over all places to die in."""
     questioned: Counter[str] = Counter()
@@ -178,9 +182,9 @@ async def kill_everywhere(
             place = f"{point}.{nth}.{choice}"
             home = tmp_path / place
             # Two results may share an append or not: the last one may never come.
-            died = await mortals.order(home, point=point, nth=nth)
+            died = await mortals.order(home, point=point, nth=nth, agent=agent)
             assert died in (-signal.SIGKILL, 0), place
-            person, left = await recover(home, choice)
+            person, left = await recover(home, choice, agent)
             check_ledger(person.ledger, person, left, place)
             questioned += person.asked
     return questioned
@@ -206,6 +210,19 @@ async def test_of_a_call_in_flight_a_person_may_say_that_it_happened(
 ) -> None:
     """Killed between the call and its record: nothing is called again."""
     asked = await kill_everywhere(mortals, tmp_path, {"effect.after": 5}, "happened")
+    assert set(asked) == set(NOT_REPEATABLE)
+
+
+async def test_a_session_with_a_sub_agent_survives_a_kill_at_every_append_of_either(
+    mortals: Mortals, tmp_path: Path
+) -> None:
+    whole = tmp_path / "whole"
+    assert await mortals.order(whole, agent="boss") == 0
+    report = json.loads((whole / REPORT).read_text())
+    assert report["status"] == "done"
+    points = {"append.before": report["reached"]["append.before"], "effect.after": 7}
+    assert report["reached"]["effect.after"] == 7, "four replies, three calls"
+    asked = await kill_everywhere(mortals, tmp_path, points, "happened", "boss")
     assert set(asked) == set(NOT_REPEATABLE)
 
 

@@ -266,6 +266,25 @@ async def test_cancelling_while_the_model_thinks_ends_at_once_and_hangs_up(
             await assert_sound(app, session.id)
 
 
+async def test_closing_while_the_model_thinks_hangs_up_and_asks_again_after_the_restart(
+    tmp_path: Path,
+) -> None:
+    async with slow_speaker() as (url, next_call):
+        app, _ = office(tmp_path, url)
+        async with app:
+            session = await begin(app)
+            conversation = await next_call()
+            await conversation.speak("Let me think about")
+            began = asyncio.get_running_loop().time()
+        assert asyncio.get_running_loop().time() - began < 5, "a reply is not worth the grace"
+        await conversation.hung_up()
+    async with clerk_on(tmp_path, ["Here I am."]) as (app, _, _):
+        session = await app.sessions.session(session.id)
+        assert await ended(session) == "done"
+        assert session.answer == "Here I am."
+        await assert_sound(app, session.id)
+
+
 async def test_a_slow_model_holds_up_no_other_session(tmp_path: Path) -> None:
     def patience_or_not(seen: object) -> object:
         return slow(60, "late") if seen.asked == "slowly" else "quick"  # type: ignore[attr-defined]

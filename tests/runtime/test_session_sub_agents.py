@@ -352,3 +352,67 @@ async def test_cancelling_at_the_top_withdraws_the_sub_agents_questions(tmp_path
         events = await history(app, found[0].session_id)
         assert len(of_kind(events, e.QuestionWithdrawn)) == 1
     assert ledger.counts == {"look": 2}
+
+
+async def test_whoever_comes_back_is_shown_the_open_questions_of_sub_agents(
+    tmp_path: Path,
+) -> None:
+    """They have no number in the agent's own journal, so none may be lost between two visits."""
+    app, _ = office(tmp_path, Staff(two_clerks))
+    async with app:
+        session = await begin(app, "buy two desks", "boss")
+        found = await questions(app, session.id, 2)
+        await until(app, session.id, lambda state: state.paused_children == 2)
+        for after in (None, session.version - 1, session.version):
+            async with aclosing(app.sessions.subscribe(session.id, after)) as events:
+                shown = {str((await anext(events)).data.get("requestId")) for _ in range(2)}
+            assert shown == {one.request_id for one in found}, after
+        points = await app.sessions.resume_points(session.id)
+        assert {one.resume_id for one in points} == {one.request_id for one in found}
+
+
+async def test_the_stream_of_an_agent_in_a_plan_shows_its_own_sub_agents(tmp_path: Path) -> None:
+    app, _ = office(tmp_path, Staff())
+    async with app:
+        instance = await start(app)
+        [question] = await questions(app, instance.id, 1)
+        async with aclosing(app.sessions.subscribe(f"{instance.id}.L001.1", None)) as events:
+            shown = await anext(events)
+        assert shown.type is AgentEventType.INTERACTION
+        assert shown.data["requestId"] == question.request_id
+
+
+async def test_an_answer_given_while_a_sub_agent_has_failed_takes_effect_at_the_resume(
+    tmp_path: Path,
+) -> None:
+    """The approval is the boss's own; the clerk beside it is sick."""
+    sick = True
+
+    def script(seen: Seen) -> Entry:
+        if seen.system == "clerk":
+            return fail(400, "the clerk is sick") if sick else "Well again."
+        wanted = say("", call("pay", amount=5), call("ask_clerk", task="look around"))
+        return "Done." if seen.results else wanted
+
+    ledger = Ledger(tmp_path / "ledger.jsonl")
+    app = Holdfast(tmp_path, model=ScriptedModel(script))
+
+    @app.tool(approval="require")
+    async def pay(amount: int) -> dict[str, Any]:
+        ledger.note("pay")
+        return {"paid": amount}
+
+    app.agent("clerk", system_context="clerk")
+    app.agent("boss", system_context="boss", tools=["pay"], agents=["clerk"])
+    async with app:
+        session = await begin(app, "go", "boss")
+        [question] = await questions(app, session.id, 1)
+        assert await ended(session) == "error"
+        await app.answer(question.request_id, option_id="approve")
+        assert session.status == "error"
+        assert ledger.counts == {}, "nothing more starts before somebody has looked"
+        sick = False
+        await app.sessions.resume(session.id)
+        assert await ended(session) == "done"
+        await all_sound(app)
+    assert ledger.counts == {"pay": 1}

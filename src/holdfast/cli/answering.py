@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import typer
 
 from holdfast.app import Holdfast
-from holdfast.cli.asking import Given, ask, confirmed
+from holdfast.cli.asking import Given, ask, confirmed, introduce
 from holdfast.cli.driving import Driver, do_and_see
 from holdfast.cli.finding import find_question
 from holdfast.cli.needs import refuse_without_tools
@@ -21,7 +21,7 @@ from holdfast.cli.screen import print_json, say
 from holdfast.cli.shell import FAILED, OK, Settings
 from holdfast.cli.values import read_values
 from holdfast.core.run.state import RunState
-from holdfast.errors import CallerError, NotAllowed
+from holdfast.errors import AuthorError, CallerError, NotAllowed
 from holdfast.journal.port import QuestionRow
 from holdfast.model.form import Field
 from holdfast.model.interaction import InteractionOption, InteractionRequest, InteractionResponse
@@ -49,7 +49,7 @@ class Outcome:
 
     name: str
     row: QuestionRow | None
-    error: CallerError | None = None
+    error: CallerError | AuthorError | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,7 +105,10 @@ class Answering:
         if self.words.option_id is None and not (self.words.pairs or self.words.data):
             raise typer.BadParameter("several questions need --option, or values.")
         found = [await self._found(name) for name in dict.fromkeys(names)]
-        open_ones = [one.row for one in found if one.row is not None and one.error is None]
+        open_ones = [one.row for one in found if one.row is not None and one.row.status == "open"]
+        if self.settings.interactive and not self.words.yes:
+            for row in open_ones:
+                introduce(request_of(row))
         if not await self._meant(*self._dangers(open_ones)):
             return FAILED
         before = {row.root_id: await self.app.engine.state(row.root_id) for row in open_ones}

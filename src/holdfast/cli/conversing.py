@@ -14,14 +14,16 @@ from rich.text import Text
 
 from holdfast.app import Holdfast
 from holdfast.cli.driving import Driver
-from holdfast.cli.progress import Silence, View, rests, view_of
+from holdfast.cli.progress import Silence, View, rests
 from holdfast.cli.report import exit_code, say_standing, usage_words, way_on
 from holdfast.cli.screen import print_json_line, say, visible, visible_lines
 from holdfast.cli.shell import OK, Settings
+from holdfast.cli.transcript import Transcript
 from holdfast.core.interactions.wire import request_to_wire
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError
+from holdfast.journal.codec import decode
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import Recorded, Spoken
 from holdfast.runtime.machines import as_session
@@ -40,8 +42,8 @@ HELP = (
 class EventLines(Silence):
     """Every event of a session as its followers see it, one JSON object per line."""
 
-    def __init__(self, session_id: str) -> None:
-        self._narrator = Narrator(session_id)
+    def __init__(self, narrator: Narrator) -> None:
+        self._narrator = narrator
 
     def show(self, state: RunState, recorded: Recorded) -> None:
         told = self._narrator.tell(recorded)
@@ -112,7 +114,7 @@ class Conversation:
             case "/usage":
                 await self._say_usage()
             case "/cancel":
-                await self._cancel()
+                return not await self._cancelled()
             case "/retry":
                 await self._retry()
             case "" | "/answer":
@@ -135,13 +137,20 @@ class Conversation:
         return await self._see_through(state)
 
     async def _see_through(self, before: ReactState) -> ReactState:
-        view = self._view(before)
+        view = await self._view(before)
         return as_session(await self._driver.see_through(before, view))
 
-    def _view(self, state: ReactState) -> View:
+    async def _view(self, state: ReactState) -> View:
         if self._settings.as_json:
-            return EventLines(state.run_id)
-        return view_of(self._settings, state) if self._settings.interactive else Silence()
+            return EventLines(await self._narrator(state))
+        return Transcript(state, echo=False) if self._settings.interactive else Silence()
+
+    async def _narrator(self, state: ReactState) -> Narrator:
+        """One that knows what was told before: later events name calls by number only."""
+        narrator = Narrator(state.run_id)
+        for record in await self._app.journal.read(state.run_id, limit=state.version):
+            narrator.tell(Recorded(record.seq, record.at, decode(record)))
+        return narrator
 
     async def _session(self) -> ReactState:
         if self._session_id is None:
@@ -154,13 +163,14 @@ class Conversation:
         await self._app.sessions.resume(before.run_id, by=self._by)
         await self._say_ending(await self._see_through(before))
 
-    async def _cancel(self) -> None:
+    async def _cancelled(self) -> bool:
         if self._session_id is None:
             say("nothing has been said yet")
-            return
+            return False
         before = await self._session()
         await self._app.sessions.cancel(before.run_id, by=self._by)
         await self._say_ending(await self._see_through(before))
+        return True
 
     async def _answer(self) -> None:
         if self._session_id is None or not await self._driver.questions(self._session_id):

@@ -28,7 +28,7 @@ from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus
-from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import machine_of, replay
 
 LOOK_AGAIN = 0.25
@@ -166,7 +166,7 @@ def view_of(settings: Settings, state: RunState) -> View:
 
 async def follow(
     state: RunState,
-    events: AsyncGenerator[Recorded | Spoken, None],
+    events: AsyncGenerator[Recorded | Spoken | AskedBelow, None],
     view: View,
     at_rest: Callable[[RunState], Awaitable[bool]],
 ) -> RunState:
@@ -176,8 +176,9 @@ async def follow(
             if isinstance(one, Spoken):
                 view.speak(one)
                 continue
-            state = replay(state, [(one.at, one.event)])
-            view.show(state, one)
+            if isinstance(one, Recorded):
+                state = replay(state, [(one.at, one.event)])
+                view.show(state, one)
             if await at_rest(state):
                 return state
     return state

@@ -69,15 +69,11 @@ async def runs(
     from holdfast.cli.screen import print_json, print_table, say
     from holdfast.journal.port import RunQuery
 
-    kinds = {Kind.PLAN: plan is not None, Kind.CHAT: agent is not None}
-    kinds |= {kind: True} if kind is not None else {}
-    wanted = [one for one, given in kinds.items() if given]
-    if len(wanted) > 1:
-        raise typer.BadParameter("--plan, --agent and --kind exclude each other here.")
+    wanted = _one_kind(plan, agent, kind)
     query = RunQuery(
         status=_statuses(status),
         name=plan or agent,
-        kind=JOURNAL_KINDS[wanted[0]] if wanted else None,
+        kind=None if wanted is None else JOURNAL_KINDS[wanted],
         roots_only=True,
         limit=limit,
     )
@@ -90,6 +86,14 @@ async def runs(
     else:
         print_table(ROW_TITLES, [row_cells(row) for row in rows])
     return OK
+
+
+def _one_kind(plan: str | None, agent: str | None, kind: Kind | None) -> Kind | None:
+    named = {Kind.PLAN: plan is not None, Kind.CHAT: agent is not None}
+    wanted = [one for one in Kind if named[one] or one is kind]
+    if len(wanted) > 1:
+        raise typer.BadParameter("no run is both of a plan and a chat: leave one option out.")
+    return wanted[0] if wanted else None
 
 
 def _statuses(given: list[str] | None) -> frozenset[str] | None:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
+from rich.cells import cell_len
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
@@ -24,6 +25,7 @@ WHOLE = frozenset({"question", "run", "task", "status"})
 """Columns that are never broken: an id in two pieces cannot be copied."""
 
 _PIPE_WIDTH = 200
+_READABLE = 10
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 
 COLOURS: dict[str, str] = {
@@ -107,7 +109,29 @@ def table(*columns: str) -> Table:
 
 
 def print_table(columns: Sequence[str], rows: Sequence[Sequence[str | Text]]) -> None:
+    """A table; where the screen is too narrow for one, a paragraph for each row."""
+    cells = [[cell if isinstance(cell, Text) else Text(cell) for cell in row] for row in rows]
+    if _needed_width(columns, cells) > console().width:
+        for row in cells:
+            _print_paragraph(columns, row)
+        return
     made = table(*columns)
-    for row in rows:
-        made.add_row(*(cell if isinstance(cell, Text) else Text(cell) for cell in row))
+    for row in cells:
+        made.add_row(*row)
     console().print(made)
+
+
+def _needed_width(columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> int:
+    """What it takes to keep ids whole and the other columns readable."""
+    widths = [
+        max([cell_len(column), *(row[i].cell_len for row in rows)])
+        for i, column in enumerate(columns)
+    ]
+    pairs = zip(columns, widths, strict=True)
+    return sum(2 + (width if name in WHOLE else min(width, _READABLE)) for name, width in pairs)
+
+
+def _print_paragraph(columns: Sequence[str], row: Sequence[Text]) -> None:
+    first, *others = zip(columns, row, strict=True)
+    say(first[1])
+    say(*(Text.assemble(f"  {name}: ", cell) for name, cell in others if cell.plain))

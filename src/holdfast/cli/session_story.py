@@ -119,5 +119,5 @@ def ended(event: r.StepEnded) -> str:
     """How a call or a question ended, and what the model is told of it."""
     content = event.content
     words = content if isinstance(content, str) else canonical_json(content)
-    note = f" ({visible(event.note)})" if event.note else ""
-    return f"{_ENDS.get(event.how, visible(event.how))}{note}: {visible(words)}"
+    note = f" {visible(event.note)}" if event.note else ""
+    return f"{_ENDS.get(event.how, visible(event.how))}: {visible(words)}{note}"

@@ -27,8 +27,11 @@ _LONGEST = 2000
 
 
 class Transcript:
-    def __init__(self, state: RunState) -> None:
+    """`echo` repeats what people say; whoever has just typed it need not read it again."""
+
+    def __init__(self, state: RunState, *, echo: bool = True) -> None:
         self._teller = storyteller(state)
+        self._echo = echo
         self._said = ""
 
     def __enter__(self) -> Self:
@@ -60,8 +63,11 @@ class Transcript:
                 self._whisper(f"{_tool(state, step_id)} {visible(spelled(args), _LONGEST)}")
             case r.StepEnded(step_id=step_id) as event if step_id != THINK:
                 self._whisper(f"{_tool(state, step_id)} {ended(event)}")
+            case r.TurnStarted() if not self._echo:
+                return
             case (
-                e.AttemptFailed()
+                r.TurnStarted()
+                | e.AttemptFailed()
                 | e.OutcomeLost()
                 | e.QuestionAnswered()
                 | e.QuestionExpired()
@@ -95,8 +101,8 @@ class Transcript:
     def _whisper(self, *lines: str) -> None:
         self._end_line()
         for line in lines:
-            quiet = Text(_MARK + line, style="dim", no_wrap=True, overflow="ellipsis")
-            console().print(quiet)
+            quiet = Text(_MARK + line, style="dim")
+            console().print(quiet, no_wrap=True, overflow="ellipsis")
 
 
 def _tool(state: RunState, step_id: str) -> str:

@@ -20,7 +20,7 @@ from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import RunStatus
-from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 
 _SHOWN = 20
 _PATIENCE = 8
@@ -71,7 +71,9 @@ def _undriven(settings: Settings) -> int:
     return FAILED
 
 
-async def _events(book: Reading, run_id: str) -> AsyncGenerator[Recorded | Spoken, None]:
+async def _events(
+    book: Reading, run_id: str
+) -> AsyncGenerator[Recorded | Spoken | AskedBelow, None]:
     """The run's events; ends when for a while nothing came and nobody is at work."""
     after, idle = 0, 0
     while idle < _PATIENCE or is_driven(book.home):

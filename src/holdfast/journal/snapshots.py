@@ -15,16 +15,19 @@ from typing import Any, TypeVar
 from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet, List
 
+from holdfast.core.conversation import heap
+from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.plan.state import TaskState, TraceEntry
 from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.model.approval import ApprovalRule, Grant
-from holdfast.model.message import Message, Usage
+from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.message import Message, ModelSaid, ToolReturned, Usage, UserSaid
 from holdfast.model.plan import TaskStatus
 from holdfast.model.react_events import Call
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 3
+SCHEMA = 4
 
 S = TypeVar("S", bound=RunState)
 
@@ -46,9 +49,18 @@ def _mapped(kind: Any) -> Form:
     return lambda value: write(dict(value)), lambda value: HashTrieMap(read(value))
 
 
-def _listed(kind: Any) -> Form:
-    write, read = _adapted(list[kind])
-    return lambda value: write(list(value)), lambda value: List(read(value))
+_SPEAKERS: Mapping[str, type] = {"user": UserSaid, "model": ModelSaid, "tool": ToolReturned}
+_SPEAKER_OF = {kind: name for name, kind in _SPEAKERS.items()}
+_MESSAGES = {name: _adapted(kind) for name, kind in _SPEAKERS.items()}
+
+
+def _dump_messages(messages: List[Message]) -> list[Any]:
+    """Each with its speaker: words alone do not tell whose they are."""
+    return [[name := _SPEAKER_OF[type(one)], _MESSAGES[name][0](one)] for one in messages]
+
+
+def _load_messages(body: list[Any]) -> List[Message]:
+    return List([_MESSAGES[name][1](value) for name, value in body])
 
 
 def _dump_tasks(tasks: HashTrieMap[str, TaskState]) -> dict[str, Any]:
@@ -84,7 +96,7 @@ _FORMS: Mapping[str, Form] = {
     "tasks": (_dump_tasks, _load_tasks),
     "approval": _adapted(dict[str, ApprovalRule]),
     "only": _adapted(tuple[str, ...] | None),
-    "messages": _listed(Message),
+    "messages": (_dump_messages, _load_messages),
     "calls": _mapped(Call),
     "did": _adapted(tuple[tuple[str, str, Json], ...]),
     "asides": (list, tuple),
@@ -92,28 +104,50 @@ _FORMS: Mapping[str, Form] = {
     "grants": _mapped(Grant),
 }
 
+_CONVERSATION_FORMS: Mapping[str, Form] = {
+    **_FORMS,
+    "phase": (str, EngineState),
+    "left": (str, EngineState),
+    "history": _adapted(tuple[Turn, ...]),
+    "tasks": _mapped(SubTask),
+    "steps_of": (dict, HashTrieMap),
+    "order": (list, tuple),
+    "waits_for": (dict, HashTrieMap),
+    "frees": _mapped(tuple[str, ...]),
+    "queue": (heap.items, lambda body: heap.of(tuple(one) for one in body)),
+    "untold": (list, tuple),
+}
+
 _PINNED = frozenset({"plan", "definition"})
 """What a run is pinned to is stored by content, not in its snapshots."""
 
 
 def dump_state(state: RunState) -> str:
+    forms = _forms_of(state)
     names = (one.name for one in fields(state) if one.name not in _PINNED)
-    body = {name: _write(name, getattr(state, name)) for name in names}
+    body = {name: _write(forms, name, getattr(state, name)) for name in names}
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
 
 
 def load_state(payload: str, blank: S) -> S:
     """The state that `payload` is a snapshot of, for a run that `blank` is the beginning of."""
     body: dict[str, Any] = json.loads(payload)
+    forms = _forms_of(blank)
     pinned = {name: getattr(blank, name) for name in _PINNED if hasattr(blank, name)}
-    return type(blank)(**{name: _read(name, value) for name, value in body.items()}, **pinned)
+    return type(blank)(
+        **{name: _read(forms, name, value) for name, value in body.items()}, **pinned
+    )
 
 
-def _write(name: str, value: Any) -> Any:
-    form = _FORMS.get(name)
+def _forms_of(state: RunState) -> Mapping[str, Form]:
+    return _CONVERSATION_FORMS if isinstance(state, ConversationState) else _FORMS
+
+
+def _write(forms: Mapping[str, Form], name: str, value: Any) -> Any:
+    form = forms.get(name)
     return value if form is None else form[0](value)
 
 
-def _read(name: str, value: Any) -> Any:
-    form = _FORMS.get(name)
+def _read(forms: Mapping[str, Form], name: str, value: Any) -> Any:
+    form = forms.get(name)
     return value if form is None else form[1](value)

@@ -11,6 +11,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.model.conversation import SubTask
 from holdfast.model.form import Form
 from holdfast.model.interaction import InteractionRequest, Resolution
 from holdfast.model.message import ModelReply
@@ -103,6 +104,54 @@ class RevokeApproval:
 
 
 @record
+class OpenConversation:
+    root_id: str = ""
+    by: str = ""
+
+
+@record
+class Converse:
+    """What the user wants: the next turn."""
+
+    text: str
+    by: str = ""
+
+
+@record
+class Advance:
+    """The consumer asks for the next event."""
+
+
+@record
+class Hold:
+    """Pause a conversation."""
+
+
+@record
+class Unhold:
+    """Go on with one that is paused."""
+
+
+@record
+class Abort:
+    """End the turn: it is in error, and says why."""
+
+    reason: str = "cancelled"
+
+
+@record
+class StartOver:
+    """Forget the turn, from whatever state."""
+
+    by: str = ""
+
+
+@record
+class RestoreSnapshot:
+    snapshot: Mapping[str, Json]
+
+
+@record
 class StartStep:
     """A permit is held: start the ready step. `tool` is None when it is unknown."""
 
@@ -164,22 +213,42 @@ class Replied:
 
 
 @record
+class Fetched:
+    """The coordinator's context."""
+
+    rules: tuple[Json, ...] = ()
+    knowledge: tuple[Json, ...] = ()
+    tools: tuple[Json, ...] = ()
+
+
+@record
+class Decomposed:
+    """What the model made of the goal; the machine judges whether it can be run."""
+
+    tasks: tuple[SubTask, ...]
+
+
+@record
+class Undecomposed:
+    """What the model said was no list of tasks."""
+
+    reason: str
+
+
+@record
 class CallReturned:
     index: int
     result: Json = None
 
 
-Outcome: TypeAlias = (
-    Succeeded
-    | OutputBroken
-    | Failed
-    | Missing
-    | Lost
-    | NotSent
-    | CallWanted
-    | CallReturned
-    | Replied
+PlanOutcome: TypeAlias = (
+    Succeeded | OutputBroken | Failed | Missing | Lost | NotSent | CallWanted | CallReturned
 )
+ReactOutcome: TypeAlias = Succeeded | Failed | Missing | Lost | NotSent | Replied
+ConversationOutcome: TypeAlias = (
+    Succeeded | Failed | Missing | Lost | NotSent | Fetched | Decomposed | Undecomposed
+)
+Outcome: TypeAlias = PlanOutcome | ReactOutcome | ConversationOutcome
 
 
 @record
@@ -316,4 +385,23 @@ ReactCommand: TypeAlias = (
     | Recover
 )
 
-Command: TypeAlias = PlanCommand | ReactCommand
+ConversationCommand: TypeAlias = (
+    OpenConversation
+    | Converse
+    | Advance
+    | Hold
+    | Unhold
+    | Abort
+    | StartOver
+    | RestoreSnapshot
+    | StartStep
+    | ReportOutcome
+    | Answer
+    | KeepDraft
+    | Cancel
+    | HearChild
+    | Tick
+    | Recover
+)
+
+Command: TypeAlias = PlanCommand | ReactCommand | ConversationCommand

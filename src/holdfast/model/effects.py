@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
+from holdfast.model.conversation import SubTask
 from holdfast.model.message import Message
 from holdfast.model.record import record
 from holdfast.model.retry import Failure
@@ -119,6 +120,36 @@ class StopModel:
 
 
 @record
+class FetchContext:
+    """Ask the coordinator for rules, knowledge and tools."""
+
+    work: Work
+    text: str
+
+
+@record
+class Decompose:
+    """Ask the model for tasks; `complaint` is what was wrong with those before."""
+
+    work: Work
+    text: str
+    context: Mapping[str, Json]
+    history: tuple[Mapping[str, Json], ...] = ()
+    complaint: str = ""
+
+
+@record
+class RunTask:
+    """A task of a conversation, by one's own callable or the default executor."""
+
+    work: Work
+    task: SubTask
+    text: str
+    context: Mapping[str, Json]
+    results: Mapping[str, Json]
+
+
+@record
 class ConsultPlanner:
     """Ask the planner how many retries a failed listener may have."""
 
@@ -150,6 +181,9 @@ Effect: TypeAlias = (
     | Conclude
     | AskModel
     | StopModel
+    | FetchContext
+    | Decompose
+    | RunTask
     | StartChild
     | StartAgent
     | ConsultPlanner

@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from holdfast.model import events as e
 from holdfast.model.approval import ApprovalRule, Grant
+from holdfast.model.conversation_events import ConversationEvent
 from holdfast.model.message import Usage
 from holdfast.model.record import record
 from holdfast.model.run import Parent
@@ -186,5 +187,5 @@ ReactEvent: TypeAlias = (
     | e.RunCancelled
 )
 
-Event: TypeAlias = e.PlanEvent | ReactEvent
+Event: TypeAlias = e.PlanEvent | ReactEvent | ConversationEvent
 """Whatever may stand in a journal."""

@@ -9,12 +9,12 @@ from functools import partial
 from typing import Any, Protocol
 
 from holdfast.core.approval import mode_of
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.forms.shapes import parse_form
 from holdfast.core.language.strict import strict_json
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded
 from holdfast.core.plan.state import PlanState
-from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.errors import AuthorError, InvalidValue
 from holdfast.model import commands as c
@@ -34,6 +34,12 @@ log = logging.getLogger("holdfast")
 LONGEST_MESSAGE = 2_000
 
 
+class ConversationWork(Protocol):
+    """What a conversation's own coordinator, model and callables do."""
+
+    async def perform(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome: ...
+
+
 class Driver(Protocol):
     tools: ToolRegistry
 
@@ -50,6 +56,7 @@ class Dispatcher:
     def __init__(self, driver: Driver, agents: AgentWorker) -> None:
         self.driver = driver
         self.agents = agents
+        self.conversations: dict[str, ConversationWork] = {}
         self._facts: dict[str, tuple[ToolSpec, c.ToolFacts]] = {}
         self._outlasting: set[asyncio.Future[c.Outcome]] = set()
 
@@ -68,6 +75,10 @@ class Dispatcher:
         if known is None or known[0] is not spec:
             self._facts[name] = known = (spec, _facts_of(spec))
         return known[1]
+
+    def attends(self, state: RunState) -> bool:
+        """A conversation's work is done by the engine that its consumer holds."""
+        return not isinstance(state, ConversationState) or state.run_id in self.conversations
 
     async def perform(
         self,
@@ -91,8 +102,10 @@ class Dispatcher:
                 return self._ask_model(effect, words)
             case f.CallFunction():
                 return self._call_function(effect)
-            case f.CallTool() if isinstance(state, ReactState):
+            case f.CallTool() if not isinstance(state, PlanState):
                 return self._call_tool(effect)
+            case f.FetchContext() | f.Decompose() | f.RunTask():
+                return self._converse(effect)
             case _:
                 assert isinstance(state, PlanState)
                 return self._execute(effect, state.plan.listener(effect.work.step_id), state, now)
@@ -102,7 +115,7 @@ class Dispatcher:
             case f.CallTool(work=work, tool=tool) | f.CallFunction(work=work, function=tool):
                 known = tool in self.driver.tools
                 own = self.driver.tools.get(tool).spec.timeout if known else None
-                usual = CALL_TIMEOUT if isinstance(state, ReactState) else None
+                usual = None if isinstance(state, PlanState) else CALL_TIMEOUT
                 return next((one for one in (work.timeout, own, usual) if one is not None), None)
             case _:
                 return None
@@ -152,6 +165,15 @@ class Dispatcher:
         if succeeded(result):
             return c.Succeeded(result)
         return c.Failed(_failure(result, result), result=result)
+
+    async def _converse(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome:
+        work = self.conversations.get(effect.work.run_id)
+        if work is None:
+            return c.NotSent()
+        try:
+            return await work.perform(effect)
+        except Exception as error:
+            return _failed(error)
 
     async def _ask_model(self, effect: f.AskModel, words: Words) -> c.Outcome:
         try:

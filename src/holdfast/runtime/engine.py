@@ -48,7 +48,7 @@ from holdfast.runtime.library import Library
 from holdfast.runtime.machines import Definition, blank, definition_of
 from holdfast.runtime.performing import Deliveries, Performer, is_pure, report
 from holdfast.runtime.permits import Permits
-from holdfast.runtime.ports import Planner, Worker
+from holdfast.runtime.ports import Performed, Planner, Worker
 from holdfast.runtime.residents import Residents
 from holdfast.runtime.starting import Starter
 from holdfast.runtime.timers import Timers
@@ -110,12 +110,20 @@ class Engine:
         self._closing = True
         self._performer.closing = True
         await self._timers.stop()
+        self._hang_up()
         await self._crew.finish(grace)
         await self._performer.close()
         for actor in self._residents:
             if actor.unsaved or actor.mailbox:
                 await self._drain(actor)
         self.hub.close()
+
+    def _hang_up(self) -> None:
+        """Asking a model changes nothing: a reply need not be waited for, it is asked for again."""
+        for actor in [one for one in self._residents if one.flying]:
+            for effect in actor.machine.effects_in_flight(actor.committed):
+                if isinstance(effect, f.AskModel):
+                    self._performer.dispatch(actor, f.StopModel(effect.work))
 
     async def create(self, plan: CompiledPlan, command: c.StartRun) -> RunState:
         """A new run of a plan; its first events are on disk when this returns."""
@@ -164,6 +172,12 @@ class Engine:
             return await self.state(run_id)
         finally:
             unwatch()
+
+    async def abandon(self, run_id: str) -> None:
+        """Break off what a run has in flight, as if its owner had gone."""
+        actor = await self._residents.find(run_id)
+        await self._performer.abandon(actor)
+        await self.submit(run_id, c.Recover())
 
     def _deliveries(self) -> Deliveries:
         return Deliveries(self._crew.spawn, self._post, self._take, self.submit, self.hub.speak)
@@ -332,6 +346,8 @@ class Engine:
         if isinstance(before, PlanState) and isinstance(state, PlanState):
             self._planner.tasks_changed(before, state)
         self.hub.publish(state)
+        if state.open_questions is not before.open_questions:
+            self.hub.ask_below(state.run_id)
 
     def _after_commit(self, actor: Actor, append: Append) -> None:
         if append.row is not None:
@@ -420,7 +436,7 @@ class Engine:
         """Behind what is in the mailbox: a result that was obtained counts before this."""
         for effect in actor.machine.effects_in_flight(actor.state):
             match effect:
-                case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude() | f.AskModel():
+                case effect if isinstance(effect, Performed):
                     if (effect.work.step_id, effect.work.claim) not in actor.flying:
                         actor.mailbox.append(Letter(report(effect.work, c.NotSent())))
                 case _:

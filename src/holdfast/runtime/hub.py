@@ -46,9 +46,15 @@ class Spoken:
     text: str | None
 
 
+@dataclass(frozen=True, slots=True)
+class AskedBelow:
+    """A run below this one has opened or closed a question."""
+
+
 @dataclass(slots=True, eq=False)
 class _Listener:
     more: asyncio.Event = field(default_factory=asyncio.Event)
+    asked_below: bool = False
     spoken: deque[Spoken] = field(default_factory=lambda: deque(maxlen=MOST_UNREAD))
 
 
@@ -80,6 +86,15 @@ class Hub:
             listener.spoken.append(Spoken(began, text))
             listener.more.set()
 
+    def ask_below(self, run_id: str) -> None:
+        """This run's questions have changed: those who follow a run above it may want to look."""
+        above = run_id
+        while "." in above:
+            above = above.rpartition(".")[0]
+            for listener in self._listeners.get(above, ()):
+                listener.asked_below = True
+                listener.more.set()
+
     def close(self) -> None:
         """End every subscription."""
         self._closed = True
@@ -94,8 +109,10 @@ class Hub:
                 if isinstance(one, Recorded):
                     yield one
 
-    async def listen(self, run_id: str, after: int = 0) -> AsyncGenerator[Recorded | Spoken, None]:
-        """As `subscribe`, and in between what a model is saying."""
+    async def listen(
+        self, run_id: str, after: int = 0
+    ) -> AsyncGenerator[Recorded | Spoken | AskedBelow, None]:
+        """As `subscribe`, and in between what a model is saying and that runs below ask."""
         listener = _Listener()
         replied = 0
         self._listeners[run_id].add(listener)
@@ -107,6 +124,9 @@ class Hub:
                     event = decode(record)
                     replied = after if isinstance(event, ModelReplied) else replied
                     yield Recorded(record.seq, record.at, event)
+                if listener.asked_below:
+                    listener.asked_below = False
+                    yield AskedBelow()
                 while listener.spoken:
                     spoken = listener.spoken.popleft()
                     if spoken.began > replied:

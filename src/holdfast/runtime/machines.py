@@ -10,6 +10,12 @@ import json
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
+from pydantic import TypeAdapter
+
+from holdfast.core.conversation import decide as conversation
+from holdfast.core.conversation import follow_up as conversation_effects
+from holdfast.core.conversation.state import ConversationDefinition, ConversationState
+from holdfast.core.language.strict import digest
 from holdfast.core.plan import decide as plan
 from holdfast.core.plan import follow_up as plan_effects
 from holdfast.core.plan.compiled import CompiledPlan
@@ -26,13 +32,16 @@ from holdfast.core.source.agentjson import agent_from_json, agent_to_json
 from holdfast.core.source.planjson import plan_from_json, plan_to_json
 from holdfast.errors import NotFound
 from holdfast.model.commands import Command, Moment
+from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
 from holdfast.model.plan import ToolAction, WhilePaused
 from holdfast.model.react_events import Event
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 
-Definition: TypeAlias = CompiledPlan | AgentDefinition
+Definition: TypeAlias = CompiledPlan | AgentDefinition | ConversationDefinition
+
+_SETTINGS = TypeAdapter(ConversationSettings)
 
 _STARTING = (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE)
 
@@ -151,11 +160,59 @@ class ReactMachine:
         return state.error
 
 
+class ConversationMachine:
+    kind = "conversation"
+    blank = staticmethod(conversation.blank)
+    replay = staticmethod(conversation.replay)
+    decide = staticmethod(conversation.decide)
+    effects_in_flight = staticmethod(conversation_effects.effects_in_flight)
+    goes_on_by_itself = staticmethod(conversation_effects.goes_on_by_itself)
+
+    def may_start(self, state: ConversationState) -> bool:
+        return state.phase is EngineState.EXECUTING and state.status in _STARTING
+
+    def priority(self, state: ConversationState, step_id: str) -> int:
+        return state.tasks[step_id].priority if step_id in state.tasks else 0
+
+    def tool_of(self, state: ConversationState, step_id: str) -> str | None:
+        task = state.tasks.get(step_id)
+        if task is None or task.route != "tool" or state.steps[step_id].carried is not None:
+            return None
+        return task.type
+
+    def describe(self, state: ConversationState) -> Description:
+        summary = {
+            "done": state.completed,
+            "tasks": state.total,
+            "waiting": len(state.open_questions) + state.paused_children,
+            "failed": list(state.failed),
+            "phase": state.phase.value,
+            "turn": state.turn,
+        }
+        title = state.text.partition("\n")[0][:80] or "Conversation"
+        return Description("conversation", state.definition.digest, title, summary)
+
+    def error(self, state: ConversationState) -> str:
+        return state.error
+
+    def result(self, state: ConversationState) -> Json:
+        return {task.id: task.result for task in state.tasks.values()}
+
+
 PLAN = PlanMachine()
 REACT = ReactMachine()
+CONVERSATION = ConversationMachine()
 
-_BY_STATE: Mapping[type, Machine] = {PlanState: PLAN, ReactState: REACT}
-_BY_DEFINITION: Mapping[type, Machine] = {CompiledPlan: PLAN, AgentDefinition: REACT}
+_BY_STATE: Mapping[type, Machine] = {
+    PlanState: PLAN,
+    ReactState: REACT,
+    ConversationState: CONVERSATION,
+}
+_BY_DEFINITION: Mapping[type, Machine] = {
+    CompiledPlan: PLAN,
+    AgentDefinition: REACT,
+    ConversationDefinition: CONVERSATION,
+}
 
 
 def machine_of(state: RunState) -> Machine:
@@ -171,7 +228,7 @@ def definition_of(state: RunState) -> Definition:
     """What the run is pinned to."""
     if isinstance(state, PlanState):
         return state.plan
-    assert isinstance(state, ReactState)
+    assert isinstance(state, ReactState | ConversationState)
     return state.definition
 
 
@@ -187,6 +244,12 @@ def as_session(state: RunState) -> ReactState:
     return state
 
 
+def as_conversation(state: RunState) -> ConversationState:
+    if not isinstance(state, ConversationState):
+        raise NotFound(f"{state.run_id} is not a conversation")
+    return state
+
+
 def replay(state: RunState, records: Iterable[tuple[float, Event]]) -> RunState:
     return machine_of(state).replay(state, records)
 
@@ -198,9 +261,18 @@ def kind_and_body(definition: Definition) -> tuple[str, str, dict[str, Json]]:
             return PLAN.kind, one.plan_id, plan_to_json(one)
         case AgentDefinition(agent=agent):
             return REACT.kind, agent.agent_id, agent_to_json(agent)
+        case ConversationDefinition(settings=settings):
+            return CONVERSATION.kind, "conversation", _SETTINGS.dump_python(settings, mode="json")
 
 
-def definition_from(kind: str, body: Mapping[str, Json], digest: str) -> Definition:
+def definition_from(kind: str, body: Mapping[str, Json], name: str) -> Definition:
+    """A stored definition; its digest is its name."""
     if kind == PLAN.kind:
-        return CompiledPlan(plan_from_json(body), digest)
-    return AgentDefinition(agent_from_json(body), digest)
+        return CompiledPlan(plan_from_json(body), name)
+    if kind == REACT.kind:
+        return AgentDefinition(agent_from_json(body), name)
+    return ConversationDefinition(_SETTINGS.validate_python(body), name)
+
+
+def pinned_settings(settings: ConversationSettings) -> ConversationDefinition:
+    return ConversationDefinition(settings, digest(_SETTINGS.dump_python(settings, mode="json")))

@@ -63,7 +63,16 @@ class Performer:
     def dispatch(self, actor: Actor, effect: f.Effect) -> None:
         """Carry out an effect whose start is on disk."""
         match effect:
-            case f.CallTool() | f.RunSnippet() | f.CallFunction() | f.Conclude() | f.AskModel():
+            case (
+                f.CallTool()
+                | f.RunSnippet()
+                | f.CallFunction()
+                | f.Conclude()
+                | f.AskModel()
+                | f.FetchContext()
+                | f.Decompose()
+                | f.RunTask()
+            ):
                 place = (effect.work.step_id, effect.work.claim)
                 actor.flying[place] = self._to.spawn(self._perform(actor, effect, place))
             case f.ConsultPlanner():
@@ -108,6 +117,14 @@ class Performer:
         if asking is not None and asking.cancel():
             await asyncio.gather(asking, return_exceptions=True)
             await self._to.take(actor, Letter(report(work, c.NotSent())))
+
+    async def abandon(self, actor: Actor) -> None:
+        """Break off whatever this run has in flight; nobody waits for it any more."""
+        flying = tuple(actor.flying.values())
+        actor.flying.clear()
+        for task in flying:
+            task.cancel()
+        await asyncio.gather(*flying, return_exceptions=True)
 
     def _report_late(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
         if not self.closing:

@@ -15,10 +15,15 @@ from holdfast.model.effects import (
     CallTool,
     Conclude,
     ConsultPlanner,
+    Decompose,
+    FetchContext,
     RunSnippet,
+    RunTask,
 )
 
-Performed: TypeAlias = CallTool | RunSnippet | CallFunction | Conclude | AskModel
+Performed: TypeAlias = (
+    CallTool | RunSnippet | CallFunction | Conclude | AskModel | FetchContext | Decompose | RunTask
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,6 +40,9 @@ class Worker(Protocol):
 
     def tool_facts(self, name: str) -> ToolFacts | None:
         """What the core must know of a tool, or None when there is none of that name."""
+
+    def attends(self, state: RunState) -> bool:
+        """Whether somebody is there to do this run's work."""
 
     async def perform(
         self,

@@ -41,7 +41,8 @@ class Starter:
     def start_ready(self, actor: Actor) -> list[f.Effect]:
         effects: list[f.Effect] = []
         held: list[str] = []
-        while actor.machine.may_start(actor.state):
+        attended = self._worker.attends(actor.state)
+        while attended and actor.machine.may_start(actor.state):
             step_id = actor.ready.pop(actor.state)
             if step_id is None:
                 break

@@ -134,19 +134,14 @@ def _refuse_late(question: QuestionState, now: float) -> None:
 
 def _chosen(question: QuestionState, command: Answer) -> InteractionOption:
     """The option that was named; bare data can only be meant for the one that takes data."""
-    options = question.request.options
-    if command.option_id is None:
-        fitting = [one for one in options if one.action is _PROVIDE]
-        clear = len(fitting) == 1 and (len(options) == 1 or bool(command.data))
-        problem = ""
-    else:
-        fitting = [one for one in options if one.option_id == command.option_id]
-        clear = bool(fitting)
-        problem = f"there is no option {command.option_id!r}; "
-    if clear:
-        return fitting[0]
-    names = ", ".join(option.option_id for option in options)
-    raise InvalidAnswer(f"{problem}choose one of: {names}")
+    named = {one.option_id: one for one in question.request.options}
+    if (option := named.get(command.option_id or "")) is not None:
+        return option
+    takers = [one for one in named.values() if one.action is _PROVIDE]
+    if command.option_id is None and len(takers) == 1 and (command.data or len(named) == 1):
+        return takers[0]
+    problem = "" if command.option_id is None else f"there is no option {command.option_id!r}; "
+    raise InvalidAnswer(f"{problem}choose one of: {', '.join(named)}")
 
 
 def _refuse_silence(option: InteractionOption, command: Answer) -> None:
@@ -178,7 +173,7 @@ def _filled_in(
     """What the reply puts into the form, checked field by field; empty where it fills in none."""
     if _fills_in(question, reply.action):
         return _fitting(question, _meant_for_the_form(question, reply))
-    free = option.requires_input or _CUSTOM is option.action or reply.action is _PROVIDE
+    free = option.requires_input or option.action is _CUSTOM or reply.action is _PROVIDE
     if reply.data and not free:
         unasked = dict.fromkeys(reply.data, "not asked for")
         raise InvalidAnswer(f"{option.label} takes no data", unasked)

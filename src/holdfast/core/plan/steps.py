@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
+from typing import assert_never, cast
 
 from holdfast.core.approval import mode_of
 from holdfast.core.forms.from_tools import form_from_schema
@@ -179,10 +179,10 @@ def _fail_unsent(draft: Draft, listener: CompiledListener, message: str) -> None
 
 def report(draft: Draft, command: c.ReportOutcome) -> None:
     if command.step_id in draft.state.steps and counts(draft, command):
-        _conclude(draft, draft.listener(command.step_id), command.outcome)
+        _conclude(draft, draft.listener(command.step_id), cast(c.PlanOutcome, command.outcome))
 
 
-def _conclude(draft: Draft, listener: CompiledListener, outcome: c.Outcome) -> None:
+def _conclude(draft: Draft, listener: CompiledListener, outcome: c.PlanOutcome) -> None:
     cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
     match outcome:
         case c.Succeeded():
@@ -204,8 +204,6 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.Outcome) -> N
             _call(draft, listener, outcome)
         case c.CallReturned(index=index, result=result):
             _call_returned(draft, listener, index, result)
-        case c.Replied():
-            raise AssertionError("a plan asks no model")
         case _:
             assert_never(outcome)
 

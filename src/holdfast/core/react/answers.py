@@ -13,7 +13,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never
 
 from holdfast.core.interactions import answers
 from holdfast.core.interactions.answers import CLOCK
@@ -26,6 +25,11 @@ from holdfast.model.interaction import InteractionAction
 from holdfast.model.values import Json
 
 _NOBODY = "nobody answered in time"
+_UNRUN = {
+    InteractionAction.REJECT_WITH_REASON: "rejected",
+    InteractionAction.RETRY_WITH_FEEDBACK: "retry",
+    InteractionAction.SKIP: "skipped",
+}
 
 
 def answer(draft: Draft, command: Answer) -> None:
@@ -63,22 +67,12 @@ def _follow(
     reason: str,
     values: Mapping[str, Json],
 ) -> None:
-    match action:
-        case InteractionAction.TERMINATE:
-            cancel_run(draft, by, reason or f"{by} chose to stop")
-        case InteractionAction.APPROVE_AND_EXECUTE | InteractionAction.PROVIDE_INFO:
-            if not _is_call(draft, question):
-                draft.end(question.step_id, "provided", _heard(question, by, values))
-        case InteractionAction.REJECT_WITH_REASON:
-            _end_unrun(draft, question, "rejected", by, reason)
-        case InteractionAction.RETRY_WITH_FEEDBACK:
-            _end_unrun(draft, question, "retry", by, reason)
-        case InteractionAction.SKIP:
-            _end_unrun(draft, question, "skipped", by, reason)
-        case InteractionAction.CUSTOM:
-            raise AssertionError("a handler has decided already")
-        case _:
-            assert_never(action)
+    if action is InteractionAction.TERMINATE:
+        cancel_run(draft, by, reason or f"{by} chose to stop")
+    elif action in _UNRUN:
+        _end_unrun(draft, question, _UNRUN[action], by, reason)
+    elif not _is_call(draft, question):
+        draft.end(question.step_id, "provided", _heard(question, by, values))
 
 
 def _is_call(draft: Draft, question: QuestionState) -> bool:

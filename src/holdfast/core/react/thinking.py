@@ -37,10 +37,14 @@ def replied(draft: Draft, reply: ModelReply) -> None:
         _answered(draft, reply)
 
 
+_NAMELESS = "no_name"
+"""Only a person's question has no tool; what a model says must never pass for the answer to one."""
+
+
 def _numbered(draft: Draft, calls: tuple[ToolCall, ...]) -> tuple[r.Call, ...]:
     first = draft.state.numbered + 1
     return tuple(
-        r.Call(f"c{number}", call.call_id, call.tool, call.args, call.malformed)
+        r.Call(f"c{number}", call.call_id, call.tool or _NAMELESS, call.args, call.malformed)
         for number, call in enumerate(calls, first)
     )
 

@@ -7,6 +7,7 @@ applies each at once, so that what is decided next sees what was decided before.
 from __future__ import annotations
 
 import hashlib
+from abc import ABC, abstractmethod
 from datetime import UTC, datetime
 from typing import Generic, TypeVar
 
@@ -16,7 +17,7 @@ from holdfast.model.commands import Moment
 E = TypeVar("E")
 
 
-class RunDraft(Generic[S, E]):
+class RunDraft(ABC, Generic[S, E]):
     def __init__(self, state: S, moment: Moment) -> None:
         self.state = state
         self.moment = moment
@@ -30,8 +31,9 @@ class RunDraft(Generic[S, E]):
         self.state = self.apply(event)
         self.events.append(event)
 
+    @abstractmethod
     def apply(self, event: E) -> S:
-        raise NotImplementedError
+        """The state after `event`; each machine has its own way to fold."""
 
     def step(self, step_id: str) -> StepState:
         return self.state.steps[step_id]

@@ -185,6 +185,8 @@ def _learnt(
             return {"provided": provided, "args": sent, "consent": None}
         case "approval":
             return _consented(question, event)
+        case "failed":
+            return {"attempt": 0}
         case "unknown" if event.option_id == RUN_AGAIN:
             return {}
         case "unknown" if step.calling is not None:

@@ -33,8 +33,8 @@ def signal(state: S, given: Signal) -> S:
 
 
 def asks(state: RunState) -> bool:
-    """A person is asked something, by this run or by a child run."""
-    return bool(state.open_questions) or state.paused_children > 0
+    """It waits for a person: this run or a child run asks something, or somebody holds it."""
+    return bool(state.open_questions) or state.paused_children > 0 or state.held
 
 
 def settled(state: S, event: object) -> S:

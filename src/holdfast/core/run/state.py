@@ -98,7 +98,8 @@ class RunState:
 
     `active` counts steps that will move by themselves or by an answer, `in_flight`
     those that are out in the world, `resting` those that wait for a person, a
-    timer or a child run. `paused_children` counts child runs that wait for a person.
+    timer or a child run. `paused_children` counts child runs that wait for a person; `held`
+    says that somebody has paused this one.
     """
 
     LIFECYCLE: ClassVar[Lifecycle] = INSTANCE
@@ -121,6 +122,7 @@ class RunState:
     in_flight: int = 0
     resting: int = 0
     paused_children: int = 0
+    held: bool = False
     recoveries: int = 0
     cancelled_by: str | None = None
 

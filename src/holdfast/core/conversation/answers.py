@@ -1,0 +1,61 @@
+"""What people's answers do in a conversation, and what the clock does when nobody answers."""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from holdfast.core.conversation import phases
+from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.tasks import broke
+from holdfast.core.interactions import answers
+from holdfast.core.interactions.answers import CLOCK
+from holdfast.model import conversation_events as v
+from holdfast.model.commands import Answer, KeepDraft
+from holdfast.model.interaction import InteractionAction
+from holdfast.model.retry import Failure, FailureKind
+
+
+def answer(draft: Draft, command: Answer) -> None:
+    question = answers.find(draft.state, command.question_id)
+    judged = answers.judge(draft.state, question, command, draft.now)
+    if judged is not None:
+        draft.emit(judged.event)
+        _follow(draft, question.step_id, judged.action, command.by, judged.reason)
+
+
+def keep_draft(draft: Draft, command: KeepDraft) -> None:
+    question = answers.find(draft.state, command.question_id)
+    draft.emit(answers.kept_draft(question, command, draft.now))
+
+
+def expire(draft: Draft, question_id: str) -> None:
+    question = draft.state.questions[question_id]
+    expired, action = answers.expiry(question)
+    draft.emit(expired)
+    if action is None:
+        why = Failure(FailureKind.MISSING, "nobody answered in time")
+        broke(draft, question.step_id, why)
+    else:
+        _follow(draft, question.step_id, action, CLOCK, "nobody answered in time")
+
+
+def _follow(draft: Draft, step_id: str, action: InteractionAction, by: str, reason: str) -> None:
+    """The step is ready again and may simply go on, unless the answer says otherwise."""
+    match action:
+        case InteractionAction.REJECT_WITH_REASON:
+            text = f"rejected by {by}" + (f": {reason}" if reason else "")
+            broke(draft, step_id, Failure(FailureKind.FORBIDDEN, text))
+        case InteractionAction.SKIP:
+            told = {"skipped": True, "by": by}
+            draft.emit(v.TaskFinished(step_id, {**told, "reason": reason} if reason else told))
+        case InteractionAction.TERMINATE:
+            phases.abort(draft, f"ended by {by}" + (f": {reason}" if reason else ""))
+        case (
+            InteractionAction.APPROVE_AND_EXECUTE
+            | InteractionAction.PROVIDE_INFO
+            | InteractionAction.RETRY_WITH_FEEDBACK
+            | InteractionAction.CUSTOM
+        ):
+            return
+        case _:
+            assert_never(action)

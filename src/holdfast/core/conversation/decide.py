@@ -1,0 +1,150 @@
+"""`decide`: a command to a conversation in, events and effects out. Pure, like the others."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from functools import partial
+from typing import assert_never, cast
+
+from holdfast.core.conversation import answers, phases, questions, snapshot, tasks
+from holdfast.core.conversation.apply import apply
+from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.follow_up import effects_of
+from holdfast.core.conversation.state import ConversationDefinition, ConversationState
+from holdfast.core.conversation.tables import COMMANDS, PAUSABLE
+from holdfast.core.run.decision import Decision, welcome
+from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable
+from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.timing import tick
+from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.model import commands as c
+from holdfast.model import conversation_events as v
+from holdfast.model.conversation import EngineState
+from holdfast.model.events import RunCancelled, StepReleased
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.run import RunStatus
+
+_AT_REST = (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
+
+
+def blank(run_id: str, definition: ConversationDefinition) -> ConversationState:
+    """The state of a conversation of which nothing has been recorded yet."""
+    return ConversationState(run_id, definition=definition)
+
+
+def replay(
+    state: ConversationState, records: Iterable[tuple[float, v.ConversationEvent]]
+) -> ConversationState:
+    """The state after `(at, event)` records: the journal, and nothing else, is the run."""
+    for at, event in records:
+        state = apply(state, event, at)
+    return state
+
+
+def decide(
+    state: ConversationState, command: c.Command, moment: c.Moment
+) -> Decision[ConversationState, v.ConversationEvent]:
+    if not welcome(state, command, COMMANDS):
+        return Decision(state)
+    draft = Draft(state, moment)
+    _carry_out(draft, cast(c.ConversationCommand, command))
+    if draft.state.status is RunStatus.CANCELLING and draft.state.in_flight == 0:
+        draft.emit(RunCancelled())
+    events = tuple(draft.events)
+    return Decision(draft.state, events, effects_of(state, draft.state, events))
+
+
+def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
+    match command:
+        case c.Advance():
+            phases.advance(draft)
+        case c.StartStep():
+            tasks.start(draft, command)
+        case c.ReportOutcome():
+            tasks.report(draft, command)
+        case c.OpenConversation():
+            _open(draft, command)
+        case c.Converse():
+            _converse(draft, command)
+        case c.Hold():
+            _require(draft, PAUSABLE, "paused")
+            phases.hold(draft)
+        case c.Unhold():
+            _require(draft, (EngineState.PAUSED,), "resumed")
+            phases.unhold(draft)
+        case c.Abort(reason=reason):
+            _require(draft, tuple(set(EngineState) - set(_AT_REST)), "cancelled")
+            phases.abort(draft, reason)
+        case c.StartOver(by=by):
+            draft.withdraw_all("the conversation was reset")
+            draft.emit(v.StartedOver(by))
+        case c.RestoreSnapshot(snapshot=body):
+            _restore(draft, body)
+        case c.Answer():
+            answers.answer(draft, command)
+        case c.KeepDraft():
+            answers.keep_draft(draft, command)
+        case c.Cancel():
+            cancel_run(draft, command.by, command.reason, command.grace)
+        case c.HearChild():
+            if hears(draft, command):
+                _follow_child(draft, command)
+        case c.Tick():
+            tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
+        case c.Recover():
+            _recover(draft)
+        case _:
+            assert_never(command)
+
+
+def _require(draft: Draft, phases_allowed: Iterable[EngineState], what: str) -> None:
+    if draft.state.phase not in phases_allowed:
+        phase = draft.state.phase
+        raise NotAllowed(f"{draft.state.run_id} is {phase} and cannot be {what}")
+
+
+def _open(draft: Draft, command: c.OpenConversation) -> None:
+    digest = draft.state.definition.digest
+    root_id = command.root_id or draft.state.run_id
+    draft.emit(v.ConversationOpened(digest, root_id, command.by))
+
+
+def _converse(draft: Draft, command: c.Converse) -> None:
+    """The next turn begins where the last one was completed, or before the first."""
+    if not command.text.strip():
+        raise InvalidAnswer("a conversation needs words to begin with", {"user_input": "needed"})
+    _require(draft, (EngineState.IDLE, EngineState.COMPLETED), "given another goal; reset it first")
+    if draft.state.phase is EngineState.COMPLETED:
+        draft.enter(EngineState.IDLE)
+    draft.emit(v.InputReceived(draft.state.turn + 1, command.text, command.by))
+
+
+def _restore(draft: Draft, body: object) -> None:
+    _require(draft, _AT_REST, "replaced by a snapshot; reset it first")
+    draft.emit(v.SnapshotRestored(snapshot.checked(body)))
+
+
+def _follow_child(draft: Draft, command: c.HearChild) -> None:
+    step = draft.step(command.step_id)
+    if step.status is not StepStatus.RUNNING:
+        return
+    if command.status in (RunStatus.ERROR, RunStatus.CANCELLED):
+        why = command.message or f"it is {command.status}"
+        failure = Failure(FailureKind.PERMANENT, f"{command.child_id}: {why}")
+        tasks.broke(draft, command.step_id, failure)
+
+
+def _end_grace(draft: Draft) -> None:
+    for step_id, step in sorted(draft.state.steps.items()):
+        if step.status is StepStatus.RUNNING:
+            questions.ask_unknown(draft, step_id, "it had not ended when the grace was over")
+
+
+def _recover(draft: Draft) -> None:
+    """Nobody works on it any more: what may be repeated is begun again when somebody asks."""
+    for step_id in in_flight(draft):
+        step = draft.step(step_id)
+        if repeatable(step):
+            draft.emit(StepReleased(step_id, step.firing))
+        else:
+            questions.ask_unknown(draft, step_id, "the process that ran it went down")

@@ -1,0 +1,258 @@
+"""What the events of a conversation do to its state."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+from rpds import HashTrieMap, HashTrieSet
+
+from holdfast.core.conversation import heap, schedule
+from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
+from holdfast.core.conversation.tables import next_phase
+from holdfast.core.run import moves
+from holdfast.core.run.state import EMPTY, NEW_STEP, changed, evolve
+from holdfast.core.run.tables import Signal, StepMove, StepStatus
+from holdfast.model import conversation_events as v
+from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
+
+MOST_HISTORY = 20
+"""How many earlier turns the next one is told of."""
+
+
+def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> ConversationState:
+    state = changed(state, root_id=event.root_id, started_by=event.by, created_at=at)
+    return moves.signal(state, Signal.START)
+
+
+def input_received(state: ConversationState, event: v.InputReceived) -> ConversationState:
+    history = state.history
+    if state.total and state.completed == state.total:
+        history = (*history, _turn(state))[-MOST_HISTORY:]
+    state = _cleared(state)
+    state = changed(state, turn=event.turn, text=event.text, pending=True, history=history)
+    return moves.signal(state, Signal.NEXT_TURN)
+
+
+def _turn(state: ConversationState) -> Turn:
+    return Turn(state.text, {task.id: task.result for task in state.tasks.values()})
+
+
+def _cleared(state: ConversationState) -> ConversationState:
+    """As before the turn; what is under way belongs to nobody any more."""
+    return changed(
+        state,
+        context=EMPTY,
+        complaint="",
+        tasks=HashTrieMap(),
+        steps_of=HashTrieMap(),
+        order=(),
+        scheduled=0,
+        waits_for=HashTrieMap(),
+        frees=HashTrieMap(),
+        queue=None,
+        untold=(),
+        total=0,
+        completed=0,
+        error="",
+        steps=HashTrieMap(),
+        open_questions=HashTrieSet(),
+        timers=HashTrieMap(),
+        failed=(),
+        active=0,
+        in_flight=0,
+        resting=0,
+        paused_children=0,
+        held=False,
+    )
+
+
+def phase_changed(state: ConversationState, event: v.PhaseChanged) -> ConversationState:
+    phase = next_phase(event.before, event.after)
+    state = changed(state, phase=phase, pending=state.pending and phase is EngineState.IDLE)
+    if phase is EngineState.PAUSED:
+        return moves.signal(changed(state, left=event.before, held=True), Signal.ASK)
+    if event.before is EngineState.PAUSED:
+        state = changed(state, held=False)
+        return state if moves.asks(state) else moves.signal(state, Signal.GO_ON)
+    if phase is EngineState.COMPLETED:
+        return moves.signal(state, Signal.FINISH)
+    return moves.signal(state, Signal.GIVE_UP) if phase is EngineState.ERROR else state
+
+
+def work_started(state: ConversationState, event: v.WorkStarted) -> ConversationState:
+    if event.step_id not in state.steps:
+        state = moves.put_step(state, event.step_id, None, evolve(NEW_STEP, firing=event.firing))
+    start = {"firing": event.firing, "attempt": 1, "claim": state.version, "idempotent": True}
+    return moves.move_step(state, event.step_id, StepMove.START, **start)
+
+
+def context_received(state: ConversationState, event: v.ContextReceived) -> ConversationState:
+    context = {
+        "rules": list(event.rules),
+        "knowledge": list(event.knowledge),
+        "tools": list(event.tools),
+    }
+    return moves.move_step(changed(state, context=context), CONTEXT, StepMove.SUCCEED)
+
+
+def decomposition_refused(
+    state: ConversationState, event: v.DecompositionRefused
+) -> ConversationState:
+    return moves.move_step(changed(state, complaint=event.reason), DECOMPOSE, StepMove.RELEASE)
+
+
+def goal_decomposed(state: ConversationState, event: v.GoalDecomposed) -> ConversationState:
+    state = moves.move_step(moves.progressed(state), DECOMPOSE, StepMove.SUCCEED)
+    return with_tasks(state, event.tasks)
+
+
+def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> ConversationState:
+    """What waits for what; those that are completed already stand in nobody's way."""
+    steps = schedule.step_ids(tasks)
+    done = {task.id for task in tasks if task.status == "completed"}
+    waits = {
+        steps[task.id]: len({one for one in task.dependencies if one not in done})
+        for task in tasks
+        if task.id not in done
+    }
+    frees = {
+        steps[one]: tuple(steps[other] for other in others)
+        for one, others in schedule.dependents(tasks).items()
+    }
+    by_step = HashTrieMap({steps[task.id]: task for task in tasks})
+    return changed(
+        state,
+        tasks=by_step,
+        steps_of=HashTrieMap(steps),
+        order=tuple(steps[task.id] for task in schedule.by_priority(tasks)),
+        waits_for=HashTrieMap(waits),
+        frees=HashTrieMap(frees),
+        queue=schedule.queued(by_step, [one for one, count in waits.items() if not count]),
+        total=len(tasks),
+        completed=len(done),
+    )
+
+
+def task_scheduled(state: ConversationState, event: v.TaskScheduled) -> ConversationState:
+    state = changed(state, scheduled=state.scheduled + 1)
+    return _task(state, event.step_id, status="scheduled")
+
+
+def task_chosen(state: ConversationState, event: v.TaskChosen) -> ConversationState:
+    assert state.queue is not None
+    state = changed(state, queue=heap.pop(state.queue))
+    return moves.put_step(state, event.step_id, None, NEW_STEP)
+
+
+def task_started(state: ConversationState, event: v.TaskStarted) -> ConversationState:
+    step = state.steps[event.step_id]
+    state = moves.move_step(
+        state,
+        event.step_id,
+        StepMove.START,
+        attempt=event.attempt,
+        generation=event.generation,
+        claim=state.version,
+        args=event.args,
+        consent=event.consent,
+        idempotent=event.idempotent,
+        child_id=event.child_id or step.child_id,
+        failure=None,
+    )
+    return _task(state, event.step_id, status="running")
+
+
+def task_finished(state: ConversationState, event: v.TaskFinished) -> ConversationState:
+    state = moves.move_step(moves.progressed(state), event.step_id, StepMove.SUCCEED, carried=None)
+    if state.status is RunStatus.CANCELLING:
+        return state
+    state = changed(state, untold=(*state.untold, event.step_id))
+    return _task(state, event.step_id, status="finished", result=event.result)
+
+
+def task_broke(state: ConversationState, event: v.TaskBroke) -> ConversationState:
+    move = StepMove.GIVE_UP
+    state = moves.move_step(state, event.step_id, move, failure=event.failure, carried=None)
+    state = changed(state, untold=(*state.untold, event.step_id))
+    return _task(moves.add_failed(state, event.step_id), event.step_id, status="failed")
+
+
+def task_completed(state: ConversationState, event: v.TaskCompleted) -> ConversationState:
+    """It counts from now on, and those that waited for it alone may start."""
+    state = _task(_told(state, event.step_id), event.step_id, status="completed")
+    waits, queue = state.waits_for, state.queue
+    for one in state.frees.get(event.step_id, ()):
+        left = waits[one] - 1
+        waits = waits.insert(one, left)
+        if not left:
+            queue = heap.push(queue, schedule.rank(state.tasks, one))
+    steps = state.steps.discard(event.step_id)
+    return changed(state, waits_for=waits, queue=queue, steps=steps, completed=state.completed + 1)
+
+
+def _told(state: ConversationState, step_id: str) -> ConversationState:
+    return changed(state, untold=tuple(one for one in state.untold if one != step_id))
+
+
+def _task(state: ConversationState, step_id: str, **changes: Any) -> ConversationState:
+    task = replace(state.tasks[step_id], **changes)
+    return changed(state, tasks=state.tasks.insert(step_id, task))
+
+
+def failed(state: ConversationState, event: v.EngineFailed) -> ConversationState:
+    return changed(state, error=event.error)
+
+
+def started_over(state: ConversationState) -> ConversationState:
+    """The one way around the table: whatever the phase was, it is idle."""
+    status = state.status
+    state = changed(_cleared(state), phase=EngineState.IDLE, pending=False, text="", history=())
+    return state if status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
+
+
+def restored(state: ConversationState, event: v.SnapshotRestored) -> ConversationState:
+    body: Mapping[str, Json] = event.snapshot
+    tasks = [
+        SubTask(**{**one, "dependencies": tuple(one["dependencies"])}) for one in body["tasks"]
+    ]
+    state = changed(
+        with_tasks(_cleared(state), [_resumable(task) for task in tasks]),
+        phase=EngineState(body["state"]),
+        left=EngineState(body["left"]),
+        turn=int(body["turn"]),
+        text=str(body["user_input"]),
+        scheduled=int(body["scheduled"]),
+        context=body["context"],
+        history=tuple(Turn(one["text"], one["results"]) for one in body["history"]),
+        error=str(body["error"]),
+    )
+    return _status_of_phase(_finished_untold(state))
+
+
+def _finished_untold(state: ConversationState) -> ConversationState:
+    """Results that the former consumer never heard of."""
+    finished = [one for one in state.order if state.tasks[one].status == "finished"]
+    for step_id in finished:
+        done = evolve(NEW_STEP, status=StepStatus.DONE)
+        state = moves.put_step(state, step_id, None, done)
+    waiting = [one for one, count in state.waits_for.items() if not count and one not in finished]
+    return changed(state, untold=tuple(finished), queue=schedule.queued(state.tasks, waiting))
+
+
+def _resumable(task: SubTask) -> SubTask:
+    """What was under way when the snapshot was taken is done again, what was finished is not."""
+    kept = task.status in ("completed", "finished")
+    return task if kept else replace(task, status="scheduled", result=None)
+
+
+def _status_of_phase(state: ConversationState) -> ConversationState:
+    if state.phase in (EngineState.IDLE, EngineState.COMPLETED):
+        return state
+    state = moves.signal(state, Signal.NEXT_TURN)
+    if state.phase is EngineState.PAUSED:
+        return moves.signal(changed(state, held=True), Signal.ASK)
+    return moves.signal(state, Signal.GIVE_UP) if state.phase is EngineState.ERROR else state

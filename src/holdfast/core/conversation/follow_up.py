@@ -1,0 +1,83 @@
+"""From a conversation's events to effects: what must be done once the events are on disk."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+
+from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState
+from holdfast.core.run.state import EMPTY, StepState
+from holdfast.core.run.tables import StepStatus
+from holdfast.model import conversation_events as v
+from holdfast.model import effects as f
+from holdfast.model import events as e
+from holdfast.model.conversation import SubTask
+from holdfast.model.values import Json
+
+_ENDING = (v.EngineFailed, e.CancelRequested)
+
+
+def effects_of(
+    before: ConversationState, state: ConversationState, events: Iterable[v.ConversationEvent]
+) -> tuple[f.Effect, ...]:
+    """The effects of events that have just been decided."""
+    found: list[f.Effect] = []
+    for event in events:
+        match event:
+            case v.WorkStarted(step_id=step_id) | v.TaskStarted(step_id=step_id):
+                found.append(_work(state, step_id, state.steps[step_id]))
+            case v.EngineFailed() | v.StartedOver() | e.CancelRequested():
+                found.extend(_children(before))
+            case _:
+                pass
+    return tuple(found)
+
+
+def effects_in_flight(state: ConversationState) -> tuple[f.Effect, ...]:
+    """What a new owner must take up again; of child runs it only hears."""
+    return tuple(
+        _work(state, step_id, step)
+        for step_id, step in sorted(state.steps.items())
+        if step.status is StepStatus.RUNNING and not step.awaits_child
+    )
+
+
+def goes_on_by_itself(state: ConversationState) -> bool:
+    """Never: it moves on when its consumer asks for more."""
+    return False
+
+
+def _children(before: ConversationState) -> Iterator[f.Effect]:
+    """Child runs that nobody waits for any more."""
+    for _, step in sorted(before.steps.items()):
+        if step.awaits_child and step.status is StepStatus.RUNNING:
+            yield f.CancelChild(str(step.child_id), before.started_by, "the turn is over")
+
+
+def _work(state: ConversationState, step_id: str, step: StepState) -> f.Effect:
+    key = f"{state.run_id}:{state.turn}.{step_id}:{step.firing}:{step.generation}"
+    work = f.Work(state.run_id, step_id, step.firing, step.attempt, step.claim, key)
+    if step_id == CONTEXT:
+        return f.FetchContext(work, state.text)
+    if step_id == DECOMPOSE:
+        said = tuple({"text": one.text, "results": dict(one.results)} for one in state.history)
+        return f.Decompose(work, state.text, state.context, said, state.complaint)
+    return _task_work(state, work, step, state.tasks[step_id])
+
+
+def _task_work(state: ConversationState, work: f.Work, step: StepState, task: SubTask) -> f.Effect:
+    args = step.args or EMPTY
+    match task.route:
+        case "tool":
+            return f.CallTool(work, task.type, args, step.idempotent, step.consent)
+        case "agent":
+            prompt = task.description or task.id
+            return f.StartAgent(work, str(step.child_id), task.type, prompt, state.root_id)
+        case "plan":
+            return f.StartChild(work, str(step.child_id), task.type, args, state.root_id)
+        case _:
+            return f.RunTask(work, task, state.text, state.context, _results(state, task))
+
+
+def _results(state: ConversationState, task: SubTask) -> Mapping[str, Json]:
+    """What the tasks it depends on have returned."""
+    return {one: state.tasks[state.steps_of[one]].result for one in task.dependencies}

@@ -1,0 +1,111 @@
+"""From phase to phase: what the next event is when the consumer asks for it."""
+
+from __future__ import annotations
+
+from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.schedule import problem_with
+from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
+from holdfast.core.run.tables import StepStatus
+from holdfast.model import commands as c
+from holdfast.model import conversation_events as v
+from holdfast.model.conversation import EngineState, OnFailure
+from holdfast.model.conversation_events import WorkStarted
+
+
+def advance(draft: Draft) -> None:
+    state = draft.state
+    match state.phase:
+        case EngineState.IDLE:
+            if state.pending:
+                draft.enter(EngineState.RECEIVING)
+        case EngineState.RECEIVING:
+            draft.enter(EngineState.CONTEXT_FETCHING)
+        case EngineState.CONTEXT_FETCHING:
+            _work_or_go_on(draft, CONTEXT, EngineState.DECOMPOSING)
+        case EngineState.DECOMPOSING:
+            _work_or_go_on(draft, DECOMPOSE, EngineState.SCHEDULING)
+        case EngineState.SCHEDULING:
+            _schedule(draft)
+        case EngineState.EXECUTING:
+            _execute(draft)
+        case EngineState.PAUSED | EngineState.COMPLETED | EngineState.ERROR:
+            return
+
+
+def _work_or_go_on(draft: Draft, step_id: str, after: EngineState) -> None:
+    step = draft.state.steps.get(step_id)
+    if step is None or step.status is StepStatus.READY:
+        draft.emit(WorkStarted(step_id, draft.state.turn))
+    elif step.status is StepStatus.DONE:
+        draft.enter(after)
+
+
+def _schedule(draft: Draft) -> None:
+    state = draft.state
+    if state.scheduled < len(state.order):
+        draft.emit(v.TaskScheduled(state.order[state.scheduled]))
+    else:
+        draft.enter(EngineState.EXECUTING)
+
+
+def _execute(draft: Draft) -> None:
+    """What has come of tasks is told before another one starts."""
+    state = draft.state
+    if state.untold:
+        _tell(draft, state.untold[0])
+    elif state.completed == state.total:
+        draft.enter(EngineState.COMPLETED)
+        draft.emit(v.EngineCompleted())
+    elif state.queue is not None and state.places > 0:
+        _, number = state.queue[1]
+        draft.emit(v.TaskChosen(f"t{number}"))
+
+
+def _tell(draft: Draft, step_id: str) -> None:
+    step = draft.step(step_id)
+    if step.status is StepStatus.DONE:
+        draft.emit(v.TaskCompleted(step_id))
+        return
+    assert step.failure is not None
+    draft.fail(step.failure.message, step_id)
+
+
+def fetched(draft: Draft, outcome: c.Fetched) -> None:
+    draft.emit(v.ContextReceived(outcome.rules, outcome.knowledge, outcome.tools))
+
+
+def decomposed(draft: Draft, outcome: c.Decomposed) -> None:
+    problem = problem_with(outcome.tasks)
+    if problem is None:
+        draft.emit(v.GoalDecomposed(outcome.tasks))
+    else:
+        undecomposed(draft, problem)
+
+
+def undecomposed(draft: Draft, reason: str) -> None:
+    """The model may mend it once."""
+    if draft.state.complaint:
+        draft.fail(f"the goal could not be decomposed: {reason}")
+    else:
+        draft.emit(v.DecompositionRefused(reason))
+
+
+def hold(draft: Draft) -> None:
+    draft.enter(EngineState.PAUSED)
+    draft.emit(v.EnginePaused())
+
+
+def unhold(draft: Draft) -> None:
+    draft.enter(draft.state.left)
+    draft.emit(v.EngineResumed())
+
+
+def abort(draft: Draft, reason: str) -> None:
+    """A paused one passes the phase it was paused in: the table knows no other way."""
+    if draft.state.phase is EngineState.PAUSED:
+        draft.enter(draft.state.left)
+    draft.fail(reason)
+
+
+def asks_on_failure(draft: Draft) -> bool:
+    return draft.state.settings.on_failure is OnFailure.ASK

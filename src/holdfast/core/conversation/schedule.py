@@ -1,0 +1,81 @@
+"""Tasks put in order: what waits for what, and whether it can ever be done."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.core.conversation import heap
+from holdfast.core.conversation.heap import Heap
+from holdfast.core.language.spelling import nearest
+from holdfast.model.conversation import SubTask
+
+_SHOWN = 5
+
+
+def problem_with(tasks: Sequence[SubTask]) -> str | None:
+    """Why these tasks cannot be run, in words that a model can mend them by."""
+    if not tasks:
+        return "there are no tasks at all"
+    ids = [task.id for task in tasks]
+    if not all(ids):
+        return "a task has no id"
+    if len(set(ids)) < len(ids):
+        twice = sorted({one for one in ids if ids.count(one) > 1})
+        return f"these ids are used more than once: {_listed(twice)}"
+    return _unknown_dependency(tasks) or _circle(tasks)
+
+
+def _unknown_dependency(tasks: Sequence[SubTask]) -> str | None:
+    known = {task.id for task in tasks}
+    for task in tasks:
+        for one in task.dependencies:
+            if one not in known:
+                near = nearest(one, known)
+                hint = f" (did you mean {near!r}?)" if near else ""
+                return f"task {task.id!r} depends on {one!r}, which is no task{hint}"
+    return None
+
+
+def _circle(tasks: Sequence[SubTask]) -> str | None:
+    waits = {task.id: len(set(task.dependencies)) for task in tasks}
+    frees = dependents(tasks)
+    free = [one for one, count in waits.items() if not count]
+    while free:
+        for one in frees.get(free.pop(), ()):
+            waits[one] -= 1
+            if not waits[one]:
+                free.append(one)
+    stuck = sorted(one for one, count in waits.items() if count)
+    return f"these tasks wait for each other: {_listed(stuck)}" if stuck else None
+
+
+def _listed(names: Sequence[str]) -> str:
+    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return ", ".join(names[:_SHOWN]) + more
+
+
+def dependents(tasks: Sequence[SubTask]) -> dict[str, list[str]]:
+    """Who waits for each task, by their own ids."""
+    found: dict[str, list[str]] = {}
+    for task in tasks:
+        for one in dict.fromkeys(task.dependencies):
+            found.setdefault(one, []).append(task.id)
+    return found
+
+
+def step_ids(tasks: Sequence[SubTask]) -> dict[str, str]:
+    """Steps have names of their own: a task's id may be any text."""
+    return {task.id: f"t{number}" for number, task in enumerate(tasks, 1)}
+
+
+def by_priority(tasks: Sequence[SubTask]) -> list[SubTask]:
+    return sorted(tasks, key=lambda task: task.priority)
+
+
+def rank(tasks: Mapping[str, SubTask], step_id: str) -> tuple[int, int]:
+    """The most urgent first, then as they were listed."""
+    return tasks[step_id].priority, int(step_id[1:])
+
+
+def queued(tasks: Mapping[str, SubTask], step_ids: Sequence[str]) -> Heap:
+    return heap.of(rank(tasks, one) for one in step_ids)

@@ -1,0 +1,86 @@
+"""The state of a conversation: its phase, its tasks, and who waits for whom."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+from rpds import HashTrieMap
+
+from holdfast.core.conversation.heap import Heap
+from holdfast.core.conversation.tables import CONVERSATION
+from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.tables import Lifecycle
+from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
+from holdfast.model.record import record
+from holdfast.model.values import Json
+
+CONTEXT = "context"
+DECOMPOSE = "decompose"
+
+
+@dataclass(frozen=True)
+class ConversationDefinition:
+    """What a conversation is pinned to."""
+
+    settings: ConversationSettings
+    digest: str
+
+
+@record
+class Turn:
+    """What was wanted, and what came of it: the next turn knows."""
+
+    text: str
+    results: Mapping[str, Json]
+
+
+@dataclass(frozen=True)
+class ConversationState(RunState):
+    """`tasks` are kept by their steps, `steps_of` finds those by the tasks' own ids.
+
+    `pending` says that an input waits to be received. `waits_for` counts what a task still
+    waits for, `frees` lists who waits for it, `queue` has those that may start, the most
+    urgent first. `untold` are outcomes that the consumer has yet to hear of.
+    """
+
+    LIFECYCLE: ClassVar[Lifecycle] = CONVERSATION
+
+    definition: ConversationDefinition = field(kw_only=True)
+    phase: EngineState = EngineState.IDLE
+    left: EngineState = EngineState.IDLE
+    pending: bool = False
+    turn: int = 0
+    text: str = ""
+    context: Mapping[str, Json] = field(default_factory=dict)
+    complaint: str = ""
+    history: tuple[Turn, ...] = ()
+    tasks: HashTrieMap[str, SubTask] = HashTrieMap()
+    steps_of: HashTrieMap[str, str] = HashTrieMap()
+    order: tuple[str, ...] = ()
+    scheduled: int = 0
+    waits_for: HashTrieMap[str, int] = HashTrieMap()
+    frees: HashTrieMap[str, tuple[str, ...]] = HashTrieMap()
+    queue: Heap = None
+    untold: tuple[str, ...] = ()
+    total: int = 0
+    completed: int = 0
+    error: str = ""
+
+    @property
+    def settings(self) -> ConversationSettings:
+        return self.definition.settings
+
+    @property
+    def progress(self) -> float:
+        return self.completed / self.total if self.total else 0.0
+
+    @property
+    def places(self) -> int:
+        """How many more tasks may be under way; one that waits for a person takes no place."""
+        waiting = sum(self.steps[one.step_id].question_id is not None for one in self._open())
+        return self.settings.max_parallel - (self.active - waiting) - len(self.untold)
+
+    def _open(self) -> list[QuestionState]:
+        return [self.questions[one] for one in self.open_questions]

@@ -1,0 +1,174 @@
+"""Tasks: how one starts, what it may need first, and what comes of it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import assert_never, cast
+
+from holdfast.core.approval import mode_of
+from holdfast.core.conversation import phases, questions
+from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
+from holdfast.core.interactions import calling
+from holdfast.core.interactions.consent import call_name
+from holdfast.core.run.steps import counts, repeatable, tries_again
+from holdfast.core.run.tables import StepStatus
+from holdfast.model import commands as c
+from holdfast.model import conversation_events as v
+from holdfast.model.conversation import SubTask
+from holdfast.model.events import StepReleased
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
+
+
+def start(draft: Draft, command: c.StartStep) -> None:
+    step_id = command.step_id
+    step = draft.state.steps.get(step_id)
+    if step is None or step.status is not StepStatus.READY or step_id not in draft.state.tasks:
+        return
+    if step.carried is not None:
+        _carry(draft, step_id, step.carried[0])
+        return
+    task = draft.task(step_id)
+    match task.route:
+        case "tool":
+            _start_tool(draft, step_id, task, command.tool)
+        case "agent" | "plan":
+            child_id = f"{draft.state.run_id}.{step_id}.{step.firing}"
+            _started(draft, step_id, task.args, idempotent=True, child_id=child_id)
+        case _:
+            _started(draft, step_id, task.args, idempotent=task.route != "once")
+
+
+def _start_tool(draft: Draft, step_id: str, task: SubTask, tool: c.ToolFacts | None) -> None:
+    if tool is None:
+        broke(draft, step_id, Failure(FailureKind.PERMANENT, f"there is no tool {task.type}"))
+        return
+    step = draft.step(step_id)
+    call = call_name(draft.state.run_id, step_id, step.firing)
+    args = {**task.args, **step.provided}
+    verdict: calling.CallVerdict | None = calling.consented(call, step, task.type, tool)
+    verdict = verdict or calling.judge_call(
+        call, task.type, args, tool, mode_of(tool.approval, args)
+    )
+    match verdict:
+        case calling.Start():
+            _started(
+                draft,
+                step_id,
+                verdict.args,
+                idempotent=tool.idempotent,
+                consent=verdict.consent,
+            )
+        case calling.NeedArguments(form=form):
+            questions.ask_missing(draft, step_id, form)
+        case calling.NeedConsent():
+            questions.ask_approval(draft, step_id, verdict.args, tool, verdict.consent)
+        case calling.Refuse(message=message):
+            broke(draft, step_id, Failure(FailureKind.PERMANENT, message))
+        case _:
+            assert_never(verdict)
+
+
+def _started(
+    draft: Draft,
+    step_id: str,
+    args: Mapping[str, Json],
+    *,
+    idempotent: bool,
+    consent: str | None = None,
+    child_id: str | None = None,
+) -> None:
+    step = draft.step(step_id)
+    draft.emit(
+        v.TaskStarted(
+            step_id,
+            step.firing,
+            step.attempt + 1,
+            step.generation,
+            args,
+            idempotent,
+            consent,
+            child_id,
+        )
+    )
+
+
+def _carry(draft: Draft, step_id: str, result: Json) -> None:
+    """The result is at hand already: a child run's, or what a person told of a lost call."""
+    if isinstance(result, Mapping) and result.get("success") is False:
+        why = str(result.get("error") or "the work reported success: false")
+        _fail(draft, step_id, Failure(FailureKind.PERMANENT, why))
+    else:
+        draft.emit(v.TaskFinished(step_id, result))
+
+
+def report(draft: Draft, command: c.ReportOutcome) -> None:
+    if counts(draft, command):
+        outcome = cast(c.ConversationOutcome, command.outcome)
+        if command.step_id in (CONTEXT, DECOMPOSE):
+            _conclude_phase(draft, command.step_id, outcome)
+        else:
+            _conclude(draft, command.step_id, outcome)
+
+
+def _conclude_phase(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
+    match outcome:
+        case c.Fetched():
+            phases.fetched(draft, outcome)
+        case c.Decomposed():
+            phases.decomposed(draft, outcome)
+        case c.Undecomposed(reason=reason):
+            phases.undecomposed(draft, reason)
+        case c.Failed(failure=failure):
+            draft.fail(failure.message)
+        case c.Lost(reason=reason):
+            draft.fail(reason)
+        case _:
+            _release(draft, step_id)
+
+
+def _conclude(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
+    cancelling = draft.state.status is RunStatus.CANCELLING
+    match outcome:
+        case c.Succeeded(result=result):
+            draft.emit(v.TaskFinished(step_id, result))
+        case c.Failed(failure=failure) if failure.kind is FailureKind.UNKNOWN:
+            lose(draft, step_id, failure.message)
+        case c.Failed(failure=failure):
+            _fail(draft, step_id, failure)
+        case c.Missing(form=form) if not cancelling:
+            questions.ask_missing(draft, step_id, form)
+        case c.Lost(reason=reason):
+            lose(draft, step_id, reason)
+        case _:
+            _release(draft, step_id)
+
+
+def _release(draft: Draft, step_id: str) -> None:
+    draft.emit(StepReleased(step_id, draft.step(step_id).firing))
+
+
+def _fail(draft: Draft, step_id: str, failure: Failure) -> None:
+    if tries_again(draft, step_id, draft.state.settings.retry, failure):
+        return
+    if phases.asks_on_failure(draft) and draft.state.status is not RunStatus.CANCELLING:
+        draft.emit(v.TaskFailed(step_id, failure.message))
+        questions.ask_about_failure(draft, step_id, failure)
+    else:
+        broke(draft, step_id, failure)
+
+
+def broke(draft: Draft, step_id: str, failure: Failure) -> None:
+    """It failed for good: the consumer is told when it asks, and not while it is paused."""
+    draft.emit(v.TaskBroke(step_id, failure))
+
+
+def lose(draft: Draft, step_id: str, reason: str) -> None:
+    """What may be repeated is tried again under its key; of the rest only a person can tell."""
+    cancelling = draft.state.status is RunStatus.CANCELLING
+    if cancelling or not repeatable(draft.step(step_id)):
+        questions.ask_unknown(draft, step_id, reason)
+    else:
+        _fail(draft, step_id, Failure(FailureKind.UNKNOWN, reason))

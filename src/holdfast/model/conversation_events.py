@@ -1,0 +1,191 @@
+"""Events of a conversation. Its steps are `context`, `decompose` and one per task (`t1`, …).
+
+What happens to steps, questions and child runs in every machine stands in `events`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field
+from typing import TypeAlias
+
+from holdfast.model import events as e
+from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.record import record
+from holdfast.model.retry import Failure
+from holdfast.model.values import Json
+
+
+@record
+class ConversationOpened:
+    digest: str
+    root_id: str
+    by: str = ""
+
+
+@record
+class InputReceived:
+    """What the user wants this turn."""
+
+    turn: int
+    text: str
+    by: str = ""
+
+
+@record
+class PhaseChanged:
+    before: EngineState
+    after: EngineState
+
+
+@record
+class WorkStarted:
+    """The coordinator is asked for the context, or the model for tasks."""
+
+    step_id: str
+    firing: int
+
+
+@record
+class ContextReceived:
+    rules: tuple[Json, ...] = ()
+    knowledge: tuple[Json, ...] = ()
+    tools: tuple[Json, ...] = ()
+
+
+@record
+class DecompositionRefused:
+    """What the model made of the goal cannot be run; it is asked once more."""
+
+    reason: str
+
+
+@record
+class GoalDecomposed:
+    tasks: tuple[SubTask, ...]
+
+
+@record
+class TaskScheduled:
+    step_id: str
+
+
+@record
+class TaskChosen:
+    """Nothing stands in its way any more: it starts when a permit is free."""
+
+    step_id: str
+
+
+@record
+class TaskStarted:
+    """A permit is held and the work may now reach the outside world."""
+
+    step_id: str
+    firing: int = 1
+    attempt: int = 1
+    generation: int = 0
+    args: Mapping[str, Json] | None = None
+    idempotent: bool = False
+    consent: str | None = None
+    child_id: str | None = None
+
+
+@record
+class TaskFinished:
+    """Its result is kept; it counts when the consumer is told."""
+
+    step_id: str
+    result: Json = None
+
+
+@record
+class TaskBroke:
+    """It failed for good; the consumer has yet to be told."""
+
+    step_id: str
+    failure: Failure
+
+
+@record
+class TaskCompleted:
+    step_id: str
+
+
+@record
+class TaskFailed:
+    """The consumer is told of a failure that a person will be asked about."""
+
+    step_id: str
+    error: str
+
+
+@record
+class EnginePaused:
+    pass
+
+
+@record
+class EngineResumed:
+    pass
+
+
+@record
+class EngineCompleted:
+    pass
+
+
+@record
+class EngineFailed:
+    error: str
+    phase: EngineState
+    step_id: str = ""
+
+
+@record
+class StartedOver:
+    by: str = ""
+
+
+@record
+class SnapshotRestored:
+    snapshot: Mapping[str, Json] = field(default_factory=dict)
+
+
+ConversationEvent: TypeAlias = (
+    ConversationOpened
+    | InputReceived
+    | PhaseChanged
+    | WorkStarted
+    | ContextReceived
+    | DecompositionRefused
+    | GoalDecomposed
+    | TaskScheduled
+    | TaskChosen
+    | TaskStarted
+    | TaskFinished
+    | TaskBroke
+    | TaskCompleted
+    | TaskFailed
+    | EnginePaused
+    | EngineResumed
+    | EngineCompleted
+    | EngineFailed
+    | StartedOver
+    | SnapshotRestored
+    | e.AttemptFailed
+    | e.StepWoken
+    | e.StepReleased
+    | e.OutcomeLost
+    | e.LateResultKept
+    | e.QuestionOpened
+    | e.QuestionAnswered
+    | e.QuestionExpired
+    | e.QuestionWithdrawn
+    | e.QuestionReminded
+    | e.QuestionEscalated
+    | e.DraftKept
+    | e.ChildHeard
+    | e.CancelRequested
+    | e.RunCancelled
+)
