@@ -21,8 +21,8 @@ test: setup
 	$(BIN)/pytest -n 2 $(COVERED:%=--ignore=%)
 
 check: setup
-	$(BIN)/ruff format --check src tests bench docs
-	$(BIN)/ruff check src tests bench docs
+	$(BIN)/ruff format --check src tests bench docs examples
+	$(BIN)/ruff check src tests bench docs examples
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -39,8 +39,8 @@ diagrams: setup
 	$(BIN)/python docs/make_diagrams.py
 
 format: setup
-	$(BIN)/ruff format src tests bench docs
-	$(BIN)/ruff check --fix src tests bench docs
+	$(BIN)/ruff format src tests bench docs examples
+	$(BIN)/ruff check --fix src tests bench docs examples
 
 setup: $(READY)
 

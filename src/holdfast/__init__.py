@@ -7,6 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
+    from holdfast.conversation import (
+        VALID_STATE_TRANSITIONS,
+        ConversationEngine,
+        EngineEvent,
+        EngineEventType,
+        EngineState,
+        SubTask,
+    )
     from holdfast.core.react.tables import ReActStage
     from holdfast.instances import PlanInstance, TaskInstance
     from holdfast.model.approval import ApprovalMode
@@ -33,6 +41,7 @@ if TYPE_CHECKING:
     from holdfast.work.tools import CallInfo
 
 __all__ = [
+    "VALID_STATE_TRANSITIONS",
     "AgentContext",
     "AgentEventType",
     "AgentExecutionEvent",
@@ -40,6 +49,10 @@ __all__ = [
     "AgentSessionHub",
     "ApprovalMode",
     "CallInfo",
+    "ConversationEngine",
+    "EngineEvent",
+    "EngineEventType",
+    "EngineState",
     "Holdfast",
     "InteractionAction",
     "InteractionOption",
@@ -55,12 +68,14 @@ __all__ = [
     "Resolution",
     "ResumePoint",
     "RetrySituation",
+    "SubTask",
     "TaskDriver",
     "TaskInstance",
     "ToolApprovalCallback",
 ]
 
 _HOMES = {
+    "VALID_STATE_TRANSITIONS": "holdfast.conversation",
     "AgentContext": "holdfast.sessions",
     "AgentEventType": "holdfast.stream",
     "AgentExecutionEvent": "holdfast.stream",
@@ -68,6 +83,10 @@ _HOMES = {
     "AgentSessionHub": "holdfast.sessions",
     "ApprovalMode": "holdfast.model.approval",
     "CallInfo": "holdfast.work.tools",
+    "ConversationEngine": "holdfast.conversation",
+    "EngineEvent": "holdfast.conversation",
+    "EngineEventType": "holdfast.conversation",
+    "EngineState": "holdfast.conversation",
     "Holdfast": "holdfast.app",
     "InteractionAction": "holdfast.model.interaction",
     "InteractionOption": "holdfast.model.interaction",
@@ -83,6 +102,7 @@ _HOMES = {
     "Resolution": "holdfast.model.interaction",
     "ResumePoint": "holdfast.sessions",
     "RetrySituation": "holdfast.plans",
+    "SubTask": "holdfast.conversation",
     "TaskDriver": "holdfast.work.driver",
     "TaskInstance": "holdfast.instances",
     "ToolApprovalCallback": "holdfast.sessions",

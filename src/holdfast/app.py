@@ -32,7 +32,7 @@ from holdfast.core.source.agentfile import load_agents
 from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
-from holdfast.instances import PlanInstance
+from holdfast.instances import ConversationRun, PlanInstance
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import SqliteJournal
@@ -270,7 +270,7 @@ class Holdfast:
         data: Mapping[str, Any] | None = None,
         feedback: str | None = None,
         by: str = LOCAL,
-    ) -> PlanInstance | AgentSession:
+    ) -> PlanInstance | AgentSession | ConversationRun:
         """The first valid answer wins; the same one again changes nothing."""
         response = InteractionResponse(
             question_id, selected_option_id=option_id, data=data or {}, feedback=feedback
@@ -285,11 +285,13 @@ class Holdfast:
 
     async def cancel(
         self, instance_id: str, *, by: str = LOCAL, reason: str = ""
-    ) -> PlanInstance | AgentSession:
+    ) -> PlanInstance | AgentSession | ConversationRun:
         command = c.Cancel(strict_text(by, "by"), strict_text(reason, "reason"))
         return self._opened(await self.engine.submit(instance_id, command))
 
-    async def resume(self, instance_id: str, *, by: str = LOCAL) -> PlanInstance | AgentSession:
+    async def resume(
+        self, instance_id: str, *, by: str = LOCAL
+    ) -> PlanInstance | AgentSession | ConversationRun:
         return self._opened(await self.engine.submit(instance_id, c.Resume(by)))
 
     async def skip(
@@ -323,7 +325,7 @@ class Holdfast:
     async def _command(self, instance_id: str, command: c.Command) -> PlanInstance:
         return PlanInstance(self.engine, await self.engine.submit(instance_id, command))
 
-    def _opened(self, state: RunState) -> PlanInstance | AgentSession:
+    def _opened(self, state: RunState) -> PlanInstance | AgentSession | ConversationRun:
         return opened(self.engine, state)
 
 

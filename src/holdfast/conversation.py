@@ -10,40 +10,42 @@ opened on a journal (`await ConversationEngine.open(journal, "sales")`), or give
 application whose tools, agents and plans its tasks may name, it survives its process, and
 the same call goes on where it stopped.
 
-`pause`, `resume` and `reset` are plain functions: they take effect at once for whoever
-asks the engine, and are recorded when the next event is asked for.
+`pause`, `resume`, `reset` and `cancel` are *wishes*: they take effect at once for whoever
+looks at the engine, from whatever thread, and are recorded in order as soon as the loop
+of the consumer turns; while nobody consumes it, by the next `run`. A wish that the
+conversation has overtaken is no mistake and changes nothing.
+
+An engine has one consumer. One that was closed or forgotten, or whose turn was reset,
+gives way to the next; when it goes, its work is broken off and the turn stays resumable.
 """
 
 from __future__ import annotations
 
-import asyncio
-import inspect
-import json
+import re
 from collections import deque
-from collections.abc import (
-    AsyncGenerator,
-    AsyncIterator,
-    Awaitable,
-    Callable,
-    Iterator,
-    Mapping,
-    Sequence,
-)
-from contextlib import asynccontextmanager
-from typing import Any, Protocol, Self
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Self
 
 from holdfast.app import Holdfast
+from holdfast.attendance import Attendance, Consumer, left_in_order
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.decide import blank, decide, replay
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.conversation.tables import PAUSABLE, VALID_STATE_TRANSITIONS
-from holdfast.core.language.strict import strict_json, strict_text
-from holdfast.errors import CallerError, InvalidValue, NotAllowed, NotFound
+from holdfast.core.language.strict import strict_text
+from holdfast.errors import (
+    CallerError,
+    InvalidAnswer,
+    JournalUnavailable,
+    NotAllowed,
+    NotFound,
+    OperatorError,
+)
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Journal
+from holdfast.journal.port import Journal, QuestionQuery
 from holdfast.model import commands as c
-from holdfast.model import effects as f
 from holdfast.model.conversation import (
     ConversationSettings,
     EngineEvent,
@@ -53,13 +55,17 @@ from holdfast.model.conversation import (
     SubTask,
 )
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.values import Json
-from holdfast.narration import narrate
+from holdfast.narration import asked, narrate
 from holdfast.plans import LOCAL
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.machines import as_conversation, pinned_settings
-from holdfast.work.goals import NotDecomposed
+from holdfast.work.conversations import (
+    ConversationWorker,
+    Coordinator,
+    Executor,
+    GoalDecomposer,
+)
 
 __all__ = [
     "VALID_STATE_TRANSITIONS",
@@ -72,22 +78,12 @@ __all__ = [
     "SubTask",
 ]
 
-Executor = Callable[..., Awaitable[Any] | Any]
+LONGEST_INPUT = 1_000_000
+
+_ID = re.compile(r"[A-Za-z][\w-]{0,63}")
+_GIVEN_OUT = re.compile(r"(inst|chat|conv)_\d+")
 
 _OVER = (EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE)
-
-
-class Coordinator(Protocol):
-    """Knows the surroundings: its context has `rules`, `knowledge` and `tools`."""
-
-    async def get_context_async(self, user_input: str) -> Any: ...
-
-
-class GoalDecomposer(Protocol):
-    """Makes tasks of a goal; may also take `context`, `history` and `complaint`, and may
-    offer `execute_task` for tasks whose type names nothing."""
-
-    async def decompose_goal(self, text: str) -> Any: ...
 
 
 class ConversationEngine:
@@ -111,32 +107,30 @@ class ConversationEngine:
         settings = ConversationSettings(max_parallel, retry or RetryPolicy(), OnFailure(on_failure))
         self.coordinator = coordinator
         self.llm = llm
-        self.id = "conversation"
+        self.id = ""
         self._definition = pinned_settings(settings)
         self._given = app
         self._journal: Journal = MemoryJournal()
         self._executors = dict(executors or {})
         self._once = frozenset(once)
         self._by = by
-        self._view = blank(self.id, self._definition)
-        self._latest = self._view
+        self._view = self._latest = blank(self.id, self._definition)
         self._wishes: deque[c.Command] = deque()
-        self._woken = asyncio.Event()
-        self._consumed = False
-        self._engine: Engine | None = None
+        self._consumer: Consumer | None = None
+        self._attendance: Attendance | None = None
 
     @classmethod
     async def open(cls, where: Journal | Holdfast, conversation_id: str, **options: Any) -> Self:
         """The conversation of that id, as far as it has come; a new one if there is none.
 
         `where` is an open application, or a journal that belongs to this conversation alone
-        while it runs.
+        while it runs. A conversation is pinned to the settings it was begun with.
         """
         engine = cls(app=where if isinstance(where, Holdfast) else None, **options)
         engine.id = conversation_id
         if not isinstance(where, Holdfast):
             engine._journal = where
-        engine._view = engine._latest = blank(conversation_id, engine._definition)
+        engine._see(blank(conversation_id, engine._definition))
         async with engine._application() as app:
             engine._see(await engine._loaded(app))
         return engine
@@ -158,85 +152,108 @@ class ConversationEngine:
         return self._wished().completed
 
     @property
+    def user_input(self) -> str:
+        """What the current turn is about."""
+        return self._wished().text
+
+    @property
+    def error(self) -> str:
+        """Why the turn failed, in the state `error`."""
+        return self._wished().error
+
+    @property
     def tasks(self) -> list[SubTask]:
         state = self._wished()
         return [state.tasks[f"t{number}"] for number in range(1, state.total + 1)]
 
     def pause(self) -> bool:
         """Start nothing more; True only where there is something to pause."""
-        if self.state not in PAUSABLE:
-            return False
-        return self._wish(c.Hold())
+        return self.state in PAUSABLE and self._wish(c.Hold())
 
     def resume(self) -> bool:
         """Go on from where it was paused."""
-        if self.state is not EngineState.PAUSED:
-            return False
-        return self._wish(c.Unhold())
+        return self.state is EngineState.PAUSED and self._wish(c.Unhold())
 
     def reset(self) -> None:
         """Back to the beginning, from whatever state; the work under way is broken off."""
+        if self._consumer is not None:
+            self._consumer.dismissed = True
         self._wish(c.StartOver(self._by))
-
-    def create_snapshot(self) -> dict[str, Any]:
-        """Everything that another engine needs to go on, as plain JSON."""
-        settled = not self._wishes and self._latest.completed == self._view.completed
-        return snapshots.dump(self._latest if settled else self._wished())
-
-    def restore_from_snapshot(self, snapshot: Mapping[str, Any]) -> bool:
-        """Take a snapshot's place; `run()` then goes on with what is left."""
-        if self._consumed:
-            raise NotAllowed("a conversation that is running cannot be replaced by a snapshot")
-        self._wishes.clear()
-        if self._view.phase not in _OVER:
-            self.reset()
-        return self._wish(c.RestoreSnapshot(snapshots.checked(snapshot)))
 
     async def cancel(self) -> bool:
         """End the turn: whoever consumes it hears ENGINE_ERROR with `error: cancelled`."""
-        if self.state in _OVER:
-            return False
-        return self._wish(c.Abort())
+        return self.state not in _OVER and self._wish(c.Abort())
 
-    async def run(self, user_input: str | None = None) -> AsyncGenerator[EngineEvent, None]:
+    def create_snapshot(self) -> dict[str, Any]:
+        """Everything that another engine needs to go on, as plain JSON."""
+        return snapshots.dump(self._wished())
+
+    def restore_from_snapshot(self, snapshot: Mapping[str, Any]) -> bool:
+        """Take a snapshot's place; `run()` then goes on with what is left."""
+        body = snapshots.checked(snapshot)
+        if self._consumer is not None and not self._consumer.gone:
+            raise NotAllowed("a conversation that is running cannot be replaced; reset() it first")
+        if self.state not in _OVER:
+            self.reset()
+        return self._wish(c.RestoreSnapshot(body))
+
+    def run(self, user_input: str | None = None) -> AsyncGenerator[EngineEvent, None]:
         """The events of one turn, or of what is left of it; one consumer at a time."""
-        if self._consumed:
-            raise NotAllowed("this engine is being consumed already; reset it or wait for it")
-        self._consumed = True
+        consumer = Consumer()
+        return consumer.of(self._consume(consumer, user_input))
+
+    async def _consume(
+        self, consumer: Consumer, user_input: str | None
+    ) -> AsyncGenerator[EngineEvent, None]:
+        await self._former_gone()
+        self._consumer = consumer
         try:
-            async with self._attended() as engine:
-                await self._begin(engine, user_input)
+            async with left_in_order(self._attended()) as here:
+                await self._begin(here.engine, user_input)
+                for event in await self._open_questions(here):
+                    yield event
                 while not self._ended():
-                    for event in await self._pull(engine):
+                    for event in await self._pull(here):
                         yield event
         finally:
-            self._consumed = False
+            self._consumer = None
+            consumer.left.set()
+
+    async def _former_gone(self) -> None:
+        while self._consumer is not None:
+            if not self._consumer.gone:
+                raise NotAllowed(
+                    "this engine has a consumer already: let that one go on, close it or reset()"
+                )
+            await self._consumer.leave()
 
     def _ended(self) -> bool:
         state = self._latest
         told = self._view.version == state.version and not self._wishes
         return told and state.phase in _OVER and not state.pending
 
-    async def _pull(self, engine: Engine) -> list[EngineEvent]:
+    async def _pull(self, here: Attendance) -> list[EngineEvent]:
         """The next events; waits until there is one, or until somebody wishes something."""
-        self._woken.clear()
-        await self._grant(engine)
-        events = await self._fresh(engine)
+        here.woken.clear()
+        if here.engine.hub.closed:
+            raise JournalUnavailable("the application was closed; the conversation can be resumed")
+        await self._grant(here)
+        events = await self._fresh(here)
         if events or self._ended():
             return events
         before = self._latest.version
-        state = await self._submit(engine, c.Advance())
-        events = await self._fresh(engine)
-        if not events and state.version == before and not self._wishes:
-            await self._woken.wait()
+        await self._submit(here.engine, c.Advance())
+        events = await self._fresh(here)
+        if not events and self._latest.version == before:
+            await here.woken.wait()
         return events
 
     async def _begin(self, engine: Engine, user_input: str | None) -> None:
         self._see(await self._loaded_or_opened(engine))
-        await self._submit(engine, c.Recover())
-        await self._grant(engine)
-        self._see(self._latest)
-        state = self._view
+        self._see(await self._submit(engine, c.Recover()))
+        assert self._attendance is not None
+        await self._grant(self._attendance)
+        state = self._latest
         if state.phase is EngineState.ERROR:
             raise NotAllowed(f"the last turn failed ({state.error}); reset() first")
         if state.phase not in _OVER or state.pending:
@@ -244,59 +261,89 @@ class ConversationEngine:
         elif user_input is None:
             raise NotAllowed("there is nothing left to go on with; say what is wanted")
         else:
-            text = strict_text(user_input, "user_input", longest=1_000_000)
-            await self._submit(engine, c.Converse(text, self._by))
+            await self._submit(engine, c.Converse(_goal(user_input), self._by))
 
     def _refuse_other(self, state: ConversationState, user_input: str | None) -> None:
         if user_input is not None and user_input != state.text and state.text:
             raise NotAllowed(
-                f"{self.id} is still at {state.text!r}; run() goes on, reset() ends it"
+                f"{self.id} is still at {state.text!r:.200}; run() goes on, reset() ends it"
             )
 
-    async def _grant(self, engine: Engine) -> None:
-        """Carry out what was wished meanwhile, in order; what came too late is no mistake."""
-        while self._wishes:
-            wish = self._wishes.popleft()
-            if isinstance(wish, c.StartOver | c.Abort):
-                await engine.abandon(self.id)
-            try:
-                await self._submit(engine, wish)
-            except NotAllowed:
-                continue
+    async def _grant(self, here: Attendance) -> None:
+        """Carry out what was wished, in order. A wish stays until it is recorded, so that
+        nobody who looks in between sees the state before it."""
+        async with here.order:
+            while self._wishes:
+                with suppress(CallerError):
+                    await self._carry_out(here.engine, self._wishes[0])
+                self._wishes.popleft()
+
+    async def _carry_out(self, engine: Engine, wish: c.Command) -> None:
+        if isinstance(wish, c.StartOver | c.Abort):
+            await engine.abandon(self.id)
+        await self._submit(engine, wish)
 
     async def _submit(self, engine: Engine, command: c.Command) -> ConversationState:
-        self._latest = as_conversation(await engine.submit(self.id, command))
+        state = as_conversation(await engine.submit(self.id, command))
+        if state.version >= self._latest.version:
+            self._latest = state
         return self._latest
 
-    async def _fresh(self, engine: Engine) -> list[EngineEvent]:
+    async def _fresh(self, here: Attendance) -> list[EngineEvent]:
         """What was recorded since the last event, as the consumer sees it."""
         events = []
-        for record in await engine.journal.read(self.id, self._view.version):
+        for record in await here.engine.journal.read(self.id, self._view.version):
             event = decode(record)
             self._view = replay(self._view, [(record.at, event)])  # type: ignore[list-item]
             told = narrate(self._view, record.seq, record.at, event)
-            if told is not None:
+            if told is not None and here.is_news(told):
                 events.append(told)
+        if self._latest.paused_children:
+            events += await self._open_questions(here)
         return events
+
+    async def _open_questions(self, here: Attendance) -> list[EngineEvent]:
+        """Questions of this conversation and of the runs below it that were not shown yet."""
+        query = QuestionQuery(frozenset({"open"}), root_id=self._latest.root_id, limit=1000)
+        rows = await here.engine.journal.questions(query)
+        mine = [one for one in rows if f"{one.run_id}.".startswith(f"{self.id}.")]
+        return [one for one in map(asked, mine) if here.is_news(one)]
 
     def _see(self, state: ConversationState) -> None:
         self._view = self._latest = state
 
     def _wish(self, command: c.Command) -> bool:
-        self._wishes.append(command)
-        self._woken.set()
+        match [*self._wishes, command][-4:]:
+            case [c.Hold(), c.Unhold(), c.Hold(), c.Unhold()]:
+                self._wishes.pop()
+            case [*_, c.StartOver(), c.StartOver()]:
+                pass
+            case _:
+                self._wishes.append(command)
+        here = self._attendance
+        if here is not None:
+            here.loop.call_soon_threadsafe(self._stir, here)
         return True
+
+    def _stir(self, here: Attendance) -> None:
+        """Wake the consumer; one that rests between two events need not come for this."""
+        here.woken.set()
+        if self._attendance is here and (here.granter is None or here.granter.done()):
+            here.granter = here.loop.create_task(self._grant_meanwhile(here))
+
+    async def _grant_meanwhile(self, here: Attendance) -> None:
+        with suppress(OperatorError):
+            await self._grant(here)
+        here.woken.set()
 
     def _wished(self) -> ConversationState:
         """How it stands with what was wished and is not yet recorded."""
-        state = self._view
+        state = self._latest if self._latest.version >= self._view.version else self._view
         if state.version == 0 and self._wishes:
             state = decide(state, c.OpenConversation(by=self._by), c.Moment(0.0)).state
-        for wish in self._wishes:
-            try:
+        for wish in tuple(self._wishes):
+            with suppress(CallerError):
                 state = decide(state, wish, c.Moment(state.updated_at)).state
-            except NotAllowed:
-                continue
         return state
 
     @asynccontextmanager
@@ -309,92 +356,41 @@ class ConversationEngine:
             yield own
 
     @asynccontextmanager
-    async def _attended(self) -> AsyncIterator[Engine]:
+    async def _attended(self) -> AsyncIterator[Attendance]:
         """While somebody consumes it, its work is done; afterwards nothing of it goes on."""
         async with self._application() as app:
             engine, worker = app.engine, app.engine.worker
             assert isinstance(worker, Dispatcher)
-            self._engine = engine
-            worker.conversations[self.id] = self
+            self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
+            if self.id in worker.conversations:
+                raise NotAllowed(f"another engine consumes {self.id} already")
+            worker.conversations[self.id] = self._worker()
+            here = self._attendance = Attendance(engine)
             unwatch = engine.hub.watch(self.id, self._moved)
+            unhear = engine.hub.when_stirred(self.id, here.woken.set)
             try:
-                yield engine
+                yield here
             finally:
-                unwatch()
                 del worker.conversations[self.id]
-                if await engine.journal.version(self.id):
+                with suppress(NotFound, OperatorError):
                     await engine.abandon(self.id)
+                with suppress(OperatorError):
+                    await self._grant(here)
+                self._attendance = None
+                if here.granter is not None:
+                    await here.granter
+                unhear()
+                unwatch()
 
-    def _moved(self, state: Any) -> None:
-        self._latest = as_conversation(state)
-        self._woken.set()
-
-    async def _loaded(self, app: Holdfast) -> ConversationState:
-        try:
-            return as_conversation(await app.engine.state(self.id))
-        except NotFound:
-            if await app.engine.journal.version(self.id):
-                raise
-            return blank(self.id, self._definition)
-
-    async def _loaded_or_opened(self, engine: Engine) -> ConversationState:
-        if not await engine.journal.version(self.id):
-            command = c.OpenConversation(by=self._by)
-            await engine.begin(self.id, self._definition, command)
-        return as_conversation(await engine.state(self.id))
-
-    async def perform(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome:
-        """Our part of the work: the coordinator, the model and callables of one's own."""
-        match effect:
-            case f.FetchContext(text=text):
-                return await self._fetch(text)
-            case f.Decompose():
-                return await self._decompose(effect)
-            case f.RunTask():
-                return c.Succeeded(strict_json(await self._execute(effect)))
-
-    async def _fetch(self, text: str) -> c.Outcome:
-        if self.coordinator is None:
-            return c.Fetched()
-        context = await self.coordinator.get_context_async(text)
-        rules, knowledge, tools = (
-            tuple(strict_json(list(_part(context, name))))
-            for name in ("rules", "knowledge", "tools")
-        )
-        return c.Fetched(rules, knowledge, tools)
-
-    async def _decompose(self, effect: f.Decompose) -> c.Outcome:
-        if self.llm is None:
-            return c.Decomposed((SubTask("task_1", effect.text),))
-        more = {
-            "context": dict(effect.context),
-            "history": effect.history,
-            "complaint": effect.complaint,
-        }
-        try:
-            made = await _call(self.llm.decompose_goal, effect.text, **more)
-            return c.Decomposed(tuple(self._task(one) for one in _listed(made)))
-        except (NotDecomposed, _NoTask, InvalidValue) as error:
-            return c.Undecomposed(str(error))
-
-    def _task(self, made: Any) -> SubTask:
-        task = made if isinstance(made, SubTask) else _read_task(made)
-        return SubTask(
-            id=task.id,
-            description=task.description,
-            type=task.type,
-            priority=task.priority,
-            dependencies=task.dependencies,
-            args=strict_json(dict(task.args)),
-            route=self._route(task.type),
+    def _worker(self) -> ConversationWorker:
+        return ConversationWorker(
+            self.coordinator, self.llm, self._executors, self._once, self._route
         )
 
     def _route(self, kind: str) -> str:
-        """What a task's type names here."""
-        if kind in self._executors:
-            return "once" if kind in self._once else "callable"
+        """What a task's type names in the application."""
         app = self._given
-        if app is None or not kind:
+        if app is None:
             return "default"
         if kind in app.tools:
             return "tool"
@@ -402,74 +398,38 @@ class ConversationEngine:
             return "agent"
         return "plan" if kind in app.engine.library.plan_ids() else "default"
 
-    async def _execute(self, effect: f.RunTask) -> Any:
-        task = effect.task
-        executor = self._executors.get(task.type)
-        if executor is not None:
-            return await _call(executor, task, results=dict(effect.results))
-        execute = getattr(self.llm, "execute_task", None)
-        if execute is None:
-            return {}
-        more = {
-            "goal": effect.text,
-            "context": dict(effect.context),
-            "results": dict(effect.results),
-        }
-        return await _call(execute, task.description or task.id, **more)
+    def _moved(self, state: Any) -> None:
+        self._latest = as_conversation(state)
+        if self._attendance is not None:
+            self._attendance.woken.set()
 
-
-class _NoTask(ValueError):
-    """What the model gave is no task, or no list of them."""
-
-
-def _part(context: Any, name: str) -> Any:
-    found = context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
-    return found or ()
-
-
-def _listed(made: Any) -> Iterator[Any]:
-    if isinstance(made, str):
+    async def _loaded(self, app: Holdfast) -> ConversationState:
         try:
-            made = json.loads(made)
-        except ValueError:
-            raise _NoTask("the decomposition is not JSON") from None
-    if isinstance(made, Mapping) and isinstance(made.get("tasks"), list):
-        made = made["tasks"]
-    if not isinstance(made, list | tuple):
-        raise _NoTask(f"the decomposition is no list of tasks but {type(made).__name__}")
-    return iter(made)
+            return as_conversation(await app.engine.state(self.id))
+        except NotFound:
+            if await app.engine.journal.version(self.id):
+                raise
+            return blank(_new_id(self.id), self._definition)
+
+    async def _loaded_or_opened(self, engine: Engine) -> ConversationState:
+        if not await engine.journal.version(self.id):
+            command = c.OpenConversation(by=self._by)
+            await engine.begin(self.id, self._definition, command)
+        return as_conversation(await engine.state(self.id))
 
 
-def _read_task(made: Any) -> SubTask:
-    if not isinstance(made, Mapping) or made.get("id") in (None, ""):
-        raise _NoTask(f"a task needs an id: {made!r}")
-    try:
-        return SubTask(
-            id=str(made["id"]),
-            description=str(made.get("description") or ""),
-            type=str(made.get("type") or ""),
-            priority=int(made.get("priority") or 0),
-            dependencies=tuple(str(one) for one in made.get("dependencies") or ()),
-            args=dict(made.get("args") or {}),
+def _new_id(conversation_id: str) -> str:
+    if not _ID.fullmatch(conversation_id) or _GIVEN_OUT.fullmatch(conversation_id):
+        raise InvalidAnswer(
+            f"{conversation_id!r} is no id for a new conversation: a letter, then letters, digits, "
+            "_ or -, at most 64, and not inst_…, chat_… or conv_…, which are given out",
+            {"conversation_id": "not usable"},
         )
-    except (TypeError, ValueError) as error:
-        raise _NoTask(f"task {made['id']!r} is not well formed: {error}") from None
+    return conversation_id
 
 
-async def _call(function: Callable[..., Any], *given: Any, **offered: Any) -> Any:
-    """Call with what it takes of what is offered; functions that block get a thread."""
-    taken = _taken(function, offered)
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004
-    ):
-        return await function(*given, **taken)
-    returned = await asyncio.to_thread(function, *given, **taken)
-    return await returned if inspect.isawaitable(returned) else returned
-
-
-def _taken(function: Callable[..., Any], offered: Mapping[str, Json]) -> Mapping[str, Json]:
-    parameters = inspect.signature(function).parameters.values()
-    if any(one.kind is one.VAR_KEYWORD for one in parameters):
-        return offered
-    names = {one.name for one in parameters}
-    return {name: value for name, value in offered.items() if name in names}
+def _goal(user_input: object) -> str:
+    if not isinstance(user_input, str):
+        said = type(user_input).__name__
+        raise InvalidAnswer(f"a goal is text, not {said}", {"user_input": "text is needed"})
+    return strict_text(user_input, "user_input", longest=LONGEST_INPUT)

@@ -1,6 +1,7 @@
 """A plan instance and its tasks, as the seeds' code sees them.
 
-`PlanInstance` stays current: the engine tells it of every commit.
+`PlanInstance` stays current: the engine tells it of every commit. A conversation is seen here
+as it was when it was asked for; its consumer goes on with it.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import weakref
 from collections.abc import Mapping
 from typing import Any
 
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.forms.shapes import dump_form
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.draft import iso
@@ -36,6 +38,18 @@ class TaskInstance:
             {"status": one.status.value, "reason": one.reason, "at": iso(one.at)}
             for one in reversed(list(task.trace))
         ]
+
+
+class ConversationRun:
+    """A conversation, as it was when it was asked for."""
+
+    def __init__(self, state: ConversationState) -> None:
+        self.id = state.run_id
+        self.status: str = state.status.value
+        self.version = state.version
+        self.state = state.phase
+        self.progress = state.progress
+        self.error = state.error
 
 
 class PlanInstance:

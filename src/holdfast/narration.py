@@ -6,11 +6,13 @@ from typing import Any
 
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.interactions.wire import request_to_wire
+from holdfast.journal.port import QuestionRow
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
 from holdfast.model.conversation import EngineEvent
 from holdfast.model.conversation import EngineEventType as T
 from holdfast.model.values import Json
+from holdfast.runtime.views import request_of
 
 Told = tuple[T, dict[str, Json]] | None
 
@@ -19,6 +21,11 @@ def narrate(state: ConversationState, seq: int, at: float, event: Any) -> Engine
     """The event that a record is for the consumer, if any; `state` is the one after it."""
     told = _tell(state, event)
     return None if told is None else EngineEvent(told[0], told[1], seq, at)
+
+
+def asked(row: QuestionRow) -> EngineEvent:
+    """A question that is open, told once more or of a run below: it has no record here."""
+    return EngineEvent(T.INTERACTION, request_to_wire(request_of(row)), at=row.opened_at)
 
 
 def _tell(state: ConversationState, event: Any) -> Told:

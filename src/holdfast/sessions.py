@@ -20,12 +20,13 @@ from holdfast.core.interactions.requests import sound
 from holdfast.core.interactions.wire import request_from_wire, request_to_wire, response_from_wire
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.react.outcome import result
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.react.state import ReactState
 from holdfast.core.react.tables import ReActStage
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotAllowed, NotFound
 from holdfast.handlers import Handlers
-from holdfast.instances import PlanInstance
+from holdfast.instances import ConversationRun, PlanInstance
 from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model import commands as c
@@ -486,10 +487,12 @@ class AgentSessionHub:
         return row
 
 
-def opened(engine: Engine, state: RunState) -> PlanInstance | AgentSession:
+def opened(engine: Engine, state: RunState) -> PlanInstance | AgentSession | ConversationRun:
     """A run as its users see it, whichever kind it is."""
     if isinstance(state, ReactState):
         return AgentSession(engine, state)
+    if isinstance(state, ConversationState):
+        return ConversationRun(state)
     return PlanInstance(engine, state)
 
 

@@ -115,6 +115,7 @@ EVERYTHING: dict[str, Any] = {
     "continued_at": 3.0,
     "recoveries": 2,
     "cancelled_by": "Will Zhang",
+    "ended_by": "Will Zhang",
 }
 
 

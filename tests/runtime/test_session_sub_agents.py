@@ -416,3 +416,16 @@ async def test_an_answer_given_while_a_sub_agent_has_failed_takes_effect_at_the_
         assert await ended(session) == "done"
         await all_sound(app)
     assert ledger.counts == {"pay": 1}
+
+
+@pytest.mark.timeout(60)
+async def test_whoever_only_polls_holds_up_nobody(tmp_path: Path) -> None:
+    """Between the sub-agent's answer and the boss's hearing of it there is nothing to answer."""
+    app, ledger = office(tmp_path, Staff())
+    async with app:
+        session = await begin(app, "buy", "boss")
+        while await session.wait_until_settled() == "pause":
+            for row in await app.inbox():
+                await app.answer(row.question_id, option_id="approve")
+        assert session.status == "done"
+    assert ledger.counts == {"look": 1, "pay": 1}

@@ -330,6 +330,8 @@ class Cancel:
 
 @record
 class HearChild:
+    """`ended_by` is set where a person chose to end everything."""
+
     child_id: str
     seq: int
     step_id: str
@@ -337,6 +339,7 @@ class HearChild:
     status: str
     message: str = ""
     result: Json = None
+    ended_by: str = ""
 
 
 @record

@@ -341,9 +341,12 @@ class RunRecovered:
 
 @record
 class CancelRequested:
+    """`everything`: whoever waits for this run is to end as well."""
+
     by: str
     reason: str = ""
     grace_until: float = 0.0
+    everything: bool = False
 
 
 @record

@@ -163,6 +163,8 @@ class Engine:
 
         unwatch = self.hub.watch(run_id, watch)
         try:
+            # Let the others have a turn: whoever only polls must not keep the loop to himself.
+            await asyncio.sleep(0)
             state = await self.state(run_id)
             if settled(state):
                 return state

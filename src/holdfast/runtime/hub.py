@@ -68,7 +68,12 @@ class Hub:
         self._journal = journal
         self._listeners: dict[str, set[_Listener]] = defaultdict(set)
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
+        self._attendants: dict[str, set[Callable[[], None]]] = defaultdict(set)
         self._closed = False
+
+    @property
+    def closed(self) -> bool:
+        return self._closed
 
     def publish(self, state: RunState) -> None:
         """Everything up to `state.version` is on disk."""
@@ -94,6 +99,8 @@ class Hub:
             for listener in self._listeners.get(above, ()):
                 listener.asked_below = True
                 listener.more.set()
+            for stirred in tuple(self._attendants.get(above, ())):
+                stirred()
 
     def close(self) -> None:
         """End every subscription."""
@@ -101,6 +108,9 @@ class Hub:
         for listeners in self._listeners.values():
             for listener in listeners:
                 listener.more.set()
+        for attendants in tuple(self._attendants.values()):
+            for stirred in tuple(attendants):
+                stirred()
 
     async def subscribe(self, run_id: str, after: int = 0) -> AsyncIterator[Recorded]:
         """The run's events from `after` on, and then each as it is committed."""
@@ -149,6 +159,11 @@ class Hub:
         """Call `watcher` with each committed state, until the returned function is called."""
         self._watchers[run_id].add(watcher)
         return lambda: _drop(self._watchers, run_id, watcher)
+
+    def when_stirred(self, run_id: str, stirred: Callable[[], None]) -> Callable[[], None]:
+        """Call `stirred` when a run below asks something, and when the hub closes."""
+        self._attendants[run_id].add(stirred)
+        return lambda: _drop(self._attendants, run_id, stirred)
 
 
 def _drop(registry: dict[str, set[T]], run_id: str, entry: T) -> None:

@@ -98,7 +98,7 @@ class Performer:
                 self._faults.reach("effect.before")
                 now = self._clock.now()
                 words = self._words(actor.run_id, effect.work)
-                outcome = await self._worker.perform(effect, actor.state, now, words)
+                outcome = await self._attempt(effect, actor.state, now, words)
                 self._faults.reach("effect.after")
         finally:
             if isinstance(effect, f.CallTool):
@@ -106,6 +106,18 @@ class Performer:
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.flying.pop(place, None)
         await self._to.take(actor, Letter(report(effect.work, outcome), lazy=is_pure(effect)))
+
+    async def _attempt(
+        self, effect: Performed, state: RunState, now: float, words: Words
+    ) -> c.Outcome:
+        """Work that cancels itself has an outcome like any other: nobody else called it off."""
+        try:
+            return await self._worker.perform(effect, state, now, words)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is not None and task.cancelling():
+                raise
+            return c.Lost("the work was cancelled from within")
 
     def _words(self, run_id: str, work: f.Work) -> Words:
         late = partial(self._report_late, run_id, work)

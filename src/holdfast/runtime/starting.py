@@ -6,6 +6,7 @@ of its parent's listener.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Sequence
 
 from holdfast.errors import CallerError, NotAllowed
@@ -21,6 +22,8 @@ from holdfast.runtime.machines import blank
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Worker
 from holdfast.runtime.readiness import is_ready
+
+log = logging.getLogger("holdfast")
 
 
 class Starter:
@@ -63,7 +66,12 @@ class Starter:
 
     def _start(self, actor: Actor, step_id: str, tool: str | None) -> Sequence[f.Effect]:
         facts = None if tool is None else self._worker.tool_facts(tool)
-        started = actor.decide(c.StartStep(step_id, facts), self._moment())
+        try:
+            started = actor.decide(c.StartStep(step_id, facts), self._moment())
+        except Exception:
+            # A mistake of ours: the step stays ready, and nobody else suffers for it.
+            log.exception("run %s could not start %s", actor.run_id, step_id)
+            started = ()
         match started:
             case [f.CallTool()]:
                 return started

@@ -124,6 +124,7 @@ def notices(before: RunStatus, state: RunState) -> tuple[Notice, ...]:
         "status": state.status.value,
         "message": machine.error(state) if state.status is RunStatus.ERROR else "",
         "result": machine.result(state) if state.status is RunStatus.DONE else None,
+        "ended_by": state.ended_by if state.status is RunStatus.CANCELLED else "",
     }
     body = json.dumps(payload, ensure_ascii=False)
     return (Notice(parent.run_id, state.run_id, state.version, body),)

@@ -6,7 +6,7 @@ from typing import assert_never
 
 from holdfast.core.conversation import phases
 from holdfast.core.conversation.draft import Draft
-from holdfast.core.conversation.tasks import broke
+from holdfast.core.conversation.tasks import broke, conclude_carried
 from holdfast.core.interactions import answers
 from holdfast.core.interactions.answers import CLOCK
 from holdfast.model import conversation_events as v
@@ -56,6 +56,6 @@ def _follow(draft: Draft, step_id: str, action: InteractionAction, by: str, reas
             | InteractionAction.RETRY_WITH_FEEDBACK
             | InteractionAction.CUSTOM
         ):
-            return
+            conclude_carried(draft, step_id)
         case _:
             assert_never(action)

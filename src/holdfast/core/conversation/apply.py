@@ -49,7 +49,9 @@ def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> C
             return fold.task_completed(state, event)
         case v.EngineFailed():
             return fold.failed(state, event)
-        case v.TaskFailed() | v.EnginePaused() | v.EngineResumed() | v.EngineCompleted():
+        case v.TaskFailed():
+            return fold.task_failed(state, event)
+        case v.EnginePaused() | v.EngineResumed() | v.EngineCompleted():
             return state
         case v.StartedOver():
             return fold.started_over(state)
@@ -80,7 +82,7 @@ def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> C
         case e.DraftKept():
             return fold_questions.draft_kept(state, event)
         case e.ChildHeard():
-            return fold_steps.child_heard(state, event)
+            return fold.child_heard(state, event)
         case e.CancelRequested():
             return fold_steps.cancel_requested(state, event)
         case e.RunCancelled():

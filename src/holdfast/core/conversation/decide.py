@@ -114,6 +114,8 @@ def _converse(draft: Draft, command: c.Converse) -> None:
     if not command.text.strip():
         raise InvalidAnswer("a conversation needs words to begin with", {"user_input": "needed"})
     _require(draft, (EngineState.IDLE, EngineState.COMPLETED), "given another goal; reset it first")
+    if draft.state.pending:
+        raise NotAllowed(f"{draft.state.run_id} has yet to begin with {draft.state.text!r}")
     if draft.state.phase is EngineState.COMPLETED:
         draft.enter(EngineState.IDLE)
     draft.emit(v.InputReceived(draft.state.turn + 1, command.text, command.by))
@@ -125,10 +127,14 @@ def _restore(draft: Draft, body: object) -> None:
 
 
 def _follow_child(draft: Draft, command: c.HearChild) -> None:
-    step = draft.step(command.step_id)
-    if step.status is not StepStatus.RUNNING:
+    """One that is done concludes its task at once, so that a pause keeps its result too."""
+    if command.status == RunStatus.DONE:
+        tasks.conclude_carried(draft, command.step_id)
+    elif draft.step(command.step_id).status is not StepStatus.RUNNING:
         return
-    if command.status in (RunStatus.ERROR, RunStatus.CANCELLED):
+    elif command.ended_by and draft.state.status is not RunStatus.CANCELLING:
+        phases.abort(draft, f"ended by {command.ended_by}")
+    elif command.status in (RunStatus.ERROR, RunStatus.CANCELLED):
         why = command.message or f"it is {command.status}"
         failure = Failure(FailureKind.PERMANENT, f"{command.child_id}: {why}")
         tasks.broke(draft, command.step_id, failure)

@@ -11,11 +11,13 @@ from rpds import HashTrieMap, HashTrieSet
 from holdfast.core.conversation import heap, schedule
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
 from holdfast.core.conversation.tables import next_phase
-from holdfast.core.run import moves
+from holdfast.core.run import fold_steps, moves
 from holdfast.core.run.state import EMPTY, NEW_STEP, changed, evolve
 from holdfast.core.run.tables import Signal, StepMove, StepStatus
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.events import ChildHeard
+from holdfast.model.retry import FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 
@@ -38,7 +40,8 @@ def input_received(state: ConversationState, event: v.InputReceived) -> Conversa
 
 
 def _turn(state: ConversationState) -> Turn:
-    return Turn(state.text, {task.id: task.result for task in state.tasks.values()})
+    tasks = [state.tasks[one] for one in state.order]
+    return Turn(state.text, {task.id: task.result for task in tasks})
 
 
 def _cleared(state: ConversationState) -> ConversationState:
@@ -80,7 +83,23 @@ def phase_changed(state: ConversationState, event: v.PhaseChanged) -> Conversati
         return state if moves.asks(state) else moves.signal(state, Signal.GO_ON)
     if phase is EngineState.COMPLETED:
         return moves.signal(state, Signal.FINISH)
-    return moves.signal(state, Signal.GIVE_UP) if phase is EngineState.ERROR else state
+    if phase is EngineState.ERROR:
+        return moves.signal(_disowned(state), Signal.GIVE_UP)
+    return state
+
+
+def _disowned(state: ConversationState) -> ConversationState:
+    """What is still under way belongs to nobody: its outcome is kept for audit, no more."""
+    return changed(
+        state,
+        steps=HashTrieMap(),
+        untold=(),
+        timers=HashTrieMap(),
+        active=0,
+        in_flight=0,
+        resting=0,
+        paused_children=0,
+    )
 
 
 def work_started(state: ConversationState, event: v.WorkStarted) -> ConversationState:
@@ -181,6 +200,23 @@ def task_broke(state: ConversationState, event: v.TaskBroke) -> ConversationStat
     return _task(moves.add_failed(state, event.step_id), event.step_id, status="failed")
 
 
+def task_failed(state: ConversationState, event: v.TaskFailed) -> ConversationState:
+    """A person will be asked; another try is a new one, under a new key if the work answered."""
+    step = state.steps[event.step_id]
+    answered = step.failure is not None and step.failure.kind is not FailureKind.UNKNOWN
+    fresh: dict[str, Any] = {"attempt": 0, "generation": step.generation + answered}
+    state = moves.unfail(_told(state, event.step_id), event.step_id)
+    return moves.move_step(state, event.step_id, StepMove.GO_ON, child_id=None, **fresh)
+
+
+def child_heard(state: ConversationState, event: ChildHeard) -> ConversationState:
+    """A child that goes on after its error has not failed its task after all."""
+    before = state.steps[event.step_id].status
+    state = fold_steps.child_heard(state, event)
+    revived = before is StepStatus.FAILED is not state.steps[event.step_id].status
+    return _told(state, event.step_id) if revived else state
+
+
 def task_completed(state: ConversationState, event: v.TaskCompleted) -> ConversationState:
     """It counts from now on, and those that waited for it alone may start."""
     state = _task(_told(state, event.step_id), event.step_id, status="completed")
@@ -223,14 +259,30 @@ def restored(state: ConversationState, event: v.SnapshotRestored) -> Conversatio
         with_tasks(_cleared(state), [_resumable(task) for task in tasks]),
         phase=EngineState(body["state"]),
         left=EngineState(body["left"]),
-        turn=int(body["turn"]),
-        text=str(body["user_input"]),
-        scheduled=int(body["scheduled"]),
+        pending=False,
+        turn=_unused_turn(state, body["turn"]),
+        text=body["user_input"],
+        scheduled=body["scheduled"],
         context=body["context"],
         history=tuple(Turn(one["text"], one["results"]) for one in body["history"]),
-        error=str(body["error"]),
+        error=body["error"],
     )
-    return _status_of_phase(_finished_untold(state))
+    return _status_of_phase(_finished_untold(_phase_done(state)))
+
+
+def _phase_done(state: ConversationState) -> ConversationState:
+    """A context or a decomposition that the snapshot has need not be asked for again."""
+    done = evolve(NEW_STEP, status=StepStatus.DONE)
+    if state.phase is EngineState.CONTEXT_FETCHING and state.context:
+        return moves.put_step(state, CONTEXT, None, done)
+    if state.phase is EngineState.DECOMPOSING and state.tasks:
+        return moves.put_step(state, DECOMPOSE, None, done)
+    return state
+
+
+def _unused_turn(state: ConversationState, turn: int) -> int:
+    """The keys of its work carry the turn: one that this run has had already is not had again."""
+    return max(state.turn + 1, turn) if state.turn else turn
 
 
 def _finished_untold(state: ConversationState) -> ConversationState:
@@ -245,13 +297,13 @@ def _finished_untold(state: ConversationState) -> ConversationState:
 
 def _resumable(task: SubTask) -> SubTask:
     """What was under way when the snapshot was taken is done again, what was finished is not."""
-    kept = task.status in ("completed", "finished")
+    kept = task.status in ("pending", "completed", "finished")
     return task if kept else replace(task, status="scheduled", result=None)
 
 
 def _status_of_phase(state: ConversationState) -> ConversationState:
     if state.phase in (EngineState.IDLE, EngineState.COMPLETED):
-        return state
+        return state if state.status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
     state = moves.signal(state, Signal.NEXT_TURN)
     if state.phase is EngineState.PAUSED:
         return moves.signal(changed(state, held=True), Signal.ASK)

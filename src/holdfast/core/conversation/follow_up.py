@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState
 from holdfast.core.run.state import EMPTY, StepState
@@ -12,8 +13,6 @@ from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.conversation import SubTask
 from holdfast.model.values import Json
-
-_ENDING = (v.EngineFailed, e.CancelRequested)
 
 
 def effects_of(
@@ -26,7 +25,9 @@ def effects_of(
             case v.WorkStarted(step_id=step_id) | v.TaskStarted(step_id=step_id):
                 found.append(_work(state, step_id, state.steps[step_id]))
             case v.EngineFailed() | v.StartedOver() | e.CancelRequested():
-                found.extend(_children(before))
+                found.extend(_forsaken(before, before.steps))
+            case v.TaskFailed(step_id=step_id):
+                found.extend(_forsaken(before, (step_id,)))
             case _:
                 pass
     return tuple(found)
@@ -46,11 +47,12 @@ def goes_on_by_itself(state: ConversationState) -> bool:
     return False
 
 
-def _children(before: ConversationState) -> Iterator[f.Effect]:
-    """Child runs that nobody waits for any more."""
-    for _, step in sorted(before.steps.items()):
-        if step.awaits_child and step.status is StepStatus.RUNNING:
-            yield f.CancelChild(str(step.child_id), before.started_by, "the turn is over")
+def _forsaken(before: ConversationState, step_ids: Iterable[str]) -> Iterator[f.Effect]:
+    """Child runs that nobody waits for any more, also those that wait to be mended."""
+    for step_id in sorted(step_ids):
+        step = before.steps[step_id]
+        if step.awaits_child and step.status in (StepStatus.RUNNING, StepStatus.FAILED):
+            yield f.CancelChild(str(step.child_id), before.started_by, "nobody waits for it")
 
 
 def _work(state: ConversationState, step_id: str, step: StepState) -> f.Effect:
@@ -75,7 +77,8 @@ def _task_work(state: ConversationState, work: f.Work, step: StepState, task: Su
         case "plan":
             return f.StartChild(work, str(step.child_id), task.type, args, state.root_id)
         case _:
-            return f.RunTask(work, task, state.text, state.context, _results(state, task))
+            given = replace(task, args=args)
+            return f.RunTask(work, given, state.text, state.context, _results(state, task))
 
 
 def _results(state: ConversationState, task: SubTask) -> Mapping[str, Json]:

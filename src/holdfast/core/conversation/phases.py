@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from holdfast.core.conversation import questions
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
@@ -10,6 +11,10 @@ from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, OnFailure
 from holdfast.model.conversation_events import WorkStarted
+from holdfast.model.retry import FailureKind
+
+_WORTH_ASKING = (FailureKind.TRANSIENT, FailureKind.PERMANENT, FailureKind.UNKNOWN)
+"""Failures about which a person is asked; what a person has refused is not asked again."""
 
 
 def advance(draft: Draft) -> None:
@@ -67,7 +72,11 @@ def _tell(draft: Draft, step_id: str) -> None:
         draft.emit(v.TaskCompleted(step_id))
         return
     assert step.failure is not None
-    draft.fail(step.failure.message, step_id)
+    if draft.state.settings.on_failure is OnFailure.ASK and step.failure.kind in _WORTH_ASKING:
+        draft.emit(v.TaskFailed(step_id, step.failure.message))
+        questions.ask_about_failure(draft, step_id, step.failure)
+    else:
+        draft.fail(step.failure.message, step_id)
 
 
 def fetched(draft: Draft, outcome: c.Fetched) -> None:
@@ -105,7 +114,3 @@ def abort(draft: Draft, reason: str) -> None:
     if draft.state.phase is EngineState.PAUSED:
         draft.enter(draft.state.left)
     draft.fail(reason)
-
-
-def asks_on_failure(draft: Draft) -> bool:
-    return draft.state.settings.on_failure is OnFailure.ASK

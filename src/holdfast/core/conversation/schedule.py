@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 
 from holdfast.core.conversation import heap
@@ -20,7 +21,7 @@ def problem_with(tasks: Sequence[SubTask]) -> str | None:
     if not all(ids):
         return "a task has no id"
     if len(set(ids)) < len(ids):
-        twice = sorted({one for one in ids if ids.count(one) > 1})
+        twice = sorted(one for one, count in Counter(ids).items() if count > 1)
         return f"these ids are used more than once: {_listed(twice)}"
     return _unknown_dependency(tasks) or _circle(tasks)
 

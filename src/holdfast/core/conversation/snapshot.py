@@ -7,12 +7,13 @@ dependencies or context. A snapshot that contradicts itself is refused, with the
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, fields
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
 from typing import Any
 
 from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import ConversationState
+from holdfast.core.conversation.tables import PAUSABLE
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import InvalidAnswer, InvalidValue
 from holdfast.model.conversation import EngineState, SubTask
@@ -20,13 +21,25 @@ from holdfast.model.values import Json
 
 VERSION = 1
 
-_TASK_FIELDS = frozenset(one.name for one in fields(SubTask))
-_WITH_TASKS = (
-    EngineState.SCHEDULING,
-    EngineState.EXECUTING,
-    EngineState.PAUSED,
-    EngineState.COMPLETED,
-)
+_DEEPEST = 80
+_LARGEST = 1_000_000_000
+"""Deeper and larger than any value inside it may be: what a conversation holds, it can restore."""
+_LAST_TURN = 2**31
+
+_KINDS = {
+    "id": str,
+    "description": str,
+    "type": str,
+    "priority": int,
+    "dependencies": list,
+    "args": dict,
+    "route": str,
+    "status": str,
+}
+_BEGUN = ("running", "finished", "completed", "failed")
+_BEFORE_TASKS = (EngineState.IDLE, EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
+_BEFORE_WORK = (EngineState.DECOMPOSING, EngineState.SCHEDULING)
+_WITH_TASKS = (EngineState.SCHEDULING, EngineState.EXECUTING, EngineState.COMPLETED)
 
 
 def dump(state: ConversationState) -> dict[str, Json]:
@@ -54,27 +67,28 @@ def checked(raw: object) -> dict[str, Json]:
     if not isinstance(raw, Mapping):
         raise _damaged("it is no object")
     try:
-        body: dict[str, Any] = strict_json(dict(raw))
+        body: dict[str, Any] = strict_json(dict(raw), max_depth=_DEEPEST, max_bytes=_LARGEST)
     except InvalidValue as error:
         raise _damaged(str(error)) from None
     version = body.get("version", 0)
     if version not in (0, VERSION):
         raise _damaged(f"it has version {version!r}; this Holdfast reads 0 and {VERSION}")
     phase = _phase(body.get("state"))
-    tasks = [_task(one) for one in _list(body, "tasks")]
-    _check_counts(body, phase, tasks)
     left = _phase(body.get("left", _left(phase)))
+    tasks = [_task(one) for one in _list(body.get("tasks"), "its tasks")]
+    _check_counts(body, tasks)
+    _check_phase(phase, left, tasks)
     return {
         **body,
         "state": phase.value,
         "left": left.value,
         "tasks": [{**asdict(one), "dependencies": list(one.dependencies)} for one in tasks],
-        "turn": body.get("turn", 1 if tasks else 0),
-        "user_input": body.get("user_input", ""),
-        "scheduled": body.get("scheduled", len(tasks)),
-        "context": body.get("context", {}),
-        "history": body.get("history", []),
-        "error": body.get("error", ""),
+        "turn": _number(body.get("turn", 1 if tasks else 0), "turn", _LAST_TURN),
+        "user_input": _text(body.get("user_input", ""), "user_input"),
+        "scheduled": _number(body.get("scheduled", len(tasks)), "scheduled", len(tasks)),
+        "context": _object(body.get("context", {}), "its context"),
+        "history": [_turn(one) for one in _list(body.get("history", []), "its history")],
+        "error": _text(body.get("error", ""), "error"),
     }
 
 
@@ -90,37 +104,81 @@ def _phase(raw: object) -> EngineState:
         raise _damaged(f"its state is {raw!r}, not one of {names}") from None
 
 
-def _list(body: Mapping[str, Any], name: str) -> list[Any]:
-    found = body.get(name)
-    if not isinstance(found, list):
-        raise _damaged(f"its {name} are no list")
-    return found
+def _list(raw: object, what: str) -> list[Any]:
+    if not isinstance(raw, list):
+        raise _damaged(f"{what} are no list")
+    return raw
+
+
+def _object(raw: object, what: str) -> dict[str, Any]:
+    if not isinstance(raw, dict):
+        raise _damaged(f"{what} is no object")
+    return raw
+
+
+def _text(raw: object, name: str) -> str:
+    if not isinstance(raw, str):
+        raise _damaged(f"its {name} is no text")
+    return raw
+
+
+def _number(raw: object, name: str, most: int) -> int:
+    if type(raw) is not int or not 0 <= raw <= most:
+        raise _damaged(f"its {name} is {raw!r}, not a number from 0 to {most}")
+    return raw
+
+
+def _turn(raw: object) -> dict[str, Json]:
+    turn = _object(raw, "one turn of its history")
+    text = _text(turn.get("text"), "history's text")
+    return {"text": text, "results": _object(turn.get("results"), "one result of its history")}
 
 
 def _task(raw: object) -> SubTask:
     if not isinstance(raw, Mapping) or not isinstance(raw.get("id"), str):
         raise _damaged(f"one of its tasks has no id: {raw!r}")
-    known = {name: value for name, value in raw.items() if name in _TASK_FIELDS}
-    known["dependencies"] = tuple(raw.get("dependencies", ()))
-    task = SubTask(**known)
-    sound = isinstance(task.priority, int) and all(isinstance(d, str) for d in task.dependencies)
-    if not sound:
-        raise _damaged(f"task {task.id!r} has a priority or dependencies of the wrong kind")
-    return task
+    known = {name: value for name, value in raw.items() if name in _KINDS or name == "result"}
+    for name, kind in _KINDS.items():
+        if type(known.get(name, kind())) is not kind:
+            raise _damaged(f"task {raw['id']!r}: its {name} is of the wrong kind")
+    depends = known.pop("dependencies", [])
+    if not all(isinstance(one, str) for one in depends):
+        raise _damaged(f"task {raw['id']!r}: its dependencies are of the wrong kind")
+    return SubTask(**known, dependencies=tuple(depends))
 
 
-def _check_counts(body: Mapping[str, Any], phase: EngineState, tasks: list[SubTask]) -> None:
+def _check_counts(body: Mapping[str, Any], tasks: Sequence[SubTask]) -> None:
     total, completed = body.get("total_tasks"), body.get("completed_tasks")
     done = sum(task.status == "completed" for task in tasks)
     if total != len(tasks) or completed != done:
         told = f"{completed!r} of {total!r} tasks"
         raise _damaged(f"it speaks of {told}, but lists {done} of {len(tasks)} as completed")
-    if not tasks and phase in _WITH_TASKS:
-        raise _damaged(f"it is {phase} without any task")
-    problem = problem_with(tasks) if tasks else None
+    problem = (problem_with(tasks) or _out_of_order(tasks)) if tasks else None
     if problem is not None:
         raise _damaged(problem)
-    if phase is EngineState.COMPLETED and done < len(tasks):
+
+
+def _out_of_order(tasks: Sequence[SubTask]) -> str | None:
+    """A task that is done cannot have been waiting for one that is not."""
+    done = {task.id for task in tasks if task.status == "completed"}
+    for task in tasks:
+        if task.status in _BEGUN and not done.issuperset(task.dependencies):
+            return f"task {task.id!r} is {task.status} before the tasks that it depends on"
+    return None
+
+
+def _check_phase(phase: EngineState, left: EngineState, tasks: Sequence[SubTask]) -> None:
+    """What the tasks say of the phase: where there are none, and where none can have begun."""
+    if phase is EngineState.PAUSED and left not in PAUSABLE:
+        raise _damaged(f"it was paused while {left}, which nothing can be")
+    at = left if phase is EngineState.PAUSED else phase
+    if not tasks and at in _WITH_TASKS:
+        raise _damaged(f"it is {phase} without any task")
+    if tasks and at in _BEFORE_TASKS:
+        raise _damaged(f"it is {phase}, but has tasks already")
+    if at in _BEFORE_WORK and any(task.status in _BEGUN for task in tasks):
+        raise _damaged(f"it is {phase}, but some of its tasks have begun")
+    if phase is EngineState.COMPLETED and any(task.status != "completed" for task in tasks):
         raise _damaged("it is completed, but some of its tasks are not")
 
 

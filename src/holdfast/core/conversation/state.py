@@ -10,7 +10,7 @@ from rpds import HashTrieMap
 
 from holdfast.core.conversation.heap import Heap
 from holdfast.core.conversation.tables import CONVERSATION
-from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import Lifecycle
 from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
 from holdfast.model.record import record
@@ -78,9 +78,11 @@ class ConversationState(RunState):
 
     @property
     def places(self) -> int:
-        """How many more tasks may be under way; one that waits for a person takes no place."""
-        waiting = sum(self.steps[one.step_id].question_id is not None for one in self._open())
+        """How many more tasks may be chosen; one that waits for a person takes no place."""
+        waiting = len(self.open_questions) + self.paused_children
         return self.settings.max_parallel - (self.active - waiting) - len(self.untold)
 
-    def _open(self) -> list[QuestionState]:
-        return [self.questions[one] for one in self.open_questions]
+    @property
+    def has_room(self) -> bool:
+        """Whether one more may start: what waited for a person comes back beside the others."""
+        return self.in_flight - self.paused_children < self.settings.max_parallel

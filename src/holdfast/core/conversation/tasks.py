@@ -15,7 +15,7 @@ from holdfast.core.run.steps import counts, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
-from holdfast.model.conversation import SubTask
+from holdfast.model.conversation import EngineState
 from holdfast.model.events import StepReleased
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
@@ -23,35 +23,39 @@ from holdfast.model.values import Json
 
 
 def start(draft: Draft, command: c.StartStep) -> None:
-    step_id = command.step_id
-    step = draft.state.steps.get(step_id)
-    if step is None or step.status is not StepStatus.READY or step_id not in draft.state.tasks:
+    """Where it may: nothing starts while the conversation is paused or has no place for it."""
+    state, step_id = draft.state, command.step_id
+    step = state.steps.get(step_id)
+    if step is None or step.status is not StepStatus.READY or step_id not in state.tasks:
         return
-    if step.carried is not None:
-        _carry(draft, step_id, step.carried[0])
+    if state.phase is not EngineState.EXECUTING or not state.has_room:
         return
     task = draft.task(step_id)
+    args = {**task.args, **step.provided} if step.args is None else step.args
     match task.route:
         case "tool":
-            _start_tool(draft, step_id, task, command.tool)
+            _start_tool(draft, step_id, args, command.tool)
         case "agent" | "plan":
-            child_id = f"{draft.state.run_id}.{step_id}.{step.firing}"
-            _started(draft, step_id, task.args, idempotent=True, child_id=child_id)
+            _started(draft, step_id, args, idempotent=True, child_id=_child_id(draft, step_id))
         case _:
-            _started(draft, step_id, task.args, idempotent=task.route != "once")
+            _started(draft, step_id, args, idempotent=task.route != "once")
 
 
-def _start_tool(draft: Draft, step_id: str, task: SubTask, tool: c.ToolFacts | None) -> None:
+def _child_id(draft: Draft, step_id: str) -> str:
+    """Named by the claim of this very start: no other turn or attempt has had such a child."""
+    return f"{draft.state.run_id}.{step_id}.{draft.state.version + 1}"
+
+
+def _start_tool(
+    draft: Draft, step_id: str, args: Mapping[str, Json], tool: c.ToolFacts | None
+) -> None:
+    name, step = draft.task(step_id).type, draft.step(step_id)
     if tool is None:
-        broke(draft, step_id, Failure(FailureKind.PERMANENT, f"there is no tool {task.type}"))
+        broke(draft, step_id, Failure(FailureKind.PERMANENT, f"there is no tool {name}"))
         return
-    step = draft.step(step_id)
     call = call_name(draft.state.run_id, step_id, step.firing)
-    args = {**task.args, **step.provided}
-    verdict: calling.CallVerdict | None = calling.consented(call, step, task.type, tool)
-    verdict = verdict or calling.judge_call(
-        call, task.type, args, tool, mode_of(tool.approval, args)
-    )
+    mode = mode_of(tool.approval, args)
+    verdict = calling.judge_call(call, name, args, tool, mode, step.consent)
     match verdict:
         case calling.Start():
             _started(
@@ -95,8 +99,12 @@ def _started(
     )
 
 
-def _carry(draft: Draft, step_id: str, result: Json) -> None:
+def conclude_carried(draft: Draft, step_id: str) -> None:
     """The result is at hand already: a child run's, or what a person told of a lost call."""
+    carried = draft.step(step_id).carried
+    if carried is None:
+        return
+    (result,) = carried
     if isinstance(result, Mapping) and result.get("success") is False:
         why = str(result.get("error") or "the work reported success: false")
         _fail(draft, step_id, Failure(FailureKind.PERMANENT, why))
@@ -114,6 +122,9 @@ def report(draft: Draft, command: c.ReportOutcome) -> None:
 
 
 def _conclude_phase(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
+    if draft.state.status is RunStatus.CANCELLING:
+        _release(draft, step_id)
+        return
     match outcome:
         case c.Fetched():
             phases.fetched(draft, outcome)
@@ -151,12 +162,7 @@ def _release(draft: Draft, step_id: str) -> None:
 
 
 def _fail(draft: Draft, step_id: str, failure: Failure) -> None:
-    if tries_again(draft, step_id, draft.state.settings.retry, failure):
-        return
-    if phases.asks_on_failure(draft) and draft.state.status is not RunStatus.CANCELLING:
-        draft.emit(v.TaskFailed(step_id, failure.message))
-        questions.ask_about_failure(draft, step_id, failure)
-    else:
+    if not tries_again(draft, step_id, draft.state.settings.retry, failure):
         broke(draft, step_id, failure)
 
 

@@ -11,19 +11,20 @@ shown: they are checked, and consent is bound to what they have become.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import json
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
 from holdfast.core.forms.validation import validate
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.core.interactions.requests import clock_may_take
-from holdfast.core.language.strict import canonical_json
+from holdfast.core.language.strict import canonical_json, strict_json
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
+from holdfast.errors import AlreadyAnswered, InvalidAnswer, InvalidValue, NotFound, TooLate
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.events import DraftKept, QuestionAnswered, QuestionExpired
-from holdfast.model.form import FieldType, Form
+from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionStatus
 from holdfast.model.record import record
 from holdfast.model.values import Json
@@ -199,21 +200,30 @@ def _meant_for_the_form(question: QuestionState, reply: _Reply) -> Mapping[str, 
     """The data; or bare words, where only one field can be meant."""
     if reply.data or not reply.feedback or reply.action is _APPROVE:
         return reply.data
-    names = _open_fields(question)
-    if len(names) == 1:
-        return {names[0]: reply.feedback}
-    if names and question.purpose == "approval":
-        remedy = f"say which it is for: {', '.join(names)}"
+    fields = _open_fields(question)
+    if len(fields) == 1:
+        return {fields[0].name: _as_said(fields[0], reply.feedback)}
+    if fields and question.purpose == "approval":
+        remedy = f"say which it is for: {', '.join(one.name for one in fields)}"
         raise InvalidAnswer(f"the call has several arguments; {remedy}", {"feedback": remedy})
     return {}
 
 
-def _open_fields(question: QuestionState) -> list[str]:
+def _as_said(field: Field, words: str) -> Json:
+    """Bare words as the field takes them: a number is said in digits."""
+    if field.type is not FieldType.NUMBER:
+        return words
+    try:
+        return strict_json(json.loads(words))
+    except (ValueError, InvalidValue):
+        return words
+
+
+def _open_fields(question: QuestionState) -> Sequence[Field]:
     """What is still to be given: what the call lacks, what is required; else every field."""
     fields = question.request.form.fields
     lacking = [one for one in fields if one.name not in (question.args or {})] or fields
-    required = [one for one in lacking if one.required] or lacking
-    return [one.name for one in required]
+    return [one for one in lacking if one.required] or lacking
 
 
 def _values(

@@ -8,15 +8,11 @@ from typing import TypeAlias
 from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.core.interactions.consent import bind_consent
 from holdfast.core.interactions.proposals import missing_arguments
-from holdfast.core.run.state import StepState
-from holdfast.errors import FormRejected
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Form
 from holdfast.model.record import record
 from holdfast.model.values import Json
-
-_NO_FIELDS = Form()
 
 
 @record
@@ -44,33 +40,23 @@ class Refuse:
 CallVerdict: TypeAlias = Start | NeedArguments | NeedConsent | Refuse
 
 
-def consented(call: str, step: StepState, tool: str, facts: ToolFacts) -> Start | None:
-    """Consent holds only for the very bytes and the very tool that were shown."""
-    if step.consent is None or step.args is None:
-        return None
-    fits = bind_consent(call, tool, facts.version, step.args) == step.consent
-    return Start(step.args, step.consent) if fits else None
-
-
 def judge_call(
     call: str,
     tool: str,
     args: Mapping[str, Json],
     facts: ToolFacts,
     mode: ApprovalMode,
-    enrich: Form = _NO_FIELDS,
+    consent: str | None = None,
 ) -> CallVerdict:
+    """`consent` holds only for the very bytes and the very tool that were shown.
+
+    What has been disabled since does not run, whoever consented to it.
+    """
     if mode is ApprovalMode.DISABLED:
         return Refuse(f"the tool {tool} is disabled")
+    bound = bind_consent(call, tool, facts.version, args)
+    if consent == bound:
+        return Start(args, consent)
     if missing := missing_arguments(facts.parameters, args):
-        return _form(facts, missing, enrich)
-    if mode is ApprovalMode.AUTO:
-        return Start(args)
-    return NeedConsent(args, bind_consent(call, tool, facts.version, args))
-
-
-def _form(facts: ToolFacts, missing: list[str], enrich: Form) -> CallVerdict:
-    try:
-        return NeedArguments(form_from_schema(facts.parameters, missing, enrich))
-    except FormRejected:
-        return Refuse(f"required arguments are missing: {', '.join(missing)}")
+        return NeedArguments(form_from_schema(facts.parameters, missing, Form()))
+    return Start(args) if mode is ApprovalMode.AUTO else NeedConsent(args, bound)

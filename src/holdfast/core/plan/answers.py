@@ -12,7 +12,7 @@ from holdfast.core.interactions import answers
 from holdfast.core.interactions.answers import CLOCK
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.planner import fail_listener, skip_listener
-from holdfast.core.run.steps import cancel_run
+from holdfast.core.run.steps import terminate
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind
@@ -56,7 +56,7 @@ def _follow(
         case InteractionAction.SKIP:
             skip_listener(draft, listener_id, by, reason)
         case InteractionAction.TERMINATE:
-            cancel_run(draft, by, reason or f"{by} chose to stop")
+            terminate(draft, by, reason)
         case (
             InteractionAction.APPROVE_AND_EXECUTE
             | InteractionAction.PROVIDE_INFO

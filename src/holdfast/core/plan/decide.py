@@ -22,7 +22,7 @@ from holdfast.core.plan.follow_up import effects_in_flight, effects_of, goes_on_
 from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.tables import COMMANDS
 from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
-from holdfast.core.run.steps import hears
+from holdfast.core.run.steps import hears, terminate
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.run.timing import tick
 from holdfast.errors import InvalidAnswer
@@ -129,7 +129,11 @@ def _inputs(plan: CompiledPlan, given: Mapping[str, Json]) -> tuple[dict[str, Js
 
 
 def _hear_child(draft: Draft, command: c.HearChild) -> None:
-    if hears(draft, command):
+    if not hears(draft, command):
+        return
+    if command.ended_by and draft.state.status is not PlanInstanceStatus.CANCELLING:
+        terminate(draft, command.ended_by, "")
+    else:
         _follow_child(draft, command)
 
 

@@ -19,7 +19,7 @@ from holdfast.core.interactions.answers import CLOCK
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.react.draft import Draft
 from holdfast.core.run.state import QuestionState
-from holdfast.core.run.steps import cancel_run
+from holdfast.core.run.steps import terminate
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.values import Json
@@ -68,7 +68,7 @@ def _follow(
     values: Mapping[str, Json],
 ) -> None:
     if action is InteractionAction.TERMINATE:
-        cancel_run(draft, by, reason or f"{by} chose to stop")
+        terminate(draft, by, reason)
     elif action in _UNRUN:
         _end_unrun(draft, question, _UNRUN[action], by, reason)
     elif not _is_call(draft, question):

@@ -20,7 +20,7 @@ from holdfast.core.run.steps import counts, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import react_events as r
-from holdfast.model.approval import ApprovalMode
+from holdfast.model.approval import ApprovalMode, Grant
 from holdfast.model.events import StepReleased
 from holdfast.model.form import Form
 from holdfast.model.retry import Failure, FailureKind
@@ -99,11 +99,18 @@ def _start_tool(draft: Draft, call: r.Call, tool: c.ToolFacts) -> None:
         questions.ask_missing(draft, call, form)
     elif mode is ApprovalMode.AUTO:
         _started(draft, call, tool, args)
-    elif grant := best(state.grants.values(), call.tool, tool.version, args, draft.now):
+    elif grant := _grant(draft, call, tool, args):
         consent = _consent(draft, call, tool, args)
         _started(draft, call, tool, args, consent=consent, grant_id=grant.grant_id)
     else:
         questions.ask_approval(draft, call, args, tool, _consent(draft, call, tool, args))
+
+
+def _grant(draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json]) -> Grant | None:
+    """A remembered approval; what somebody proposes from outside is always asked."""
+    if call.proposed:
+        return None
+    return best(draft.state.grants.values(), call.tool, tool.version, args, draft.now)
 
 
 def _consent(draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json]) -> str:

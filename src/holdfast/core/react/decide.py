@@ -20,7 +20,7 @@ from holdfast.core.react.follow_up import effects_in_flight, effects_of, goes_on
 from holdfast.core.react.state import THINK, AgentDefinition, ReactState
 from holdfast.core.react.tables import COMMANDS
 from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
-from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable
+from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable, terminate
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.run.timing import tick
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
@@ -79,6 +79,8 @@ def _carry_out(draft: Draft, command: c.ReactCommand) -> tuple[Effect, ...]:
         case c.Say():
             _say(draft, command)
         case c.Ask():
+            if not draft.state.open:
+                _refuse_to_child(draft)
             questions.ask(draft, command)
         case c.Propose():
             _propose(draft, command)
@@ -96,7 +98,7 @@ def _carry_out(draft: Draft, command: c.ReactCommand) -> tuple[Effect, ...]:
             cancel_run(draft, command.by, command.reason, command.grace)
         case c.HearChild():
             if hears(draft, command):
-                _follow_child(draft, command)
+                _heard(draft, command)
         case c.Tick():
             tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
         case c.Recover():
@@ -124,8 +126,8 @@ def _start(draft: Draft, command: c.StartSession) -> None:
 def _say(draft: Draft, command: c.Say) -> None:
     if not command.text.strip():
         raise InvalidAnswer("a message needs words", {"text": "needed"})
-    if draft.state.parent is not None and draft.state.turn:
-        raise NotAllowed(f"{draft.state.run_id} works for {draft.state.parent.run_id} alone")
+    if draft.state.turn:
+        _refuse_to_child(draft)
     if draft.state.active:
         raise NotAllowed(f"{draft.state.run_id} failed in the middle of calls; resume or cancel it")
     for step_id in sorted(draft.state.failed):
@@ -135,8 +137,14 @@ def _say(draft: Draft, command: c.Say) -> None:
     draft.emit(r.TurnStarted(draft.state.turn + 1, command.text, command.by))
 
 
+def _refuse_to_child(draft: Draft) -> None:
+    if draft.state.parent is not None:
+        raise NotAllowed(f"{draft.state.run_id} works for {draft.state.parent.run_id} alone")
+
+
 def _propose(draft: Draft, command: c.Propose) -> None:
     state = draft.state
+    _refuse_to_child(draft)
     if command.tool not in state.tools:
         raise NotFound(f"{state.agent.agent_id} has no tool {command.tool!r}")
     number = state.numbered + 1
@@ -172,6 +180,13 @@ def _resume(draft: Draft, command: c.Resume) -> None:
     failed = draft.state.failed
     children = tuple(one for one in failed if draft.step(one).awaits_child)
     draft.emit(r.TurnResumed(command.by, children))
+
+
+def _heard(draft: Draft, command: c.HearChild) -> None:
+    if command.ended_by and draft.state.status is not RunStatus.CANCELLING:
+        terminate(draft, command.ended_by, "")
+    else:
+        _follow_child(draft, command)
 
 
 def _follow_child(draft: Draft, command: c.HearChild) -> None:

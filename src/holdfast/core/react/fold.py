@@ -95,7 +95,8 @@ def model_replied(state: ReactState, event: r.ModelReplied) -> ReactState:
     said = tuple(
         ToolCall(call.call_id, call.tool, call.args, call.malformed) for call in event.calls
     )
-    state = _say(state, ModelSaid(event.text, said))
+    if event.text or said:
+        state = _say(state, ModelSaid(event.text, said))
     state = changed(
         state,
         usage=_sum(state.usage, event.usage),

@@ -107,7 +107,8 @@ def cancel_requested(state: S, event: e.CancelRequested) -> S:
         if step.status in _STOPPED_AT_ONCE:
             state = moves.move_step(state, step_id, StepMove.STOP, pending=0)
     timers: HashTrieMap[str, float] = HashTrieMap({moves.CANCEL_TIMER: event.grace_until})
-    state = changed(state, timers=timers, cancelled_by=event.by, failed=())
+    ended_by = event.by if event.everything else ""
+    state = changed(state, timers=timers, cancelled_by=event.by, ended_by=ended_by, failed=())
     return moves.signal(state, Signal.CANCEL)
 
 

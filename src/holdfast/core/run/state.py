@@ -125,6 +125,7 @@ class RunState:
     held: bool = False
     recoveries: int = 0
     cancelled_by: str | None = None
+    ended_by: str = ""
 
 
 S = TypeVar("S", bound=RunState)

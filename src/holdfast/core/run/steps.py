@@ -100,8 +100,15 @@ def hears(draft: AnyDraft, command: c.HearChild) -> bool:
     return True
 
 
-def cancel_run(draft: AnyDraft, by: str, reason: str, grace: float = 10.0) -> None:
+def terminate(draft: AnyDraft, by: str, reason: str) -> None:
+    """A person ends everything: this run, and those that wait for it."""
+    cancel_run(draft, by, reason or f"{by} chose to stop", everything=True)
+
+
+def cancel_run(
+    draft: AnyDraft, by: str, reason: str, grace: float = 10.0, *, everything: bool = False
+) -> None:
     """Nothing new starts; what is in flight may finish until the grace is over."""
     for question_id in sorted(draft.state.open_questions):
         draft.emit(QuestionWithdrawn(question_id, "the run is being cancelled"))
-    draft.emit(CancelRequested(by, reason, draft.now + grace))
+    draft.emit(CancelRequested(by, reason, draft.now + grace, everything))

@@ -1,0 +1,94 @@
+"""Who consumes a conversation, and what lasts as long as somebody does.
+
+A consumer is a generator that may be left at any time: by a `break`, closed, cancelled, or
+forgotten. Leaving takes awaits (work is broken off, an application closed), and none of
+them may be skipped, however often whoever leaves is cancelled meanwhile.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import weakref
+from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from typing import Any, TypeVar
+
+from holdfast.model.conversation import EngineEvent, EngineEventType
+from holdfast.runtime.engine import Engine
+
+Events = AsyncGenerator[EngineEvent, None]
+
+T = TypeVar("T")
+
+
+class Consumer:
+    """Whoever asks for events just now; `gone` when nobody will ask for another one."""
+
+    def __init__(self) -> None:
+        self.left = asyncio.Event()
+        self.dismissed = False
+        self._events: weakref.ref[Events] | None = None
+
+    def of(self, events: Events) -> Events:
+        """The generator that this consumer asks; whoever holds it alone keeps it alive."""
+        self._events = weakref.ref(events)
+        return events
+
+    @property
+    def gone(self) -> bool:
+        return self.dismissed or self._generator() is None
+
+    def _generator(self) -> Events | None:
+        return None if self._events is None else self._events()
+
+    async def leave(self) -> None:
+        """Wait until it has gone for good; one that rests between two events is closed."""
+        events = self._generator()
+        if events is None or getattr(events, "ag_running", False):
+            await self.left.wait()
+        else:
+            await events.aclose()
+
+
+class Attendance:
+    """What lasts as long as somebody consumes the conversation."""
+
+    def __init__(self, engine: Engine) -> None:
+        self.engine = engine
+        self.loop = asyncio.get_running_loop()
+        self.woken = asyncio.Event()
+        self.order = asyncio.Lock()
+        self.granter: asyncio.Task[None] | None = None
+        self.shown: set[str] = set()
+
+    def is_news(self, event: EngineEvent) -> bool:
+        """A question is shown once, whether it is found in the record or among the open ones."""
+        if event.event_type is not EngineEventType.INTERACTION:
+            return True
+        question_id = str(event.data["requestId"])
+        known = question_id in self.shown
+        self.shown.add(question_id)
+        return not known
+
+
+@asynccontextmanager
+async def left_in_order(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
+    """Leaves the context to the end, however often whoever leaves it is cancelled."""
+    entered = await context.__aenter__()
+    try:
+        yield entered
+    finally:
+        await _to_the_end(context.__aexit__(None, None, None))
+
+
+async def _to_the_end(work: Coroutine[Any, Any, Any]) -> None:
+    task = asyncio.ensure_future(work)
+    cancelled: asyncio.CancelledError | None = None
+    while not task.done():
+        try:
+            await asyncio.wait((task,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+    task.result()
+    if cancelled is not None:
+        raise cancelled
