@@ -137,6 +137,15 @@ def test_a_proposed_call_needs_consent_even_where_the_tool_is_free() -> None:
     assert chat.state.status is RunStatus.DONE
 
 
+def test_no_remembered_approval_covers_what_somebody_proposes() -> None:
+    chat = opened()
+    remember(chat)
+    chat.submit(c.Propose("pay", {"amount": 1}, "p1", WILL))
+    chat.start("c1")
+    assert ran(chat) == []
+    assert chat.question().type == "TOOL_APPROVAL"
+
+
 def test_a_proposed_call_that_is_rejected_does_not_run_and_the_model_hears_it() -> None:
     chat = opened()
     chat.submit(c.Propose("pay", {"amount": 5}, "p1", WILL))
