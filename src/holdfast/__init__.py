@@ -76,10 +76,10 @@ __all__ = [
 
 _HOMES = {
     "VALID_STATE_TRANSITIONS": "holdfast.conversation",
-    "AgentContext": "holdfast.sessions",
+    "AgentContext": "holdfast.contexts",
     "AgentEventType": "holdfast.stream",
     "AgentExecutionEvent": "holdfast.stream",
-    "AgentSession": "holdfast.sessions",
+    "AgentSession": "holdfast.handles",
     "AgentSessionHub": "holdfast.sessions",
     "ApprovalMode": "holdfast.model.approval",
     "CallInfo": "holdfast.work.tools",
@@ -100,12 +100,12 @@ _HOMES = {
     "ReActAgentStrategy": "holdfast.sessions",
     "ReActStage": "holdfast.core.react.tables",
     "Resolution": "holdfast.model.interaction",
-    "ResumePoint": "holdfast.sessions",
+    "ResumePoint": "holdfast.contexts",
     "RetrySituation": "holdfast.plans",
     "SubTask": "holdfast.conversation",
     "TaskDriver": "holdfast.work.driver",
     "TaskInstance": "holdfast.instances",
-    "ToolApprovalCallback": "holdfast.sessions",
+    "ToolApprovalCallback": "holdfast.contexts",
 }
 
 

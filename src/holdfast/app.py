@@ -32,7 +32,9 @@ from holdfast.core.source.agentfile import load_agents
 from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
-from holdfast.instances import ConversationRun, PlanInstance
+from holdfast.handlers import Handlers
+from holdfast.handles import AgentSession, ConversationRun, opened
+from holdfast.instances import PlanInstance
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import SqliteJournal
@@ -45,7 +47,7 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.faults import FaultPoints
-from holdfast.sessions import AgentSession, AgentSessionHub, Handlers, opened
+from holdfast.sessions import AgentSessionHub
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
 from holdfast.work.http_tools import HttpClients, load_http_tools

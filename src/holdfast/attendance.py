@@ -2,23 +2,21 @@
 
 A consumer is a generator that may be left at any time: by a `break`, closed, cancelled, or
 forgotten. Leaving takes awaits (work is broken off, an application closed), and none of
-them may be skipped, however often whoever leaves is cancelled meanwhile.
+them may be skipped, however often whoever leaves is cancelled meanwhile. There must be no
+second generator inside the first: a loop that ends closes all of them at once.
 """
 
 from __future__ import annotations
 
 import asyncio
 import weakref
-from collections.abc import AsyncGenerator, AsyncIterator, Coroutine
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, TypeVar
+from collections.abc import AsyncGenerator, Coroutine
+from typing import Any
 
 from holdfast.model.conversation import EngineEvent, EngineEventType
 from holdfast.runtime.engine import Engine
 
 Events = AsyncGenerator[EngineEvent, None]
-
-T = TypeVar("T")
 
 
 class Consumer:
@@ -71,17 +69,8 @@ class Attendance:
         return not known
 
 
-@asynccontextmanager
-async def left_in_order(context: AbstractAsyncContextManager[T]) -> AsyncIterator[T]:
-    """Leaves the context to the end, however often whoever leaves it is cancelled."""
-    entered = await context.__aenter__()
-    try:
-        yield entered
-    finally:
-        await _to_the_end(context.__aexit__(None, None, None))
-
-
-async def _to_the_end(work: Coroutine[Any, Any, Any]) -> None:
+async def to_the_end(work: Coroutine[Any, Any, Any]) -> None:
+    """Wait for it, however often whoever waits is cancelled; that is told afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -13,7 +13,8 @@ the same call goes on where it stopped.
 `pause`, `resume`, `reset` and `cancel` are *wishes*: they take effect at once for whoever
 looks at the engine, from whatever thread, and are recorded in order as soon as the loop
 of the consumer turns; while nobody consumes it, by the next `run`. A wish that the
-conversation has overtaken is no mistake and changes nothing.
+conversation has overtaken is no mistake and changes nothing; a pause that is taken back
+before it was recorded has never been.
 
 An engine has one consumer. One that was closed or forgotten, or whose turn was reset,
 gives way to the next; when it goes, its work is broken off and the turn stays resumable.
@@ -23,12 +24,12 @@ from __future__ import annotations
 
 import re
 from collections import deque
-from collections.abc import AsyncGenerator, AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager, suppress
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
 from holdfast.app import Holdfast
-from holdfast.attendance import Attendance, Consumer, left_in_order
+from holdfast.attendance import Attendance, Consumer, to_the_end
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.decide import blank, decide, replay
 from holdfast.core.conversation.state import ConversationState
@@ -131,8 +132,8 @@ class ConversationEngine:
         if not isinstance(where, Holdfast):
             engine._journal = where
         engine._see(blank(conversation_id, engine._definition))
-        async with engine._application() as app:
-            engine._see(await engine._loaded(app))
+        async with AsyncExitStack() as closing:
+            engine._see(await engine._loaded(await engine._application(closing)))
         return engine
 
     @property
@@ -207,17 +208,17 @@ class ConversationEngine:
     ) -> AsyncGenerator[EngineEvent, None]:
         await self._former_gone()
         self._consumer = consumer
+        leaving = AsyncExitStack()
         try:
-            async with left_in_order(self._attended()) as here:
-                await self._begin(here.engine, user_input)
-                for event in await self._open_questions(here):
+            here = await self._attend(leaving)
+            await self._begin(here, user_input)
+            for event in await self._open_questions(here):
+                yield event
+            while not self._ended():
+                for event in await self._pull(here):
                     yield event
-                while not self._ended():
-                    for event in await self._pull(here):
-                        yield event
         finally:
-            self._consumer = None
-            consumer.left.set()
+            await to_the_end(self._gone(consumer, leaving))
 
     async def _former_gone(self) -> None:
         while self._consumer is not None:
@@ -248,11 +249,11 @@ class ConversationEngine:
             await here.woken.wait()
         return events
 
-    async def _begin(self, engine: Engine, user_input: str | None) -> None:
+    async def _begin(self, here: Attendance, user_input: str | None) -> None:
+        engine = here.engine
         self._see(await self._loaded_or_opened(engine))
         self._see(await self._submit(engine, c.Recover()))
-        assert self._attendance is not None
-        await self._grant(self._attendance)
+        await self._grant(here)
         state = self._latest
         if state.phase is EngineState.ERROR:
             raise NotAllowed(f"the last turn failed ({state.error}); reset() first")
@@ -279,9 +280,9 @@ class ConversationEngine:
                 self._wishes.popleft()
 
     async def _carry_out(self, engine: Engine, wish: c.Command) -> None:
+        await self._submit(engine, wish)
         if isinstance(wish, c.StartOver | c.Abort):
             await engine.abandon(self.id)
-        await self._submit(engine, wish)
 
     async def _submit(self, engine: Engine, command: c.Command) -> ConversationState:
         state = as_conversation(await engine.submit(self.id, command))
@@ -313,17 +314,19 @@ class ConversationEngine:
         self._view = self._latest = state
 
     def _wish(self, command: c.Command) -> bool:
-        match [*self._wishes, command][-4:]:
-            case [c.Hold(), c.Unhold(), c.Hold(), c.Unhold()]:
-                self._wishes.pop()
-            case [*_, c.StartOver(), c.StartOver()]:
-                pass
-            case _:
-                self._wishes.append(command)
         here = self._attendance
+        if isinstance(command, c.Unhold) and self._has_not_held(here):
+            self._wishes.pop()
+        else:
+            self._wishes.append(command)
         if here is not None:
             here.loop.call_soon_threadsafe(self._stir, here)
         return True
+
+    def _has_not_held(self, here: Attendance | None) -> bool:
+        """Whether the last wish is a pause that nobody has begun to record: it never was."""
+        begun = 1 if here is not None and here.order.locked() else 0
+        return len(self._wishes) > begun and isinstance(self._wishes[-1], c.Hold)
 
     def _stir(self, here: Attendance) -> None:
         """Wake the consumer; one that rests between two events need not come for this."""
@@ -346,41 +349,44 @@ class ConversationEngine:
                 state = decide(state, wish, c.Moment(state.updated_at)).state
         return state
 
-    @asynccontextmanager
-    async def _application(self) -> AsyncIterator[Holdfast]:
+    async def _application(self, closing: AsyncExitStack) -> Holdfast:
         """The application that was given, or one of our own for as long as it is needed."""
         if self._given is not None:
-            yield self._given
-            return
-        async with Holdfast(journal=self._journal) as own:
-            yield own
+            return self._given
+        return await closing.enter_async_context(Holdfast(journal=self._journal))
 
-    @asynccontextmanager
-    async def _attended(self) -> AsyncIterator[Attendance]:
-        """While somebody consumes it, its work is done; afterwards nothing of it goes on."""
-        async with self._application() as app:
-            engine, worker = app.engine, app.engine.worker
-            assert isinstance(worker, Dispatcher)
-            self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
-            if self.id in worker.conversations:
-                raise NotAllowed(f"another engine consumes {self.id} already")
-            worker.conversations[self.id] = self._worker()
-            here = self._attendance = Attendance(engine)
-            unwatch = engine.hub.watch(self.id, self._moved)
-            unhear = engine.hub.when_stirred(self.id, here.woken.set)
-            try:
-                yield here
-            finally:
-                del worker.conversations[self.id]
-                with suppress(NotFound, OperatorError):
-                    await engine.abandon(self.id)
-                with suppress(OperatorError):
-                    await self._grant(here)
-                self._attendance = None
-                if here.granter is not None:
-                    await here.granter
-                unhear()
-                unwatch()
+    async def _attend(self, leaving: AsyncExitStack) -> Attendance:
+        """From now on its work is done, until whoever consumes it leaves."""
+        app = await self._application(leaving)
+        engine, worker = app.engine, app.engine.worker
+        assert isinstance(worker, Dispatcher)
+        self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
+        if self.id in worker.conversations:
+            raise NotAllowed(f"another engine consumes {self.id} already")
+        worker.conversations[self.id] = self._worker()
+        here = self._attendance = Attendance(engine)
+        leaving.callback(engine.hub.watch(self.id, self._moved))
+        leaving.callback(engine.hub.when_stirred(self.id, here.woken.set))
+        leaving.push_async_callback(self._leave, here, worker)
+        return here
+
+    async def _leave(self, here: Attendance, worker: Dispatcher) -> None:
+        """Nothing of its work goes on, and what was wished is on disk."""
+        del worker.conversations[self.id]
+        with suppress(NotFound, OperatorError):
+            await here.engine.abandon(self.id)
+        with suppress(OperatorError):
+            await self._grant(here)
+        self._attendance = None
+        if here.granter is not None:
+            await here.granter
+
+    async def _gone(self, consumer: Consumer, leaving: AsyncExitStack) -> None:
+        try:
+            await leaving.aclose()
+        finally:
+            self._consumer = None
+            consumer.left.set()
 
     def _worker(self) -> ConversationWorker:
         return ConversationWorker(

@@ -1,27 +1,20 @@
 """A plan instance and its tasks, as the seeds' code sees them.
 
-`PlanInstance` stays current: the engine tells it of every commit. A conversation is seen here
-as it was when it was asked for; its consumer goes on with it.
+`PlanInstance` stays current; a task is seen as it was when it was asked for.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.core.conversation.state import ConversationState
 from holdfast.core.forms.shapes import dump_form
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.draft import iso
-from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.state import QuestionState
+from holdfast.live import LiveRun
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
-from holdfast.runtime.engine import Engine
 from holdfast.runtime.machines import as_plan
-
-ENDED = frozenset({PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED})
-STOPPED = ENDED | {PlanInstanceStatus.ERROR}
-SETTLED = STOPPED | {PlanInstanceStatus.PAUSE}
 
 
 class TaskInstance:
@@ -40,37 +33,8 @@ class TaskInstance:
         ]
 
 
-class ConversationRun:
-    """A conversation, as it was when it was asked for."""
-
-    def __init__(self, state: ConversationState) -> None:
-        self.id = state.run_id
-        self.status: str = state.status.value
-        self.version = state.version
-        self.state = state.phase
-        self.progress = state.progress
-        self.error = state.error
-
-
-class PlanInstance:
-    def __init__(self, engine: Engine, state: RunState) -> None:
-        self._engine = engine
-        self._state = as_plan(state)
-        mine = weakref.WeakMethod(self._moved)
-
-        def moved(state: RunState) -> None:
-            method = mine()
-            if method is not None:
-                method(state)
-
-        weakref.finalize(self, engine.hub.watch(state.run_id, moved))
-
-    def _moved(self, state: RunState) -> None:
-        self._state = as_plan(state)
-
-    @property
-    def id(self) -> str:
-        return self._state.run_id
+class PlanInstance(LiveRun[PlanState]):
+    _of_our_kind = staticmethod(as_plan)
 
     @property
     def plan_id(self) -> str:
@@ -79,14 +43,6 @@ class PlanInstance:
     @property
     def prompt(self) -> str:
         return self._state.prompt
-
-    @property
-    def version(self) -> int:
-        return self._state.version
-
-    @property
-    def status(self) -> str:
-        return self._state.status.value
 
     @property
     def context(self) -> dict[str, Any]:
@@ -110,21 +66,6 @@ class PlanInstance:
 
     def start(self) -> None:
         """Harmless: an instance drives itself from the moment it exists."""
-
-    async def wait_for_completion(self, timeout: float | None = None) -> str:
-        """The status once it is done, error or cancelled; at the time-out, whatever it is."""
-        return await self._wait(STOPPED, timeout)
-
-    async def wait_until_settled(self, timeout: float | None = None) -> str:
-        """As `wait_for_completion`, and also when it waits for a person."""
-        return await self._wait(SETTLED, timeout)
-
-    async def _wait(self, statuses: frozenset[PlanInstanceStatus], timeout: float | None) -> str:
-        def settled(state: RunState) -> bool:
-            return state.status in statuses
-
-        self._state = as_plan(await self._engine.wait_for(self.id, settled, timeout))
-        return self.status
 
 
 def instance_context(state: PlanState) -> dict[str, Any]:

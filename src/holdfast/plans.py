@@ -19,7 +19,6 @@ from holdfast.core.forms.validation import validate
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import QuestionState
 from holdfast.core.source.planjson import plan_digest
 from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
 from holdfast.instances import (
@@ -28,15 +27,15 @@ from holdfast.instances import (
     changed_tasks,
     instance_context,
 )
-from holdfast.journal.port import QuestionQuery, RunQuery
+from holdfast.journal.port import RunQuery
 from holdfast.model import commands as c
 from holdfast.model.effects import ConsultPlanner
 from holdfast.model.form import Form
-from holdfast.model.interaction import InteractionAction
 from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
 from holdfast.results import result_of_answer
+from holdfast.routing import route
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.machines import as_plan
 from holdfast.work.driver import ListenerContext, TaskDriver
@@ -311,7 +310,7 @@ class PlanModule:
         """Values go to the forms by field name; nothing is answered unless all fit."""
         state = as_plan(await self.engine.state(plan_instance_id))
         params = strict_json(dict(provided_params))
-        answers = await self._route(state, params)
+        answers = await route(self.engine, state, params)
         taken = []
         for run_id, question, values in answers:
             command = c.Answer(question.request.request_id, by, None, values)
@@ -319,99 +318,3 @@ class PlanModule:
         results = [await result_of_answer(self.engine, *one) for one in taken]
         final = await self.engine.state(plan_instance_id)
         return {"success": True, "status": final.status.value, "result": results[0]}
-
-    async def _route(
-        self, state: PlanState, params: Mapping[str, Json]
-    ) -> list[tuple[str, QuestionState, dict[str, Json]]]:
-        """Which open form each value belongs to; all are checked before any is answered."""
-        opened = await self._questions(state, "open")
-        asked = [one for one in opened if _takes_values(one[1])]
-        if not asked:
-            answered = await self._questions(state, "answered")
-            return _already_answered(state, params, opened, answered)
-        _refuse_ambiguous(asked, params)
-        answers = []
-        for run_id, question in asked:
-            names = {field.name for field in question.request.form.fields}
-            values = {name: value for name, value in params.items() if name in names}
-            if values or len(asked) == 1:
-                answers.append((run_id, question, values))
-        _refuse_unknown(asked, params)
-        if not answers:
-            wanted = {field.name: "needed" for _, one in asked for field in one.request.form.fields}
-            raise InvalidAnswer(f"nothing was provided; wanted: {', '.join(wanted)}", wanted)
-        _refuse_invalid(answers)
-        return answers
-
-    async def _questions(self, state: PlanState, status: str) -> list[tuple[str, QuestionState]]:
-        """The questions of a run and of the child runs below it."""
-        query = QuestionQuery(status=frozenset({status}), root_id=state.root_id, limit=1000)
-        found = []
-        for row in await self.engine.journal.questions(query):
-            if row.run_id != state.run_id and not row.run_id.startswith(f"{state.run_id}."):
-                continue
-            owner = await self.engine.state(row.run_id)
-            question = owner.questions.get(row.question_id)
-            if question is not None:
-                found.append((row.run_id, question))
-        return found
-
-
-def _takes_values(question: QuestionState) -> bool:
-    """A form to fill in; what only asks for a decision is answered by id."""
-    request = question.request
-    actions = {option.action for option in request.options}
-    return bool(request.form.fields) and InteractionAction.PROVIDE_INFO in actions
-
-
-def _already_answered(
-    state: PlanState,
-    params: Mapping[str, Json],
-    opened: list[tuple[str, QuestionState]],
-    answered: list[tuple[str, QuestionState]],
-) -> list[tuple[str, QuestionState, dict[str, Json]]]:
-    """No form is open: the same answer again, a lost race, or a mistake."""
-    matching = [
-        (run_id, question)
-        for run_id, question in answered
-        if params and set(params) <= {field.name for field in question.request.form.fields}
-    ]
-    if not matching and opened:
-        ids = ", ".join(question.request.request_id for _, question in opened)
-        message = f"No paused listener found: what is open asks for a decision, answer by id: {ids}"
-        raise NotAllowed(message)
-    if not matching:
-        message = f"Plan instance is not in PAUSE status, current: {state.status.value}"
-        raise NotAllowed(message)
-    run_id, latest = max(matching, key=lambda one: one[1].closed_at or 0.0)
-    return [(run_id, latest, dict(params))]
-
-
-def _refuse_ambiguous(asked: list[tuple[str, QuestionState]], params: Mapping[str, Json]) -> None:
-    for name in params:
-        ids = [
-            question.request.request_id
-            for _, question in asked
-            if name in {field.name for field in question.request.form.fields}
-        ]
-        if len(ids) > 1:
-            raise InvalidAnswer(
-                f"{name} is asked by several questions; answer them by id: {', '.join(ids)}",
-                {name: "asked by several questions"},
-            )
-
-
-def _refuse_unknown(asked: list[tuple[str, QuestionState]], params: Mapping[str, Json]) -> None:
-    known = {field.name for _, question in asked for field in question.request.form.fields}
-    unknown = {name: "nobody asks for this" for name in params if name not in known}
-    if unknown:
-        wanted = ", ".join(sorted(known))
-        raise InvalidAnswer(f"{', '.join(unknown)}: not asked for (wanted: {wanted})", unknown)
-
-
-def _refuse_invalid(answers: list[tuple[str, QuestionState, dict[str, Json]]]) -> None:
-    errors: dict[str, str] = {}
-    for _, question, values in answers:
-        errors |= validate(question.request.form, values).errors
-    if errors:
-        raise InvalidAnswer("the parameters do not fit the form", errors)

@@ -9,33 +9,32 @@ from __future__ import annotations
 
 import asyncio
 import re
-import weakref
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
-from typing import Any, Protocol
+from dataclasses import replace
+from typing import Any
 
+from holdfast.contexts import AgentContext, ResumePoint, ToolApprovalCallback
 from holdfast.core.approval import check_pattern, read_rule
 from holdfast.core.interactions.requests import sound
 from holdfast.core.interactions.wire import request_from_wire, request_to_wire, response_from_wire
 from holdfast.core.language.strict import strict_json, strict_text
-from holdfast.core.react.outcome import result
-from holdfast.core.conversation.state import ConversationState
 from holdfast.core.react.state import ReactState
 from holdfast.core.react.tables import ReActStage
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotAllowed, NotFound
+from holdfast.desk import QuestionDesk
+from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.handlers import Handlers
-from holdfast.instances import ConversationRun, PlanInstance
+from holdfast.handles import AgentSession, ConversationRun, opened
+from holdfast.instances import PlanInstance
 from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, QuestionRow
+from holdfast.live import AT_REST
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.approval import Grant
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
-from holdfast.model.message import Message, Usage
 from holdfast.model.run import RunStatus
-from holdfast.model.values import Json
 from holdfast.plans import LOCAL
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
@@ -56,142 +55,15 @@ __all__ = [
     "ToolApprovalCallback",
 ]
 
-AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
-SETTLED = AT_REST | {RunStatus.PAUSE}
-
 _SESSION_ID = re.compile(r"[A-Za-z][\w-]{0,63}")
 _OURS = re.compile(r"(inst|chat)_\d+")
 
 
-class ToolApprovalCallback(Protocol):
-    """Told of every approval that a strategy's session asks for; the pause is on disk by then."""
-
-    async def request_approval(
-        self,
-        session_id: str,
-        tool_call_id: str,
-        tool_name: str,
-        tool_args: Mapping[str, Json],
-        context: AgentContext,
-    ) -> None: ...
-
-
-@dataclass(frozen=True, slots=True)
-class AgentContext:
-    """Who speaks to which agent in which session; `user_id` is a label, never authority."""
-
-    agent_id: str
-    session_id: str | None = None
-    user_id: str = LOCAL
-    approval: Mapping[str, object] = field(default_factory=dict)
-    tool_approval_callback: ToolApprovalCallback | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ResumePoint:
-    """Where a session waits for a person: a fold of its journal, made when it is asked for."""
-
-    resume_id: str
-    session_id: str
-    current_iteration: int
-    paused_stage: ReActStage
-    interaction_request: InteractionRequest
-    context: AgentContext
-    original_task: str
-    user_response: InteractionResponse | None = None
-
-
-class AgentSession:
-    """A session as it is now: the engine tells it of every commit."""
-
-    def __init__(self, engine: Engine, state: RunState) -> None:
-        self._engine = engine
-        self._state = as_session(state)
-        mine = weakref.WeakMethod(self._moved)
-
-        def moved(state: RunState) -> None:
-            method = mine()
-            if method is not None:
-                method(state)
-
-        weakref.finalize(self, engine.hub.watch(state.run_id, moved))
-
-    def _moved(self, state: RunState) -> None:
-        self._state = as_session(state)
-
-    @property
-    def id(self) -> str:
-        return self._state.run_id
-
-    @property
-    def agent_id(self) -> str:
-        return self._state.agent.agent_id
-
-    @property
-    def status(self) -> str:
-        return self._state.status.value
-
-    @property
-    def version(self) -> int:
-        return self._state.version
-
-    @property
-    def turn(self) -> int:
-        return self._state.turn
-
-    @property
-    def answer(self) -> str:
-        """The last turn's final answer."""
-        return self._state.answer
-
-    @property
-    def error(self) -> str:
-        return self._state.error
-
-    @property
-    def result(self) -> dict[str, Json]:
-        """The last turn as whoever handed over the work sees it."""
-        return result(self._state)
-
-    @property
-    def usage(self) -> Usage:
-        return self._state.usage
-
-    @property
-    def model_requests(self) -> int:
-        return self._state.requests
-
-    @property
-    def messages(self) -> list[Message]:
-        return list(reversed(list(self._state.messages)))
-
-    @property
-    def approvals(self) -> list[Grant]:
-        """Approvals that are remembered."""
-        return list(self._state.grants.values())
-
-    async def wait_for_completion(self, timeout: float | None = None) -> str:
-        """The status once the turn is done, failed or cancelled; at the time-out, any."""
-        return await self._wait(AT_REST, timeout)
-
-    async def wait_until_settled(self, timeout: float | None = None) -> str:
-        """As `wait_for_completion`, and also when it waits for a person."""
-        return await self._wait(SETTLED, timeout)
-
-    async def _wait(self, statuses: frozenset[RunStatus], timeout: float | None) -> str:
-        def settled(state: RunState) -> bool:
-            return state.status in statuses
-
-        self._moved(await self._engine.wait_for(self.id, settled, timeout))
-        return self.status
-
-
-class AgentSessionHub:
+class AgentSessionHub(QuestionDesk):
     """Starts sessions, follows them, and brings people's answers to whatever run asked."""
 
     def __init__(self, engine: Engine, handlers: Handlers) -> None:
-        self.engine = engine
-        self.handlers = handlers
+        super().__init__(engine, handlers)
         # Commands of one moment are answered with one state: whose is what, only turns can tell.
         self._telling_apart = asyncio.Lock()
 
@@ -375,7 +247,7 @@ class AgentSessionHub:
         response: InteractionResponse | Mapping[str, Any],
         *,
         by: str = LOCAL,
-    ) -> PlanInstance | AgentSession:
+    ) -> PlanInstance | AgentSession | ConversationRun:
         """Answer a question of this run, or of a run below it."""
         if isinstance(response, Mapping):
             response = response_from_wire(response)
@@ -384,55 +256,6 @@ class AgentSessionHub:
             raise NotFound(f"session {session_id} has no question {response.request_id}")
         await self.answer(response, by=by)
         return opened(self.engine, await self.engine.state(session_id))
-
-    async def answer(self, response: InteractionResponse, *, by: str = LOCAL) -> RunState:
-        """Answer any run's question; the first valid answer wins."""
-        row = await self._row(response.request_id)
-        clean = InteractionResponse(
-            response.request_id,
-            row.run_id,
-            response.selected_option_id,
-            strict_json(dict(response.data)),
-            None if response.feedback is None else strict_text(response.feedback, "feedback"),
-        )
-        resolution = None
-        if row.status == "open":
-            resolution = await self.handlers.resolve(request_of(row), clean)
-        command = c.Answer(
-            clean.request_id,
-            strict_text(by, "by"),
-            clean.selected_option_id,
-            clean.data,
-            clean.feedback,
-            resolution,
-        )
-        return await self.engine.submit(row.run_id, command)
-
-    async def answer_many(
-        self, question_ids: Sequence[str], response: InteractionResponse, *, by: str = LOCAL
-    ) -> dict[str, CallerError | AuthorError | None]:
-        """The same answer to exactly these questions; what became of each."""
-        outcomes: dict[str, CallerError | AuthorError | None] = {}
-        for question_id in dict.fromkeys(question_ids):
-            try:
-                await self.answer(replace(response, request_id=question_id), by=by)
-                outcomes[question_id] = None
-            except (CallerError, AuthorError) as error:
-                outcomes[question_id] = error
-        return outcomes
-
-    async def keep_draft(
-        self, question_id: str, data: Mapping[str, Any], *, by: str = LOCAL
-    ) -> None:
-        row = await self._row(question_id)
-        command = c.KeepDraft(question_id, strict_text(by, "by"), strict_json(dict(data)))
-        await self.engine.submit(row.run_id, command)
-
-    async def draft(self, question_id: str, *, by: str = LOCAL) -> Mapping[str, Json]:
-        """What this person has filled in so far."""
-        row = await self._row(question_id)
-        state = await self.engine.state(row.run_id)
-        return state.questions[question_id].drafts.get(by, {})
 
     async def remember_approval(
         self,
@@ -479,21 +302,6 @@ class AgentSessionHub:
             )
             for row in await self._open_questions(state)
         ]
-
-    async def _row(self, question_id: str) -> QuestionRow:
-        row = await self.engine.journal.question(question_id)
-        if row is None:
-            raise NotFound(f"there is no question {question_id}")
-        return row
-
-
-def opened(engine: Engine, state: RunState) -> PlanInstance | AgentSession | ConversationRun:
-    """A run as its users see it, whichever kind it is."""
-    if isinstance(state, ReactState):
-        return AgentSession(engine, state)
-    if isinstance(state, ConversationState):
-        return ConversationRun(state)
-    return PlanInstance(engine, state)
 
 
 def _asks_below(one: Recorded | Spoken | AskedBelow) -> bool:

@@ -122,6 +122,11 @@ class Talk:
         waiting = [one for one in decision.state.steps.values() if one.question_id is not None]
         assert all(one.status is StepStatus.WAITING for one in waiting)
 
+    def record(self, event: v.ConversationEvent) -> None:
+        """The journal holds this, whoever decided it."""
+        self._replay(Decision(apply(self.state, event, self.now), (event,)))
+        self.state = self.replayed
+
     def _take(self, effect: f.Effect) -> None:
         match effect:
             case f.CallTool() | f.RunTask() | f.FetchContext() | f.Decompose():

@@ -109,8 +109,9 @@ class Machine:
 
     def _take(self, effect: f.Effect) -> None:
         match effect:
-            case f.StartChild(work=work, child_id=child_id) | f.StartAgent(
-                work=work, child_id=child_id
+            case (
+                f.StartChild(work=work, child_id=child_id)
+                | f.StartAgent(work=work, child_id=child_id)
             ):
                 self.children[child_id] = Child(work.step_id, work.firing)
             case f.ConsultPlanner():

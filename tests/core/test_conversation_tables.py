@@ -222,7 +222,7 @@ def test_each_phase_takes_only_the_commands_that_it_has_a_place_for(
 
 
 def test_a_goal_that_has_yet_to_begin_is_not_lost_to_another() -> None:
-    with pytest.raises(NotAllowed, match="has yet to begin with 'Go.'"):
+    with pytest.raises(NotAllowed, match="has yet to begin with 'Go"):
         wanted().converse("Something else.")
 
 

@@ -6,8 +6,6 @@ import re
 
 import pytest
 from conversation_machine import (
-    CONTEXT,
-    DECOMPOSE,
     PERMANENT,
     Talk,
     at_phase,
@@ -19,6 +17,7 @@ from conversation_machine import (
 )
 
 from holdfast.core.conversation.fold import MOST_HISTORY
+from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
@@ -108,7 +107,7 @@ BAD = {
     "empty": ((), "there are no tasks at all"),
     "nameless": ((SubTask(""),), "a task has no id"),
     "duplicate": (several("aba"), "these ids are used more than once: a"),
-    "unknown": ((SubTask("a", dependencies=("b",)), SubTask("bb")), "did you mean 'bb'"),
+    "unknown": ((SubTask("a", dependencies=("reed",)), SubTask("read")), "did you mean 'read'"),
     "strange": ((SubTask("a", dependencies=("quite another",)),), "which is no task$"),
     "alone": ((SubTask("a", dependencies=("a",)),), "these tasks wait for each other: a"),
     "cyclic": (

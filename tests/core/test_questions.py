@@ -282,7 +282,9 @@ class TestConsent:
         reply(machine, "approve")
         fail(machine, TRANSIENT)
         machine.fire_timer()
-        machine.tools["guarded"] = replace(TOOLS["guarded"], version="2", approval=ApprovalRule(ApprovalMode.AUTO))
+        machine.tools["guarded"] = replace(
+            TOOLS["guarded"], version="2", approval=ApprovalRule(ApprovalMode.AUTO)
+        )
         machine.start_ready()
         call = only(machine)
         assert isinstance(call, f.CallTool)

@@ -62,7 +62,7 @@ def test_a_call_runs_and_the_model_hears_what_came_of_it() -> None:
             ToolCall("k1", "look", {}, '{"to": '),
             'the arguments are not a JSON object: {"to": ',
         ),
-        (ToolCall("k1", "shut", {}), "the tool 'shut' is disabled"),
+        (ToolCall("k1", "shut", {}), "the tool shut is disabled"),
         (ToolCall("k1", "absent", {}), "the tool 'absent' is not available now"),
         (ToolCall("k1", "ask_scout", {}), "say in `task` what is to be done"),
         (ToolCall("k1", "ask_scout", {"task": " "}), "say in `task` what is to be done"),
@@ -314,7 +314,7 @@ def test_a_tool_that_was_closed_after_consent_does_not_run() -> None:
     chat.answer("approve")
     chat.tools["pay"] = c.ToolFacts(TOOLS["pay"].parameters, "1", approval=DISABLED)
     chat.start("c1")
-    assert chat.result(pay).content == {"error": "the tool 'pay' is disabled"}
+    assert chat.result(pay).content == {"error": "the tool pay is disabled"}
     assert not chat.happened(r.CallStarted)
 
 

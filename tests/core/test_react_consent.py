@@ -276,7 +276,7 @@ def test_the_rule_nearest_to_the_call_holds_and_closed_stays_closed(
     assert (len(ran(chat)) == 1) == (expected == "runs")
     assert bool(chat.state.open_questions) == (expected == "asks")
     if expected == "refuses":
-        assert chat.result(pay).content == {"error": "the tool 'pay' is disabled"}
+        assert chat.result(pay).content == {"error": "the tool pay is disabled"}
 
 
 @pytest.mark.parametrize(("amount", "asks"), [(1000, False), (1001, True)])

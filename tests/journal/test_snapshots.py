@@ -8,14 +8,17 @@ from typing import Any
 
 from rpds import HashTrieMap, HashTrieSet, List
 
+from holdfast.core.conversation import heap
+from holdfast.core.conversation.state import ConversationDefinition, ConversationState, Turn
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank, decide
 from holdfast.core.plan.state import PlanState, TaskState, TraceEntry
-from holdfast.core.run.state import QuestionState, StepState
+from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.source.planjson import plan_digest
 from holdfast.journal.snapshots import dump_state, load_state
 from holdfast.model.commands import Moment, StartRun
+from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
 from holdfast.model.effects import RecordedCall
 from holdfast.model.form import Field, Form, Validation
 from holdfast.model.interaction import (
@@ -154,3 +157,53 @@ def test_a_snapshot_is_plain_json() -> None:
     body = json.loads(dump_state(PlanState("r", plan=COMPILED, **EVERYTHING)))
     assert body["status"] == "pause"
     assert body["prompt"] == "入职"
+
+
+CONVERSATION: dict[str, Any] = {
+    **{name: value for name, value in EVERYTHING.items() if hasattr(RunState("r"), name)},
+    "steps": HashTrieMap({"t1": STEP}),
+    "phase": EngineState.PAUSED,
+    "left": EngineState.SCHEDULING,
+    "pending": True,
+    "turn": 3,
+    "text": "帮我分析销售数据",
+    "context": {"rules": ["brief"], "knowledge": [{"title": "销售"}], "tools": []},
+    "complaint": "it was a poem",
+    "history": (Turn("before", {"a": None, "b": [1, {"x": 2.5}]}),),
+    "tasks": HashTrieMap(
+        {
+            "t1": SubTask("a", "读", "pay", 2, ("b",), {"n": 1}, "tool", "running", {"x": [1]}),
+            "t2": SubTask("b"),
+        }
+    ),
+    "steps_of": HashTrieMap({"a": "t1", "b": "t2"}),
+    "order": ("t2", "t1"),
+    "scheduled": 1,
+    "waits_for": HashTrieMap({"t1": 1, "t2": 0}),
+    "frees": HashTrieMap({"t2": ("t1",)}),
+    "queue": heap.of([(2, 1), (0, 2), (1, 3)]),
+    "untold": ("t2",),
+    "total": 2,
+    "completed": 1,
+    "error": "out of order",
+}
+
+
+def test_every_field_of_a_conversation_comes_back() -> None:
+    definition = ConversationDefinition(ConversationSettings(max_parallel=3), "digest")
+    state = ConversationState("r", definition=definition, **CONVERSATION)
+    given = (*CONVERSATION, "run_id", "definition")
+    assert [one.name for one in fields(state) if one.name not in given] == []
+    usual = ConversationState("r", definition=definition)
+    same = [name for name in CONVERSATION if getattr(usual, name) == getattr(state, name)]
+    assert same == [], "a new field needs a value here"
+    loaded = load_state(dump_state(state), ConversationState("", definition=definition))
+    for one in fields(state):
+        if one.name != "queue":
+            assert getattr(loaded, one.name) == getattr(state, one.name), one.name
+    assert heap.items(loaded.queue) == heap.items(state.queue) == [(0, 2), (1, 3), (2, 1)]
+
+
+def test_a_blank_conversation_comes_back() -> None:
+    state = ConversationState("r", definition=ConversationDefinition(ConversationSettings(), "d"))
+    assert load_state(dump_state(state), state) == state

@@ -319,7 +319,7 @@ async def test_the_resume_works_over_a_restart_as_well(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("hands_over", [one_clerk, two_clerks])
-async def test_to_terminate_a_sub_agent_runs_nothing_more_in_it(
+async def test_to_terminate_in_a_sub_agent_ends_everything_above_it(
     tmp_path: Path, hands_over: Handing
 ) -> None:
     app, ledger = office(tmp_path, Staff(hands_over))
@@ -327,14 +327,23 @@ async def test_to_terminate_a_sub_agent_runs_nothing_more_in_it(
         session = await begin(app, "buy", "boss")
         count = 1 if hands_over is one_clerk else 2
         found = await questions(app, session.id, count)
-        stopped = found[0]
-        await app.answer(stopped.request_id, option_id="terminate", by="will.zhang")
-        for other in found[1:]:
-            await app.answer(other.request_id, option_id="approve")
-        assert await ended(session) == "done"
-        clerk = await app.sessions.session(stopped.session_id)
+        await app.answer(found[0].request_id, option_id="terminate", by="will.zhang")
+        assert await ended(session) == "cancelled"
+        clerk = await app.sessions.session(found[0].session_id)
         assert clerk.status == "cancelled"
-        assert all(one["key"] != clerk.id for one in ledger.of("pay"))
+        state = await app.engine.state(session.id)
+        assert (state.cancelled_by, state.ended_by) == ("will.zhang", "will.zhang")
+    assert "pay" not in ledger.counts
+
+
+async def test_to_terminate_in_a_sub_agent_cancels_the_plan(tmp_path: Path) -> None:
+    app, ledger = office(tmp_path, Staff())
+    async with app:
+        instance = await start(app)
+        [question] = await questions(app, instance.id, 1)
+        await app.answer(question.request_id, option_id="terminate", by="will.zhang")
+        assert await instance.wait_for_completion(PATIENCE) == "cancelled"
+    assert "pay" not in ledger.counts
 
 
 async def test_cancelling_at_the_top_withdraws_the_sub_agents_questions(tmp_path: Path) -> None:

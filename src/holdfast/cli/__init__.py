@@ -1,6 +1,7 @@
 """The command line: `holdfast …`.
 
-Each command is declared in the file of its noun (`plans`, `runs`, `questions`, `chat`, `demo`).
+Each command is declared in the file of its noun (`plans`, `runs`, `questions`, `chat`,
+`converse`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -16,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import chat, demo, plans, questions, runs
+from holdfast.cli import chat, converse, demo, plans, questions, runs
 from holdfast.cli.shell import (
     EXIT_CODES,
     USAGE,
@@ -63,7 +64,7 @@ def everywhere(
 
 
 app.add_typer(demo.app)
-for noun in (plans, chat, runs, questions):
+for noun in (plans, chat, converse, runs, questions):
     noun.register(app)
 
 

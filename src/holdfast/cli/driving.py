@@ -8,20 +8,24 @@ how to answer. Ctrl-C lets go of the run; what is in flight ends, and nothing is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from holdfast.app import Holdfast
 from holdfast.cli.asking import ask
 from holdfast.cli.progress import View, asks_or_rests, follow, rests, view_of
+from holdfast.cli.pursuing import Left, Pursuit, pursuit_of
 from holdfast.cli.report import exit_code, say_standing, standing_json, way_on
 from holdfast.cli.screen import note, print_json, say
 from holdfast.cli.shell import OK, Interrupted, Settings
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.run import RunStatus
 from holdfast.plans import LOCAL
+from holdfast.runtime.machines import as_conversation
 from holdfast.runtime.views import request_of
 
 
@@ -35,13 +39,60 @@ class Driver:
     asks: bool = True
 
     async def see_through(self, before: RunState, view: View | None = None) -> RunState:
-        """Show what happens after `before` until the run rests; ask a person who is there."""
+        """Show what happens after `before` until the run rests; ask a person who is there.
+
+        A conversation is pursued meanwhile, where that can be done.
+        """
+        view = view or view_of(self.settings, before)
+        if not isinstance(before, ConversationState):
+            return await self._unless_stopped(before, self._go_on(before, view))
+        state = as_conversation(await self.app.engine.state(before.run_id))
+        pursuit = await pursuit_of(self.app, state, self.by)
+        if pursuit is None:
+            return await self._unless_stopped(before, self._look(before, view))
+        await pursuit.begin(None)
+        return await self.pursue(pursuit, before, view)
+
+    async def pursue(self, pursuit: Pursuit, before: RunState, view: View) -> RunState:
+        """As `see_through`, of a conversation whose pursuit has begun; it ends here."""
         try:
-            return await self._go_on(before, view or view_of(self.settings, before))
+            return await pursuit.alongside(self._go_on(before, view))
         except asyncio.CancelledError:
             self._say_stopping()
-            how = way_on(before, self.settings.repeated)
-            raise Interrupted(f"stopped; to go on: {how}") from None
+            await pursuit.leave()
+            raise self._stopped(before) from None
+        except Left:
+            if await pursuit.has_to_finish():
+                self._say_stopping()
+            raise
+        finally:
+            await pursuit.leave()
+
+    async def _unless_stopped(
+        self, before: RunState, seeing: Coroutine[Any, Any, RunState]
+    ) -> RunState:
+        try:
+            return await seeing
+        except asyncio.CancelledError:
+            self._say_stopping()
+            raise self._stopped(before) from None
+
+    def _stopped(self, before: RunState) -> Interrupted:
+        return Interrupted(f"stopped; to go on: {way_on(before, self.settings.repeated)}")
+
+    async def _look(self, state: RunState, view: View) -> RunState:
+        """What has happened to a run that nobody here drives; one that ends does so first."""
+
+        async def settled(state: RunState) -> bool:
+            newest = await self.app.engine.state(state.run_id)
+            ending = state.status is RunStatus.CANCELLING
+            return newest.version <= state.version and not ending
+
+        if await settled(state):
+            return state
+        heard = self.app.engine.hub.listen(state.run_id, state.version)
+        with view:
+            return await follow(state, heard, view, settled)
 
     @property
     def _may_ask(self) -> bool:

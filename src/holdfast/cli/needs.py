@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from holdfast.app import Holdfast
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
@@ -19,6 +20,7 @@ from holdfast.model.agent import Agent
 from holdfast.model.plan import Action, AgentAction, CodeAction, Plan, PlanAction, ToolAction
 
 _OVER = frozenset({StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
+_ENDED = frozenset({"completed", "finished"})
 
 
 async def refuse_without_tools(app: Holdfast, run_id: str, *, anyway: bool) -> None:
@@ -38,15 +40,24 @@ async def refuse_without_tools(app: Holdfast, run_id: str, *, anyway: bool) -> N
 
 async def _needed(app: Holdfast, state: RunState) -> AsyncIterator[str]:
     """The tools of the run, and of the runs below it that are under way."""
-    own = (
-        _tools_of_plan_run(app, state) if isinstance(state, PlanState) else _of_session(app, state)
-    )
-    for tool in own:
+    for tool in _own(app, state):
         yield tool
     for step in state.steps.values():
         if step.child_id is not None and step.status not in _OVER:
             async for tool in _needed(app, await app.engine.state(step.child_id)):
                 yield tool
+
+
+def _own(app: Holdfast, state: RunState) -> Iterator[str]:
+    match state:
+        case PlanState():
+            return _tools_of_plan_run(app, state)
+        case ReactState():
+            return _of_session(app, state)
+        case ConversationState():
+            return _of_conversation(app, state)
+        case _:
+            raise NotAllowed(f"{state.run_id} is of a kind that is not known here")
 
 
 def _tools_of_plan_run(app: Holdfast, state: PlanState) -> Iterator[str]:
@@ -59,10 +70,24 @@ def _tools_of_plan_run(app: Holdfast, state: PlanState) -> Iterator[str]:
     yield from (check.tool for check in plan.verify)
 
 
-def _of_session(app: Holdfast, state: RunState) -> Iterator[str]:
-    assert isinstance(state, ReactState)
+def _of_session(app: Holdfast, state: ReactState) -> Iterator[str]:
     yield from state.tools
     yield from _of_agents(app, state.helpers.values(), frozenset())
+
+
+def _of_conversation(app: Holdfast, state: ConversationState) -> Iterator[str]:
+    """Of the tasks that have not been done yet."""
+    for step_id, task in state.tasks.items():
+        step = state.steps.get(step_id)
+        if task.status in _ENDED or (step is not None and step.child_id is not None):
+            continue
+        match task.route:
+            case "tool":
+                yield task.type
+            case "agent":
+                yield from _of_agents(app, [task.type], frozenset())
+            case "plan":
+                yield from _of_action(app, PlanAction(task.type), frozenset())
 
 
 def _of_plan(app: Holdfast, plan: Plan, seen: frozenset[str]) -> Iterator[str]:

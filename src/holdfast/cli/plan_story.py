@@ -71,9 +71,15 @@ class PlanStory(Teller):
         if step_id == INPUTS:
             return "the form for the plan's inputs"
         if step_id.startswith(VERIFY):
-            number = int(step_id.removeprefix(VERIFY))
-            return f"check {number} ({visible(self._checks[number - 1])})"
+            return self._check(step_id.removeprefix(VERIFY))
         return visible(f"{step_id} ({self._deed(step_id)})")
+
+    def _check(self, name: str) -> str:
+        """The plan's own checks have numbers, those of its agents their ids."""
+        number = int(name) if name.isdecimal() and name.isascii() else 0
+        if 0 < number <= len(self._checks):
+            return f"check {number} ({visible(self._checks[number - 1])})"
+        return f"the check of agent {visible(name)}"
 
     def _deed(self, listener_id: str) -> str:
         action = self._actions.get(listener_id)

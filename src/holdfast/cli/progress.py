@@ -1,5 +1,5 @@
-"""Progress: a run as it moves. In a terminal a plan is a live table and a session its
-transcript; elsewhere both are lines.
+"""Progress: a run as it moves. In a terminal a plan is a live table, a session its transcript
+and a conversation a board; elsewhere all are lines.
 
 Events come from the engine of this process or from the journal of another; `follow`
 folds them, so the state shown is always that of the event shown.
@@ -18,11 +18,13 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
+from holdfast.cli.board import Board
 from holdfast.cli.screen import console, say, status_text, table, visible
 from holdfast.cli.shell import Settings
 from holdfast.cli.telling import Line
 from holdfast.cli.timeline import storyteller
 from holdfast.cli.transcript import Transcript
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
@@ -161,6 +163,8 @@ def view_of(settings: Settings, state: RunState) -> View:
         return Silence()
     if not settings.interactive:
         return Lines(state)
+    if isinstance(state, ConversationState):
+        return Board(state)
     return LiveTable(state) if isinstance(state, PlanState) else Transcript(state)
 
 
@@ -190,7 +194,17 @@ def rests(state: RunState) -> bool:
         return True
     if state.status not in _STUCK or machine_of(state).goes_on_by_itself(state):
         return False
+    if isinstance(state, ConversationState) and _has_more(state):
+        return False
     return not any(_moves(state, step) for step in state.steps.values())
+
+
+def _has_more(state: ConversationState) -> bool:
+    """What its consumer has yet to hear of, or may have started beside what waits."""
+    if state.held or state.status is RunStatus.ERROR:
+        return False
+    ready = any(step.status is StepStatus.READY for step in state.steps.values())
+    return ready or bool(state.untold) or (state.queue is not None and state.places > 0)
 
 
 def _moves(state: RunState, step: StepState) -> bool:

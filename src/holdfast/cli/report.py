@@ -8,9 +8,11 @@ from typing import Any
 
 from rich.text import Text
 
+from holdfast.cli.conversation_story import spelled_result
 from holdfast.cli.inquiry import question_json, say_open
-from holdfast.cli.screen import say, status_text, visible
+from holdfast.cli.screen import say, status_text, visible, visible_lines
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
@@ -37,8 +39,10 @@ def standing_json(state: RunState, questions: Sequence[QuestionRow] = ()) -> dic
     asked = {"questions": [question_json(row) for row in questions]}
     if isinstance(state, PlanState):
         return {**_plan_json(state), **asked}
-    assert isinstance(state, ReactState)
-    return {**_session_json(state), **asked}
+    if isinstance(state, ReactState):
+        return {**_session_json(state), **asked}
+    assert isinstance(state, ConversationState)
+    return {**_conversation_json(state), **asked}
 
 
 def _plan_json(state: PlanState) -> dict[str, Any]:
@@ -66,17 +70,43 @@ def _session_json(state: ReactState) -> dict[str, Any]:
     }
 
 
+def _conversation_json(state: ConversationState) -> dict[str, Any]:
+    return {
+        "status": state.status.value,
+        "conversation_id": state.run_id,
+        "phase": state.phase.value,
+        "turn": state.turn,
+        "input": state.text,
+        "progress": state.progress,
+        "tasks": [asdict(state.tasks[one]) for one in state.order],
+        "error": state.error or None,
+    }
+
+
 def say_standing(state: RunState, questions: Sequence[QuestionRow], options: str = "") -> None:
     """Where it stands, why, and how to go on; `options` are repeated in the commands shown."""
     say(Text.assemble(f"{state.run_id} is ", status_text(state.status.value)))
     if state.status is RunStatus.ERROR:
         say(f"  {visible(machine_of(state).error(state), 2000)}")
+    if isinstance(state, ConversationState) and state.status is RunStatus.DONE:
+        say_results(state)
     say_open(questions, options)
     for command in next_steps(state, options):
         say(f"  {command}")
 
 
+def say_results(state: ConversationState) -> None:
+    """What it was all for, whole: the results of the tasks that no other waited for."""
+    needed = {one for task in state.tasks.values() for one in task.dependencies}
+    for task in (state.tasks[one] for one in state.order):
+        if task.id not in needed and task.result not in (None, {}, ""):
+            first, *others = visible_lines(spelled_result(task.result)).split("\n")
+            say(f"  {visible(task.id)}: {first}", *(f"    {line}" for line in others))
+
+
 def next_steps(state: RunState, options: str = "") -> list[str]:
+    if isinstance(state, ConversationState):
+        return _next_words(state, options)
     run_id = state.run_id
     session = isinstance(state, ReactState)
     match state.status:
@@ -95,9 +125,29 @@ def next_steps(state: RunState, options: str = "") -> list[str]:
             return []
 
 
+def _next_words(state: ConversationState, options: str) -> list[str]:
+    match state.status:
+        case RunStatus.ERROR:
+            return [f"to start over: {way_on(state, options)} 'GOAL'"]
+        case RunStatus.DONE:
+            return [f"to say more: {way_on(state, options)} 'GOAL'"]
+        case RunStatus.RUNNING | RunStatus.CONTINUE:
+            return [f"to go on: {way_on(state, options)}"]
+        case RunStatus.PAUSE if state.held:
+            return [f"to go on: {way_on(state, options)}"]
+        case _:
+            return []
+
+
 def way_on(state: RunState, options: str = "") -> str:
     """The command that takes the run up again."""
-    command = "chat --session" if isinstance(state, ReactState) else "continue"
+    match state:
+        case ReactState():
+            command = "chat --session"
+        case ConversationState():
+            command = "converse --id"
+        case _:
+            command = "continue"
     return f"holdfast {command} {state.run_id}{options}"
 
 

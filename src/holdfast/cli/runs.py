@@ -18,17 +18,26 @@ if TYPE_CHECKING:
     from holdfast.runtime.hub import Recorded
 
 RunArgument = Annotated[
-    str, typer.Argument(metavar="RUN", help="A run, as inst_000001, 1 or chat_000001.")
+    str,
+    typer.Argument(metavar="RUN", help="A run, as inst_000001, 1, chat_000001 or conv_000001."),
 ]
 
 
 class Kind(StrEnum):
     PLAN = "plan"
     CHAT = "chat"
+    CONVERSATION = "conversation"
 
 
-JOURNAL_KINDS = {Kind.PLAN: "plan", Kind.CHAT: "react"}
+JOURNAL_KINDS = {Kind.PLAN: "plan", Kind.CHAT: "react", Kind.CONVERSATION: "conversation"}
 """As the journal calls them."""
+
+NAMES = {Kind.PLAN: "plan_id", Kind.CHAT: "agent_id", Kind.CONVERSATION: "name"}
+"""What a run's name is."""
+
+
+def kind_of(row: RunRow) -> Kind:
+    return next(kind for kind, name in JOURNAL_KINDS.items() if name == row.kind)
 
 
 def register(group: typer.Typer) -> None:
@@ -58,13 +67,13 @@ async def runs(
     ] = None,
     kind: Annotated[
         Kind | None,
-        typer.Option("--kind", help="Only plans, or only chats.", show_default=False),
+        typer.Option("--kind", help="Only runs of this kind.", show_default=False),
     ] = None,
     limit: Annotated[
         int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest first.")
     ] = 50,
 ) -> int:
-    """List runs of plans and chats with agents, the newest first."""
+    """List runs of plans, chats with agents and conversations, the newest first."""
     from holdfast.cli.opening import reading
     from holdfast.cli.screen import print_json, print_table, say
     from holdfast.journal.port import RunQuery
@@ -90,9 +99,9 @@ async def runs(
 
 def _one_kind(plan: str | None, agent: str | None, kind: Kind | None) -> Kind | None:
     named = {Kind.PLAN: plan is not None, Kind.CHAT: agent is not None}
-    wanted = [one for one in Kind if named[one] or one is kind]
+    wanted = [one for one in Kind if named.get(one) or one is kind]
     if len(wanted) > 1:
-        raise typer.BadParameter("no run is both of a plan and a chat: leave one option out.")
+        raise typer.BadParameter("no run is of two kinds: leave one option out.")
     return wanted[0] if wanted else None
 
 
@@ -116,11 +125,11 @@ def row_json(row: RunRow) -> dict[str, Any]:
 
     from holdfast.core.run.draft import iso
 
-    plan = row.kind == JOURNAL_KINDS[Kind.PLAN]
+    kind = kind_of(row)
     return {
         "instance_id": row.run_id,
-        "kind": (Kind.PLAN if plan else Kind.CHAT).value,
-        "plan_id" if plan else "agent_id": row.name,
+        "kind": kind.value,
+        NAMES[kind]: row.name,
         "title": row.title,
         "status": row.status,
         "created_at": iso(row.created_at),
@@ -135,14 +144,14 @@ def row_cells(row: RunRow) -> tuple[Any, ...]:
     from holdfast.cli.screen import clock, status_text, visible
 
     summary = json.loads(row.summary)
-    plan = row.kind == JOURNAL_KINDS[Kind.PLAN]
+    kind = kind_of(row)
     tasks = f"{summary.get('done', 0)}/{summary.get('tasks', 0)} tasks"
     return (
         row.run_id,
-        (Kind.PLAN if plan else Kind.CHAT).value,
+        kind.value,
         visible(row.name),
         status_text(row.status),
-        tasks if plan else f"turn {summary.get('turn', 0)}",
+        f"turn {summary.get('turn', 0)}" if kind is Kind.CHAT else tasks,
         str(summary.get("waiting") or ""),
         clock(row.updated_at, date=True),
         visible(row.title),
@@ -154,7 +163,8 @@ async def watch(
     instance: Annotated[
         str | None,
         typer.Argument(
-            metavar="[RUN]", help="A run, as inst_000001, 1 or chat_000001. Default: all."
+            metavar="[RUN]",
+            help="A run, as inst_000001, 1, chat_000001 or conv_000001. Default: all.",
         ),
     ] = None,
     follow: Annotated[
@@ -191,7 +201,7 @@ async def continue_run(
     from holdfast.cli.needs import refuse_without_tools
     from holdfast.cli.opening import build_app, full_run_id
     from holdfast.cli.values import read_values
-    from holdfast.core.react.state import ReactState
+    from holdfast.core.plan.state import PlanState
     from holdfast.errors import NotAllowed
 
     async with build_app(settings) as app:
@@ -201,8 +211,10 @@ async def continue_run(
         values = read_values(pairs, None, await _asked_fields(driver, run_id), "--set")
         if not values:
             return await do_and_see(driver, run_id, lambda: asyncio.sleep(0), wait=wait)
-        if isinstance(await app.engine.state(run_id), ReactState):
-            raise NotAllowed(f"{run_id} is a chat: answer its questions, `holdfast inbox` has them")
+        if not isinstance(await app.engine.state(run_id), PlanState):
+            raise NotAllowed(
+                f"{run_id} is no run of a plan: answer its questions, `holdfast inbox` has them"
+            )
         return await _provide(driver, run_id, values, wait)
 
 
@@ -242,11 +254,15 @@ async def resume(
     from holdfast.cli.driving import Driver, do_and_see
     from holdfast.cli.needs import refuse_without_tools
     from holdfast.cli.opening import build_app, full_run_id
+    from holdfast.core.conversation.state import ConversationState
+    from holdfast.errors import NotAllowed
 
     async with build_app(settings) as app:
         run_id = full_run_id(instance)
         await refuse_without_tools(app, run_id, anyway=anyway)
         driver = Driver(app, settings)
+        if isinstance(await app.engine.state(run_id), ConversationState):
+            raise NotAllowed(f"{run_id} is a conversation: `holdfast converse --id {run_id}`")
         return await do_and_see(driver, run_id, lambda: app.resume(run_id), wait=wait)
 
 
@@ -259,12 +275,18 @@ async def cancel(
     """Cancel a run: nothing new starts, and what is in flight comes to its end."""
     from holdfast.cli.driving import Driver, do_and_see
     from holdfast.cli.opening import build_app, full_run_id
+    from holdfast.core.conversation.state import ConversationState
 
     async with build_app(settings) as app:
         run_id = full_run_id(instance)
         driver = Driver(app, settings)
-        deed = lambda: app.cancel(run_id, reason=reason)  # noqa: E731
-        return await do_and_see(driver, run_id, deed, wait=wait, code=OK)
+
+        async def submit() -> None:
+            if isinstance(await app.engine.state(run_id), ConversationState):
+                await app.engine.abandon(run_id)
+            await app.cancel(run_id, reason=reason)
+
+        return await do_and_see(driver, run_id, submit, wait=wait, code=OK)
 
 
 async def history(settings: Settings, instance: RunArgument) -> int:

@@ -43,6 +43,11 @@ COLOURS: dict[str, str] = {
     PlanInstanceStatus.DONE: "green",
     PlanInstanceStatus.ERROR: "bold red",
     PlanInstanceStatus.CANCELLED: "dim",
+    "pending": "dim",
+    "scheduled": "dim",
+    "finished": "green",
+    "completed": "green",
+    "failed": "bold red",
 }
 
 

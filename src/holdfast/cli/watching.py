@@ -16,7 +16,7 @@ from holdfast.cli.report import exit_code, say_standing
 from holdfast.cli.runs import ROW_TITLES, event_json, row_cells, row_json
 from holdfast.cli.screen import console, print_json_line, say, table
 from holdfast.cli.shell import FAILED, OK, Interrupted, Settings
-from holdfast.core.react.state import ReactState
+from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import RunStatus
@@ -56,8 +56,8 @@ async def watch_one(book: Reading, settings: Settings, run_id: str, keep_on: boo
 
 
 def _is_over(state: RunState) -> bool:
-    """For ever: a session that is done may be told more."""
-    done = state.status is RunStatus.DONE and not isinstance(state, ReactState)
+    """For ever: a session or a conversation that is done may be told more."""
+    done = state.status is RunStatus.DONE and isinstance(state, PlanState)
     return done or state.status is RunStatus.CANCELLED
 
 

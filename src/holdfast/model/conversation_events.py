@@ -153,7 +153,8 @@ class SnapshotRestored:
 
 
 ConversationEvent: TypeAlias = (
-    ConversationOpened
+    e.RunEvent
+    | ConversationOpened
     | InputReceived
     | PhaseChanged
     | WorkStarted
@@ -173,19 +174,4 @@ ConversationEvent: TypeAlias = (
     | EngineFailed
     | StartedOver
     | SnapshotRestored
-    | e.AttemptFailed
-    | e.StepWoken
-    | e.StepReleased
-    | e.OutcomeLost
-    | e.LateResultKept
-    | e.QuestionOpened
-    | e.QuestionAnswered
-    | e.QuestionExpired
-    | e.QuestionWithdrawn
-    | e.QuestionReminded
-    | e.QuestionEscalated
-    | e.DraftKept
-    | e.ChildHeard
-    | e.CancelRequested
-    | e.RunCancelled
 )

@@ -354,19 +354,12 @@ class RunCancelled:
     moves: tuple[Move, ...] = ()
 
 
-PlanEvent: TypeAlias = (
-    RunStarted
-    | ListenerStarted
-    | ListenerSucceeded
-    | AttemptFailed
-    | ListenerFailed
+RunEvent: TypeAlias = (
+    AttemptFailed
     | StepWoken
     | StepReleased
-    | ListenerSkipped
     | OutcomeLost
     | LateResultKept
-    | FunctionCalled
-    | FunctionReturned
     | QuestionOpened
     | QuestionAnswered
     | QuestionExpired
@@ -374,6 +367,22 @@ PlanEvent: TypeAlias = (
     | QuestionReminded
     | QuestionEscalated
     | DraftKept
+    | ChildHeard
+    | RunRecovered
+    | CancelRequested
+    | RunCancelled
+)
+"""What may happen in every run."""
+
+PlanEvent: TypeAlias = (
+    RunEvent
+    | RunStarted
+    | ListenerStarted
+    | ListenerSucceeded
+    | ListenerFailed
+    | ListenerSkipped
+    | FunctionCalled
+    | FunctionReturned
     | PlannerRetried
     | PlannerGaveUp
     | RunResumed
@@ -382,8 +391,4 @@ PlanEvent: TypeAlias = (
     | RunCompleted
     | TasksEdited
     | ListenersReset
-    | ChildHeard
-    | RunRecovered
-    | CancelRequested
-    | RunCancelled
 )

@@ -156,7 +156,8 @@ class ApprovalRevoked:
 
 
 ReactEvent: TypeAlias = (
-    SessionStarted
+    e.RunEvent
+    | SessionStarted
     | TurnStarted
     | CallProposed
     | ThinkingStarted
@@ -169,22 +170,6 @@ ReactEvent: TypeAlias = (
     | TurnResumed
     | ApprovalRemembered
     | ApprovalRevoked
-    | e.AttemptFailed
-    | e.StepWoken
-    | e.StepReleased
-    | e.OutcomeLost
-    | e.LateResultKept
-    | e.QuestionOpened
-    | e.QuestionAnswered
-    | e.QuestionExpired
-    | e.QuestionWithdrawn
-    | e.QuestionReminded
-    | e.QuestionEscalated
-    | e.DraftKept
-    | e.ChildHeard
-    | e.RunRecovered
-    | e.CancelRequested
-    | e.RunCancelled
 )
 
 Event: TypeAlias = e.PlanEvent | ReactEvent | ConversationEvent

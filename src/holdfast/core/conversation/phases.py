@@ -33,7 +33,7 @@ def advance(draft: Draft) -> None:
             _schedule(draft)
         case EngineState.EXECUTING:
             _execute(draft)
-        case EngineState.PAUSED | EngineState.COMPLETED | EngineState.ERROR:
+        case _:
             return
 
 

@@ -7,6 +7,7 @@ from typing import TypeAlias
 
 from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.core.interactions.consent import bind_consent
+from holdfast.core.interactions.opening import NO_FIELDS
 from holdfast.core.interactions.proposals import missing_arguments
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
@@ -47,6 +48,7 @@ def judge_call(
     facts: ToolFacts,
     mode: ApprovalMode,
     consent: str | None = None,
+    enrich: Form = NO_FIELDS,
 ) -> CallVerdict:
     """`consent` holds only for the very bytes and the very tool that were shown.
 
@@ -58,5 +60,5 @@ def judge_call(
     if consent == bound:
         return Start(args, consent)
     if missing := missing_arguments(facts.parameters, args):
-        return NeedArguments(form_from_schema(facts.parameters, missing, Form()))
+        return NeedArguments(form_from_schema(facts.parameters, missing, enrich))
     return Start(args) if mode is ApprovalMode.AUTO else NeedConsent(args, bound)

@@ -8,13 +8,12 @@ in `core.run`; `fold` has the small changes that they are made of.
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from holdfast.core.plan import fold_runs, fold_steps
 from holdfast.core.plan.fold import fire, moved
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run import fold_questions
 from holdfast.core.run import fold_steps as steps
+from holdfast.core.run.apply import apply_shared
 from holdfast.core.run.moves import settled
 from holdfast.core.run.state import changed, successor
 from holdfast.core.run.tables import Signal
@@ -34,20 +33,10 @@ def _apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
             return moved(fold_steps.started(state, event), event.moves, at)
         case e.RunStarted():
             return moved(fold_runs.started(state, event, at), event.moves, at)
-        case e.AttemptFailed():
-            return steps.attempt_failed(state, event)
         case e.ListenerFailed():
             return moved(fold_steps.failed(state, event), event.moves, at)
-        case e.StepWoken():
-            return steps.woken(state, event)
-        case e.StepReleased():
-            return steps.released(state, event)
         case e.ListenerSkipped():
             return moved(fold_steps.skipped(state, event.listener_id), event.moves, at)
-        case e.OutcomeLost():
-            return steps.outcome_lost(state, event)
-        case e.LateResultKept():
-            return state
         case e.FunctionCalled():
             return fold_steps.function_called(state, event)
         case e.FunctionReturned():
@@ -57,16 +46,6 @@ def _apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
         case e.QuestionAnswered():
             state = changed(state, provided_params=event.values, continued_at=at)
             return fold_questions.answered(state, event, at)
-        case e.QuestionExpired():
-            return fold_questions.expired(state, event, at)
-        case e.QuestionWithdrawn():
-            return fold_questions.withdrawn(state, event, at)
-        case e.QuestionReminded():
-            return fold_questions.reminded(state, event)
-        case e.QuestionEscalated():
-            return fold_questions.escalated(state, event)
-        case e.DraftKept():
-            return fold_questions.draft_kept(state, event)
         case e.PlannerRetried():
             return moved(fold_runs.planner_retried(state, event, at), event.moves, at)
         case e.PlannerGaveUp():
@@ -83,13 +62,7 @@ def _apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
             return moved(fold_runs.closed_by_hand(state, event.closed), event.moves, at)
         case e.ListenersReset():
             return moved(fold_runs.listeners_reset(state, event), event.moves, at)
-        case e.ChildHeard():
-            return steps.child_heard(state, event)
-        case e.RunRecovered():
-            return changed(state, recoveries=event.count)
-        case e.CancelRequested():
-            return steps.cancel_requested(state, event)
         case e.RunCancelled():
             return steps.ended(moved(state, event.moves, at), Signal.STOPPED)
         case _:
-            assert_never(event)
+            return apply_shared(state, event, at)

@@ -6,8 +6,14 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from holdfast.core.approval import mode_of
-from holdfast.core.forms.from_tools import form_from_schema
-from holdfast.core.interactions.proposals import missing_arguments
+from holdfast.core.interactions.calling import (
+    NeedArguments,
+    NeedConsent,
+    Refuse,
+    Start,
+    judge_call,
+)
+from holdfast.core.interactions.consent import call_name
 from holdfast.core.language.conditions import holds
 from holdfast.core.language.templates import render
 from holdfast.core.plan.compiled import VERIFY, CompiledListener
@@ -19,7 +25,6 @@ from holdfast.core.plan.questions import (
     ask_human,
     ask_missing,
     ask_unknown,
-    consent_digest,
 )
 from holdfast.core.run.moves import asks
 from holdfast.core.run.steps import counts, in_flight, repeatable, tries_again
@@ -93,18 +98,22 @@ def _start_tool(
         _fail_unsent(draft, listener, str(error))
         return
     step = draft.step(listener.id)
-    missing = missing_arguments(tool.parameters, args)
+    call = call_name(draft.state.run_id, listener.id, step.firing)
     mode = mode_of(tool.approval, args)
-    if mode is ApprovalMode.DISABLED:
-        _fail_unsent(draft, listener, f"the tool {action.tool} is disabled")
-    elif step.consent == consent_digest(draft, listener.id, action.tool, tool.version, args):
-        _started(draft, listener, args=args, idempotent=tool.idempotent, consent=step.consent)
-    elif missing:
-        ask_missing(draft, listener.id, form_from_schema(tool.parameters, missing, action.fields))
-    elif listener.listener.approval or mode is ApprovalMode.REQUIRE_APPROVAL:
-        ask_approval(draft, listener.id, args, tool)
-    else:
-        _started(draft, listener, args=args, idempotent=tool.idempotent)
+    if listener.listener.approval and mode is ApprovalMode.AUTO:
+        mode = ApprovalMode.REQUIRE_APPROVAL
+    verdict = judge_call(call, action.tool, args, tool, mode, step.consent, action.fields)
+    match verdict:
+        case Start(consent=consent):
+            _started(draft, listener, args=args, idempotent=tool.idempotent, consent=consent)
+        case NeedArguments(form=form):
+            ask_missing(draft, listener.id, form)
+        case NeedConsent(consent=bound):
+            ask_approval(draft, listener.id, args, tool, bound)
+        case Refuse(message=message):
+            _fail_unsent(draft, listener, message)
+        case _:
+            assert_never(verdict)
 
 
 def _arguments(draft: Draft, listener: CompiledListener) -> Mapping[str, Json]:

@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from typing import assert_never
-
 from holdfast.core.react import fold
 from holdfast.core.react.state import ReactState
 from holdfast.core.run import fold_questions, fold_steps
+from holdfast.core.run.apply import apply_shared
 from holdfast.core.run.moves import settled
 from holdfast.core.run.state import changed, successor
-from holdfast.core.run.tables import Signal
 from holdfast.model import events as e
 from holdfast.model import react_events as r
 
@@ -47,37 +45,11 @@ def _apply(state: ReactState, event: r.ReactEvent, at: float) -> ReactState:
             return fold.remembered(state, event)
         case r.ApprovalRevoked():
             return fold.revoked(state, event)
-        case e.AttemptFailed():
-            return fold_steps.attempt_failed(state, event)
-        case e.StepWoken():
-            return fold_steps.woken(state, event)
         case e.StepReleased():
             return fold_steps.released(fold.not_asked(state, event), event)
-        case e.OutcomeLost():
-            return fold_steps.outcome_lost(state, event)
-        case e.LateResultKept():
-            return state
         case e.QuestionOpened():
             return fold_questions.opened(fold.asked(state, event), event, at)
-        case e.QuestionAnswered():
-            return fold_questions.answered(state, event, at)
-        case e.QuestionExpired():
-            return fold_questions.expired(state, event, at)
-        case e.QuestionWithdrawn():
-            return fold_questions.withdrawn(state, event, at)
-        case e.QuestionReminded():
-            return fold_questions.reminded(state, event)
-        case e.QuestionEscalated():
-            return fold_questions.escalated(state, event)
-        case e.DraftKept():
-            return fold_questions.draft_kept(state, event)
-        case e.ChildHeard():
-            return fold_steps.child_heard(state, event)
-        case e.RunRecovered():
-            return changed(state, recoveries=event.count)
         case e.CancelRequested():
             return fold_steps.cancel_requested(changed(state, open=False), event)
-        case e.RunCancelled():
-            return fold_steps.ended(state, Signal.STOPPED)
         case _:
-            assert_never(event)
+            return apply_shared(state, event, at)

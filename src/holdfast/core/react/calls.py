@@ -10,9 +10,14 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from holdfast.core.approval import best, mode_for
-from holdfast.core.forms.from_tools import form_from_schema
-from holdfast.core.interactions.consent import bind_consent, call_name
-from holdfast.core.interactions.proposals import missing_arguments
+from holdfast.core.interactions.calling import (
+    NeedArguments,
+    NeedConsent,
+    Refuse,
+    Start,
+    judge_call,
+)
+from holdfast.core.interactions.consent import call_name
 from holdfast.core.react import questions, thinking
 from holdfast.core.react.draft import Draft
 from holdfast.core.react.state import ASK_PERSON, THINK
@@ -22,12 +27,9 @@ from holdfast.model import commands as c
 from holdfast.model import react_events as r
 from holdfast.model.approval import ApprovalMode, Grant
 from holdfast.model.events import StepReleased
-from holdfast.model.form import Form
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
-
-_NO_FIELDS = Form()
 
 
 def start(draft: Draft, command: c.StartStep) -> None:
@@ -90,20 +92,30 @@ def _start_tool(draft: Draft, call: r.Call, tool: c.ToolFacts) -> None:
     )
     if call.proposed and mode is ApprovalMode.AUTO:
         mode = ApprovalMode.REQUIRE_APPROVAL
-    if mode is ApprovalMode.DISABLED:
-        _refuse(draft, call, f"the tool {call.tool!r} is disabled")
-    elif step.consent is not None and _consent(draft, call, tool, args) == step.consent:
-        _started(draft, call, tool, args, consent=step.consent)
-    elif missing := missing_arguments(tool.parameters, args):
-        form = form_from_schema(tool.parameters, missing, _NO_FIELDS)
-        questions.ask_missing(draft, call, form)
-    elif mode is ApprovalMode.AUTO:
-        _started(draft, call, tool, args)
-    elif grant := _grant(draft, call, tool, args):
-        consent = _consent(draft, call, tool, args)
-        _started(draft, call, tool, args, consent=consent, grant_id=grant.grant_id)
+    name = call_name(state.run_id, call.step_id, step.firing)
+    verdict = judge_call(name, call.tool, args, tool, mode, step.consent)
+    match verdict:
+        case Start(consent=consent):
+            _started(draft, call, tool, args, consent=consent)
+        case NeedArguments(form=form):
+            questions.ask_missing(draft, call, form)
+        case NeedConsent(consent=bound):
+            _consent(draft, call, tool, args, bound)
+        case Refuse(message=message):
+            _refuse(draft, call, message)
+        case _:
+            assert_never(verdict)
+
+
+def _consent(
+    draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json], consent: str
+) -> None:
+    """Given already, for calls like this one; or to be asked for."""
+    grant = _grant(draft, call, tool, args)
+    if grant is None:
+        questions.ask_approval(draft, call, args, tool, consent)
     else:
-        questions.ask_approval(draft, call, args, tool, _consent(draft, call, tool, args))
+        _started(draft, call, tool, args, consent=consent, grant_id=grant.grant_id)
 
 
 def _grant(draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json]) -> Grant | None:
@@ -111,11 +123,6 @@ def _grant(draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Jso
     if call.proposed:
         return None
     return best(draft.state.grants.values(), call.tool, tool.version, args, draft.now)
-
-
-def _consent(draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json]) -> str:
-    name = call_name(draft.state.run_id, call.step_id, draft.step(call.step_id).firing)
-    return bind_consent(name, call.tool, tool.version, args)
 
 
 def _started(

@@ -9,37 +9,27 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from holdfast.core.interactions.proposals import change_form, differences, shown_call
-from holdfast.core.interactions.requests import (
-    APPROVAL_OPTIONS,
-    PROVIDE_OPTION,
-    UNKNOWN_OPTIONS,
-    request_from_asking,
-    sound,
+from holdfast.core.interactions.opening import (
+    NO_FIELDS,
+    Question,
+    approval_question,
+    loses,
+    missing_question,
+    open_question,
+    unknown_question,
 )
+from holdfast.core.interactions.requests import PROVIDE_OPTION, sound
 from holdfast.core.react.draft import Draft
 from holdfast.core.run.fold_questions import deadline_of
 from holdfast.core.run.state import EMPTY
-from holdfast.core.run.tables import StepStatus
-from holdfast.errors import InvalidAnswer
 from holdfast.model.commands import Ask, ToolFacts
-from holdfast.model.events import OutcomeLost, QuestionOpened
+from holdfast.model.events import QuestionOpened
 from holdfast.model.form import Field, FieldType, Form
-from holdfast.model.interaction import (
-    Asking,
-    InteractionAction,
-    InteractionOption,
-    InteractionRequest,
-    InteractionType,
-)
+from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionType
 from holdfast.model.react_events import Call
 from holdfast.model.values import Json
 
-_LOST_RESULT = Form(
-    (Field("result", FieldType.TEXTAREA, "What it returned, as far as is known", required=False),)
-)
 _ANSWER = Form((Field("answer", FieldType.TEXTAREA, "Answer"),))
 _SKIP = InteractionOption("skip", "Do not answer", InteractionAction.SKIP)
 _MOST_CHOICES = 20
@@ -48,40 +38,28 @@ _LONGEST_LABEL = 200
 
 def ask(draft: Draft, command: Ask) -> None:
     """A question from outside, which belongs to no call; the model hears the answer."""
-    request = replace(
-        command.request,
-        request_id=draft.unguessable(),
-        session_id=draft.state.run_id,
-    )
-    step_id = f"q{draft.state.numbered + 1}"
-    _opened(draft, step_id, "asked", sound(request))
+    run_id, number = draft.state.run_id, draft.state.numbered + 1
+    asked = replace(command.request, request_id=draft.unguessable(), session_id=run_id)
+    request = sound(asked)
+    deadline = deadline_of(request, draft.now)
+    draft.emit(QuestionOpened(request, f"q{number}", 1, "asked", deadline))
 
 
 def ask_approval(
     draft: Draft, call: Call, args: Mapping[str, Json], tool: ToolFacts, consent: str
 ) -> None:
-    """Consent is bound to the very arguments that are shown."""
-    asking = draft.state.agent.asking
-    shown: dict[str, Json] = {**shown_call(call.tool, args, tool), "call_id": call.call_id}
-    former = draft.step(call.step_id).consent
-    if former is not None:
-        words, before = differences(draft.state.questions.values(), former, shown)
-        asking = replace(asking, details=words)
-        shown["before"] = dict(before)
-    _ask(
+    question = approval_question(
         draft,
-        call,
-        "approval",
-        InteractionType.TOOL_APPROVAL,
-        asking,
-        title=f"Run {call.tool}?",
+        call.step_id,
+        call.tool,
+        args,
+        tool,
+        consent,
         message=f"{_name(draft)} wants to call {call.tool} with these arguments.",
-        options=APPROVAL_OPTIONS,
-        form=change_form(tool.parameters),
-        context=shown,
-        args=args,
-        consent=consent,
+        asking=draft.state.agent.asking,
+        context={"call_id": call.call_id},
     )
+    _ask(draft, call, question)
 
 
 def ask_missing(draft: Draft, call: Call, form: Form) -> None:
@@ -90,61 +68,34 @@ def ask_missing(draft: Draft, call: Call, form: Form) -> None:
     One who only looks asks nobody: the work is done, and nobody waits for questions.
     """
     if draft.state.only is not None:
-        lacking = ", ".join(field.name for field in form.fields)
+        lacking = ", ".join(one.name for one in form.fields)
         draft.end(call.step_id, "refused", {"error": f"required arguments are missing: {lacking}"})
         return
-    names = ", ".join(field.label or field.name for field in form.fields)
-    _ask(
-        draft,
-        call,
-        "missing",
-        InteractionType.MISSING_INFO,
-        Asking(),
-        title=f"{call.tool} needs more",
-        message=f"Needed to go on: {names}",
-        options=(PROVIDE_OPTION,),
-        form=form,
-        context={"tool": call.tool, "args": dict(call.args), "call_id": call.call_id},
-    )
+    shown = {"tool": call.tool, "args": dict(call.args), "call_id": call.call_id}
+    _ask(draft, call, missing_question(form, f"{call.tool} needs more", context=shown))
 
 
 def ask_unknown(draft: Draft, step_id: str, reason: str) -> None:
-    """Sent, and nobody knows whether it took effect: only a person can find out."""
-    step = draft.step(step_id)
-    draft.emit(OutcomeLost(step_id, step.firing, reason))
-    if draft.step(step_id).status is StepStatus.STOPPED:
-        return
-    call = draft.call(step_id)
-    _ask(
-        draft,
-        call,
-        "unknown",
-        InteractionType.USER_CHOICE,
-        Asking(details="Look it up where it would have taken effect, then choose."),
-        title=f"Did {call.tool} happen?",
-        message=f"{call.tool} was sent, but its outcome is unknown: {reason}.",
-        options=UNKNOWN_OPTIONS,
-        form=_LOST_RESULT,
-        context={"tool": call.tool, "args": dict(step.args or EMPTY)},
-    )
+    """Only a person can find out."""
+    args = draft.step(step_id).args or EMPTY
+    if loses(draft, step_id, reason):
+        call = draft.call(step_id)
+        _ask(draft, call, unknown_question(call.tool, args, reason))
 
 
 def ask_person(draft: Draft, call: Call) -> None:
     """The model asks: one of several choices, or words of the person's own."""
-    question = str(call.args.get("question", ""))
     choices = _choices(call)
-    _ask(
-        draft,
-        call,
+    question = Question(
         "asked",
         InteractionType.USER_CHOICE if choices else InteractionType.USER_INPUT,
-        Asking(),
-        title=f"{_name(draft)} asks",
-        message="The agent wants to know something; its own words are quoted.",
-        options=(*choices, _SKIP) if choices else (PROVIDE_OPTION, _SKIP),
-        form=Form() if choices else _ANSWER,
-        context={"quoted": question, "call_id": call.call_id},
+        f"{_name(draft)} asks",
+        "The agent wants to know something; its own words are quoted.",
+        (*choices, _SKIP) if choices else (PROVIDE_OPTION, _SKIP),
+        NO_FIELDS if choices else _ANSWER,
+        {"quoted": str(call.args.get("question", "")), "call_id": call.call_id},
     )
+    _ask(draft, call, question)
 
 
 def _choices(call: Call) -> tuple[InteractionOption, ...]:
@@ -165,48 +116,7 @@ def _name(draft: Draft) -> str:
     return draft.state.agent.name or draft.state.agent.agent_id
 
 
-def _ask(
-    draft: Draft,
-    call: Call,
-    purpose: str,
-    kind: InteractionType,
-    asking: Asking,
-    *,
-    args: Mapping[str, Json] | None = None,
-    consent: str | None = None,
-    **request: Any,
-) -> None:
-    try:
-        asked = request_from_asking(
-            asking,
-            request_id=draft.unguessable(),
-            session_id=draft.state.run_id,
-            type=kind,
-            **request,
-        )
-    except InvalidAnswer as error:
-        draft.end(call.step_id, "refused", {"error": str(error)})
-        return
-    _opened(draft, call.step_id, purpose, asked, args, consent)
-
-
-def _opened(
-    draft: Draft,
-    step_id: str,
-    purpose: str,
-    request: InteractionRequest,
-    args: Mapping[str, Json] | None = None,
-    consent: str | None = None,
-) -> None:
-    step = draft.state.steps.get(step_id)
-    draft.emit(
-        QuestionOpened(
-            request=request,
-            step_id=step_id,
-            firing=1 if step is None else step.firing,
-            purpose=purpose,
-            deadline=deadline_of(request, draft.now),
-            args=args,
-            consent=consent,
-        )
-    )
+def _ask(draft: Draft, call: Call, question: Question) -> None:
+    refusal = open_question(draft, call.step_id, question)
+    if refusal is not None:
+        draft.end(call.step_id, "refused", {"error": refusal})

@@ -1,0 +1,212 @@
+"""A goal: begun, shown while it is pursued, left and taken up again.
+
+The conversation is durable and this process is not. In a terminal it is a board with keys,
+elsewhere lines, and with --json each event as its consumers see it, one object per line.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from holdfast.app import Holdfast
+from holdfast.cli.board import Board
+from holdfast.cli.driving import Driver
+from holdfast.cli.needs import refuse_without_tools
+from holdfast.cli.progress import Silence, View, view_of
+from holdfast.cli.pursuing import Left, Pursuit, coordinator_of, lacks_model, model_of
+from holdfast.cli.report import exit_code, say_standing, way_on
+from holdfast.cli.screen import note, print_json_line, say, visible
+from holdfast.cli.shell import OK, Settings
+from holdfast.conversation import ConversationEngine
+from holdfast.core.conversation.decide import blank
+from holdfast.core.conversation.state import ConversationState
+from holdfast.core.run.draft import iso
+from holdfast.core.run.state import RunState
+from holdfast.errors import NotAllowed, NotFound
+from holdfast.model.conversation import ConversationSettings, EngineEvent
+from holdfast.model.run import RunStatus
+from holdfast.narration import asked, narrate
+from holdfast.runtime.hub import Recorded
+from holdfast.runtime.machines import as_conversation
+from holdfast.work.knowledge import Knowledge
+
+NO_MODEL = "no model is configured (HOLDFAST_MODEL, --model): the goal becomes one task"
+
+_AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR})
+
+
+@dataclass(frozen=True, slots=True)
+class Means:
+    """What the command gives a conversation; `spelled` says it once more."""
+
+    rules: tuple[str, ...] = ()
+    knowledge: Knowledge | None = None
+    model: str | None = None
+    max_parallel: int | None = None
+    on_failure: str | None = None
+    spelled: str = ""
+
+    def settings(self) -> dict[str, Any]:
+        given = {"max_parallel": self.max_parallel, "on_failure": self.on_failure}
+        return {name: value for name, value in given.items() if value is not None}
+
+    def refuse_change(self, run_id: str, pinned: ConversationSettings) -> None:
+        """A conversation keeps the settings that it was begun with."""
+        for name, value in self.settings().items():
+            if getattr(pinned, name) != value:
+                option = f"--{name.replace('_', '-')}"
+                kept = getattr(pinned, name)
+                raise NotAllowed(f"{run_id} was begun with {option} {kept}: leave {option} out")
+
+
+class EventLines(Silence):
+    """Every event of a conversation as its consumer sees it, one JSON object per line."""
+
+    def show(self, state: RunState, recorded: Recorded) -> None:
+        assert isinstance(state, ConversationState)
+        told = narrate(state, recorded.seq, recorded.at, recorded.event)
+        if told is not None:
+            print_event(state.run_id, told)
+
+
+def print_event(run_id: str, event: EngineEvent) -> None:
+    print_json_line(
+        {
+            "event_type": event.event_type.value,
+            "data": dict(event.data),
+            "seq": event.seq,
+            "at": None if event.at is None else iso(event.at),
+            "conversation_id": run_id,
+        }
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Goal:
+    app: Holdfast
+    settings: Settings
+    means: Means
+
+    async def new(self, text: str) -> int:
+        self._mention_model()
+        engine = ConversationEngine(app=self.app, **self._given())
+        return await self._see(Pursuit(self.app, engine), None, text)
+
+    async def go_on(self, run_id: str, text: str | None, *, anyway: bool) -> int:
+        if not await self.app.journal.version(run_id):
+            return await self._begin_as(run_id, text)
+        state = await self._state(run_id)
+        self.means.refuse_change(run_id, state.settings)
+        refuse_misplaced(state, text)
+        await refuse_without_tools(self.app, run_id, anyway=anyway)
+        self._refuse_without_model(state, anyway)
+        pursuit = await self._opened(run_id)
+        if state.status is RunStatus.ERROR:
+            self._mention(f"{run_id} starts over; its last turn failed: {visible(state.error)}")
+            pursuit.engine.reset()
+        return await self._see(pursuit, state, text if state.status in _AT_REST else None)
+
+    async def _begin_as(self, run_id: str, text: str | None) -> int:
+        """A new conversation, under a name of the person's own."""
+        if text is None:
+            raise NotFound(f"there is no conversation {run_id}: say what is wanted to begin it")
+        pursuit = await self._opened(run_id)
+        self._mention_model()
+        return await self._see(pursuit, None, text)
+
+    async def _see(
+        self, pursuit: Pursuit, before: ConversationState | None, text: str | None
+    ) -> int:
+        driver = Driver(self.app, self.settings)
+        try:
+            await pursuit.begin(text)
+            run_id = pursuit.engine.id
+            before = before or await self._blank(run_id)
+            state = await driver.pursue(pursuit, before, self._view(pursuit, before))
+        except Left:
+            how = way_on(await self._state(pursuit.engine.id), self._repeated)
+            say(f"left as it is; to go on: {how}")
+            return OK
+        finally:
+            await pursuit.leave()
+        return await self._conclude(driver, state.run_id)
+
+    async def _conclude(self, driver: Driver, run_id: str) -> int:
+        state = await self._state(run_id)
+        questions = await driver.questions(run_id)
+        if not self.settings.as_json:
+            say_standing(state, questions, self.settings.repeated)
+            return exit_code(state.status)
+        for row in questions:
+            if row.run_id != run_id:
+                print_event(run_id, asked(row))
+        return exit_code(state.status)
+
+    def _view(self, pursuit: Pursuit, state: ConversationState) -> View:
+        if self.settings.as_json:
+            return EventLines()
+        if not self.settings.interactive:
+            return view_of(self.settings, state)
+        engine = pursuit.engine
+        return Board(state, {"p": engine.pause, "r": engine.resume, "q": pursuit.quit})
+
+    async def _opened(self, run_id: str) -> Pursuit:
+        engine = await ConversationEngine.open(self.app, run_id, **self._given())
+        return Pursuit(self.app, engine)
+
+    def _given(self) -> dict[str, Any]:
+        return {
+            "coordinator": coordinator_of(self.app, self.means.rules, self.means.knowledge),
+            "llm": model_of(self.app, self.means.model),
+            **self.means.settings(),
+        }
+
+    async def _state(self, run_id: str) -> ConversationState:
+        return as_conversation(await self.app.engine.state(run_id))
+
+    async def _blank(self, run_id: str) -> ConversationState:
+        return blank(run_id, (await self._state(run_id)).definition)
+
+    @property
+    def _repeated(self) -> str:
+        return self.settings.repeated + self.means.spelled
+
+    def _refuse_without_model(self, state: ConversationState, anyway: bool) -> None:
+        unfinished = state.status not in _AT_REST
+        if unfinished and not anyway and lacks_model(self.app, state, self.means.model):
+            raise NotAllowed(
+                f"{state.run_id} has tasks for a model, and none is configured here: set "
+                "HOLDFAST_MODEL, name one with --model, or say --anyway to leave them empty"
+            )
+        if not (unfinished and state.tasks):
+            self._mention_model()
+
+    def _mention_model(self) -> None:
+        if model_of(self.app, self.means.model) is None:
+            self._mention(NO_MODEL)
+
+    def _mention(self, words: str) -> None:
+        if not self.settings.as_json:
+            note(words)
+
+
+def refuse_misplaced(state: ConversationState, text: str | None) -> None:
+    """Words where none are awaited, or none where some are."""
+    run_id = state.run_id
+    match state.status:
+        case RunStatus.CANCELLING | RunStatus.CANCELLED:
+            raise NotAllowed(f"{run_id} is cancelled: leave --id out to begin another one")
+        case RunStatus.ERROR if text is None:
+            raise NotAllowed(
+                f"{run_id} has failed ({visible(state.error)}): say what is wanted to start over"
+            )
+        case RunStatus.DONE if text is None:
+            raise NotAllowed(f"{run_id} has nothing left to do: say what is wanted next")
+        case RunStatus.DONE | RunStatus.ERROR:
+            return
+    if text not in (None, state.text):
+        raise NotAllowed(
+            f"{run_id} is still at {visible(state.text)}: `holdfast converse --id {run_id}` goes "
+            f"on with that, `holdfast cancel {run_id}` ends it"
+        )

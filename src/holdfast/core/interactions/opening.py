@@ -1,0 +1,171 @@
+"""Opening questions: what every machine asks about a call, and how a question is begun.
+
+Everything that is shown comes from the executor's own data. A machine adds its own words:
+who wants the call, or which task it is for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import field, replace
+from typing import Any, TypeAlias
+
+from holdfast.core.interactions.proposals import change_form, differences, shown_call
+from holdfast.core.interactions.requests import (
+    APPROVAL_OPTIONS,
+    PROVIDE_OPTION,
+    UNKNOWN_OPTIONS,
+    request_from_asking,
+)
+from holdfast.core.run.draft import RunDraft
+from holdfast.core.run.fold_questions import deadline_of
+from holdfast.core.run.tables import StepStatus
+from holdfast.errors import InvalidAnswer
+from holdfast.model.commands import ToolFacts
+from holdfast.model.events import Move, OutcomeLost, QuestionOpened
+from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.interaction import Asking, InteractionOption, InteractionType
+from holdfast.model.record import record
+from holdfast.model.values import Json
+
+AnyDraft: TypeAlias = RunDraft[Any, Any]
+
+NO_FIELDS = Form()
+AS_USUAL = Asking()
+LOST_RESULT = Form(
+    (Field("result", FieldType.TEXTAREA, "What it returned, as far as is known", required=False),)
+)
+
+
+@record
+class Question:
+    """What is to be asked; `asking` is how an author wants it, and wins over our words."""
+
+    purpose: str
+    type: InteractionType
+    title: str
+    message: str = ""
+    options: tuple[InteractionOption, ...] = ()
+    form: Form = NO_FIELDS
+    context: Mapping[str, Json] = field(default_factory=dict)
+    asking: Asking = AS_USUAL
+    args: Mapping[str, Json] | None = None
+    consent: str | None = None
+
+
+def missing_question(
+    form: Form, title: str, asking: Asking = AS_USUAL, context: Mapping[str, Json] | None = None
+) -> Question:
+    """The work lacks something: it goes on at this very point with the answer."""
+    names = ", ".join(one.label or one.name for one in form.fields)
+    return Question(
+        "missing",
+        InteractionType.MISSING_INFO,
+        title,
+        f"Needed to go on: {names}",
+        (PROVIDE_OPTION,),
+        form,
+        context or {},
+        asking,
+    )
+
+
+def approval_question(
+    draft: AnyDraft,
+    step_id: str,
+    tool: str,
+    args: Mapping[str, Json],
+    facts: ToolFacts,
+    consent: str,
+    *,
+    message: str = "",
+    asking: Asking = AS_USUAL,
+    enrich: Form = NO_FIELDS,
+    context: Mapping[str, Json] | None = None,
+) -> Question:
+    """Consent is bound to the very arguments that are shown; what has changed since an
+    earlier consent is shown as well."""
+    shown: dict[str, Json] = {**shown_call(tool, args, facts), **(context or {})}
+    former = draft.step(step_id).consent
+    if former is not None:
+        words, before = differences(draft.state.questions.values(), former, shown)
+        asking = replace(asking, details=words)
+        shown["before"] = dict(before)
+    return Question(
+        "approval",
+        InteractionType.TOOL_APPROVAL,
+        f"Run {tool}?",
+        message,
+        APPROVAL_OPTIONS,
+        change_form(facts.parameters, enrich),
+        shown,
+        asking,
+        args,
+        consent,
+    )
+
+
+def unknown_question(
+    what: str, args: Mapping[str, Json], reason: str, form: Form = LOST_RESULT
+) -> Question:
+    return Question(
+        "unknown",
+        InteractionType.USER_CHOICE,
+        f"Did {what} happen?",
+        f"{what} was sent, but its outcome is unknown: {reason}.",
+        UNKNOWN_OPTIONS,
+        form,
+        {"tool": what, "args": dict(args)},
+        Asking(details="Look it up where it would have taken effect, then choose."),
+    )
+
+
+def loses(draft: AnyDraft, step_id: str, reason: str) -> bool:
+    """Sent, and nobody knows whether it took effect; a run that is ending asks nobody."""
+    draft.emit(OutcomeLost(step_id, draft.step(step_id).firing, reason))
+    return draft.step(step_id).status is not StepStatus.STOPPED
+
+
+def open_question(
+    draft: AnyDraft, step_id: str, question: Question, moves: tuple[Move, ...] = ()
+) -> str | None:
+    """Ask it; or say why it cannot be asked."""
+    step = draft.step(step_id)
+    try:
+        asked = request_from_asking(
+            _with_feedback(question, step.feedback),
+            request_id=draft.unguessable(),
+            session_id=draft.state.run_id,
+            type=question.type,
+            title=question.title,
+            message=question.message,
+            options=question.options,
+            form=question.form,
+            context=question.context,
+        )
+    except InvalidAnswer as error:
+        return str(error)
+    draft.emit(
+        QuestionOpened(
+            request=asked,
+            step_id=step_id,
+            firing=step.firing,
+            purpose=question.purpose,
+            deadline=deadline_of(asked, draft.now),
+            args=question.args,
+            consent=question.consent,
+            moves=moves,
+        )
+    )
+    return None
+
+
+def _with_feedback(question: Question, feedback: str | None) -> Asking:
+    """What was said to the same question before is shown with it."""
+    if not feedback:
+        return question.asking
+    words = (
+        question.asking.message or question.message,
+        f"Feedback on the last answer: {feedback}",
+    )
+    return replace(question.asking, message="\n".join(filter(None, words)))

@@ -1,0 +1,64 @@
+"""A run that stays current: the engine tells it of every commit."""
+
+from __future__ import annotations
+
+import weakref
+from typing import Generic, TypeVar
+
+from holdfast.core.run.state import RunState
+from holdfast.model.run import RunStatus
+from holdfast.runtime.engine import Engine
+
+S = TypeVar("S", bound=RunState)
+
+AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
+SETTLED = AT_REST | {RunStatus.PAUSE}
+
+
+class LiveRun(Generic[S]):
+    def __init__(self, engine: Engine, state: RunState) -> None:
+        self._engine = engine
+        self._state = self._of_our_kind(state)
+        mine = weakref.WeakMethod(self._moved)
+
+        def moved(state: RunState) -> None:
+            method = mine()
+            if method is not None:
+                method(state)
+
+        weakref.finalize(self, engine.hub.watch(state.run_id, moved))
+
+    @staticmethod
+    def _of_our_kind(state: RunState) -> S:
+        """The state of the machine that this is about, or NotFound."""
+        raise NotImplementedError
+
+    def _moved(self, state: RunState) -> None:
+        self._state = self._of_our_kind(state)
+
+    @property
+    def id(self) -> str:
+        return self._state.run_id
+
+    @property
+    def version(self) -> int:
+        return self._state.version
+
+    @property
+    def status(self) -> str:
+        return self._state.status.value
+
+    async def wait_for_completion(self, timeout: float | None = None) -> str:
+        """The status once it is done, error or cancelled; at the time-out, whatever it is."""
+        return await self._wait(AT_REST, timeout)
+
+    async def wait_until_settled(self, timeout: float | None = None) -> str:
+        """As `wait_for_completion`, and also when it waits for a person."""
+        return await self._wait(SETTLED, timeout)
+
+    async def _wait(self, statuses: frozenset[RunStatus], timeout: float | None) -> str:
+        def settled(state: RunState) -> bool:
+            return state.status in statuses
+
+        self._moved(await self._engine.wait_for(self.id, settled, timeout))
+        return self.status

@@ -1,0 +1,89 @@
+"""Processes made to be killed, or to begin where another one stopped: one order per line of stdin.
+
+Everything is imported once; then each order forks a process of its own. `snapshot` restores an
+engine from a file and runs it to its end; every other order opens the conversation on the real
+journal and consumes it until the named fault point kills the process.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from conversation_scenes import (
+    GOAL,
+    Coordinator,
+    Ledger,
+    Llm,
+    diamond,
+    heard,
+    kinds,
+    named,
+    results_of,
+)
+
+from holdfast import Holdfast
+from holdfast.conversation import ConversationEngine, EngineEventType
+from holdfast.testing.faults import CountFaults, KillAt
+
+REPORT = "report.json"
+LEDGER = "ledger.txt"
+
+
+async def opened(app: Holdfast, home: Path) -> ConversationEngine:
+    work = Ledger(home / LEDGER).work
+    options: dict[str, Any] = {"coordinator": Coordinator(), "llm": Llm()}
+    return await ConversationEngine.open(app, "sales", executors={"work": work}, **options)
+
+
+async def converse(order: dict[str, Any]) -> dict[str, Any]:
+    home = Path(order["home"])
+    counting = CountFaults()
+    faults = KillAt(order["point"], order["nth"]) if "point" in order else counting
+    async with Holdfast(home, faults=faults) as app:
+        engine = await opened(app, home)
+        await heard(engine.run(GOAL))
+    return {"state": engine.state, "reached": dict(counting.reached)}
+
+
+async def restore(order: dict[str, Any]) -> dict[str, Any]:
+    home = Path(order["home"])
+    engine = diamond(Ledger(home / LEDGER).work)
+    engine.restore_from_snapshot(json.loads(Path(order["snapshot"]).read_text()))
+    state = engine.state
+    if order.get("resume"):
+        engine.resume()
+    events = await heard(engine.run())
+    return {
+        "before": state,
+        "state": engine.state,
+        "kinds": kinds(events),
+        "started": [one["task_id"] for one in named(events, EngineEventType.TASK_STARTED)],
+        "progress": [one["progress"] for one in named(events, EngineEventType.TASK_COMPLETED)],
+        "results": results_of(engine),
+    }
+
+
+def carry_out(order: dict[str, Any]) -> int:
+    """The exit status of the process that carried it out, negative for the signal it died of."""
+    child = os.fork()
+    if child == 0:
+        live = restore if "snapshot" in order else converse
+        report = asyncio.run(live(order))
+        (Path(order["home"]) / REPORT).write_text(json.dumps(report))
+        os._exit(0)
+    _, status = os.waitpid(child, 0)
+    return os.waitstatus_to_exitcode(status)
+
+
+def main() -> None:
+    for line in sys.stdin:
+        print(carry_out(json.loads(line)), flush=True)  # noqa: T201
+
+
+if __name__ == "__main__":
+    main()
