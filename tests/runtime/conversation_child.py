@@ -53,7 +53,7 @@ async def converse(order: dict[str, Any]) -> dict[str, Any]:
 async def restore(order: dict[str, Any]) -> dict[str, Any]:
     home = Path(order["home"])
     engine = diamond(Ledger(home / LEDGER).work)
-    engine.restore_from_snapshot(json.loads(Path(order["snapshot"]).read_text()))
+    engine.restore_from_snapshot(json.loads(order["snapshot"]))
     state = engine.state
     if order.get("resume"):
         engine.resume()

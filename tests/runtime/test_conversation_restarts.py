@@ -91,11 +91,10 @@ async def test_a_snapshot_after_any_task_goes_on_in_a_new_process(
     done: int, mortals: Mortals, tmp_path: Path
 ) -> None:
     engine = await stopped_after(done, tmp_path)
-    file = tmp_path / "snapshot.json"
-    file.write_text(json.dumps(engine.create_snapshot()))
+    snapshot = json.dumps(engine.create_snapshot())
     assert Ledger(tmp_path / LEDGER).counts.total() == done
 
-    assert await mortals.order(tmp_path, snapshot=str(file)) == 0
+    assert await mortals.order(tmp_path, snapshot=snapshot) == 0
     report = report_of(tmp_path)
     assert report["before"] == "executing"
     assert report["state"] == "completed"
@@ -109,9 +108,8 @@ async def test_a_paused_snapshot_waits_for_resume_in_the_new_process_too(
     mortals: Mortals, tmp_path: Path
 ) -> None:
     engine = await stopped_after(2, tmp_path, pause=True)
-    file = tmp_path / "snapshot.json"
-    file.write_text(json.dumps(engine.create_snapshot()))
-    assert await mortals.order(tmp_path, snapshot=str(file), resume=True) == 0
+    snapshot = json.dumps(engine.create_snapshot())
+    assert await mortals.order(tmp_path, snapshot=snapshot, resume=True) == 0
     report = report_of(tmp_path)
     assert (report["before"], report["state"]) == ("paused", "completed")
     assert report["kinds"][:2] == ["state_changed", "engine_resumed"]

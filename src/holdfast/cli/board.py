@@ -21,7 +21,7 @@ from holdfast.cli.keys import Deed, Keys
 from holdfast.cli.screen import console, status_text, visible
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.conversation.tables import PAUSABLE
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.runtime.hub import Recorded, Spoken
@@ -138,15 +138,15 @@ def _standing(state: ConversationState, step_id: str, task: SubTask) -> tuple[st
         return task.status, Text("")
     if step.status is StepStatus.WAITING or step.child_status == "pause":
         return task.status, Text("waits for a person", style="magenta")
-    words = "; ".join(_troubles(step.attempt, step.status, step.failure and step.failure.message))
+    words = "; ".join(_troubles(step))
     style = "red" if step.status is StepStatus.FAILED else "yellow"
     return task.status, Text(words, style=style)
 
 
-def _troubles(attempt: int, status: StepStatus, failure: str | None) -> Iterator[str]:
-    if failure:
-        yield visible(failure)
-    if status is StepStatus.BACKOFF:
-        yield f"attempt {attempt} failed, trying again"
-    elif attempt > 1:
-        yield f"attempt {attempt}"
+def _troubles(step: StepState) -> Iterator[str]:
+    if step.failure is not None:
+        yield visible(step.failure.message)
+    if step.status is StepStatus.BACKOFF:
+        yield f"attempt {step.attempt} failed, trying again"
+    elif step.attempt > 1:
+        yield f"attempt {step.attempt}"

@@ -30,10 +30,17 @@ class Wanted(StrEnum):
     PERMISSION = "permission"
 
 
+WithAgents = Annotated[
+    bool,
+    typer.Option(
+        "--with-agents", help="Let each department's agent do its part, on a scripted model."
+    ),
+]
+
 app = typer.Typer(name="demo", rich_markup_mode=None)
 
 
-async def demo(settings: Settings) -> int:
+async def demo(settings: Settings, with_agents: WithAgents = False) -> int:
     """Show what Holdfast does: a run that fails and is resumed, and one that asks a person.
 
     A mock office answers from a process of its own. Without a terminal the question is
@@ -42,7 +49,7 @@ async def demo(settings: Settings) -> int:
     from holdfast.cli.report import exit_code
     from holdfast.demo.onboarding import Request
 
-    async with _stage(settings) as stage:
+    async with _stage(settings, with_agents=with_agents) as stage:
         _narrate(
             settings,
             "Will Zhang joins. The office's access control will fail six times in a row:",
@@ -89,12 +96,13 @@ async def onboarding(
     resume: Annotated[
         bool, typer.Option("--resume", help="If it fails, mend the office and resume the run.")
     ] = False,
+    with_agents: WithAgents = False,
 ) -> int:
     """Run Will Zhang's onboarding against the mock office."""
     from holdfast.cli.values import read_failures
 
     wanted = read_failures(failures)
-    async with _stage(settings, max_retry_count) as stage:
+    async with _stage(settings, max_retry_count, with_agents=with_agents) as stage:
         run = await stage.onboard(wanted)
         more: dict[str, Any] = {}
         if resume:
@@ -108,6 +116,7 @@ async def request(
     wanted: Annotated[
         Wanted, typer.Argument(metavar="[KIND]", help="computer, mail, account or permission.")
     ] = Wanted.COMPUTER,
+    with_agents: WithAgents = False,
 ) -> int:
     """Make a request that lacks something, so that a person is asked.
 
@@ -115,7 +124,7 @@ async def request(
     """
     from holdfast.demo.onboarding import Request
 
-    async with _stage(settings) as stage:
+    async with _stage(settings, with_agents=with_agents) as stage:
         run = await _ask_for(stage, settings, Request(wanted.value))
         return _end(settings, await _standing(stage, run), run)
 
@@ -126,7 +135,9 @@ shell.register(app, "request", request)
 
 
 @asynccontextmanager
-async def _stage(settings: Settings, max_retry_count: int = 1) -> AsyncIterator[Stage]:
+async def _stage(
+    settings: Settings, max_retry_count: int = 1, *, with_agents: bool = False
+) -> AsyncIterator[Stage]:
     import tempfile
 
     from holdfast.cli.driving import Driver
@@ -140,7 +151,10 @@ async def _stage(settings: Settings, max_retry_count: int = 1) -> AsyncIterator[
 
     with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as temporary:
         home = settings.home or Path(temporary)
-        async with open_stage(home, max_retry_count=max_retry_count, follow=follow) as stage:
+        opening = open_stage(
+            home, max_retry_count=max_retry_count, follow=follow, with_agents=with_agents
+        )
+        async with opening as stage:
             if settings.interactive:
                 await stage.office.configure_delays(dict.fromkeys(stage.tool_names(), UNHURRIED))
             yield stage

@@ -143,7 +143,7 @@ async def _drawn(settings: Settings, name: str) -> tuple[Plan, PlanState | None]
 
     if _is_file(name):
         return _read_plan_file(Path(name)), None
-    if name.startswith(("inst_", "chat_")) or name.isdecimal():
+    if name.startswith(("inst_", "chat_", "conv_")) or name.isdecimal():
         async with reading(settings) as book:
             state = as_plan(await book.state(full_run_id(name)))
             return state.plan.plan, state

@@ -1,0 +1,107 @@
+"""`python -m bench.conversation`: what a conversation costs per task, whatever their number.
+
+The tasks form a grid: each depends on two of the row before, so that every completion frees
+others. A task does nothing, so what is measured is scheduling: choosing, starting, recording,
+telling the consumer. The cost must be flat from 100 to 10,000 tasks, in memory and on disk.
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import json
+import statistics
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from holdfast.conversation import ConversationEngine, EngineEventType
+from holdfast.journal.memory import MemoryJournal
+from holdfast.journal.port import Journal
+from holdfast.journal.sqlite import SqliteJournal
+
+SIZES = (100, 1_000, 10_000)
+WIDTH = 10
+FLAT = 1.2
+"""How far the dearest size may be above the cheapest."""
+
+
+class Grid:
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    async def decompose_goal(self, text: str) -> list[dict[str, Any]]:
+        return [self._task(number) for number in range(self.count)]
+
+    def _task(self, number: int) -> dict[str, Any]:
+        row, column = divmod(number, WIDTH)
+        above = [(row - 1) * WIDTH + one for one in (column, (column + 1) % WIDTH)]
+        return {
+            "id": f"n{number}",
+            "type": "nothing",
+            "priority": number * 7 % 13,
+            "dependencies": [f"n{one}" for one in above if row],
+        }
+
+
+async def nothing(task: object) -> None:
+    return None
+
+
+async def microseconds_per_task(journal: Journal, count: int) -> float:
+    """From the first task that starts to the end of the last."""
+    engine = await ConversationEngine.open(
+        journal, "grid", llm=Grid(count), executors={"nothing": nothing}
+    )
+    began = 0.0
+    async for event in engine.run("all of it"):
+        if not began and event.event_type is EngineEventType.TASK_STARTED:
+            began = time.perf_counter()
+    assert engine.completed_tasks == engine.total_tasks == count
+    return (time.perf_counter() - began) / count * 1e6
+
+
+async def measure(sizes: list[int], repeats: int) -> dict[str, dict[int, float]]:
+    with tempfile.TemporaryDirectory(prefix="holdfast-bench-") as folder:
+        made = iter(range(1_000))
+        journals: dict[str, Callable[[], Journal]] = {
+            "memory": MemoryJournal,
+            "sqlite": lambda: SqliteJournal(Path(folder) / f"{next(made)}.db"),
+        }
+        return {
+            name: {size: await _median(journal, size, repeats) for size in sizes}
+            for name, journal in journals.items()
+        }
+
+
+async def _median(journal: Callable[[], Journal], size: int, repeats: int) -> float:
+    times = repeats if size < SIZES[-1] else max(1, repeats // 3)
+    return statistics.median([await microseconds_per_task(journal(), size) for _ in range(times)])
+
+
+def flatness(figures: dict[int, float]) -> float:
+    return max(figures.values()) / min(figures.values())
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m bench.conversation", description=__doc__)
+    parser.add_argument("--repeats", type=int, default=5)
+    parser.add_argument("--sizes", type=int, nargs="+", default=list(SIZES))
+    parser.add_argument("--json", action="store_true")
+    options = parser.parse_args()
+    figures = asyncio.run(measure(options.sizes, options.repeats))
+    if options.json:
+        print(json.dumps(figures))
+        return
+    print("| journal | " + " | ".join(f"{size:,} tasks" for size in options.sizes) + " | spread |")
+    print("|---" * (len(options.sizes) + 2) + "|")
+    for name, row in figures.items():
+        cells = " | ".join(f"{row[size]:,.0f} µs" for size in options.sizes)
+        told = "flat" if flatness(row) <= FLAT else "not flat"
+        print(f"| {name} | {cells} | {flatness(row):.2f} ({told}) |")
+
+
+if __name__ == "__main__":
+    main()
