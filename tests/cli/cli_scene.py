@@ -197,6 +197,92 @@ def app():
     return made
 """
 
+GOALS = """
+import asyncio
+from pathlib import Path
+
+from holdfast import Holdfast
+from holdfast.testing.model_script import call
+from holdfast.testing.scripted_model import ScriptedModel
+
+HERE = Path(__file__).parent
+TASKS = {
+    "pay": [{"id": "pay", "description": "Pay", "type": "pay", "args": {"amount": 5}}],
+    "order": [
+        {"id": "order", "description": "Order tea", "type": "order", "args": {"item": "tea"}},
+        {"id": "thanks", "description": "Say thanks", "priority": 5},
+        {"id": "bill", "description": "Write a bill", "dependencies": ["order"]},
+    ],
+    "break": [{"id": "mend", "description": "Mend it", "type": "shaky"}],
+    "delegate": [{"id": "hand over", "description": "please pay", "type": "clerk"}],
+    "slow": [
+        {"id": "wait", "description": "Wait", "type": "slow"},
+        {"id": "write", "description": "Write it up", "dependencies": ["wait"]},
+    ],
+    "careful": [{"id": "wait", "description": "Wait", "type": "careful"}],
+    "circle": [{"id": "a", "description": "a", "dependencies": ["a"]}],
+}
+SALES = [
+    {"id": "collect", "description": "收集销售数据", "type": "fetch_sales",
+     "args": {"month": "2025-10"}},
+    {"id": "trend", "description": "分析趋势", "dependencies": ["collect"]},
+    {"id": "report", "description": "写报告", "dependencies": ["trend"]},
+]
+
+
+def reply(seen):
+    with (HERE / "prompts").open("a", encoding="utf-8") as log:
+        log.write(seen.system + "\\n")
+    if seen.results:
+        return f"Done: {seen.results[-1].content}"
+    if any(tool.name == "plan_tasks" for tool in seen.tools):
+        tasks = next((some for word, some in TASKS.items() if word in seen.asked), SALES)
+        return call("plan_tasks", tasks=tasks)
+    if seen.tools:
+        return call("pay", amount=7)
+    return f"{seen.asked}: 完成\\n(whole)"
+
+
+async def fetch_sales(month: str) -> dict:
+    return {"month": month, "total": 4200}
+
+
+async def pay(amount: int) -> dict:
+    with (HERE / "paid").open("a", encoding="utf-8") as log:
+        log.write(f"{amount}\\n")
+    return {"paid": amount}
+
+
+async def order(item: str, count: int) -> dict:
+    return {"ordered": [item] * count}
+
+
+async def shaky() -> dict:
+    if not (HERE / "mended").exists():
+        raise RuntimeError("out of order")
+    return {"mended": True}
+
+
+async def slow() -> dict:
+    with (HERE / "slow.begun").open("a", encoding="utf-8") as log:
+        log.write("x")
+    while not (HERE / "go").exists():
+        await asyncio.sleep(0.02)
+    return {"waited": True}
+
+
+def app():
+    made = Holdfast(HERE / "kept", model=ScriptedModel(reply))
+    made.tool(fetch_sales, idempotent=True)
+    made.tool(pay, approval="require")
+    made.tool(order)
+    made.tool(shaky)
+    made.tool(slow, idempotent=True)
+    made.tool(slow, name="careful")
+    made.agent("clerk", name="Clerk", tools=["pay"])
+    return made
+"""
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:

@@ -12,6 +12,7 @@ from cli_scene import (
     ASK,
     CALL,
     DESK,
+    GOALS,
     GREET,
     Command,
     Ending,
@@ -65,6 +66,15 @@ def desk(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     monkeypatch.syspath_prepend(place)
     monkeypatch.delitem(sys.modules, "desk", raising=False)
     return "desk:app"
+
+
+@pytest.fixture
+def goals(place: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A user's application for conversations, on a scripted model; the name to give to --app."""
+    (place / "goals.py").write_text(GOALS, encoding="utf-8")
+    monkeypatch.syspath_prepend(place)
+    monkeypatch.delitem(sys.modules, "goals", raising=False)
+    return "goals:app"
 
 
 @pytest.fixture

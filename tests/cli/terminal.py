@@ -15,7 +15,7 @@ import termios
 import time
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 ENTER, DOWN, SPACE, CTRL_C, ESCAPE = "\r", "\x1b[B", " ", "\x03", "\x1b"
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
@@ -39,8 +39,7 @@ class Terminal:
             start_new_session=True,
             preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
         )
-        os.close(slave)
-        self._master = master
+        self._master, self._slave = master, slave
 
     def wait_for(self, text: str, timeout: float = 60.0) -> None:
         """Read until `text` shows up after everything waited for before."""
@@ -57,6 +56,13 @@ class Terminal:
 
     def interrupt(self) -> None:
         os.killpg(self._process.pid, signal.SIGINT)
+
+    def kill(self, number: signal.Signals) -> None:
+        os.kill(self._process.pid, number)
+
+    def modes(self) -> list[Any]:
+        """How the terminal treats what is typed."""
+        return list(termios.tcgetattr(self._slave))
 
     def end(self, timeout: float = 60.0) -> int:
         end = time.monotonic() + timeout
@@ -88,4 +94,5 @@ class Terminal:
         if self._process.poll() is None:
             os.killpg(self._process.pid, signal.SIGKILL)
             self._process.wait()
+        os.close(self._slave)
         os.close(self._master)

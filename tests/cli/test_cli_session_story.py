@@ -70,7 +70,7 @@ TOLD: list[tuple[r.ReactEvent, str, str]] = [
     (
         e.ChildHeard("chat_000001.c1.1", 3, "c1", 1, "pause"),
         "agent",
-        "the sub-run chat_000001.c1.1 is pause",
+        "the sub-run chat_000001.c1.1 waits for a person",
     ),
     (e.RunRecovered(1), "agent", "the process that ran this went down; another took over"),
     (e.CancelRequested("will"), "will", "cancelled the run"),

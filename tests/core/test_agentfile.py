@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -318,7 +319,7 @@ def test_an_agent_with_any_value_anywhere_is_accepted_or_rejected(data: st.DataO
         value = shape.get(key)
         inside = isinstance(value, dict) and bool(value) and data.draw(st.booleans())
         target = value if inside else shape
-        target[data.draw(st.sampled_from(sorted(target)))] = data.draw(odd)
+        target[data.draw(st.sampled_from(sorted(target)))] = deepcopy(data.draw(odd))
     refused: tuple[Problem, ...] = ()
     try:
         load_agents(json.dumps(shape), "a.yaml", tools=TOOLS, read_only=())

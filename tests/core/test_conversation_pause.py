@@ -31,7 +31,8 @@ PAY = SubTask("pay it", type="pay", args={"amount": 5}, route="tool")
 SEND = SubTask("send it", type="send", route="tool")
 LOOK = SubTask("look at it", type="look", route="tool")
 ORDER = SubTask("order", type="order", route="plan")
-AT_WORK = tuple(set(EngineState) - {EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR})
+AT_REST = (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
+AT_WORK = tuple(one for one in EngineState if one not in AT_REST)
 
 
 def busy() -> Talk:

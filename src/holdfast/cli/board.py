@@ -74,10 +74,11 @@ class Board:
 
 
 def picture(state: ConversationState, room: int = 1000, keys: str = "") -> RenderableType:
-    parts: list[RenderableType] = [
-        _line(Text.assemble((visible(state.text), "bold"))),
-        _line(Text(f"{state.run_id} {PHASES[state.phase]}")),
-    ]
+    titles = (
+        Text(visible(state.text), style="bold"),
+        Text(f"{state.run_id} {PHASES[state.phase]}"),
+    )
+    parts: list[RenderableType] = [_line(one) for one in titles if one.plain]
     if state.total:
         parts += [_task_table(state, room), _progress(state)]
     if keys:

@@ -50,6 +50,7 @@ class PlanStory(Teller):
         self._tasks = {task.task_id: task.name for task in plan.plan.tasks}
         self._actions = {one.listener_id: one.action for one in plan.plan.listeners}
         self._checks = [check.tool for check in plan.plan.verify]
+        self._concluding: set[str] = set()
 
     def tell(self, recorded: Recorded) -> list[Line]:
         moves = getattr(recorded.event, "moves", ())
@@ -131,12 +132,18 @@ class PlanStory(Teller):
                 | e.CheckConcluded()
             ):
                 return self._listener(event)
+            case e.ChildHeard(status="done"):
+                self._concluding.add(event.step_id)
+                return self.shared(event)
             case _:
                 return self.shared(event)
 
     def _listener(self, event: _Listener) -> Sentence:
         listener = self.step(event.listener_id)
         match event:
+            case e.ListenerStarted(child_id=None) if event.listener_id in self._concluding:
+                self._concluding.discard(event.listener_id)
+                return self.engine, f"{listener} takes up what its sub-run returned"
             case e.ListenerStarted():
                 attempt = f", attempt {event.attempt}" if event.attempt > 1 else ""
                 child = f" as {event.child_id}" if event.child_id else ""
@@ -157,7 +164,9 @@ class PlanStory(Teller):
                 return _PLANNER, f"runs {listener} again, retry {count}"
             case e.CheckConcluded():
                 verdict = event.verdict.replace("_", " ")
-                return self.engine, f"{listener}: {verdict}{reason(event.message)}"
+                agent = event.listener_id.removeprefix(VERIFY)
+                message = event.message.removeprefix(f"agent {agent}: ")
+                return self.engine, f"{listener}: {verdict}{reason(message)}"
             case _:
                 assert_never(event)
 

@@ -146,6 +146,8 @@ def _note(state: PlanState, task_id: str) -> Text:
     for listener_id, step in state.steps.items():
         if state.plan.listener(listener_id).target != task_id:
             continue
+        if step.status is StepStatus.RUNNING and step.child_id is not None:
+            return _child_note(step)
         if step.status is StepStatus.RUNNING and step.attempt > 1:
             return Text(f"attempt {step.attempt}", style="dim")
         if step.status is StepStatus.BACKOFF and step.failure is not None:
@@ -155,6 +157,12 @@ def _note(state: PlanState, task_id: str) -> Text:
         if step.status is StepStatus.FAILED:
             return Text("failed", style="red")
     return Text("")
+
+
+def _child_note(step: StepState) -> Text:
+    if step.child_status == RunStatus.PAUSE:
+        return Text("waits for a person", style="magenta")
+    return Text(f"as {step.child_id}", style="dim")
 
 
 def view_of(settings: Settings, state: RunState) -> View:

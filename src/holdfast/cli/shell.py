@@ -188,6 +188,7 @@ def _with_common(function: Callable[..., Ending]) -> Callable[..., None]:
         common = {one.name: given.pop(one.name) for one in fields(Settings)}
         settings = Settings(**{**(context.obj or {}), **_given_only(common)})
         if context.invoked_subcommand is not None:
+            _refuse_misplaced(given, context.invoked_subcommand)
             context.obj = asdict(settings)
             return
         raise typer.Exit(run(settings, lambda: function(settings, **given)))
@@ -204,6 +205,12 @@ def _with_common(function: Callable[..., Ending]) -> Callable[..., None]:
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
+
+
+def _refuse_misplaced(given: dict[str, Any], command: str) -> None:
+    """What a group does by itself, its commands do not: only the common options go over."""
+    for name in _given_only(given):
+        raise typer.BadParameter(f"--{name.replace('_', '-')} stands after {command}, not before.")
 
 
 def _given_only(options: dict[str, Any]) -> dict[str, Any]:

@@ -17,6 +17,7 @@ from holdfast.model import events as e
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.react_events import Event
+from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.runtime.hub import Recorded
 
@@ -92,7 +93,9 @@ class Teller(ABC):
                 return self.engine, "nothing is in flight any more: the run is cancelled"
             case e.ChildHeard():
                 child = visible(event.child_id)
-                return self.engine, f"the sub-run {child} is {event.status}{reason(event.message)}"
+                paused = event.status == RunStatus.PAUSE
+                standing = "waits for a person" if paused else f"is {event.status}"
+                return self.engine, f"the sub-run {child} {standing}{reason(event.message)}"
             case (
                 e.AttemptFailed()
                 | e.StepWoken()

@@ -80,7 +80,7 @@ class ConversationState(RunState):
     def places(self) -> int:
         """How many more tasks may be chosen; one that waits for a person takes no place."""
         waiting = len(self.open_questions) + self.paused_children
-        return self.settings.max_parallel - (self.active - waiting) - len(self.untold)
+        return self.settings.max_parallel - (self.active - waiting)
 
     @property
     def has_room(self) -> bool:
