@@ -318,7 +318,7 @@ def test_watching_and_continuing_a_chat(at_desk: Chat, chat: Chat) -> None:
     assert "asks a person: Run pay?" in watched.out
     assert at_desk("continue", "chat_000001").code == 4
     assert (
-        "is a chat: answer its questions"
+        "is no run of a plan: answer its questions"
         in at_desk("continue", "chat_000001", "--set", "amount=3").err
     )
     assert at_desk("graph", "chat_000001").code == 1

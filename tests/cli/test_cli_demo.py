@@ -82,3 +82,34 @@ def test_failures_of_an_unknown_tool_are_refused(holdfast: Command) -> None:
     ending = holdfast("demo", "onboarding", "--failures", "make_tea=1", "--json")
     assert ending.code == 1
     assert "make_tea" in ending.json["error"]["message"]
+
+
+def test_with_agents_the_same_calls_are_made_and_the_agents_check_their_work(
+    holdfast: Command,
+) -> None:
+    ending = holdfast(
+        "demo", "onboarding", "--with-agents", "--failures", "grant_access=6", "--resume", "--json"
+    )
+    assert ending.code == 0
+    assert ending.json["plan_id"] == "onboard_with_agents"
+    assert ending.json["tool_calls"] == {**EVERY_OTHER, **VERIFICATION, "grant_access": 7}
+    assert ending.json["verification"]["verify.hr"] == "verified"
+
+
+def test_the_whole_show_with_agents_tells_of_them_by_name(holdfast: Command) -> None:
+    ending = holdfast("demo", "--with-agents")
+    assert ending.code == 0
+    for moment in (
+        "L001 (agent hr) started as inst_000001.L001.1",
+        "L001 (agent hr) takes up what its sub-run returned",
+        "the check of agent hr: verified: query_profile",
+        "the check of agent it: unable to verify: agent it has no verification tools",
+        "the sub-run inst_000002.L001.1 waits for a person",
+        "inst_000002 is done. That was the demo.",
+    ):
+        assert moment in ending.out
+
+
+def test_an_option_of_the_whole_show_before_one_part_of_it_is_refused(holdfast: Command) -> None:
+    ending = holdfast("demo", "--with-agents", "onboarding")
+    assert (ending.code, "--with-agents stands after onboarding" in ending.err) == (2, True)

@@ -149,3 +149,21 @@ def test_the_tasks_that_an_event_moved_follow_it(teller: PlanStory) -> None:
     move = e.Move("002", TaskStatus.PENDING, "waiting_for_person")
     _, line = teller.tell(Recorded(1, 0.0, e.ListenerSucceeded("L001", 1, moves=(move,))))
     assert line.what.strip() == "002 填表 (form) is Pending (waits for a person)"
+
+
+def test_the_checks_of_agents_go_by_their_names(teller: PlanStory) -> None:
+    event = e.CheckConcluded("verify.hr", 1, "verified", "agent hr: there it is")
+    [line] = teller.tell(Recorded(1, 0.0, event))
+    assert line.what == "the check of agent hr: verified: there it is"
+    [line] = teller.tell(Recorded(2, 0.0, e.VerificationStarted(("verify.hr", "verify.7"))))
+    assert line.what == "checks the outcome: the check of agent hr, the check of agent 7"
+
+
+def test_taking_up_what_a_sub_run_returned_is_no_second_attempt(teller: PlanStory) -> None:
+    child = "inst_000001.L001.1"
+    teller.tell(Recorded(1, 0.0, e.ListenerStarted("L001", 1, child_id=child)))
+    teller.tell(Recorded(2, 0.0, e.ChildHeard(child, 4, "L001", 1, "done")))
+    [taken] = teller.tell(Recorded(3, 0.0, e.ListenerStarted("L001", 1, attempt=2)))
+    assert taken.what == "L001 (human) takes up what its sub-run returned"
+    [again] = teller.tell(Recorded(4, 0.0, e.ListenerStarted("L001", 1, attempt=3)))
+    assert again.what == "L001 (human) started, attempt 3"

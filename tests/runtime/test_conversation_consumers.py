@@ -94,10 +94,13 @@ async def test_one_that_is_cancelled_leaves_nothing_running() -> None:
     await no_task_but_mine()
 
 
-async def test_one_that_is_cancelled_again_and_again_leaves_in_order_all_the_same() -> None:
+async def test_one_that_is_cancelled_again_and_again_leaves_in_order_all_the_same(
+    tmp_path: Path,
+) -> None:
     """Some frameworks cancel at every await until the task is gone."""
-    gate = Gate()
-    engine = diamond(gate.work)
+    gate, file = Gate(), tmp_path / "holdfast.db"
+    options: dict[str, Any] = {"llm": Llm(), "executors": {"work": gate.work}}
+    engine = await ConversationEngine.open(SqliteJournal(file), "sales", **options)
     consumer = asyncio.create_task(heard(engine.run(GOAL)))
     await gate.begun.wait()
     while not consumer.done():
@@ -107,7 +110,9 @@ async def test_one_that_is_cancelled_again_and_again_leaves_in_order_all_the_sam
     assert gate.running == 0
     await no_task_but_mine()
     gate.through.set()
-    assert kinds(await heard(engine.run()))[-1] == "engine_completed"
+    again = await ConversationEngine.open(SqliteJournal(file), "sales", **options)
+    assert again._latest.in_flight == 0, "that the work was broken off is on disk"
+    assert kinds(await heard(again.run()))[-1] == "engine_completed"
 
 
 async def test_one_that_never_began_is_no_consumer() -> None:

@@ -31,6 +31,9 @@ _FEWEST = 5
 _FRAME = 8
 """Lines around the tasks."""
 
+_FRAMES = 12
+"""Pictures a second; however many events there are, no more are drawn."""
+
 _QUIET = frozenset({"pending", "scheduled", "completed"})
 _ON_ITS_WAY = frozenset({EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE})
 
@@ -47,8 +50,6 @@ class Board:
     def show(self, state: RunState, recorded: Recorded) -> None:
         assert isinstance(state, ConversationState)
         self._state = state
-        if self._live is not None:
-            self._live.update(self._picture())
 
     def speak(self, spoken: Spoken) -> None:
         return
@@ -57,15 +58,13 @@ class Board:
         with ExitStack() as shown:
             if self._deeds:
                 shown.enter_context(Keys(self._deeds))
-            live = Live(self._picture(), console=console(), refresh_per_second=12)
+            live = Live(get_renderable=self._picture, console=console(), refresh_per_second=_FRAMES)
             self._live = shown.enter_context(live)
             self._shown = shown.pop_all()
         return self
 
     def __exit__(self, *_: object) -> None:
-        live, self._live = self._live, None
-        if live is not None:
-            live.update(self._picture(), refresh=True)
+        self._live = None
         self._shown.close()
 
     def _picture(self) -> RenderableType:

@@ -6,6 +6,7 @@ elsewhere lines, and with --json each event as its consumers see it, one object 
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -24,7 +25,8 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotAllowed, NotFound
-from holdfast.model.conversation import ConversationSettings, EngineEvent
+from holdfast.journal.port import QuestionRow
+from holdfast.model.conversation import ConversationSettings, EngineEvent, EngineEventType
 from holdfast.model.run import RunStatus
 from holdfast.narration import asked, narrate
 from holdfast.runtime.hub import Recorded
@@ -63,23 +65,33 @@ class Means:
 class EventLines(Silence):
     """Every event of a conversation as its consumer sees it, one JSON object per line."""
 
+    def __init__(self) -> None:
+        self._asked: set[str] = set()
+
     def show(self, state: RunState, recorded: Recorded) -> None:
         assert isinstance(state, ConversationState)
         told = narrate(state, recorded.seq, recorded.at, recorded.event)
         if told is not None:
-            print_event(state.run_id, told)
+            self._print(state.run_id, told)
 
+    def show_open(self, run_id: str, questions: Sequence[QuestionRow]) -> None:
+        """What is asked by runs below, and what was asked before anybody looked."""
+        for row in questions:
+            if row.question_id not in self._asked:
+                self._print(run_id, asked(row))
 
-def print_event(run_id: str, event: EngineEvent) -> None:
-    print_json_line(
-        {
-            "event_type": event.event_type.value,
-            "data": dict(event.data),
-            "seq": event.seq,
-            "at": None if event.at is None else iso(event.at),
-            "conversation_id": run_id,
-        }
-    )
+    def _print(self, run_id: str, event: EngineEvent) -> None:
+        if event.event_type is EngineEventType.INTERACTION:
+            self._asked.add(str(event.data["requestId"]))
+        print_json_line(
+            {
+                "event_type": event.event_type.value,
+                "data": dict(event.data),
+                "seq": event.seq,
+                "at": None if event.at is None else iso(event.at),
+                "conversation_id": run_id,
+            }
+        )
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,7 +111,8 @@ class Goal:
         state = await self._state(run_id)
         self.means.refuse_change(run_id, state.settings)
         refuse_misplaced(state, text)
-        await refuse_without_tools(self.app, run_id, anyway=anyway)
+        if state.status not in _AT_REST:
+            await refuse_without_tools(self.app, run_id, anyway=anyway)
         self._refuse_without_model(state, anyway)
         pursuit = await self._opened(run_id)
         if state.status is RunStatus.ERROR:
@@ -123,24 +136,23 @@ class Goal:
             await pursuit.begin(text)
             run_id = pursuit.engine.id
             before = before or await self._blank(run_id)
-            state = await driver.pursue(pursuit, before, self._view(pursuit, before))
+            view = self._view(pursuit, before)
+            await driver.pursue(pursuit, before, view)
         except Left:
             how = way_on(await self._state(pursuit.engine.id), self._repeated)
             say(f"left as it is; to go on: {how}")
             return OK
         finally:
             await pursuit.leave()
-        return await self._conclude(driver, state.run_id)
+        return await self._conclude(driver, run_id, view)
 
-    async def _conclude(self, driver: Driver, run_id: str) -> int:
+    async def _conclude(self, driver: Driver, run_id: str, view: View) -> int:
         state = await self._state(run_id)
         questions = await driver.questions(run_id)
-        if not self.settings.as_json:
+        if isinstance(view, EventLines):
+            view.show_open(run_id, questions)
+        else:
             say_standing(state, questions, self.settings.repeated)
-            return exit_code(state.status)
-        for row in questions:
-            if row.run_id != run_id:
-                print_event(run_id, asked(row))
         return exit_code(state.status)
 
     def _view(self, pursuit: Pursuit, state: ConversationState) -> View:

@@ -19,6 +19,7 @@ from typing import Any, Self
 Deed = Callable[[], object]
 
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
+_SHOW_CURSOR = b"\x1b[?25h\n"
 
 
 class Keys:
@@ -60,6 +61,7 @@ class Keys:
 
     def _end(self, number: signal.Signals) -> None:
         self._restore()
+        os.write(sys.stdout.fileno(), _SHOW_CURSOR)
         signal.signal(number, signal.SIG_DFL)
         os.kill(os.getpid(), number)
 

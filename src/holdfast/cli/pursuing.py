@@ -83,9 +83,11 @@ class Pursuit:
         asking, self._asking = self._asking, None
         if asking is None:
             return
-        if not asking.done():
-            await self._let_finish()
-        await _end(asking)
+        try:
+            if not asking.done():
+                await self._let_finish()
+        finally:
+            await _end(asking)
 
     async def _let_finish(self) -> None:
         if not await self.has_to_finish():

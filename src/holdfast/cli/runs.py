@@ -259,10 +259,10 @@ async def resume(
 
     async with build_app(settings) as app:
         run_id = full_run_id(instance)
-        await refuse_without_tools(app, run_id, anyway=anyway)
-        driver = Driver(app, settings)
         if isinstance(await app.engine.state(run_id), ConversationState):
             raise NotAllowed(f"{run_id} is a conversation: `holdfast converse --id {run_id}`")
+        await refuse_without_tools(app, run_id, anyway=anyway)
+        driver = Driver(app, settings)
         return await do_and_see(driver, run_id, lambda: app.resume(run_id), wait=wait)
 
 
