@@ -20,7 +20,7 @@ from holdfast import Holdfast, PlanInstance
 from holdfast.core.plan.state import PlanState
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.testing.clock import ManualClock
 
 PATIENCE = 60.0

@@ -16,7 +16,7 @@ from holdfast.core.run.tables import StepStatus
 from holdfast.journal.codec import decode
 from holdfast.model import events as e
 from holdfast.model.form import Form
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.model.run import Parent, RunStatus
 from holdfast.runtime.engine import Engine
 

@@ -15,6 +15,7 @@ from typing import Any
 from holdfast.core.interactions.wire import request_to_wire
 from holdfast.model import events as e
 from holdfast.model import react_events as r
+from holdfast.model.recorded import Event
 from holdfast.model.values import Json
 from holdfast.runtime.hub import Recorded, Spoken
 
@@ -73,7 +74,7 @@ class Narrator:
         data = {"restart": True} if spoken.text is None else {"delta": spoken.text}
         return AgentExecutionEvent(AgentEventType.THINKING, self._session_id, data)
 
-    def _tell(self, event: r.Event) -> _Told:
+    def _tell(self, event: Event) -> _Told:
         match event:
             case r.TurnStarted():
                 self._iteration = 0
@@ -139,7 +140,7 @@ def _shown(call: r.Call) -> dict[str, Json]:
     }
 
 
-def _progress(event: r.Event) -> _Told:
+def _progress(event: Event) -> _Told:
     data: dict[str, Json]
     match event:
         case e.QuestionAnswered():

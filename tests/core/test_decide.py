@@ -37,7 +37,7 @@ from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import Asking
-from holdfast.model.plan import AgentAction, HumanAction, ToolAction, WhilePaused
+from holdfast.model.plan import HumanAction, ToolAction, WhilePaused
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 
 CHAIN = (on("L001", "001 Running", CALL, "002"), on("L002", "002 Done", CODE, "001"))

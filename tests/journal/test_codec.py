@@ -17,8 +17,8 @@ from holdfast.journal import codec
 from holdfast.journal.codec import decode, encode, encode_all
 from holdfast.journal.port import Record
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.model.plan import TaskStatus
+from holdfast.model.recorded import Event
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent
 
@@ -62,7 +62,7 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
     )
 
 
-@pytest.mark.parametrize("kind", get_args(r.Event), ids=lambda kind: kind.__name__)
+@pytest.mark.parametrize("kind", get_args(Event), ids=lambda kind: kind.__name__)
 @settings(derandomize=True, max_examples=25, deadline=None)
 @given(data=st.data())
 def test_every_event_comes_back_as_it_was(kind: type[Any], data: st.DataObject) -> None:
@@ -197,7 +197,7 @@ class TestOldShapes:
     ],
 )
 def test_what_was_said_of_listeners_is_read_of_steps(
-    kind: str, body: dict[str, Any], event: r.Event
+    kind: str, body: dict[str, Any], event: Event
 ) -> None:
     assert decode(Record(1, 0.0, kind, json.dumps(body))) == event
 

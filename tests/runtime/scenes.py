@@ -22,7 +22,7 @@ from holdfast.model.plan import (
     TaskStatus,
     ToolAction,
 )
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.work.tools import CallInfo
 
 

@@ -22,7 +22,7 @@ from holdfast.core.run.state import RunState
 from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, QuestionRow, Record
 from holdfast.model.interaction import InteractionRequest
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.model.retry import RetryPolicy
 from holdfast.runtime.machines import as_session, blank, definition_of, replay
 from holdfast.runtime.views import request_of

@@ -52,7 +52,8 @@ from holdfast import (
 from holdfast.errors import AuthorError, InvalidAnswer
 from holdfast.model.events import CancelRequested, ListenerStarted
 from holdfast.model.message import ToolReturned, UserSaid
-from holdfast.model.react_events import CallStarted, Event
+from holdfast.model.react_events import CallStarted
+from holdfast.model.recorded import Event
 from holdfast.runtime.views import request_of
 from holdfast.testing.model_script import call
 

@@ -14,7 +14,7 @@ from holdfast.core.plan.state import PlanState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.events import LateResultKept, ListenerStarted, QuestionWithdrawn
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.runtime.views import request_of
 from holdfast.testing.clock import ManualClock
 from holdfast.work.tools import PythonTool

@@ -20,7 +20,7 @@ from holdfast.model.events import (
     LateResultKept,
     ListenerSucceeded,
 )
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.testing.clock import ManualClock
 
 OpenApp = Callable[..., Awaitable[Holdfast]]

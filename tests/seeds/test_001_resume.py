@@ -18,7 +18,7 @@ from holdfast.core.plan.decide import blank, replay
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 from holdfast.model.events import ListenerStarted, PlannerRetried, RunResumed
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 
 PLAN = "onboard_will_zhang"
 ONCE = ("create_employee_profile", "apply_computer", "outbound", "send_email")

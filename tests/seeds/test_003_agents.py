@@ -23,7 +23,7 @@ from holdfast.journal.port import QuestionRow
 from holdfast.model import react_events as r
 from holdfast.model.form import Form
 from holdfast.model.message import ModelSaid
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.runtime.views import request_of
 from holdfast.testing.scripted_model import ScriptedModel
 

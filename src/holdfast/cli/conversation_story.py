@@ -12,7 +12,7 @@ from holdfast.core.language.strict import canonical_json
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
 from holdfast.model.interaction import InteractionRequest
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.model.values import Json
 
 _Work: TypeAlias = (

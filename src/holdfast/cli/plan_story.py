@@ -11,7 +11,7 @@ from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledPlan
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.plan import AgentAction, PlanAction, ToolAction
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.runtime.hub import Recorded
 
 _PLANNER = "planner"

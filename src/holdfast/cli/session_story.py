@@ -11,7 +11,7 @@ from holdfast.core.language.strict import canonical_json
 from holdfast.core.react.state import THINK, ReactState
 from holdfast.model import react_events as r
 from holdfast.model.interaction import InteractionRequest
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.model.values import Json
 
 _Turn: TypeAlias = r.TurnStarted | r.TurnCompleted | r.TurnFailed | r.TurnResumed

@@ -16,7 +16,7 @@ from holdfast.cli.screen import clock, visible
 from holdfast.model import events as e
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionType
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.runtime.hub import Recorded

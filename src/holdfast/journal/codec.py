@@ -15,7 +15,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from holdfast.errors import JournalDamaged, JournalTooNew
 from holdfast.journal.port import Record
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 

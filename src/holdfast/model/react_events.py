@@ -13,7 +13,6 @@ from typing import TypeAlias
 
 from holdfast.model import events as e
 from holdfast.model.approval import ApprovalRule, Grant
-from holdfast.model.conversation_events import ConversationEvent
 from holdfast.model.message import Usage
 from holdfast.model.record import record
 from holdfast.model.run import Parent
@@ -171,6 +170,3 @@ ReactEvent: TypeAlias = (
     | ApprovalRemembered
     | ApprovalRevoked
 )
-
-Event: TypeAlias = e.PlanEvent | ReactEvent | ConversationEvent
-"""Whatever may stand in a journal."""

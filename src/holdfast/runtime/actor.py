@@ -14,7 +14,7 @@ from holdfast.core.run.state import RunState
 from holdfast.journal.port import Append
 from holdfast.model.commands import Command, Moment
 from holdfast.model.effects import Effect
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.runtime.machines import Machine, machine_of
 from holdfast.runtime.readiness import Readiness
 from holdfast.runtime.views import Standing

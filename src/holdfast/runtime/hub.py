@@ -21,7 +21,8 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import OperatorError
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Journal, Record
-from holdfast.model.react_events import Event, ModelReplied
+from holdfast.model.react_events import ModelReplied
+from holdfast.model.recorded import Event
 
 log = logging.getLogger("holdfast")
 

@@ -35,7 +35,7 @@ from holdfast.model.commands import Command, Moment
 from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
 from holdfast.model.plan import ToolAction, WhilePaused
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 

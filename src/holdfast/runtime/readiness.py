@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import events as e
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.runtime.machines import PLAN, machine_of
 
 _FREEING = (

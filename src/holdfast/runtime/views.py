@@ -11,7 +11,7 @@ from holdfast.core.run.state import QuestionState, RunState
 from holdfast.journal.port import Notice, QuestionRow, RunRow
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest
-from holdfast.model.react_events import Event
+from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of
 
