@@ -34,7 +34,7 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
     (
         v.ContextReceived(("r",), (), ("a", "b")),
         "engine",
-        "has the context: 1 rules, 0 passages, 2 tools",
+        "has the context: rules 1, passages 0, tools 2",
     ),
     (v.DecompositionRefused("a circle"), "engine", "asks for other tasks: a circle"),
     (v.GoalDecomposed(TASKS), "engine", "has 2 tasks: pay (Pay 张三), thank (Say thanks)"),

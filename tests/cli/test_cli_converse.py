@@ -205,7 +205,7 @@ def test_rules_and_documents_reach_the_model(converse: Converse, place: Path) ->
     (place / "handbook" / "odd.txt").write_bytes(b"\xff\xfe")
     ending = converse("帮我分析销售数据", "--knowledge", "handbook", "--rule", "只用中文")
     assert ending.code == 0
-    assert "has the context: 1 rules, 1 passages, 7 tools" in ending.out
+    assert "has the context: rules 1, passages 1, tools 7" in ending.out
     assert "odd.txt is left out" in ending.err
     prompts = (place / "prompts").read_text(encoding="utf-8")
     assert "只用中文" in prompts

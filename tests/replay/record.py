@@ -9,14 +9,27 @@ from __future__ import annotations
 import asyncio
 import sys
 from collections.abc import Awaitable, Callable
+from typing import Any
 
 from journals import HERE, write
 
 import holdfast.demo
-from holdfast import Holdfast, PlanInstance
+from holdfast import (
+    AgentSession,
+    ConversationEngine,
+    EngineEventType,
+    Holdfast,
+    PlanInstance,
+    SubTask,
+)
 from holdfast.demo.office import Office
+from holdfast.handles import ConversationRun
+from holdfast.live import LiveRun
+from holdfast.runtime.views import request_of
+from holdfast.testing.model_script import Fault, call, fail, say
+from holdfast.testing.scripted_model import ScriptedModel
 
-Story = Callable[[Holdfast, Office], Awaitable[PlanInstance]]
+Story = Callable[[Holdfast, Office], Awaitable[LiveRun[Any]]]
 
 PATIENCE = 60.0
 WILL = {
@@ -109,6 +122,93 @@ async def _ended(instance: PlanInstance) -> PlanInstance:
     return instance
 
 
+async def chat(app: Holdfast, office: Office) -> AgentSession:
+    """One call is approved with other arguments, one refused, one lacks an argument; then more."""
+    _staff(app)
+    session = await app.sessions.open("clerk")
+    await app.sessions.say(session.id, "Order a computer, mail Will Zhang and grant access.")
+    await app.engine.wait_for(session.id, lambda now: len(now.open_questions) == 3, PATIENCE)
+    for asked in await app.inbox():
+        request = request_of(asked)
+        match request.context["tool"]:
+            case "apply_computer":
+                await app.answer(asked.question_id, data={"computer_model": "Dell XPS"})
+            case "send_email":
+                changed = {"content": "您好，欢迎！"}
+                await app.answer(asked.question_id, option_id="approve", data=changed)
+            case _:
+                await app.answer(asked.question_id, option_id="reject", feedback="not yet")
+    await session.wait_for_completion(PATIENCE)
+    await app.sessions.say(session.id, "Thank you.")
+    await session.wait_for_completion(PATIENCE)
+    return session
+
+
+async def chat_mended(app: Holdfast, office: Office) -> AgentSession:
+    """The model is down; a person resumes, and ends everything at the first question."""
+    _staff(app, fail(400, "no"))
+    session = await app.sessions.open("clerk")
+    await app.sessions.say(session.id, "Order a computer.")
+    await session.wait_for_completion(PATIENCE)
+    await app.resume(session.id)
+    await session.wait_until_settled(PATIENCE)
+    state = await app.engine.wait_for(session.id, lambda now: bool(now.open_questions), PATIENCE)
+    asked = next(
+        one
+        for one in sorted(state.open_questions)
+        if any(option.option_id == "terminate" for option in state.questions[one].request.options)
+    )
+    await app.answer(asked, option_id="terminate")
+    await session.wait_for_completion(PATIENCE)
+    return session
+
+
+async def conversation(app: Holdfast, office: Office) -> ConversationRun:
+    """Three tasks, of which one is a tool of the office that lacks an argument; paused between."""
+    engine = await ConversationEngine.open(app, "talk", llm=_Goals(), executors={"count": _count})
+    answered = False
+    async for event in engine.run("Equip 张三 and count what it took."):
+        if event.event_type is EngineEventType.TASK_COMPLETED and not answered:
+            engine.pause()
+            engine.resume()
+        if event.event_type is EngineEventType.INTERACTION:
+            answered = True
+            await app.answer(event.data["requestId"], data={"computer_model": "MacBook Pro"})
+    return ConversationRun(app.engine, await app.engine.state("talk"))
+
+
+class _Goals:
+    async def decompose_goal(self, text: str) -> list[dict[str, Any]]:
+        return [
+            {"id": "look", "description": "see who it is", "priority": 1},
+            {"id": "order", "type": "apply_computer", "args": {"employee": "张三"}},
+            {"id": "sum", "type": "count", "dependencies": ["look", "order"]},
+        ]
+
+
+async def _count(task: SubTask, results: dict[str, Any]) -> dict[str, int]:
+    return {"results": len(results)}
+
+
+def _staff(app: Holdfast, *before: Fault) -> None:
+    """A clerk who wants three calls at once, two of which need consent, and then is content."""
+    wants = say(
+        "At once.",
+        call("apply_computer", employee="张三"),
+        call("send_email", to="will.zhang@example.com", subject="入职", content="您好"),
+        call("grant_access", employee_id="WZ001"),
+    )
+    script = ScriptedModel([*before, wants, "All is settled.", "You are welcome."])
+    app.models.default_model = script
+    app.agent(
+        "clerk",
+        name="Clerk",
+        system_context="You run the office.",
+        tools=["apply_computer", "send_email", "grant_access"],
+        approval={"send_email": "require", "grant_access": "require"},
+    )
+
+
 STORIES: tuple[Story, ...] = (
     onboarding,
     onboarding_resumed,
@@ -116,6 +216,9 @@ STORIES: tuple[Story, ...] = (
     computer_cancelled,
     onboarding_run_again,
     sub_plan,
+    chat,
+    chat_mended,
+    conversation,
 )
 
 

@@ -35,7 +35,7 @@ _FRAMES = 12
 """Pictures a second; however many events there are, no more are drawn."""
 
 _QUIET = frozenset({"pending", "scheduled", "completed"})
-_ON_ITS_WAY = frozenset({EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE})
+_AT_REST = frozenset({EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE})
 
 
 class Board:
@@ -87,7 +87,7 @@ def picture(state: ConversationState, room: int = 1000, keys: str = "") -> Rende
 
 def key_words(state: ConversationState, keys: Mapping[str, Deed] | tuple[()]) -> str:
     """The keys that mean something just now."""
-    if not keys or state.phase in _ON_ITS_WAY:
+    if not keys or state.phase in _AT_REST:
         return ""
     words = [
         "p pauses" if state.phase in PAUSABLE else "",

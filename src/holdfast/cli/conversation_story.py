@@ -130,7 +130,7 @@ class ConversationStory(Teller):
             case v.WorkStarted():
                 return self.step(event.step_id)
             case v.ContextReceived(rules=rules, knowledge=knowledge, tools=tools):
-                counts = f"{len(rules)} rules, {len(knowledge)} passages, {len(tools)} tools"
+                counts = f"rules {len(rules)}, passages {len(knowledge)}, tools {len(tools)}"
                 return f"has the context: {counts}"
             case v.DecompositionRefused():
                 return f"asks for other tasks{reason(event.reason)}"
