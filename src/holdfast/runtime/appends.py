@@ -30,10 +30,14 @@ def append_of(
 
 
 def _row(actor: Actor) -> RunRow | None:
-    """The row, where something in it cannot wait or has waited long enough."""
+    """The row, where something in it cannot wait or has waited long enough.
+
+    Only a run that goes on by itself may let it wait: another append is sure to follow.
+    """
     standing = views.standing(actor.state)
+    _, goes_on, _ = standing
     at = actor.unsaved[-1][0] if actor.unsaved else 0.0
-    if standing == actor.standing and at - actor.row_at < ROW_LAG:
+    if goes_on and standing == actor.standing and at - actor.row_at < ROW_LAG:
         return None
     actor.row_at = at
     actor.standing = standing
