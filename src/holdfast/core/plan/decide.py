@@ -133,8 +133,7 @@ def _hear_child(draft: Draft, command: c.HearChild) -> None:
         return
     if command.ended_by and draft.state.status is not PlanInstanceStatus.CANCELLING:
         terminate(draft, command.ended_by, "")
-    else:
-        _follow_child(draft, command)
+    _follow_child(draft, command)
 
 
 def _follow_child(draft: Draft, command: c.HearChild) -> None:

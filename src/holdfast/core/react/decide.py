@@ -185,8 +185,7 @@ def _resume(draft: Draft, command: c.Resume) -> None:
 def _heard(draft: Draft, command: c.HearChild) -> None:
     if command.ended_by and draft.state.status is not RunStatus.CANCELLING:
         terminate(draft, command.ended_by, "")
-    else:
-        _follow_child(draft, command)
+    _follow_child(draft, command)
 
 
 def _follow_child(draft: Draft, command: c.HearChild) -> None:
