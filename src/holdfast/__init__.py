@@ -17,8 +17,10 @@ if TYPE_CHECKING:
     )
     from holdfast.core.react.tables import ReActStage
     from holdfast.instances import PlanInstance, TaskInstance
+    from holdfast.model.agent import Agent
     from holdfast.model.approval import ApprovalMode
     from holdfast.model.interaction import (
+        Asking,
         InteractionAction,
         InteractionOption,
         InteractionRequest,
@@ -37,28 +39,36 @@ if TYPE_CHECKING:
         ToolApprovalCallback,
     )
     from holdfast.stream import AgentEventType, AgentExecutionEvent
+    from holdfast.work.coordinator import AppCoordinator
     from holdfast.work.driver import TaskDriver
+    from holdfast.work.goals import GoalModel
+    from holdfast.work.knowledge import Knowledge
     from holdfast.work.tools import CallInfo
 
 __all__ = [
     "VALID_STATE_TRANSITIONS",
+    "Agent",
     "AgentContext",
     "AgentEventType",
     "AgentExecutionEvent",
     "AgentSession",
     "AgentSessionHub",
+    "AppCoordinator",
     "ApprovalMode",
+    "Asking",
     "CallInfo",
     "ConversationEngine",
     "EngineEvent",
     "EngineEventType",
     "EngineState",
+    "GoalModel",
     "Holdfast",
     "InteractionAction",
     "InteractionOption",
     "InteractionRequest",
     "InteractionResponse",
     "InteractionType",
+    "Knowledge",
     "PlanInstance",
     "PlanInstanceStatus",
     "PlanModule",
@@ -76,28 +86,33 @@ __all__ = [
 
 _HOMES = {
     "VALID_STATE_TRANSITIONS": "holdfast.conversation",
+    "Agent": "holdfast.model.agent",
     "AgentContext": "holdfast.contexts",
     "AgentEventType": "holdfast.stream",
     "AgentExecutionEvent": "holdfast.stream",
     "AgentSession": "holdfast.handles",
     "AgentSessionHub": "holdfast.sessions",
+    "AppCoordinator": "holdfast.work.coordinator",
     "ApprovalMode": "holdfast.model.approval",
+    "Asking": "holdfast.model.interaction",
     "CallInfo": "holdfast.work.tools",
     "ConversationEngine": "holdfast.conversation",
     "EngineEvent": "holdfast.conversation",
     "EngineEventType": "holdfast.conversation",
     "EngineState": "holdfast.conversation",
+    "GoalModel": "holdfast.work.goals",
     "Holdfast": "holdfast.app",
     "InteractionAction": "holdfast.model.interaction",
     "InteractionOption": "holdfast.model.interaction",
     "InteractionRequest": "holdfast.model.interaction",
     "InteractionResponse": "holdfast.model.interaction",
     "InteractionType": "holdfast.model.interaction",
+    "Knowledge": "holdfast.work.knowledge",
     "PlanInstance": "holdfast.instances",
     "PlanInstanceStatus": "holdfast.model.plan",
     "PlanModule": "holdfast.plans",
     "PlannerAgent": "holdfast.plans",
-    "ReActAgentStrategy": "holdfast.sessions",
+    "ReActAgentStrategy": "holdfast.strategy",
     "ReActStage": "holdfast.core.react.tables",
     "Resolution": "holdfast.model.interaction",
     "ResumePoint": "holdfast.contexts",

@@ -25,12 +25,11 @@ from typing import TYPE_CHECKING, Any, Self, TypeVar
 from ruamel.yaml import YAML
 from ruamel.yaml.error import YAMLError
 
-from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.run.state import RunState
-from holdfast.core.source.agentfile import load_agents
 from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan
+from holdfast.declarations import Declarations
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
 from holdfast.handlers import Handlers
 from holdfast.handles import AgentSession, ConversationRun, opened
@@ -53,7 +52,7 @@ from holdfast.work.driver import TaskDriver
 from holdfast.work.http_tools import HttpClients, load_http_tools
 from holdfast.work.models import ModelClient
 from holdfast.work.sandbox import Sandbox, check_snippet
-from holdfast.work.tools import PythonTool, ToolRegistry
+from holdfast.work.tools import PythonTool, Tool, ToolRegistry
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -105,6 +104,7 @@ class Holdfast:
         self.interactions = Handlers()
         self.sessions = AgentSessionHub(self.engine, self.interactions)
         self._clients = HttpClients()
+        self._declarations = Declarations(self.engine.library, self.tools)
 
     @classmethod
     def in_memory(cls, **options: Any) -> Self:
@@ -124,11 +124,12 @@ class Holdfast:
         approval: object = "auto",
         timeout: float | None = None,
         read_only: bool | None = None,
+        version: str = "",
     ) -> Any:
         """Register a function as a tool; its signature is its schema."""
 
         def register(function: Function) -> Function:
-            self.tools.add(
+            self._add_tool(
                 PythonTool.from_function(
                     function,
                     name=name,
@@ -136,6 +137,7 @@ class Holdfast:
                     approval=approval,
                     timeout=timeout,
                     read_only=read_only,
+                    version=version,
                 )
             )
             return function
@@ -147,7 +149,11 @@ class Holdfast:
         declared = _declared_tools(Path(path))
         environment = os.environ if env is None else env
         for tool in load_http_tools(declared, environment, self._clients):
-            self.tools.add(tool)
+            self._add_tool(tool)
+
+    def _add_tool(self, tool: Tool) -> None:
+        self._declarations.check_tool(tool.spec)
+        self.tools.add(tool)
 
     def agent(
         self,
@@ -156,34 +162,16 @@ class Holdfast:
         approval: Mapping[str, object] | object = None,
         **declared: Any,
     ) -> Agent:
-        """Declare an agent; `approval` is a rule for all its tools, or rules by tool."""
-        rules = approval if isinstance(approval, Mapping) and not _is_rule(approval) else None
-        if approval is not None and rules is None:
-            rules = {EVERY_TOOL: approval}
-        read = {tool: read_rule(raw) for tool, raw in (rules or {}).items()}
-        for key in _LISTS & declared.keys():
-            declared[key] = tuple(declared[key])
-        agent = Agent(agent_id, approval=read, **declared)
-        self.engine.library.add_agent(agent)
-        return agent
+        """Declare an agent; `approval` is a rule for all its tools, or rules by tool.
+
+        AuthorError has all that is wrong. Tools and agents that it names may follow later;
+        a session is opened when all are there.
+        """
+        return self._declarations.declare(agent_id, approval, declared)
 
     def load_agents(self, path: str | Path) -> list[Agent]:
-        """Agents declared in a YAML file, or in all of a directory's."""
-        root = Path(path)
-        files = sorted([*root.glob("*.yaml"), *root.glob("*.yml")]) if root.is_dir() else [root]
-        specs = self.tools.specs()
-        agents: list[Agent] = []
-        for file in files:
-            agents += load_agents(
-                file.read_text(encoding="utf-8"),
-                str(file),
-                tools=[spec.name for spec in specs],
-                read_only=[spec.name for spec in specs if spec.read_only],
-                agents=list(self.engine.library.agent_ids()),
-            )
-        for agent in agents:
-            self.engine.library.add_agent(agent)
-        return agents
+        """Agents declared in a YAML file, or in all of a directory's, which may name each other."""
+        return self._declarations.load(Path(path))
 
     def _agent(self, agent_id: str) -> Agent:
         return self.engine.library.agent(agent_id).agent
@@ -294,7 +282,7 @@ class Holdfast:
     async def resume(
         self, instance_id: str, *, by: str = LOCAL
     ) -> PlanInstance | AgentSession | ConversationRun:
-        return self._opened(await self.engine.submit(instance_id, c.Resume(by)))
+        return self._opened(await self.engine.submit(instance_id, c.Resume(strict_text(by, "by"))))
 
     async def skip(
         self, instance_id: str, listener_id: str, *, by: str = LOCAL, reason: str = ""
@@ -311,31 +299,26 @@ class Holdfast:
         by: str = LOCAL,
     ) -> PlanInstance:
         values = strict_json(dict(context or {}))
-        return await self._command(instance_id, c.MarkDone(task_id, by, values))
+        return await self._command(instance_id, c.MarkDone(task_id, strict_text(by, "by"), values))
 
     async def edit_context(
         self, instance_id: str, task_id: str, context: Mapping[str, Any], *, by: str = LOCAL
     ) -> PlanInstance:
         values = strict_json(dict(context))
-        return await self._command(instance_id, c.EditContext(task_id, values, by))
+        return await self._command(
+            instance_id, c.EditContext(task_id, values, strict_text(by, "by"))
+        )
 
     async def rerun_from(
         self, instance_id: str, listener_id: str, *, by: str = LOCAL
     ) -> PlanInstance:
-        return await self._command(instance_id, c.RerunFrom(listener_id, by))
+        return await self._command(instance_id, c.RerunFrom(listener_id, strict_text(by, "by")))
 
     async def _command(self, instance_id: str, command: c.Command) -> PlanInstance:
         return PlanInstance(self.engine, await self.engine.submit(instance_id, command))
 
     def _opened(self, state: RunState) -> PlanInstance | AgentSession | ConversationRun:
         return opened(self.engine, state)
-
-
-_LISTS = frozenset({"tools", "agents", "verification_tools"})
-
-
-def _is_rule(raw: Mapping[str, object]) -> bool:
-    return bool(raw.keys() & {"mode", "when", "require_when", "otherwise"})
 
 
 def _models(model: str | Model | ModelClient | None) -> ModelClient:

@@ -13,6 +13,7 @@ import weakref
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
+from holdfast.model import commands as c
 from holdfast.model.conversation import EngineEvent, EngineEventType
 from holdfast.runtime.engine import Engine
 
@@ -49,15 +50,29 @@ class Consumer:
 
 
 class Attendance:
-    """What lasts as long as somebody consumes the conversation."""
+    """What lasts as long as somebody consumes the conversation.
 
-    def __init__(self, engine: Engine) -> None:
+    Once it is `reset` under its consumer, what is wished after that is for the next one.
+    """
+
+    def __init__(self, engine: Engine, consumer: Consumer) -> None:
         self.engine = engine
+        self.consumer = consumer
+        self.reset = False
+        self._leaving = False
         self.loop = asyncio.get_running_loop()
         self.woken = asyncio.Event()
         self.order = asyncio.Lock()
         self.granter: asyncio.Task[None] | None = None
         self.shown: set[str] = set()
+
+    def note_granted(self, wish: c.Command) -> None:
+        ours = self.consumer.dismissed and not self._leaving
+        self.reset = ours and isinstance(wish, c.StartOver)
+
+    def leave(self) -> None:
+        """Nothing of it runs any more, so that everything wished may be recorded."""
+        self._leaving, self.reset = True, False
 
     def is_news(self, event: EngineEvent) -> bool:
         """A question is shown once, whether it is found in the record or among the open ones."""

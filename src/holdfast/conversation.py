@@ -22,8 +22,6 @@ gives way to the next; when it goes, its work is broken off and the turn stays r
 
 from __future__ import annotations
 
-import re
-from collections import deque
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
@@ -31,21 +29,22 @@ from typing import Any, Self
 from holdfast.app import Holdfast
 from holdfast.attendance import Attendance, Consumer, to_the_end
 from holdfast.core.conversation import snapshot as snapshots
-from holdfast.core.conversation.decide import blank, decide, replay
+from holdfast.core.conversation.decide import blank, replay
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.conversation.tables import PAUSABLE, VALID_STATE_TRANSITIONS
-from holdfast.core.language.strict import strict_text
+from holdfast.core.run.state import RunState
 from holdfast.errors import (
     CallerError,
-    InvalidAnswer,
     JournalUnavailable,
     NotAllowed,
     NotFound,
     OperatorError,
 )
+from holdfast.given import checked_on_failure, count, goal, known_types, new_id
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery
+from holdfast.lodging import Lodging
 from holdfast.model import commands as c
 from holdfast.model.conversation import (
     ConversationSettings,
@@ -61,12 +60,10 @@ from holdfast.plans import LOCAL
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.machines import as_conversation, pinned_settings
-from holdfast.work.conversations import (
-    ConversationWorker,
-    Coordinator,
-    Executor,
-    GoalDecomposer,
-)
+from holdfast.staff import attendant
+from holdfast.standing import Standing, is_cancelled
+from holdfast.work.callables import one_thread_each
+from holdfast.work.conversations import Coordinator, Executor, GoalDecomposer
 
 __all__ = [
     "VALID_STATE_TRANSITIONS",
@@ -79,15 +76,10 @@ __all__ = [
     "SubTask",
 ]
 
-LONGEST_INPUT = 1_000_000
-
-_ID = re.compile(r"[A-Za-z][\w-]{0,63}")
-_GIVEN_OUT = re.compile(r"(inst|chat|conv)_\d+")
-
 _OVER = (EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE)
 
 
-class ConversationEngine:
+class ConversationEngine(Standing):
     def __init__(
         self,
         coordinator: Coordinator | None = None,
@@ -102,21 +94,18 @@ class ConversationEngine:
         by: str = LOCAL,
     ) -> None:
         """`executors` are callables by task type; those named in `once` are never repeated
-        after a crash without asking a person."""
-        if max_parallel < 1:
-            raise CallerError("max_parallel must be 1 or more")
-        settings = ConversationSettings(max_parallel, retry or RetryPolicy(), OnFailure(on_failure))
+        after a crash without asking a person. With an application that has a default model,
+        coordinator and llm are by default its own."""
+        settings = ConversationSettings(
+            count(max_parallel), retry or RetryPolicy(), checked_on_failure(on_failure)
+        )
+        super().__init__(pinned_settings(settings), by)
         self.coordinator = coordinator
         self.llm = llm
-        self.id = ""
-        self._definition = pinned_settings(settings)
         self._given = app
         self._journal: Journal = MemoryJournal()
-        self._executors = dict(executors or {})
-        self._once = frozenset(once)
-        self._by = by
-        self._view = self._latest = blank(self.id, self._definition)
-        self._wishes: deque[c.Command] = deque()
+        self._executors = one_thread_each(executors or {})
+        self._once = known_types(once, self._executors)
         self._consumer: Consumer | None = None
         self._attendance: Attendance | None = None
 
@@ -124,8 +113,8 @@ class ConversationEngine:
     async def open(cls, where: Journal | Holdfast, conversation_id: str, **options: Any) -> Self:
         """The conversation of that id, as far as it has come; a new one if there is none.
 
-        `where` is an open application, or a journal that belongs to this conversation alone
-        while it runs. A conversation is pinned to the settings it was begun with.
+        `where` is an open application, or a journal that conversations alone use. A
+        conversation is pinned to the settings it was begun with.
         """
         engine = cls(app=where if isinstance(where, Holdfast) else None, **options)
         engine.id = conversation_id
@@ -135,37 +124,6 @@ class ConversationEngine:
         async with AsyncExitStack() as closing:
             engine._see(await engine._loaded(await engine._application(closing)))
         return engine
-
-    @property
-    def state(self) -> EngineState:
-        return self._wished().phase
-
-    @property
-    def current_progress(self) -> float:
-        return self._wished().progress
-
-    @property
-    def total_tasks(self) -> int:
-        return self._wished().total
-
-    @property
-    def completed_tasks(self) -> int:
-        return self._wished().completed
-
-    @property
-    def user_input(self) -> str:
-        """What the current turn is about."""
-        return self._wished().text
-
-    @property
-    def error(self) -> str:
-        """Why the turn failed, in the state `error`."""
-        return self._wished().error
-
-    @property
-    def tasks(self) -> list[SubTask]:
-        state = self._wished()
-        return [state.tasks[f"t{number}"] for number in range(1, state.total + 1)]
 
     def pause(self) -> bool:
         """Start nothing more; True only where there is something to pause."""
@@ -177,6 +135,7 @@ class ConversationEngine:
 
     def reset(self) -> None:
         """Back to the beginning, from whatever state; the work under way is broken off."""
+        self._refuse_cancelled()
         if self._consumer is not None:
             self._consumer.dismissed = True
         self._wish(c.StartOver(self._by))
@@ -185,12 +144,9 @@ class ConversationEngine:
         """End the turn: whoever consumes it hears ENGINE_ERROR with `error: cancelled`."""
         return self.state not in _OVER and self._wish(c.Abort())
 
-    def create_snapshot(self) -> dict[str, Any]:
-        """Everything that another engine needs to go on, as plain JSON."""
-        return snapshots.dump(self._wished())
-
     def restore_from_snapshot(self, snapshot: Mapping[str, Any]) -> bool:
         """Take a snapshot's place; `run()` then goes on with what is left."""
+        self._refuse_cancelled()
         body = snapshots.checked(snapshot)
         if self._consumer is not None and not self._consumer.gone:
             raise NotAllowed("a conversation that is running cannot be replaced; reset() it first")
@@ -198,8 +154,31 @@ class ConversationEngine:
             self.reset()
         return self._wish(c.RestoreSnapshot(body))
 
+    async def answer(
+        self,
+        question_id: str,
+        *,
+        option_id: str | None = None,
+        data: Mapping[str, Any] | None = None,
+        feedback: str | None = None,
+        by: str = LOCAL,
+    ) -> None:
+        """Answer what this conversation, or a run below it, has asked; `Holdfast.answer`."""
+        async with AsyncExitStack() as closing:
+            app = await self._application(closing)
+            row = await app.journal.question(question_id)
+            if row is None or not self._is_below(row.run_id):
+                raise NotFound(f"{self.id or 'this conversation'} has not asked {question_id!r}")
+            given: dict[str, Any] = {"option_id": option_id, "data": data, "feedback": feedback}
+            await app.answer(question_id, by=by, **given)
+            self._note(await self._loaded(app))
+
     def run(self, user_input: str | None = None) -> AsyncGenerator[EngineEvent, None]:
-        """The events of one turn, or of what is left of it; one consumer at a time."""
+        """The events of one turn, or of what is left of it; one consumer at a time.
+
+        Whoever leaves breaks the conversation's own work off. Plans and agents that its tasks
+        have begun are durable runs of their own: they go on, and `run()` finds their results.
+        """
         consumer = Consumer()
         return consumer.of(self._consume(consumer, user_input))
 
@@ -210,11 +189,10 @@ class ConversationEngine:
         self._consumer = consumer
         leaving = AsyncExitStack()
         try:
-            here = await self._attend(leaving)
-            await self._begin(here, user_input)
-            for event in await self._open_questions(here):
+            here = await self._attend(leaving, consumer)
+            for event in await self._begin(here, user_input):
                 yield event
-            while not self._ended():
+            while not (consumer.dismissed or self._ended()):
                 for event in await self._pull(here):
                     yield event
         finally:
@@ -231,7 +209,8 @@ class ConversationEngine:
     def _ended(self) -> bool:
         state = self._latest
         told = self._view.version == state.version and not self._wishes
-        return told and state.phase in _OVER and not state.pending
+        over = state.phase in _OVER and not state.pending
+        return told and (over or is_cancelled(state))
 
     async def _pull(self, here: Attendance) -> list[EngineEvent]:
         """The next events; waits until there is one, or until somebody wishes something."""
@@ -249,20 +228,32 @@ class ConversationEngine:
             await here.woken.wait()
         return events
 
-    async def _begin(self, here: Attendance, user_input: str | None) -> None:
-        engine = here.engine
+    async def _begin(self, here: Attendance, user_input: str | None) -> list[EngineEvent]:
+        """What the consumer hears first: an end that nobody has heard of, or open questions."""
+        engine, heard = here.engine, self._view
         self._see(await self._loaded_or_opened(engine))
         self._see(await self._submit(engine, c.Recover()))
         await self._grant(here)
         state = self._latest
+        self._refuse_cancelled()
+        if here.consumer.dismissed:
+            return []
         if state.phase is EngineState.ERROR:
-            raise NotAllowed(f"the last turn failed ({state.error}); reset() first")
+            return await self._unheard(here, heard)
         if state.phase not in _OVER or state.pending:
             self._refuse_other(state, user_input)
         elif user_input is None:
             raise NotAllowed("there is nothing left to go on with; say what is wanted")
         else:
-            await self._submit(engine, c.Converse(_goal(user_input), self._by))
+            await self._submit(engine, c.Converse(goal(user_input), self._by))
+        return await self._open_questions(here)
+
+    async def _unheard(self, here: Attendance, heard: ConversationState) -> list[EngineEvent]:
+        """The failure itself, where it came between two consumers; it is told once."""
+        if heard.version == 0 or heard.phase is EngineState.ERROR:
+            raise NotAllowed(f"the last turn failed ({self._latest.error}); reset() first")
+        self._view = heard
+        return await self._fresh(here)
 
     def _refuse_other(self, state: ConversationState, user_input: str | None) -> None:
         if user_input is not None and user_input != state.text and state.text:
@@ -271,13 +262,13 @@ class ConversationEngine:
             )
 
     async def _grant(self, here: Attendance) -> None:
-        """Carry out what was wished, in order. A wish stays until it is recorded, so that
-        nobody who looks in between sees the state before it."""
+        """Carry out what was wished, in order, until it is reset under its consumer."""
         async with here.order:
-            while self._wishes:
+            while not here.reset and (wish := self._wishes.begin()) is not None:
                 with suppress(CallerError):
-                    await self._carry_out(here.engine, self._wishes[0])
-                self._wishes.popleft()
+                    await self._carry_out(here.engine, wish)
+                self._wishes.done()
+                here.note_granted(wish)
 
     async def _carry_out(self, engine: Engine, wish: c.Command) -> None:
         await self._submit(engine, wish)
@@ -286,13 +277,12 @@ class ConversationEngine:
 
     async def _submit(self, engine: Engine, command: c.Command) -> ConversationState:
         state = as_conversation(await engine.submit(self.id, command))
-        if state.version >= self._latest.version:
-            self._latest = state
+        self._note(state)
         return self._latest
 
     async def _fresh(self, here: Attendance) -> list[EngineEvent]:
         """What was recorded since the last event, as the consumer sees it."""
-        events = []
+        events: list[EngineEvent] = []
         for record in await here.engine.journal.read(self.id, self._view.version):
             event = decode(record)
             self._view = replay(self._view, [(record.at, event)])  # type: ignore[list-item]
@@ -307,26 +297,17 @@ class ConversationEngine:
         """Questions of this conversation and of the runs below it that were not shown yet."""
         query = QuestionQuery(frozenset({"open"}), root_id=self._latest.root_id, limit=1000)
         rows = await here.engine.journal.questions(query)
-        mine = [one for one in rows if f"{one.run_id}.".startswith(f"{self.id}.")]
+        mine = [one for one in rows if self._is_below(one.run_id)]
         return [one for one in map(asked, mine) if here.is_news(one)]
 
-    def _see(self, state: ConversationState) -> None:
-        self._view = self._latest = state
-
     def _wish(self, command: c.Command) -> bool:
+        self._wishes.add(command)
         here = self._attendance
-        if isinstance(command, c.Unhold) and self._has_not_held(here):
-            self._wishes.pop()
-        else:
-            self._wishes.append(command)
         if here is not None:
-            here.loop.call_soon_threadsafe(self._stir, here)
+            # The loop may end before a thread's word reaches it; the wish is kept all the same.
+            with suppress(RuntimeError):
+                here.loop.call_soon_threadsafe(self._stir, here)
         return True
-
-    def _has_not_held(self, here: Attendance | None) -> bool:
-        """Whether the last wish is a pause that nobody has begun to record: it never was."""
-        begun = 1 if here is not None and here.order.locked() else 0
-        return len(self._wishes) > begun and isinstance(self._wishes[-1], c.Hold)
 
     def _stir(self, here: Attendance) -> None:
         """Wake the consumer; one that rests between two events need not come for this."""
@@ -339,23 +320,13 @@ class ConversationEngine:
             await self._grant(here)
         here.woken.set()
 
-    def _wished(self) -> ConversationState:
-        """How it stands with what was wished and is not yet recorded."""
-        state = self._latest if self._latest.version >= self._view.version else self._view
-        if state.version == 0 and self._wishes:
-            state = decide(state, c.OpenConversation(by=self._by), c.Moment(0.0)).state
-        for wish in tuple(self._wishes):
-            with suppress(CallerError):
-                state = decide(state, wish, c.Moment(state.updated_at)).state
-        return state
-
     async def _application(self, closing: AsyncExitStack) -> Holdfast:
         """The application that was given, or one of our own for as long as it is needed."""
         if self._given is not None:
             return self._given
-        return await closing.enter_async_context(Holdfast(journal=self._journal))
+        return await closing.enter_async_context(Lodging(self._journal))
 
-    async def _attend(self, leaving: AsyncExitStack) -> Attendance:
+    async def _attend(self, leaving: AsyncExitStack, consumer: Consumer) -> Attendance:
         """From now on its work is done, until whoever consumes it leaves."""
         app = await self._application(leaving)
         engine, worker = app.engine, app.engine.worker
@@ -363,8 +334,10 @@ class ConversationEngine:
         self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
         if self.id in worker.conversations:
             raise NotAllowed(f"another engine consumes {self.id} already")
-        worker.conversations[self.id] = self._worker()
-        here = self._attendance = Attendance(engine)
+        worker.conversations[self.id] = attendant(
+            self._given, self.coordinator, self.llm, self._executors, self._once
+        )
+        here = self._attendance = Attendance(engine, consumer)
         leaving.callback(engine.hub.watch(self.id, self._moved))
         leaving.callback(engine.hub.when_stirred(self.id, here.woken.set))
         leaving.push_async_callback(self._leave, here, worker)
@@ -375,6 +348,7 @@ class ConversationEngine:
         del worker.conversations[self.id]
         with suppress(NotFound, OperatorError):
             await here.engine.abandon(self.id)
+        here.leave()
         with suppress(OperatorError):
             await self._grant(here)
         self._attendance = None
@@ -388,23 +362,7 @@ class ConversationEngine:
             self._consumer = None
             consumer.left.set()
 
-    def _worker(self) -> ConversationWorker:
-        return ConversationWorker(
-            self.coordinator, self.llm, self._executors, self._once, self._route
-        )
-
-    def _route(self, kind: str) -> str:
-        """What a task's type names in the application."""
-        app = self._given
-        if app is None:
-            return "default"
-        if kind in app.tools:
-            return "tool"
-        if kind in app.engine.library.agent_ids():
-            return "agent"
-        return "plan" if kind in app.engine.library.plan_ids() else "default"
-
-    def _moved(self, state: Any) -> None:
+    def _moved(self, state: RunState) -> None:
         self._latest = as_conversation(state)
         if self._attendance is not None:
             self._attendance.woken.set()
@@ -415,27 +373,10 @@ class ConversationEngine:
         except NotFound:
             if await app.engine.journal.version(self.id):
                 raise
-            return blank(_new_id(self.id), self._definition)
+            return blank(new_id(self.id), self._definition)
 
     async def _loaded_or_opened(self, engine: Engine) -> ConversationState:
         if not await engine.journal.version(self.id):
             command = c.OpenConversation(by=self._by)
             await engine.begin(self.id, self._definition, command)
         return as_conversation(await engine.state(self.id))
-
-
-def _new_id(conversation_id: str) -> str:
-    if not _ID.fullmatch(conversation_id) or _GIVEN_OUT.fullmatch(conversation_id):
-        raise InvalidAnswer(
-            f"{conversation_id!r} is no id for a new conversation: a letter, then letters, digits, "
-            "_ or -, at most 64, and not inst_…, chat_… or conv_…, which are given out",
-            {"conversation_id": "not usable"},
-        )
-    return conversation_id
-
-
-def _goal(user_input: object) -> str:
-    if not isinstance(user_input, str):
-        said = type(user_input).__name__
-        raise InvalidAnswer(f"a goal is text, not {said}", {"user_input": "text is needed"})
-    return strict_text(user_input, "user_input", longest=LONGEST_INPUT)

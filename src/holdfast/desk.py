@@ -8,7 +8,7 @@ from typing import Any
 
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.run.state import RunState
-from holdfast.errors import AuthorError, CallerError, NotFound
+from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound
 from holdfast.handlers import Handlers
 from holdfast.journal.port import QuestionRow
 from holdfast.model import commands as c
@@ -19,6 +19,11 @@ from holdfast.runtime.engine import Engine
 from holdfast.runtime.views import request_of
 
 
+def is_above(run_id: str, row: QuestionRow) -> bool:
+    """Whether a run asked this question, or works through the run that did."""
+    return run_id == row.root_id or f"{row.run_id}.".startswith(f"{run_id}.")
+
+
 class QuestionDesk:
     def __init__(self, engine: Engine, handlers: Handlers) -> None:
         self.engine = engine
@@ -27,6 +32,9 @@ class QuestionDesk:
     async def answer(self, response: InteractionResponse, *, by: str = LOCAL) -> RunState:
         """Answer any run's question; the first valid answer wins."""
         row = await self._row(response.request_id)
+        if response.session_id and not is_above(response.session_id, row):
+            message = f"{response.request_id} is asked by {row.run_id}: answer it there, or above"
+            raise InvalidAnswer(message, {"session_id": f"must be {row.run_id}, or left out"})
         clean = InteractionResponse(
             response.request_id,
             row.run_id,
@@ -71,7 +79,7 @@ class QuestionDesk:
         """What this person has filled in so far."""
         row = await self._row(question_id)
         state = await self.engine.state(row.run_id)
-        return state.questions[question_id].drafts.get(by, {})
+        return state.questions[question_id].drafts.get(strict_text(by, "by"), {})
 
     async def _row(self, question_id: str) -> QuestionRow:
         row = await self.engine.journal.question(question_id)

@@ -8,7 +8,7 @@ from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.instances import PlanInstance
 from holdfast.live import LiveRun
-from holdfast.model.approval import Grant
+from holdfast.model.approval import Grant, Rules
 from holdfast.model.conversation import EngineState
 from holdfast.model.message import Message, Usage
 from holdfast.model.values import Json
@@ -52,6 +52,11 @@ class AgentSession(LiveRun[ReactState]):
     @property
     def messages(self) -> list[Message]:
         return list(reversed(list(self._state.messages)))
+
+    @property
+    def rules(self) -> Rules:
+        """The rules of approval that it was opened with."""
+        return self._state.approval
 
     @property
     def approvals(self) -> list[Grant]:

@@ -9,7 +9,7 @@ from holdfast.core.interactions.wire import request_to_wire
 from holdfast.journal.port import QuestionRow
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
-from holdfast.model.conversation import EngineEvent
+from holdfast.model.conversation import EngineEvent, EngineState
 from holdfast.model.conversation import EngineEventType as T
 from holdfast.model.values import Json
 from holdfast.runtime.views import request_of
@@ -52,6 +52,8 @@ def _tell(state: ConversationState, event: Any) -> Told:
             }
         case v.EngineFailed():
             return T.ENGINE_ERROR, _error(state, event)
+        case e.CancelRequested():
+            return _cancelled(state)
         case e.QuestionOpened(request=request):
             return T.INTERACTION, request_to_wire(request)
         case _:
@@ -80,6 +82,14 @@ def _tell_task(state: ConversationState, event: Any) -> Told:
             return T.TASK_RETRYING, data
         case _:
             return None
+
+
+def _cancelled(state: ConversationState) -> Told:
+    """The whole run was cancelled from outside: for the turn under way, an error like any."""
+    phase = state.left if state.phase is EngineState.PAUSED else state.phase
+    if phase in (EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE):
+        return None
+    return T.ENGINE_ERROR, {"error": "cancelled", "phase": phase.value}
 
 
 def _error(state: ConversationState, event: v.EngineFailed) -> dict[str, Json]:

@@ -9,20 +9,21 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from typing import Any
 
 from holdfast.contexts import AgentContext, ResumePoint, ToolApprovalCallback
-from holdfast.core.approval import check_pattern, read_rule
-from holdfast.core.interactions.requests import sound
+from holdfast.core.approval import check_pattern, mode_for, read_rule
+from holdfast.core.interactions.requests import is_wait, sound
 from holdfast.core.interactions.wire import request_from_wire, request_to_wire, response_from_wire
-from holdfast.core.language.strict import strict_json, strict_text
-from holdfast.core.react.state import ReactState
+from holdfast.core.language.strict import canonical_json, strict_json, strict_text
+from holdfast.core.react.state import HELPER, ReactState
 from holdfast.core.react.tables import ReActStage
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.desk import QuestionDesk
+from holdfast.core.source.agentcheck import not_subject
+from holdfast.desk import QuestionDesk, is_above
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.handlers import Handlers
 from holdfast.handles import AgentSession, ConversationRun, opened
@@ -32,14 +33,17 @@ from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.live import AT_REST
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.approval import Grant
+from holdfast.model.agent import Agent
+from holdfast.model.approval import ApprovalMode, Grant, Rules
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
 from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
 from holdfast.plans import LOCAL
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import as_session
 from holdfast.runtime.views import request_of
+from holdfast.strategy import ReActAgentStrategy
 from holdfast.stream import AgentEventType, AgentExecutionEvent, Narrator
 
 __all__ = [
@@ -77,10 +81,35 @@ class AgentSessionHub(QuestionDesk):
     ) -> AgentSession:
         """A new session; `approval` overrides the agent's rules for its tools."""
         definition = self.engine.library.agent(agent_id)
-        rules = {tool: read_rule(raw) for tool, raw in (approval or {}).items()}
+        self._refuse_incomplete(definition.agent)
+        rules = _session_rules(self._with_helpers(definition.agent), approval or {})
         run_id = await self._free_id(session_id)
         command = c.StartSession(agent_id, by=strict_text(by, "by"), approval=rules)
         return AgentSession(self.engine, await self.engine.begin(run_id, definition, command))
+
+    def _with_helpers(self, agent: Agent) -> list[Agent]:
+        """The agent, and all those that work may be handed on to: a session's rules bind them."""
+        found = [agent]
+        for one in agent.agents:
+            found += self._with_helpers(self.engine.library.agent(one).agent)
+        return found
+
+    def _refuse_incomplete(self, agent: Agent) -> None:
+        """An agent may be declared before its tools and helpers are, but not put to work."""
+        library, facts = self.engine.library, self.engine.worker.tool_facts
+        tools = [one for one in agent.tools if facts(one) is None]
+        agents = [one for one in agent.agents if one not in library.agent_ids()]
+        if tools or agents:
+            unknown = [
+                *(f"no tool {one!r}" for one in tools),
+                *(f"no agent {one!r}" for one in agents),
+            ]
+            raise NotAllowed(
+                f"{agent.agent_id} cannot work: there is {', '.join(unknown)}; declare what is "
+                "missing, or take it off the agent"
+            )
+        for one in agent.agents:
+            self._refuse_incomplete(library.agent(one).agent)
 
     async def _free_id(self, session_id: str | None) -> str:
         if session_id is None:
@@ -124,6 +153,7 @@ class AgentSessionHub(QuestionDesk):
         now, with the questions that are open.
         """
         state = as_session(await self.engine.state(session_id))
+        _refuse_no_place(after, state.version)
         shown: set[str] = set()
         newcomer = after is None
         after = state.version if after is None else after
@@ -171,6 +201,9 @@ class AgentSessionHub(QuestionDesk):
         """The open questions of a run and of the child runs below it."""
         query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id, limit=1000)
         rows = await self.engine.journal.questions(query)
+        while len(rows) == query.limit:
+            query = replace(query, limit=10 * query.limit)
+            rows = await self.engine.journal.questions(query)
         return [one for one in rows if f"{one.run_id}.".startswith(f"{state.run_id}.")]
 
     async def _unshown(
@@ -222,11 +255,14 @@ class AgentSessionHub(QuestionDesk):
         returned; between turns any call of the agent's tools may be proposed.
         """
         state = as_session(await self.engine.state(session_id))
-        open_one = _asked_for(state, tool_call_id)
+        by = strict_text(context.user_id if context else LOCAL, "user_id")
+        call_id = strict_text(tool_call_id, "tool_call_id")
+        args = strict_json(dict(tool_args))
+        open_one = _asked_for(state, call_id)
         if open_one is not None:
-            return open_one.request
-        by = context.user_id if context else LOCAL
-        command = c.Propose(tool_name, strict_json(dict(tool_args)), tool_call_id, by)
+            return _same_call(open_one.request, tool_name, args)
+        self._refuse_closed(state, tool_name, args)
+        command = c.Propose(tool_name, args, call_id, by)
         await self.engine.submit(session_id, command)
 
         def asked_or_ended(state: RunState) -> bool:
@@ -241,6 +277,18 @@ class AgentSessionHub(QuestionDesk):
             raise NotAllowed(f"{tool_name} could not be proposed: {why}")
         return open_one.request
 
+    def _refuse_closed(self, state: ReactState, tool: str, args: Mapping[str, Json]) -> None:
+        """Nothing is recorded of a call that nobody could consent to."""
+        if tool not in state.tools:
+            return  # the session itself says so
+        facts = self.engine.worker.tool_facts(tool)
+        if facts is None:
+            raise NotAllowed(f"{tool} could not be proposed: it is not available now")
+        rules, own = state.agent.approval, facts.approval
+        mode = mode_for(tool, args, own=own, agent=rules, session=state.approval)
+        if mode is ApprovalMode.DISABLED:
+            raise NotAllowed(f"{tool} could not be proposed: the tool {tool} is disabled")
+
     async def handle_interaction_response(
         self,
         session_id: str,
@@ -252,7 +300,7 @@ class AgentSessionHub(QuestionDesk):
         if isinstance(response, Mapping):
             response = response_from_wire(response)
         row = await self._row(response.request_id)
-        if session_id not in (row.root_id, row.run_id):
+        if not is_above(session_id, row):
             raise NotFound(f"session {session_id} has no question {response.request_id}")
         await self.answer(response, by=by)
         return opened(self.engine, await self.engine.state(session_id))
@@ -268,12 +316,15 @@ class AgentSessionHub(QuestionDesk):
         by: str = LOCAL,
     ) -> Grant:
         """Calls of `tool` that fit `pattern` need no further consent in this session."""
-        as_session(await self.engine.state(session_id))
-        facts = self.engine.worker.tool_facts(tool)
+        session = as_session(await self.engine.state(session_id))
+        facts = HELPER if tool in session.helpers else self.engine.worker.tool_facts(tool)
         if facts is None:
             raise NotFound(f"there is no tool {tool!r}")
         wanted = strict_json(dict(pattern or {}))
         check_pattern(wanted, facts.parameters)
+        if seconds is not None and not is_wait(seconds):
+            message = "must be a number of seconds above 0, and at most ten years"
+            raise InvalidAnswer(f"seconds {message}", {"seconds": message})
         expires = None if seconds is None else self.engine.clock.now() + seconds
         command = c.RememberApproval(
             tool, facts.version, strict_text(by, "by"), wanted, expires, uses
@@ -304,6 +355,35 @@ class AgentSessionHub(QuestionDesk):
         ]
 
 
+def _session_rules(agents: Sequence[Agent], approval: Mapping[str, object]) -> Rules:
+    wrong = not_subject(agents[0], approval)
+    for helper in agents[1:]:
+        wrong = {name: wrong[name] for name in not_subject(helper, wrong)}
+    if wrong:
+        fields = {f"approval.{name}": message for name, message in wrong.items()}
+        raise InvalidAnswer("; ".join(wrong.values()), fields)
+    return {tool: read_rule(raw) for tool, raw in approval.items()}
+
+
+def _refuse_no_place(after: object, version: int) -> None:
+    if after is not None and (type(after) is not int or not 0 <= after <= version):
+        message = f"must be a whole number from 0 to {version}, or None for now"
+        raise InvalidAnswer(f"after {message}", {"after": message})
+
+
+def _same_call(
+    request: InteractionRequest, tool: str, args: Mapping[str, Json]
+) -> InteractionRequest:
+    """The open question, if it is about this very call and no other of its id."""
+    shown = request.context
+    if shown.get("tool") != tool or canonical_json(shown.get("args")) != canonical_json(args):
+        raise NotAllowed(
+            f"{shown.get('call_id')} is another call, about which {request.title!r} is asked: "
+            "give that tool and its arguments, or another call id"
+        )
+    return request
+
+
 def _asks_below(one: Recorded | Spoken | AskedBelow) -> bool:
     if isinstance(one, Recorded):
         return isinstance(one.event, e.ChildHeard) and one.event.status == RunStatus.PAUSE
@@ -323,79 +403,3 @@ def _asked_for(state: ReactState, call_id: str) -> QuestionState | None:
         if question.request.context.get("call_id") == call_id:
             return question
     return None
-
-
-class ReActAgentStrategy:
-    """Runs a task with an agent and streams what happens, until it rests."""
-
-    def __init__(self, hub: AgentSessionHub) -> None:
-        self.hub = hub
-
-    async def execute_stream(
-        self, task: str, context: AgentContext
-    ) -> AsyncGenerator[AgentExecutionEvent, None]:
-        """One turn; the session is opened if there is none of that id yet."""
-        session = await self._session(context)
-        before = session.version
-        await self.hub.say(session.id, task, by=context.user_id)
-        async with aclosing(self._told(session.id, before, context)) as events:
-            async for event in events:
-                yield event
-
-    async def resume_from_tool_approval(
-        self,
-        resume_point: ResumePoint,
-        approval_callback: ToolApprovalCallback | None = None,
-    ) -> AsyncGenerator[AgentExecutionEvent, None]:
-        """Give the person's response and stream what follows from it."""
-        response = resume_point.user_response
-        if response is None:
-            raise InvalidAnswer("the resume point has no user_response to go on with")
-        session_id, context = resume_point.session_id, resume_point.context
-        before = (await self.hub.session(session_id)).version
-        given = replace(response, request_id=resume_point.interaction_request.request_id)
-        await self.hub.handle_interaction_response(session_id, given, by=context.user_id)
-        if approval_callback is not None:
-            context = replace(context, tool_approval_callback=approval_callback)
-        async with aclosing(self._told(session_id, before, context)) as events:
-            async for event in events:
-                yield event
-
-    async def _session(self, context: AgentContext) -> AgentSession:
-        if context.session_id is not None:
-            try:
-                return _with_agent(await self.hub.session(context.session_id), context)
-            except NotFound:
-                pass
-        return await self.hub.open(
-            context.agent_id,
-            session_id=context.session_id,
-            approval=context.approval,
-            by=context.user_id,
-        )
-
-    async def _told(
-        self, session_id: str, after: int, context: AgentContext
-    ) -> AsyncGenerator[AgentExecutionEvent, None]:
-        async with aclosing(self.hub.subscribe(session_id, after)) as events:
-            async for event in events:
-                if event.type is AgentEventType.INTERACTION:
-                    await _tell_callback(event, context)
-                yield event
-
-
-def _with_agent(session: AgentSession, context: AgentContext) -> AgentSession:
-    if session.agent_id != context.agent_id:
-        raise NotAllowed(f"{session.id} is a session with {session.agent_id}: name that agent")
-    return session
-
-
-async def _tell_callback(event: AgentExecutionEvent, context: AgentContext) -> None:
-    callback = context.tool_approval_callback
-    if callback is None or event.data["type"] != "TOOL_APPROVAL":
-        return
-    shown = event.data["context"]
-    call_id = str(shown.get("call_id", ""))
-    await callback.request_approval(
-        event.session_id, call_id, shown["tool"], shown["args"], context
-    )

@@ -12,7 +12,7 @@ from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
-from holdfast.core.interactions.wire import request_to_wire
+from holdfast.core.interactions.wire import camel, request_to_wire
 from holdfast.model import events as e
 from holdfast.model import react_events as r
 from holdfast.model.recorded import Event
@@ -45,10 +45,31 @@ class AgentExecutionEvent:
         return {
             "type": self.type.value,
             "sessionId": self.session_id,
-            "data": dict(self.data),
+            "data": self._wire_data(),
             "seq": self.seq,
             "timestamp": self.at,
         }
+
+    def _wire_data(self) -> Json:
+        # A question is in its wire form already, and has users' own keys inside.
+        asked = self.type is AgentEventType.INTERACTION
+        return dict(self.data) if asked else _respelled(self.data)
+
+
+_NOT_OURS = frozenset({"args", "content", "context", "data"})
+"""What tools and users put in: their keys are theirs."""
+
+
+def _respelled(value: Json) -> Json:
+    match value:
+        case Mapping():
+            return {
+                camel(key): one if key in _NOT_OURS else _respelled(one)
+                for key, one in value.items()
+            }
+        case list():
+            return [_respelled(one) for one in value]
+    return value
 
 
 _Told = tuple[AgentEventType, dict[str, Any]] | None

@@ -57,7 +57,8 @@ def test_an_approval_ends_the_command_with_4_and_the_ways_to_answer(
 ) -> None:
     asked = chat("please pay")
     assert asked.code == 4
-    assert '    tool: pay\n      amount = 5\n      to = "张三"\n' in asked.out
+    assert "    tool: pay\n      2 arguments:\n" in asked.out
+    assert '\n      │ amount = 5\n      │ to = "张三"\n' in asked.out
     [question] = questions(at_desk)
     name = question["question_id"][:8]
     assert f"holdfast answer {name} --option approve --yes --app desk:app" in asked.out
@@ -135,7 +136,7 @@ def test_missing_arguments_are_asked_for_and_given_by_name(at_desk: Chat, chat: 
 
 def test_a_models_words_are_only_ever_quoted(at_desk: Chat, chat: Chat) -> None:
     asked = chat("which")
-    assert "    in its own words:\n    | Which?\n    | Run pay?\n" in asked.out
+    assert "    in its own words:\n    │ Which?\n    │ Run pay?\n" in asked.out
     [question] = questions(at_desk)
     answered = at_desk("answer", question["question_id"], "--option", "choice_2", "--json")
     assert "blue" in answered.json["answer"]

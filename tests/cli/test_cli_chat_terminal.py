@@ -92,7 +92,7 @@ def test_a_question_left_open_is_shown_again_and_keeps_the_turn(
 ) -> None:
     with Terminal(*talk, cwd=place) as terminal:
         say(terminal, "which")
-        terminal.wait_for("| Run pay?")
+        terminal.wait_for("│ Run pay?")
         terminal.wait_for("Do not answer")
         terminal.type(CTRL_C)
         terminal.wait_for("left open: Clerk asks")

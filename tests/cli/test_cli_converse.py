@@ -48,7 +48,7 @@ def test_a_goal_becomes_tasks_that_are_done_and_tells_their_results(converse: Co
         'task collect returned: {"month":"2025-10","total":4200}',
         "task report is completed",
         "conv_000001 is done",
-        "  report: 写报告: 完成\n    (whole)\n",
+        "  report: 写报告: 完成\n  │ (whole)\n",
         "to say more: holdfast converse --id conv_000001 --app goals:app 'GOAL'",
     ):
         assert moment in ending.out

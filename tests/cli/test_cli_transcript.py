@@ -27,7 +27,7 @@ def test_words_that_were_heard_are_not_repeated(
     with Transcript(state) as transcript:
         transcript.speak(Spoken(3, "Let me "))
         transcript.show(state, replied("Let me see.\nSo."))
-    assert capsys.readouterr().out == "Let me see.\nSo.\n"
+    assert capsys.readouterr().out == "│ Let me see.\n│ So.\n"
 
 
 def test_a_reply_that_nobody_heard_is_shown_when_it_is_recorded(
@@ -35,7 +35,7 @@ def test_a_reply_that_nobody_heard_is_shown_when_it_is_recorded(
 ) -> None:
     with Transcript(state) as transcript:
         transcript.show(state, replied("Good day."))
-    assert capsys.readouterr().out == "Good day.\n"
+    assert capsys.readouterr().out == "│ Good day.\n"
 
 
 def test_words_that_are_taken_back_are_said_to_be(
@@ -48,9 +48,9 @@ def test_words_that_are_taken_back_are_said_to_be(
         transcript.show(state, replied("Right."))
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
-        "Wrong",
+        "│ Wrong",
         "· the model begins again; what stands above does not count",
-        "Right.",
+        "│ Right.",
     ]
 
 
@@ -60,7 +60,7 @@ def test_words_that_differ_from_the_record_are_followed_by_it(
     with Transcript(state) as transcript:
         transcript.speak(Spoken(3, "Wrong"))
         transcript.show(state, replied("Right."))
-    assert capsys.readouterr().out == "Wrong\nRight.\n"
+    assert capsys.readouterr().out == "│ Wrong\n│ Right.\n"
 
 
 def test_an_interrupted_reply_ends_its_line(
@@ -68,7 +68,7 @@ def test_an_interrupted_reply_ends_its_line(
 ) -> None:
     with Transcript(state) as transcript:
         transcript.speak(Spoken(3, "Half a"))
-    assert capsys.readouterr().out == "Half a\n"
+    assert capsys.readouterr().out == "│ Half a\n"
 
 
 def test_a_model_cannot_move_the_cursor(
@@ -76,7 +76,7 @@ def test_a_model_cannot_move_the_cursor(
 ) -> None:
     with Transcript(state) as transcript:
         transcript.speak(Spoken(3, "\x1b[2Jgone\u202e\r"))
-    assert capsys.readouterr().out == "\\u001b[2Jgone\\u202e \n"
+    assert capsys.readouterr().out == "│ \\u001b[2Jgone\\u202e \n"
 
 
 def test_what_a_person_said_is_repeated_to_others_only(

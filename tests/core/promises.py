@@ -153,8 +153,9 @@ class Auditor:
         assert work.key not in self.spent_keys, "a finished effect ran again"
         assert self.kept_key.setdefault(place, work.key) == work.key, "the key changed"
         assert place not in self.forbidden, "what a person refused ran"
-        if isinstance(effect, f.CallTool | f.CallFunction) and self.recovering:
+        if isinstance(effect, f.CallFunction) and self.recovering:
             assert effect.idempotent, "nobody knows whether it happened, and it ran again"
+        assert not isinstance(effect, f.CallTool) or not self.recovering, "it was not judged anew"
         if isinstance(effect, f.CallTool):
             self._judge_consent(state, effect, place)
         if isinstance(effect, f.CallFunction):
@@ -174,7 +175,7 @@ class Auditor:
         assert effect.consent is not None
         version = self.consents.get((place, effect.consent))
         assert version is not None, "nobody consented"
-        assert self.recovering or version == tool.version, "another version was consented to"
+        assert version == tool.version, "another version was consented to"
         call = f"{state.run_id}:{place[0]}:{place[1]}"
         fitting = bind_consent(call, effect.tool, version, effect.args)
         assert effect.consent == fitting, "the bytes are not those that were consented to"

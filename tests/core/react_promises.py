@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from holdfast.core.approval import mode_for
+from holdfast.core.approval import mode_for, mode_for_helper
 from holdfast.core.interactions.consent import bind_consent
-from holdfast.core.react.state import THINK, ReactState
+from holdfast.core.react.state import HELPER, THINK, ReactState
 from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
 from holdfast.model import effects as f
 from holdfast.model import events as e
@@ -174,11 +174,13 @@ class Auditor:
     def _read_start(self, state: ReactState, event: r.CallStarted) -> None:
         """Consent is computed anew, from the bytes that will be sent."""
         call = state.calls[event.step_id]
+        rules = {"agent": state.agent.approval, "session": state.approval}
         if event.child_id is not None:
-            return
-        tool = self.tools[call.tool]
-        rules = {"own": tool.approval, "agent": state.agent.approval, "session": state.approval}
-        mode = mode_for(call.tool, event.args, **rules)
+            tool, names = HELPER, (call.tool, state.helpers[call.tool])
+            mode = mode_for_helper(names, event.args, **rules)
+        else:
+            tool = self.tools[call.tool]
+            mode = mode_for(call.tool, event.args, own=tool.approval, **rules)
         assert mode is not ApprovalMode.DISABLED
         if mode is ApprovalMode.AUTO and not call.proposed and event.consent is None:
             return
@@ -209,5 +211,5 @@ class Auditor:
         assert work.key not in self.spent, "a finished call ran again"
         assert self.keys.setdefault(work.step_id, work.key) == work.key, "the key changed"
         if isinstance(effect, f.CallTool):
-            assert effect.idempotent or not recovering, "nobody knows whether it happened"
+            assert not recovering, "it was not judged anew"
             assert effect.args == step.args

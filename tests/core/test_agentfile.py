@@ -145,7 +145,7 @@ class TestApproval:
         ("line", "problem"),
         [
             ("approval: perhaps", "2:11: approval is 'perhaps': write auto, require or disabled"),
-            ("approval: {a: auto, b: 7}", "2:24: approval is 7: write auto, require or disabled"),
+            ("approval: {'*': auto, b: 7}", "2:26: approval is 7: write auto, require or disabled"),
             ("approval: {a: {mode: auto, if: x}}", "2:15: approval has "),
             ("approval: {a: .inf}", "2:15: .inf is not a number that JSON knows"),
             ('approval: {a: {require_when: "amount >"}}', "2:15: "),
@@ -171,12 +171,12 @@ agents:
         assert problems(text, tools=TOOLS, read_only=()) == [
             "3:13: there is no tool 'creat_profile'; did you mean 'create_profile'?",
             "4:26: there is no tool 'query_profil'; did you mean 'query_profile'?",
-            "5:31: there is no tool 'delete_profil'; did you mean 'delete_profile'?",
+            "5:31: hr has no tool or agent 'delete_profil'",
             "6:14: there is no agent 'mailr'; did you mean 'mailer'?",
         ]
 
     def test_of_tools_are_not_checked_when_nobody_knows_the_tools(self) -> None:
-        assert load_agents("{id: hr, tools: [x], verification_tools: [y], approval: {z: auto}}")
+        assert load_agents("{id: hr, tools: [x], verification_tools: [y], approval: {x: auto}}")
 
     def test_of_keys_are_suggested(self) -> None:
         assert problem_of("max_iteration: 3") == (
@@ -198,6 +198,34 @@ agents:
     @pytest.mark.parametrize("key", ["tools", "verification_tools"])
     def test_stand_in_a_list_once(self, key: str) -> None:
         assert problem_of(f"{key}: [a, b, a]") == (f"2:{len(key) + 10}: a stands in {key} twice")
+
+    def test_of_rules_are_those_of_the_agents_own_tools_and_helpers(self) -> None:
+        text = "id: hr\ntools: [look]\nagents: [it]\napproval: {look: auto, it: auto, ask_it: auto}"
+        (agent,) = load_agents(text, agents=["it"], tools=TOOLS)
+        assert set(agent.approval) == {"look", "it", "ask_it"}
+        assert problems("id: hr\ntools: [look]\napproval: {lok: auto}", tools=TOOLS) == [
+            "3:17: hr has no tool or agent 'lok'; did you mean 'look'?"
+        ]
+
+    def test_of_tools_are_not_those_of_helpers(self) -> None:
+        text = "{id: hr, tools: [look, ask_it], agents: [it]}"
+        assert problems(text, agents=["it"]) == [
+            "1:24: ask_it is how it is called; rename the tool"
+        ]
+
+    def test_of_what_asks_people_are_not_taken_by_others(self) -> None:
+        assert problem_of("asks_people: true\ntools: [ask_person]") == (
+            "3:9: ask_person is how people are asked; rename the tool"
+        )
+        text = "{id: hr, asks_people: true, agents: [person]}"
+        assert problems(text, agents=["person"]) == [
+            "1:38: ask_person is how people are asked; rename the agent person"
+        ]
+        assert load_agents("{id: hr, tools: [ask_person]}")
+
+    def test_of_agents_may_be_left_open(self) -> None:
+        (agent,) = load_agents("{id: hr, agents: [whoever]}", agents=None)
+        assert agent.agents == ("whoever",)
 
 
 class TestVerificationTools:
@@ -231,6 +259,14 @@ agents:
         assert only == (
             "5:31: work would go round in a circle: a -> b -> c -> a; take a off c's agents"
         )
+
+    def test_in_a_circle_through_other_files_is_refused_where_it_leaves_this_one(self) -> None:
+        others = [Agent("b", agents=("c",)), Agent("c", agents=("a", "d")), Agent("d", agents="d")]
+        with pytest.raises(PlanRejected) as caught:
+            load_agents("{id: a, agents: [b]}", others=others)
+        assert [one.message for one in caught.value.problems] == [
+            "work would go round in a circle: b -> c -> a -> b; take b off a's agents"
+        ]
 
     def test_on_two_ways_to_the_same_agent_is_no_circle(self) -> None:
         text = "agents: {a: {agents: 'b,c'}, b: {agents: d}, c: {agents: d}, d: {}}"

@@ -216,7 +216,7 @@ def test_what_may_be_repeated_is_begun_again_after_a_crash_under_its_key() -> No
     talk = executing(LOOK, own, max_parallel=3).fill()
     keys = {one.work.key for one in talk.flying.values()}
     decision = talk.crash()
-    assert {type(event) for event in decision.events} == {e.StepReleased}
+    assert {type(event) for event in decision.events} == {e.StepReleased, e.RunRecovered}
     talk.fill()
     assert {one.work.key for one in talk.flying.values()} == keys
     assert {one.work.attempt for one in talk.flying.values()} == {1}
@@ -238,6 +238,87 @@ def test_a_phase_that_was_interrupted_asks_again(phase: EngineState) -> None:
     talk.crash()
     assert len(talk.advance().effects) == 1
     assert talk.settle().phase is EngineState.COMPLETED
+
+
+def crashing() -> SubTask:
+    return SubTask("crashes", type="mine", route="callable")
+
+
+QUARANTINED = "quarantined: the process went down 3 times while this ran"
+
+
+@pytest.mark.parametrize("paused", [False, True])
+def test_work_that_takes_its_process_down_three_times_is_not_begun_again(paused: bool) -> None:
+    talk = executing(crashing(), ORDER, max_parallel=2).fill()
+    for count in (1, 2):
+        talk.crash()
+        assert talk.happened(e.RunRecovered)[-1].count == count
+        talk.fill()
+        assert talk.running() == ["crashes"]
+    if paused:
+        talk.hold()
+    talk.crash()
+    assert (talk.state.phase, talk.state.error) == (EngineState.ERROR, QUARANTINED)
+    assert talk.told()[-1] == ("engine_error", {"error": QUARANTINED, "phase": "executing"})
+    assert [one.status for one in talk.children.values()] == ["cancelling"]
+
+
+@pytest.mark.parametrize("phase", [EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING])
+def test_a_phase_that_crashes_three_times_is_quarantined_until_a_reset(phase: EngineState) -> None:
+    talk = at_phase(phase)
+    for _ in range(3):
+        talk.advance()
+        talk.crash()
+    assert talk.state.error == QUARANTINED
+    talk.submit(c.StartOver())
+    assert talk.state.recoveries == 0
+    talk.converse()
+    assert talk.settle().phase is EngineState.COMPLETED
+
+
+def test_crashes_between_which_something_was_done_do_not_add_up() -> None:
+    talk = wanted(*chain(*"abcd"))
+    for phase in (EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING):
+        talk.until(phase).advance()
+        talk.crash()
+        assert talk.state.recoveries == 1
+    talk.until(EngineState.EXECUTING)
+    for name in "abcd":
+        talk.fill()
+        talk.crash()
+        talk.crash()
+        talk.fill().done(name)
+    assert talk.settle().phase is EngineState.COMPLETED
+
+
+def test_what_a_person_has_run_again_is_quarantined_as_well() -> None:
+    talk = executing(SEND).fill()
+    for _ in range(2):
+        talk.crash()
+        talk.answer("run_again")
+        talk.fill()
+        assert talk.running() == ["send it"]
+    talk.crash()
+    assert (talk.state.error, len(talk.state.open_questions)) == (QUARANTINED, 0)
+
+
+def test_a_consumer_that_leaves_is_no_crash() -> None:
+    talk = executing(SEND, crashing(), max_parallel=2).fill()
+    for _ in range(5):
+        talk.flying.clear()
+        talk.submit(c.Recover(crashed=False))
+        talk.answer("run_again")
+        talk.fill()
+        assert len(talk.running()) == 2
+    assert not talk.happened(e.RunRecovered)
+
+
+def test_a_run_that_is_being_cancelled_is_not_quarantined_besides() -> None:
+    talk = executing(SEND, crashing(), max_parallel=2).fill()
+    talk.submit(c.Cancel(WILL))
+    talk.crash()
+    assert talk.state.status is RunStatus.CANCELLED
+    assert not talk.happened(e.RunRecovered)
 
 
 def test_a_crash_disturbs_no_child_run_and_no_finished_task() -> None:

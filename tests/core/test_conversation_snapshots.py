@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from conversation_machine import (
     PERMANENT,
+    TRANSIENT,
     Talk,
     at_phase,
     chain,
@@ -75,6 +76,7 @@ def test_a_snapshot_has_the_seeds_five_keys_and_is_complete() -> None:
         "route": "default",
         "status": "completed",
         "result": {"n": 1},
+        "doubtful": False,
     }
     assert [one["status"] for one in body["tasks"]] == [
         "completed",
@@ -145,6 +147,113 @@ def test_a_snapshot_of_every_phase_is_the_same_snapshot_again(phase: EngineState
     for task in body["tasks"]:
         task["status"] = begun.get(task["status"], task["status"])
     assert other.snapshot() == body
+
+
+PAY = SubTask("pay it", type="pay", route="tool")
+SEND = SubTask("send it", type="send", args={"to": "Will Zhang"}, route="tool")
+MINE = SubTask("mine", type="mine", route="once")
+ORDER = SubTask("order", type="order", route="plan")
+NOT_REPEATED = pytest.mark.parametrize("task", [SEND, MINE, ORDER], ids=lambda one: one.id)
+
+
+@NOT_REPEATED
+def test_what_must_not_be_repeated_becomes_a_question_elsewhere(task: SubTask) -> None:
+    talk = executing(task, SubTask("other"), max_parallel=2).fill()
+    assert [one["doubtful"] for one in talk.snapshot()["tasks"]] == [True, False]
+    other = carried_over(talk)
+    assert other.fill().running() == ["other"]
+    assert not other.children
+    asked = other.question()
+    assert "unknown: it was under way when the snapshot was taken" in asked.message
+    assert asked.context["args"] == dict(task.args)
+    other.answer("happened", result="sent")
+    assert other.settle().phase is EngineState.COMPLETED
+    assert other.task(task.id).result == {"result": "sent"}
+    assert ran(other) == ["other"]
+
+
+@NOT_REPEATED
+def test_a_person_may_have_what_is_doubtful_run_again_or_stop(task: SubTask) -> None:
+    other = carried_over(executing(task).fill())
+    third = carried_over(other)
+    assert third.question().title == other.question().title, "an open question is carried over"
+    third.answer("run_again")
+    assert third.settle().phase is EngineState.COMPLETED
+    assert len(third.past) + len(third.children) == 1
+    other.answer("stop")
+    assert other.state.phase is EngineState.ERROR
+    assert not other.past
+
+
+def test_a_call_whose_outcome_is_unknown_is_asked_about_elsewhere_too() -> None:
+    talk = executing(SEND).fill()
+    talk.fails("send it", c.Lost("no answer"))
+    talk.hold()
+    other = carried_over(talk)
+    assert (other.state.phase, other.state.status) == (EngineState.PAUSED, RunStatus.PAUSE)
+    assert other.question().title == "Did send happen?"
+    other.unhold()
+    assert not other.fill().flying
+    other.answer("happened")
+    assert other.settle().phase is EngineState.COMPLETED
+
+
+def test_other_questions_are_simply_asked_again() -> None:
+    talk = executing(PAY).fill()
+    other = carried_over(talk).fill()
+    assert other.question().title == talk.question().title
+    talk.answer("provide", amount=7)
+    talk.fill().answer("approve")
+    talk.fill()
+    assert talk.snapshot()["tasks"][0]["args"] == {"amount": 7}
+    doubting = carried_over(talk)
+    doubting.answer("run_again")
+    assert doubting.fill().question().type == "TOOL_APPROVAL", "consent is not carried over"
+    assert doubting.question().context["args"] == {"amount": 7}
+
+
+def test_what_answered_and_waits_for_its_next_attempt_is_not_in_doubt() -> None:
+    talk = executing(MINE).fill()
+    talk.fails("mine", TRANSIENT)
+    body = talk.snapshot()
+    assert (body["tasks"][0]["status"], body["tasks"][0]["doubtful"]) == ("running", False)
+    assert carried_over(talk).settle().phase is EngineState.COMPLETED
+
+
+@pytest.mark.parametrize("route", ["default", "callable", "once", "tool", "agent", "plan"])
+def test_where_nothing_is_said_of_doubt_what_might_do_harm_is_doubtful(route: str) -> None:
+    body = with_task(2, route=route)
+    del body["tasks"][2]["doubtful"]
+    doubtful = snapshot.checked(body)["tasks"][2]["doubtful"]
+    assert doubtful == (route not in ("default", "callable"))
+
+
+def test_a_failed_conversation_asks_nothing_when_it_is_restored() -> None:
+    body = with_task(2, doubtful=True)
+    body["state"] = "error"
+    talk = opened()
+    talk.submit(c.RestoreSnapshot(snapshot.checked(body)))
+    assert (talk.state.status, len(talk.state.questions)) == (RunStatus.ERROR, 0)
+
+
+def test_a_goal_that_was_not_yet_begun_with_is_begun_with_elsewhere() -> None:
+    talk = wanted()
+    talk.settle()
+    talk.converse("And now?")
+    other = carried_over(talk)
+    assert (other.state.pending, other.state.status) == (True, RunStatus.RUNNING)
+    assert other.settle().phase is EngineState.COMPLETED
+    assert (other.state.text, len(other.state.history)) == ("And now?", 1)
+
+
+def test_a_complaint_counts_elsewhere_too() -> None:
+    talk = at_phase(EngineState.DECOMPOSING)
+    talk.report(talk.out(DECOMPOSE), c.Undecomposed("no list"))
+    other = carried_over(talk)
+    other.advance()
+    assert other.out(DECOMPOSE).complaint == "no list"
+    other.report(other.out(DECOMPOSE), c.Undecomposed("still none"))
+    assert other.state.phase is EngineState.ERROR
 
 
 def test_a_context_and_a_decomposition_are_not_asked_for_again() -> None:
@@ -220,12 +329,23 @@ def test_the_seeds_five_keys_load_as_version_0() -> None:
     assert (talk.state.progress, talk.state.turn) == (0.5, 1)
     assert talk.settle().phase is EngineState.COMPLETED
     assert ran(talk) == ["2"]
+    assert snapshot.checked({**SEEDS, "progress": 0.5001})
     paused = snapshot.checked({**SEEDS, "state": "paused"})
     assert paused["left"] == "executing"
     assert snapshot.checked({**SEEDS, "state": "idle", **NOTHING})["turn"] == 0
 
 
-NOTHING: dict[str, Json] = {"tasks": [], "completed_tasks": 0, "total_tasks": 0}
+@pytest.mark.parametrize("phase", ["scheduling", "decomposing"])
+def test_version_0_in_the_midst_of_scheduling_schedules_from_the_start(phase: str) -> None:
+    task = {"id": "1", "description": "读数据", "status": "pending", "priority": 1}
+    body = {"state": phase, "progress": 0.0, "tasks": [task]}
+    talk = opened()
+    talk.submit(c.RestoreSnapshot({**body, "completed_tasks": 0, "total_tasks": 1}))
+    assert talk.settle().phase is EngineState.COMPLETED
+    assert len(talk.happened(v.TaskScheduled)) == 1
+
+
+NOTHING: dict[str, Json] = {"tasks": [], "completed_tasks": 0, "total_tasks": 0, "progress": 0}
 GOOD = halfway().snapshot()
 
 
@@ -240,6 +360,7 @@ DAMAGED: dict[str, tuple[object, str]] = {
     "not JSON": ({**GOOD, "context": {"n": float("nan")}}, "NaN"),
     "of tomorrow": ({**GOOD, "version": 2}, "it has version 2; this Holdfast reads 0 and 1"),
     "odd version": ({**GOOD, "version": []}, "it has version []"),
+    "true version": ({**GOOD, "version": True}, "it has version True"),
     "odd state": ({**GOOD, "state": "dreaming"}, "its state is 'dreaming', not one of idle, "),
     "no state": ({**NOTHING}, "its state is None"),
     "odd left": ({**GOOD, "left": 3}, "its state is 3"),
@@ -253,6 +374,11 @@ DAMAGED: dict[str, tuple[object, str]] = {
     "odd description": (with_task(0, description=None), "its description is of the wrong kind"),
     "odd args": (with_task(0, args=[]), "its args is of the wrong kind"),
     "odd status": (with_task(2, status=1), "its status is of the wrong kind"),
+    "unknown status": (with_task(2, status="lost"), "its status is 'lost', not one of pending, "),
+    "unknown route": (with_task(2, route="mail"), "its route is 'mail', not one of default, "),
+    "early result": (with_task(3, result=1), "task 'waits': it is scheduled, but has a result"),
+    "odd doubt": (with_task(2, doubtful=1), "task 'runs': it is running, and its doubtful is 1"),
+    "early doubt": (with_task(3, doubtful=True), "it is scheduled, and its doubtful is True"),
     "no dependencies": (with_task(3, dependencies=None), "its dependencies is of the wrong kind"),
     "text dependencies": (with_task(3, dependencies="ab"), "dependencies is of the wrong kind"),
     "odd dependency": (with_task(3, dependencies=[1]), "dependencies are of the wrong kind"),
@@ -260,6 +386,11 @@ DAMAGED: dict[str, tuple[object, str]] = {
     "circle": (with_task(2, dependencies=["waits"]), "these tasks wait for each other"),
     "twice": (with_task(2, id="told"), "these ids are used more than once: told"),
     "too many": ({**GOOD, "completed_tasks": 2}, "2 of 5 tasks, but lists 1 of 5 as completed"),
+    "true count": ({**SEEDS, "completed_tasks": True}, "it speaks of True of 2 tasks"),
+    "odd progress": ({**GOOD, "progress": "x"}, "its progress is 'x', but its tasks make 0.2"),
+    "true progress": ({**NOTHING, "state": "idle", "progress": False}, "its progress is False"),
+    "far progress": ({**GOOD, "progress": 0.5}, "its progress is 0.5, but its tasks make 0.2"),
+    "too far": ({**GOOD, "progress": 7.5}, "its progress is 7.5"),
     "too few": ({**GOOD, "total_tasks": 4}, "it speaks of 1 of 4 tasks, but lists 1 of 5"),
     "no counts": ({"state": "idle", "tasks": []}, "it speaks of None of None tasks"),
     "out of order": (with_task(3, status="finished"), "is finished before the tasks that it"),
@@ -274,6 +405,13 @@ DAMAGED: dict[str, tuple[object, str]] = {
     "odd input": ({**GOOD, "user_input": None}, "its user_input is no text"),
     "odd error": ({**GOOD, "error": {}}, "its error is no text"),
     "odd context": ({**GOOD, "context": []}, "its context is no object"),
+    "odd rules": ({**GOOD, "context": {"rules": 5}}, "its context's rules are no list"),
+    "odd complaint": ({**GOOD, "complaint": 1}, "its complaint is no text"),
+    "odd pending": ({**GOOD, "pending": 1}, "where its pending cannot be 1"),
+    "late pending": ({**GOOD, "pending": True}, "it is executing, where its pending cannot be"),
+    "wordless": ({**NOTHING, "state": "receiving"}, "nothing was kept of its goal"),
+    "blank": ({**NOTHING, "state": "decomposing", "user_input": " "}, "nothing was kept of its"),
+    "pending without words": ({**NOTHING, "state": "idle", "pending": True}, "nothing was kept"),
     "odd history": ({**GOOD, "history": {}}, "its history are no list"),
     "odd turn before": ({**GOOD, "history": [1]}, "one turn of its history is no object"),
     "wordless turn": ({**GOOD, "history": [{"results": {}}]}, "its history's text is no text"),
@@ -354,6 +492,8 @@ def lives_on(talk: Talk, left: set[str]) -> None:
         talk.unhold()
     resting = talk.state.phase in (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
     with_tasks = bool(talk.state.tasks)
+    for question_id in talk.state.open_questions:
+        talk.submit(c.Answer(question_id, "Will Zhang", "run_again"))
     talk.settle()
     if resting:
         assert not talk.past

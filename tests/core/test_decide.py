@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 from machine import Machine
 from small_plans import (
@@ -35,9 +37,10 @@ from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
+from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import Asking
-from holdfast.model.plan import HumanAction, ToolAction, WhilePaused
+from holdfast.model.plan import HumanAction, TaskStatus, TaskUpdate, ToolAction, WhilePaused
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 
 CHAIN = (on("L001", "001 Running", CALL, "002"), on("L002", "002 Done", CODE, "001"))
@@ -259,11 +262,69 @@ def test_a_journal_that_says_nonsense_is_not_acted_upon() -> None:
 
 
 class TestCrashes:
-    def test_an_idempotent_call_runs_again_under_its_key_and_claim(self) -> None:
+    def test_an_idempotent_call_starts_anew_under_its_key(self) -> None:
         machine = started(on("L001", "001 Running", KEYED, "001"))
         before = only(machine)
         machine.crash()
-        assert only(machine) == before
+        assert not machine.flying
+        last = [type(decode(record)) for record in machine.records[-2:]]
+        assert last == [e.StepReleased, e.RunRecovered]
+        machine.start_ready()
+        again = only(machine)
+        assert (again.work.key, again.work.attempt) == (before.work.key, before.work.attempt)
+
+    def test_a_tool_that_was_disabled_since_does_not_run_again(self) -> None:
+        machine = started(on("L001", "001 Running", KEYED, "001"))
+        machine.crash()
+        disabled = ApprovalRule(ApprovalMode.DISABLED)
+        machine.tools["keyed"] = replace(machine.tools["keyed"], approval=disabled)
+        machine.start_ready()
+        assert not machine.flying
+        (failed,) = events(machine, e.ListenerFailed)
+        assert failed.failure.message == "the tool keyed is disabled"
+
+    def test_a_tool_that_requires_consent_since_asks_for_it(self) -> None:
+        machine = started(on("L001", "001 Running", KEYED, "001"))
+        key = only(machine).work.key
+        machine.crash()
+        required = ApprovalRule(ApprovalMode.REQUIRE_APPROVAL)
+        machine.tools["keyed"] = replace(machine.tools["keyed"], approval=required)
+        machine.start_ready()
+        assert not machine.flying
+        reply(machine, "approve")
+        assert only(machine).work.key == key
+
+    def test_what_was_consented_to_runs_again_as_it_was(self) -> None:
+        machine = started(on("L001", "001 Running", KEYED, "001", approval=True))
+        reply(machine, "approve")
+        before = only(machine)
+        machine.crash()
+        machine.start_ready()
+        assert (only(machine).work.key, only(machine).consent) == (before.work.key, before.consent)
+
+    def test_another_version_of_what_was_consented_to_is_asked_about_again(self) -> None:
+        machine = started(on("L001", "001 Running", KEYED, "001", approval=True))
+        reply(machine, "approve")
+        machine.crash()
+        machine.tools["keyed"] = replace(machine.tools["keyed"], version="another")
+        machine.start_ready()
+        assert not machine.flying
+        assert "the tool keyed itself is another version" in question(machine).details
+
+    def test_the_same_key_carries_the_same_arguments(self) -> None:
+        """What other branches found meanwhile does not change what may have been sent."""
+        keyed = ToolAction("keyed", {"seen": "{003.status}"})
+        machine = started(
+            on("L001", "001 Running", keyed, "002"),
+            on("L002", "001 Running", CALL, "003", context={"x": "{{result.x}}"}),
+        )
+        sent, plain = sorted(machine.flying.values(), key=lambda one: one.work.step_id)
+        machine.report(
+            plain, c.Succeeded({"x": 7}, (TaskUpdate("003", TaskStatus.DONE, {"x": 7}),))
+        )
+        machine.crash()
+        machine.start_ready()
+        assert only(machine).args == sent.args
 
     def test_any_other_call_is_in_doubt_and_asks_a_person(self) -> None:
         machine = started(on("L001", "001 Running", CALL, "001", context={"x": "{{result.x}}"}))
@@ -302,6 +363,7 @@ class TestCrashes:
         (doomed,) = [one for one in machine.flying.values() if one.work.step_id == "L002"]
         machine.report(doomed, PERMANENT)
         for _ in range(3):
+            machine.start_ready()
             machine.crash()
         assert machine.state.status == "error"
         assert set(machine.state.failed) == {"L001", "L002"}
@@ -313,8 +375,9 @@ class TestCrashes:
         machine = started(
             on("L001", "001 Running", KEYED, "002"), on("L002", "002 Done", KEYED, "001")
         )
-        machine.crash()
-        machine.crash()
+        for _ in range(2):
+            machine.crash()
+            machine.start_ready()
         succeed(machine)
         machine.crash()
         assert machine.state.recoveries == 1

@@ -383,3 +383,35 @@ def test_a_tools_approval_cannot_be_asked_as_something_that_the_clock_may_take()
     assert request_from_asking(Asking(type=APPROVAL), **given).type is APPROVAL
     stricter = request_from_asking(Asking(type=APPROVAL), **GIVEN)
     assert stricter.type is APPROVAL
+
+
+@pytest.mark.parametrize(
+    ("given", "field"),
+    [
+        ({"title": 5}, "title"),
+        ({"message": "\ud800"}, "message"),
+        ({"details": None}, "details"),
+        ({"role": 3}, "role"),
+        ({"escalate_to": 3, "escalate_after": 5}, "escalate_to"),
+        ({"custom_type": 3}, "custom_type"),
+        ({"required": 1}, "required"),
+        ({"type": "USER_CHOICE"}, "type"),
+        ({"context": {"x": float("nan")}}, "context"),
+        ({"context": ["x"]}, "context"),
+        ({"options": (InteractionOption("x", 7, InteractionAction.SKIP),)}, "options[0].label"),  # type: ignore[arg-type]
+        ({"options": (chosen(InteractionAction.SKIP, description=7),)}, "options[0].description"),
+        ({"options": (chosen(InteractionAction.SKIP, input_prompt=7),)}, "options[0].input_prompt"),
+        ({"options": (chosen(InteractionAction.SKIP, is_default=0),)}, "options[0].is_default"),
+        ({"options": (chosen("SKIP"),)}, "options[0].action"),  # type: ignore[arg-type]
+        ({"options": (chosen(InteractionAction.SKIP, metadata={1: 2}),)}, "options[0].metadata"),
+    ],
+)
+def test_what_the_journal_could_not_give_back_is_refused(given: Any, field: str) -> None:
+    assert set(problems(**given)) == {field}
+
+
+def test_what_users_attach_is_kept_as_the_journal_will_give_it_back() -> None:
+    option = chosen(InteractionAction.SKIP, metadata={"a": (1,)})
+    kept = sound(question(context={"a": (1, 2)}, options=(option,)))
+    assert kept.context == {"a": [1, 2]}
+    assert kept.options[0].metadata == {"a": [1]}

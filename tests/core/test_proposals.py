@@ -14,6 +14,7 @@ from holdfast.core.interactions.proposals import (
     differences,
     missing_arguments,
     shown_call,
+    unknown_arguments,
 )
 from holdfast.core.run.state import QuestionState
 from holdfast.model.commands import ToolFacts
@@ -37,6 +38,14 @@ def test_what_is_shown_is_the_tool_its_version_and_the_very_arguments() -> None:
     shown = shown_call("order", args, TOOL)
     assert shown == {"tool": "order", "args": {"amount": 5}, "tool_version": "7"}
     assert shown["args"] is not args
+
+
+def test_what_takes_effect_without_being_given_is_shown_too() -> None:
+    properties = {"path": {}, "deep": {"default": True}, "until": {"default": None}, "any": True}
+    tool = ToolFacts({"properties": properties}, "7")
+    assert shown_call("wipe", {"path": "/"}, tool)["defaults"] == {"deep": True, "until": None}
+    assert shown_call("wipe", {"deep": False}, tool)["defaults"] == {"until": None}
+    assert "defaults" not in shown_call("wipe", {"deep": False, "until": 1}, tool)
 
 
 class TestTheFormOfChanges:
@@ -77,6 +86,23 @@ def test_an_argument_is_missing_when_it_is_absent_or_null(
 ) -> None:
     assert missing_arguments(PARAMETERS, args) == missing
     assert missing_arguments({}, args) == []
+
+
+def test_null_is_given_where_the_tool_takes_null() -> None:
+    until = {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    tool = {"properties": {"until": until}, "required": ["until"]}
+    assert missing_arguments(tool, {"until": None}) == []
+    assert missing_arguments(tool, {}) == ["until"]
+
+
+def test_an_argument_is_unknown_only_where_the_tool_shuts_others_out() -> None:
+    closed = {**PARAMETERS, "additionalProperties": False}
+    args = {"amount": 1, "bogus": 2, "more": 3}
+    assert unknown_arguments(closed, args) == ["bogus", "more"]
+    assert unknown_arguments(closed, {"amount": 1}) == []
+    assert unknown_arguments(PARAMETERS, args) == []
+    assert unknown_arguments({**closed, "patternProperties": {"^b": {}}}, args) == []
+    assert unknown_arguments({"additionalProperties": False}, {"x": 1}) == ["x"]
 
 
 class TestConsent:

@@ -21,6 +21,7 @@ from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model import react_events as r
+from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import InteractionStatus, InteractionType
 from holdfast.model.message import ToolCall
@@ -67,6 +68,12 @@ def test_a_call_runs_and_the_model_hears_what_came_of_it() -> None:
         (ToolCall("k1", "ask_scout", {}), "say in `task` what is to be done"),
         (ToolCall("k1", "ask_scout", {"task": " "}), "say in `task` what is to be done"),
         (ToolCall("k1", "ask_scout", {"task": 7}), "say in `task` what is to be done"),
+        (ToolCall("k1", "ask_person", {}), "say in `question` what you want to know"),
+        (
+            ToolCall("k1", "ask_person", {"question": " "}),
+            "say in `question` what you want to know",
+        ),
+        (ToolCall("k1", "ask_person", {"question": 7}), "say in `question` what you want to know"),
     ],
 )
 def test_a_call_that_cannot_be_is_refused_and_the_model_thinks_again(
@@ -78,6 +85,27 @@ def test_a_call_that_cannot_be_is_refused_and_the_model_thinks_again(
     assert chat.result(call).failed
     assert not chat.happened(r.CallStarted)
     assert chat.ready() == [THINK]
+
+
+@pytest.mark.parametrize(
+    ("properties", "told"),
+    [
+        ({"amount": {}, "note": {}}, "the tool pay does not take bogus; it takes amount, note"),
+        ({}, "the tool pay does not take amount, bogus; it takes no arguments at all"),
+    ],
+)
+@pytest.mark.parametrize("approval", list(ApprovalMode)[:2])
+def test_nobody_is_asked_about_arguments_that_the_tool_shuts_out(
+    approval: ApprovalMode, properties: dict[str, Json], told: str
+) -> None:
+    chat = begun()
+    closed: dict[str, Json] = {"properties": properties, "additionalProperties": False}
+    chat.tools["pay"] = c.ToolFacts(closed, "1", approval=ApprovalRule(approval))
+    call = chat.want("pay", amount="lots", bogus=1)
+    chat.calls(call)
+    assert chat.result(call).content == {"error": told}
+    assert not chat.happened(r.CallStarted)
+    assert not chat.happened(e.QuestionOpened)
 
 
 def test_an_agent_without_tools_says_so() -> None:
@@ -246,6 +274,15 @@ def test_missing_arguments_are_asked_for_and_the_same_call_goes_on() -> None:
     assert chat.result(picky).content == "fits"
     assert chat.heard()[-1] == '[picky was called with {"size":"XL"}, as a person chose]'
     assert chat.think().messages[-2].content == "fits"  # type: ignore[union-attr]
+
+
+def test_a_call_that_lacks_arguments_may_be_skipped() -> None:
+    chat, picky = looking("picky")
+    assert [one.option_id for one in chat.question().options] == ["provide", "skip"]
+    chat.answer("skip")
+    assert "skipped" in chat.result(picky).content
+    assert not chat.happened(r.CallStarted)
+    assert chat.ready() == [THINK]
 
 
 def test_missing_arguments_come_before_consent_and_consent_covers_them() -> None:

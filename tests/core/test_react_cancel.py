@@ -2,8 +2,21 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
-from react_machine import PERMANENT, TRANSIENT, UNKNOWN, WILL, Chat, begun, opened, request
+from react_machine import (
+    DISABLED,
+    PERMANENT,
+    REQUIRE,
+    TRANSIENT,
+    UNKNOWN,
+    WILL,
+    Chat,
+    begun,
+    opened,
+    request,
+)
 
 from holdfast.core.react.follow_up import goes_on_by_itself
 from holdfast.core.react.state import THINK
@@ -180,7 +193,60 @@ def test_after_a_crash_the_model_is_simply_asked_again() -> None:
 def test_after_a_crash_an_idempotent_call_runs_again_under_its_key() -> None:
     chat = calling("keyed")
     sent = chat.out("c1")
-    assert chat.crash().effects == (sent,)
+    decision = chat.crash()
+    assert decision.effects == ()
+    assert decision.events == (e.StepReleased("c1", 1), e.RunRecovered(1))
+    chat.start("c1")
+    again = chat.out("c1")
+    assert (again.work.key, again.work.attempt) == (sent.work.key, sent.work.attempt)
+
+
+def test_after_a_crash_a_call_that_was_disabled_meanwhile_does_not_run() -> None:
+    chat = begun()
+    keyed = chat.want("keyed")
+    chat.calls(keyed)
+    chat.crash()
+    chat.tools["keyed"] = replace(chat.tools["keyed"], approval=DISABLED)
+    chat.start("c1")
+    assert chat.result(keyed).content == {"error": "the tool keyed is disabled"}
+    assert len(chat.happened(r.CallStarted)) == 1
+
+
+def test_after_a_crash_a_call_that_needs_consent_now_asks_for_it() -> None:
+    chat = calling("keyed")
+    key = chat.out("c1").work.key
+    chat.crash()
+    chat.tools["keyed"] = replace(chat.tools["keyed"], approval=REQUIRE)
+    chat.start("c1")
+    assert chat.question().title == "Run keyed?"
+    chat.answer("approve")
+    chat.start("c1")
+    assert chat.out("c1").work.key == key
+
+
+def consented() -> Chat:
+    chat = begun(approval={"keyed": REQUIRE})
+    chat.calls(chat.want("keyed"))
+    chat.answer("approve")
+    chat.start("c1")
+    return chat
+
+
+def test_after_a_crash_a_consented_call_runs_again_as_it_was() -> None:
+    chat = consented()
+    sent = chat.out("c1")
+    chat.crash()
+    chat.start("c1")
+    assert (chat.out("c1").work.key, chat.out("c1").consent) == (sent.work.key, sent.consent)
+
+
+def test_after_a_crash_another_version_of_a_consented_call_is_asked_about_again() -> None:
+    chat = consented()
+    chat.crash()
+    chat.tools["keyed"] = replace(chat.tools["keyed"], version="2")
+    chat.start("c1")
+    assert not chat.flying
+    assert "the tool keyed itself is another version" in str(chat.question().details)
 
 
 def test_after_a_crash_a_person_is_asked_about_any_other_call() -> None:
@@ -217,13 +283,16 @@ def _in_error() -> Chat:
     return chat
 
 
-def test_a_call_beside_an_error_is_taken_up_again() -> None:
+def test_a_call_beside_an_error_is_taken_up_again_with_the_turn() -> None:
     chat = begun()
     chat.calls(chat.want("ask_scout", task="Go."), chat.want("keyed"))
     chat.hear("chat_000001.c1.1", "error")
-    sent = chat.out("c2")
-    assert chat.crash().effects == (sent,)
-    assert chat.state.status is RunStatus.ERROR
+    assert chat.crash().effects == ()
+    assert (chat.state.status, chat.ready()) == (RunStatus.ERROR, ["c2"])
+    assert chat.start("c2").events == (), "nothing starts in an error"
+    chat.submit(c.Resume(WILL))
+    chat.start("c2")
+    assert chat.out("c2").work.key == "chat_000001:c2:1:0"
 
 
 def test_a_cancellation_goes_on_after_a_crash_and_asks_nobody() -> None:
@@ -255,6 +324,7 @@ def test_quarantined_calls_run_again_only_when_they_may() -> None:
     keyed, look = chat.want("keyed"), chat.want("look")
     chat.calls(keyed, look)
     for _ in range(3):
+        chat.start_ready()
         chat.crash()
     assert chat.state.failed == ("c1",)
     assert chat.question().title == "Did look happen?"
@@ -273,6 +343,7 @@ def test_the_next_message_goes_on_without_a_quarantined_call() -> None:
     keyed = chat.want("keyed")
     chat.calls(keyed)
     for _ in range(3):
+        chat.start_ready()
         chat.crash()
     assert chat.say("Leave it.").effects == ()
     assert chat.result(keyed).content == {"error": "Will Zhang went on without it"}
@@ -283,8 +354,9 @@ def test_the_next_message_goes_on_without_a_quarantined_call() -> None:
 def test_progress_makes_earlier_crashes_not_count() -> None:
     chat = begun()
     chat.calls(chat.want("keyed"))
-    chat.crash()
-    chat.crash()
+    for _ in range(2):
+        chat.crash()
+        chat.start("c1")
     chat.returns("c1")
     chat.think()
     chat.crash()

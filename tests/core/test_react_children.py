@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import pytest
-from react_machine import WILL, Chat, begun
+from react_machine import AUTO, DISABLED, REQUIRE, WILL, Chat, begun, clerk, opened
 
 from holdfast.core.react.state import THINK
 from holdfast.errors import NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import react_events as r
+from holdfast.model.approval import ApprovalRule
+from holdfast.model.interaction import InteractionType
 from holdfast.model.message import ToolCall
 from holdfast.model.run import RunStatus
 
@@ -222,6 +224,78 @@ def test_a_new_owner_of_a_session_that_waits_for_its_helper_has_nothing_to_do() 
 
 def test_a_new_owner_leaves_a_helper_alone_that_looks_after_itself() -> None:
     chat, _ = scouting("keyed")
-    (again,) = chat.crash().effects
-    assert isinstance(again, f.CallTool)
-    assert again.tool == "keyed"
+    assert chat.crash().effects == ()
+    assert chat.ready() == ["c2"]
+
+
+def handing(task: str = "Find the way.", **rules: ApprovalRule) -> tuple[Chat, ToolCall]:
+    """A session with rules of its own hands work to its helper."""
+    chat = begun(approval=rules)
+    scout = chat.want("ask_scout", task=task)
+    chat.calls(scout)
+    return chat, scout
+
+
+@pytest.mark.parametrize("name", ["ask_scout", "scout", "*"])
+def test_a_helper_that_is_disabled_is_not_born(name: str) -> None:
+    chat, scout = handing(**{name: DISABLED})
+    assert chat.result(scout).content == {"error": "the tool ask_scout is disabled"}
+    assert not chat.children
+
+
+@pytest.mark.parametrize("name", ["ask_scout", "scout", "*"])
+def test_work_is_handed_over_with_consent_where_that_is_required(name: str) -> None:
+    chat, _ = handing(**{name: REQUIRE})
+    asked = chat.question()
+    assert (asked.type, asked.title) == (InteractionType.TOOL_APPROVAL, "Run ask_scout?")
+    assert asked.context["args"] == {"task": "Find the way."}
+    assert not chat.children
+    chat.answer("approve")
+    (effect,) = chat.start("c1").effects
+    assert isinstance(effect, f.StartAgent)
+    assert effect.prompt == "Find the way."
+    assert effect.approval == {name: REQUIRE}, "the session's rules go on to the helper"
+    assert chat.happened(r.CallStarted)[0].consent == chat.state.steps["c1"].consent is not None
+
+
+def test_the_helper_hears_the_task_as_a_person_changed_it() -> None:
+    chat, _ = handing(scout=REQUIRE)
+    chat.answer("approve", task="Find another way.")
+    (effect,) = chat.start("c1").effects
+    assert isinstance(effect, f.StartAgent)
+    assert effect.prompt == "Find another way."
+
+
+def test_a_rejected_helper_is_not_born() -> None:
+    chat, _ = handing(scout=REQUIRE)
+    chat.answer("reject", "not now")
+    assert not chat.children
+    assert not chat.happened(r.CallStarted)
+
+
+def test_an_agents_own_rule_holds_unless_the_session_says_otherwise() -> None:
+    strict = clerk(approval={"scout": REQUIRE})
+    for session, born in (({}, False), ({"ask_scout": AUTO}, True)):
+        chat = begun(strict, approval=session)
+        chat.calls(chat.want("ask_scout", task="Go."))
+        assert bool(chat.children) is born
+
+
+def test_what_an_agents_author_has_disabled_no_session_opens() -> None:
+    chat = begun(clerk(approval={"scout": DISABLED}), approval={"ask_scout": AUTO})
+    chat.calls(chat.want("ask_scout", task="Go."))
+    assert not chat.children
+
+
+def test_of_two_rules_for_one_helper_the_stricter_holds() -> None:
+    chat, _ = handing(scout=REQUIRE, ask_scout=AUTO)
+    assert chat.question().title == "Run ask_scout?"
+
+
+def test_a_remembered_approval_covers_a_helper() -> None:
+    chat = opened(approval={"scout": REQUIRE})
+    chat.submit(c.RememberApproval("ask_scout", "agent", WILL, {"task": "Find *"}))
+    chat.say()
+    chat.calls(chat.want("ask_scout", task="Find it."), chat.want("ask_scout", task="Burn it."))
+    assert set(chat.children) == {CHILD}
+    assert chat.question().context["args"] == {"task": "Burn it."}

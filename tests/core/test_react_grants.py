@@ -68,6 +68,60 @@ def test_another_attempt_costs_no_further_use() -> None:
     assert chat.state.grants[granted].uses == 1
 
 
+def backing_off(**limits: object) -> tuple[Chat, str]:
+    """A call under a remembered approval has failed, and will be tried again."""
+    chat = opened()
+    granted = remember(chat, **limits)
+    chat.say()
+    chat.calls(chat.want("pay", amount=1))
+    chat.report(chat.out("c1"), TRANSIENT)
+    return chat, granted
+
+
+def test_a_revoked_approval_covers_no_further_attempt() -> None:
+    chat, granted = backing_off()
+    chat.submit(c.RevokeApproval(granted, WILL))
+    chat.wait(60)
+    chat.start("c1")
+    assert len(ran(chat)) == 1
+    chat.answer("approve")
+    chat.start("c1")
+    assert len(ran(chat)) == 2, "the person's own consent does not hang on the approval"
+    chat.report(chat.out("c1"), TRANSIENT)
+    chat.wait(60)
+    chat.start("c1")
+    assert len(ran(chat)) == 3
+
+
+def test_an_expired_approval_covers_no_further_attempt() -> None:
+    chat, _ = backing_off(expires_at=1_700_000_060.0)
+    chat.wait(60)
+    chat.start("c1")
+    assert len(ran(chat)) == 1
+    assert chat.question().title == "Run pay?"
+
+
+def test_another_approval_takes_the_place_of_one_that_was_revoked() -> None:
+    chat, granted = backing_off()
+    other = remember(chat)
+    chat.submit(c.RevokeApproval(granted, WILL))
+    chat.wait(60)
+    chat.start("c1")
+    assert [one.grant_id for one in chat.happened(r.CallStarted)] == [granted, other]
+
+
+def test_an_approval_that_the_call_itself_has_used_up_covers_its_attempts() -> None:
+    chat, granted = backing_off(uses=1, expires_at=1_800_000_000.0)
+    for attempts in (2, 3):
+        chat.wait(60)
+        chat.start("c1")
+        assert len(ran(chat)) == attempts
+        if attempts == 2:
+            chat.report(chat.out("c1"), TRANSIENT)
+    assert chat.state.grants[granted].uses == 0
+    assert chat.state.steps["c1"].grant_id == granted
+
+
 def test_an_expired_approval_covers_nothing() -> None:
     chat = opened()
     remember(chat, expires_at=chat.now + 60)
@@ -110,7 +164,15 @@ def test_a_new_version_after_a_remembered_approval_asks_and_says_that_it_changed
 
 
 @pytest.mark.parametrize(
-    ("wrong", "field"), [({"uses": 0}, "uses"), ({"expires_at": 1.0}, "expires_at")]
+    ("wrong", "field"),
+    [
+        ({"uses": 0}, "uses"),
+        ({"uses": True}, "uses"),
+        ({"uses": 1.5}, "uses"),
+        ({"expires_at": 1.0}, "expires_at"),
+        ({"expires_at": float("inf")}, "expires_at"),
+        ({"expires_at": float("nan")}, "expires_at"),
+    ],
 )
 def test_an_approval_that_could_cover_nothing_is_not_remembered(
     wrong: dict[str, float], field: str

@@ -329,6 +329,47 @@ def test_a_draft_is_kept_until_the_question_is_closed_and_binds_nobody() -> None
         chat.submit(c.KeepDraft(asked.request_id, WILL, {}))
 
 
+ASKING = Asking(
+    title="My own words",
+    message="in full",
+    details="at length",
+    type=InteractionType.CUSTOM,
+    custom_type="mine",
+    options=(option("no", InteractionAction.REJECT_WITH_REASON),),
+    default_option_id="no",
+    required=False,
+    role="clerk",
+    timeout_seconds=600,
+    reminders=(60,),
+    escalate_after=300,
+    escalate_to="treasurer",
+)
+
+
+@pytest.mark.parametrize(
+    ("tool", "args", "title"),
+    [
+        ("picky", {}, "picky needs more"),
+        ("ask_person", {"question": "Which?"}, "Clerk asks"),
+        ("ask_person", {"question": "Which?", "options": ["red"]}, "Clerk asks"),
+    ],
+)
+def test_an_agents_asking_says_of_other_questions_who_is_asked_and_when(
+    tool: str, args: dict[str, object], title: str
+) -> None:
+    chat = begun(clerk(asking=ASKING))
+    call = chat.want(tool, **args)  # type: ignore[arg-type]
+    chat.calls(call)
+    asked = chat.question()
+    assert (asked.role, asked.timeout_seconds, asked.reminders) == ("clerk", 600, (60,))
+    assert (asked.escalate_after, asked.escalate_to) == (300, "treasurer")
+    assert (asked.title, asked.details, asked.custom_type) == (title, "", None)
+    assert (asked.default_option_id, asked.required) == (None, True)
+    assert "no" not in [one.option_id for one in asked.options]
+    chat.wait(600)
+    assert chat.result(call).content == {"error": "nobody answered in time"}
+
+
 def asks(**args: object) -> Chat:
     chat = begun()
     chat.calls(chat.want("ask_person", **args))  # type: ignore[arg-type]

@@ -227,3 +227,8 @@ def test_a_callers_words_are_taken_as_they_are_or_refused() -> None:
         strict_text("four", "feedback", longest=3)
     with pytest.raises(InvalidValue, match="by: half of a character"):
         strict_text("a\ud800", "by")
+
+
+def test_words_that_are_no_text_are_refused() -> None:
+    with pytest.raises(InvalidValue, match="by: must be text, not int"):
+        strict_text(5, "by")

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.forms.from_tools import check_enrichment, form_from_schema
+from holdfast.core.forms.from_tools import allows_null, check_enrichment, form_from_schema
 from holdfast.core.forms.schemas import json_schema
 from holdfast.core.forms.shapes import dump_form, parse_form
 from holdfast.core.forms.validation import validate
@@ -346,3 +346,44 @@ def test_any_schema_gives_a_form_that_can_be_asked(source: Any, other: Any) -> N
     form = form_from_schema(tool(x=source, y=other), ["x", "y"], Form())
     assert [field.name for field in form.fields] == ["x", "y"]
     assert parse_form(dump_form(form)) == form
+
+
+@pytest.mark.parametrize(
+    ("source", "allowed"),
+    [
+        ({"type": "null"}, True),
+        ({"type": ["string", "null"]}, True),
+        ({"type": "string"}, False),
+        ({"type": ["string", "integer"]}, False),
+        ({"anyOf": [{"type": "string"}, {"type": "null"}]}, True),
+        ({"oneOf": [{"type": "string"}, {"enum": [None]}]}, True),
+        ({"anyOf": [{"type": "string"}, {"minLength": 1}, True]}, False),
+        ({"enum": ["a", None]}, True),
+        ({"enum": ["a", 0]}, False),
+        ({"type": "string", "enum": ["a", None]}, False),
+        ({"const": None}, True),
+        ({"const": 0}, False),
+        ({"$ref": "#/$defs/maybe"}, True),
+        ({"$ref": "#/$defs/text"}, False),
+        ({"$ref": "#/$defs/circle"}, False),
+        ({"$ref": "#/$defs/nowhere"}, False),
+        ({"$ref": "elsewhere.json"}, False),
+        ({"anyOf": [{"type": "string"}, {"$ref": "#/$defs/maybe"}]}, True),
+        ({"allOf": [{"$ref": "#/$defs/maybe"}, {"minLength": 1}]}, True),
+        ({"allOf": [{"$ref": "#/$defs/maybe"}, {"type": "string"}]}, False),
+        ({}, False),
+        ({"type": 5, "enum": 5, "anyOf": 5, "$ref": 5}, False),
+    ],
+    ids=repr,
+)
+def test_null_is_a_value_only_where_the_schema_says_so(
+    source: dict[str, Any], allowed: bool
+) -> None:
+    definitions = {
+        "maybe": {"type": ["string", "null"]},
+        "text": {"type": "string"},
+        "circle": {"anyOf": [{"$ref": "#/$defs/circle"}, {"type": "string"}]},
+    }
+    schema = {"properties": {"x": source}, "$defs": definitions}
+    assert allows_null(schema, "x") is allowed
+    assert not allows_null(schema, "y")

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.language.strict import canonical_json
-from holdfast.core.react.window import (
+from holdfast.core.run.window import (
     EARLIER_LEFT_OUT,
     SHORTEST_CUT,
     STEPS_LEFT_OUT,

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from holdfast import Holdfast, InteractionType
-from holdfast.core.react import window
+from holdfast.core.run import window
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = re.compile(

@@ -51,6 +51,7 @@ STEP = StepState(
     calls=(RecordedCall("f", {"n": 1}, {"x": []}),),
     calling=("g", {"m": {}}, True),
     consent="digest",
+    grant_id="g1",
     feedback="smaller",
     question_id="q1",
     child_id="r.L001.3",

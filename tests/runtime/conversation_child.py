@@ -1,8 +1,9 @@
 """Processes made to be killed, or to begin where another one stopped: one order per line of stdin.
 
 Everything is imported once; then each order forks a process of its own. `snapshot` restores an
-engine from a file and runs it to its end; every other order opens the conversation on the real
-journal and consumes it until the named fault point kills the process.
+engine from a file and runs it to its end; `pays` dies in the middle of a task; every other order
+opens the conversation on the real journal and consumes it until the named fault point kills the
+process.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import asyncio
 import json
 import os
+import signal
 import sys
 from pathlib import Path
 from typing import Any
@@ -27,7 +29,7 @@ from conversation_scenes import (
 )
 
 from holdfast import Holdfast
-from holdfast.conversation import ConversationEngine, EngineEventType
+from holdfast.conversation import ConversationEngine, EngineEventType, SubTask
 from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"
@@ -48,6 +50,23 @@ async def converse(order: dict[str, Any]) -> dict[str, Any]:
         engine = await opened(app, home)
         await heard(engine.run(GOAL))
     return {"state": engine.state, "reached": dict(counting.reached)}
+
+
+async def paying(app: Holdfast, pay: Any) -> ConversationEngine:
+    options: dict[str, Any] = {"llm": Llm([{"id": "p", "type": "pay"}]), "once": ["pay"]}
+    return await ConversationEngine.open(app, "pay", executors={"pay": pay}, **options)
+
+
+async def pay_and_die(order: dict[str, Any]) -> dict[str, Any]:
+    home = Path(order["home"])
+
+    async def pay(task: SubTask) -> None:
+        Ledger(home / LEDGER).note(task.id)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+    async with Holdfast(home) as app:
+        await heard((await paying(app, pay)).run(GOAL))
+    return {}
 
 
 async def restore(order: dict[str, Any]) -> dict[str, Any]:
@@ -72,7 +91,7 @@ def carry_out(order: dict[str, Any]) -> int:
     """The exit status of the process that carried it out, negative for the signal it died of."""
     child = os.fork()
     if child == 0:
-        live = restore if "snapshot" in order else converse
+        live = restore if "snapshot" in order else pay_and_die if "pays" in order else converse
         report = asyncio.run(live(order))
         (Path(order["home"]) / REPORT).write_text(json.dumps(report))
         os._exit(0)

@@ -3,7 +3,8 @@
 Whatever is asked, the call follows from the answer alone. In a chat the model orders when it hears
 an approval or data; in a plan the listener that orders follows on the Done of the task that the
 person was asked about. Approvals, and in a plan missing arguments, are asked by the call itself.
-Every action has its option, named like it in small letters.
+In a chat a call that lacks arguments offers to provide or to skip; the other actions stand on a
+question of that type which is asked from outside.
 """
 
 from __future__ import annotations
@@ -75,9 +76,10 @@ class Scene:
     async def answer(self, action: InteractionAction, **given: Any) -> None:
         """Takes the option of that action, with words, and with data where it provides some."""
         row = await self.question()
+        [chosen] = [one for one in request_of(row).options if one.action is action]
         data = GIVEN if action is PROVIDE else None
         given = {"data": data, "feedback": WORDS, **given}
-        await self.app.answer(row.question_id, option_id=action.lower(), by="will", **given)
+        await self.app.answer(row.question_id, option_id=chosen.option_id, by="will", **given)
 
 
 def metadata(action: InteractionAction) -> dict[str, Any]:
@@ -125,9 +127,14 @@ def clerk_model(*first: Entry) -> RuleModel:
     )
 
 
-async def chat(open_app: OpenApp, kind: InteractionType) -> Scene:
+async def chat(
+    open_app: OpenApp, kind: InteractionType, action: InteractionAction | None = None
+) -> Scene:
+    """A chat that asks a question of that kind, which has an option for `action`."""
     if kind is TOOL_APPROVAL:
         return await chat_about_a_call(open_app)
+    if kind is MISSING_INFO and action in (PROVIDE, SKIP):
+        return await greeted(open_app, clerk_model(call("order")))
     scene = await greeted(open_app, clerk_model())
     await ask(scene, kind)
     return scene

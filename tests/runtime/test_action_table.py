@@ -111,7 +111,7 @@ async def assert_refused(scene: Scene, option_id: str, **given: Any) -> None:
 async def test_in_a_chat_an_action_calls_the_tool_or_never_reaches_it(
     kind: InteractionType, action: InteractionAction, open_app: OpenApp, events_of: EventsOf
 ) -> None:
-    scene = await chat(open_app, kind)
+    scene = await chat(open_app, kind, action)
     requests = len(model_of(scene).seen)
     await scene.answer(action)
     await scene.run.wait_for_completion()
@@ -264,7 +264,7 @@ async def test_in_a_chat_a_call_that_lacks_an_argument_runs_once_with_what_is_pr
     scene = await greeted(open_app, clerk_model(call("order")))
     asked = request_of(await scene.question())
     assert asked.type is MISSING_INFO
-    assert [one.action for one in asked.options] == [PROVIDE]
+    assert [one.action for one in asked.options] == [PROVIDE, SKIP]
     await assert_refused(scene, "provide", data={"x": "many"})
     await scene.app.answer(asked.request_id, option_id="provide", data=GIVEN)
     await scene.run.wait_for_completion()

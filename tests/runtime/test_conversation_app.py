@@ -9,12 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversation_scenes import GOAL, ONCE, PATIENCE, Llm, heard, kinds, named, results_of
+from conversation_scenes import GOAL, ONCE, PATIENCE, Gate, Llm, heard, kinds, named, results_of
 from plan_texts import end, load, step
 
 from holdfast import Holdfast
 from holdfast.conversation import ConversationEngine, EngineEvent, EngineState
 from holdfast.conversation import EngineEventType as T
+from holdfast.errors import NotAllowed
 from holdfast.model.conversation import SubTask
 from holdfast.testing.model_script import Entry, Seen, call, say
 from holdfast.testing.scripted_model import ScriptedModel
@@ -24,7 +25,8 @@ def scout(seen: Seen) -> Entry:
     """An agent that pays when it is told to, and otherwise repeats what it was asked."""
     if seen.results:
         return "Paid."
-    return say("", call("pay", amount=3)) if seen.asked == "pay" else seen.asked
+    asked = seen.asked.partition("\n")[0]
+    return say("", call("pay", amount=3)) if asked == "pay" else seen.asked
 
 
 def office(home: Path, calls: list[Any]) -> Holdfast:
@@ -84,7 +86,8 @@ async def test_tools_agents_plans_and_callables_work_side_by_side(
     results = results_of(engine)
     assert results["weather"] == {"sun": True}
     assert results["sum"] == {"goal": GOAL, "from": ["tour", "weather", "words"]}
-    assert results["words"]["answer"] == 'Say it.\n\nResults so far: {"weather":{"sun":true}}'
+    assert results["words"]["answer"].startswith("Say it.")
+    assert '{"result":{"sun":true},"task":"weather"}' in results["words"]["answer"]
     assert calls == [("look", "Paris"), ("look", "Oslo")]
     rows = {row.run_id: row for row in await app.runs()}
     assert rows[engine.id].status == "done"
@@ -226,3 +229,82 @@ async def test_a_failed_task_may_be_left_to_a_person(app: Holdfast) -> None:
                 await app.answer(str(event.data["requestId"]), option_id="run_again")
     assert named(events, T.TASK_FAILED) == [{"task_id": "a", "error": "bad day"}]
     assert results_of(engine) == {"a": "well"}
+
+
+async def test_a_conversation_that_is_cancelled_from_outside_ends_its_consumer(
+    app: Holdfast,
+) -> None:
+    gate = Gate()
+    engine = engine_of(app, [{"id": "a", "type": "work"}], executors={"work": gate.work})
+    consumer = asyncio.create_task(heard(engine.run(GOAL)))
+    await gate.begun.wait()
+    await app.cancel(engine.id)
+    events = await consumer
+    assert kinds(events)[-1] == "engine_error"
+    assert dict(events[-1].data) == {"error": "cancelled", "phase": "executing"}
+    assert gate.running == 0
+    assert (engine.state, engine.error) == (EngineState.ERROR, "cancelled")
+    assert (engine.pause(), engine.resume(), await engine.cancel()) == (False, False, False)
+    await app.engine.wait_for(engine.id, lambda state: state.status == "cancelled", PATIENCE)
+    for one in (engine, await ConversationEngine.open(app, engine.id)):
+        assert one.state is EngineState.ERROR
+        for refused in (one.reset, lambda one=one: one.restore_from_snapshot({})):
+            with pytest.raises(NotAllowed, match="was cancelled for good; open a new conversation"):
+                refused()
+        with pytest.raises(NotAllowed, match="was cancelled for good; open a new conversation"):
+            await heard(one.run(GOAL))
+
+
+async def test_one_that_is_cancelled_at_rest_takes_no_further_turn(app: Holdfast) -> None:
+    engine = engine_of(app, [{"id": "a"}])
+    await heard(engine.run(GOAL))
+    await app.cancel(engine.id)
+    with pytest.raises(NotAllowed, match="was cancelled for good"):
+        await heard(engine.run("and now?"))
+    assert engine.state is EngineState.ERROR
+
+
+def planner(seen: Seen) -> Entry:
+    """A model that hands in one task for each thing it has been offered by name."""
+    if "plan_tasks" not in [one.name for one in seen.tools]:
+        return "done in words"
+    names = [name for name in ("look", "scout", "tour", "note") if f'"{name}"' in seen.system]
+    tasks = [{"id": name, "description": name, "type": name} for name in names]
+    return say("", call("plan_tasks", tasks=tasks))
+
+
+async def test_an_application_with_a_model_decomposes_and_offers_what_it_has(
+    tmp_path: Path,
+) -> None:
+    async def note(task: SubTask) -> str:
+        """Writes a note."""
+        return "noted"
+
+    async with Holdfast(tmp_path, model=ScriptedModel(planner)) as app:
+        app.tool(idempotent=True, name="look")(lambda: {"sun": True})
+        app.agent("scout")
+        engine = ConversationEngine(app=app, executors={"note": note})
+        events = await heard(engine.run(GOAL))
+    assert kinds(events)[-1] == "engine_completed"
+    assert [(one.id, one.route) for one in engine.tasks] == [
+        ("look", "tool"),
+        ("scout", "agent"),
+        ("note", "callable"),
+    ]
+    assert named(events, T.CONTEXT_RECEIVED)[0]["tools_count"] == 2, "as the coordinator said"
+
+
+async def test_plans_below_go_on_when_the_consumer_leaves_and_are_found_done(
+    app: Holdfast, calls: list[Any]
+) -> None:
+    """They are durable runs of their own; leaving would otherwise lose their work."""
+    engine = engine_of(app, [{"id": "tour", "type": "tour"}])
+    async with aclosing(engine.run(GOAL)) as run:
+        async for event in run:
+            if event.event_type is T.TASK_STARTED:
+                break
+    [child] = [row.run_id for row in await app.runs() if row.run_id != engine.id]
+    done = await app.engine.wait_for(child, lambda state: state.status == "done", PATIENCE)
+    assert done.status == "done"
+    assert kinds(await heard(engine.run()))[-1] == "engine_completed"
+    assert calls == [("look", "Oslo")]

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import re
 import subprocess
 import sys
 import textwrap
+import threading
 from contextlib import aclosing
 from pathlib import Path
 from typing import Any
@@ -31,7 +33,14 @@ from conversation_scenes import (
 from holdfast import Holdfast
 from holdfast.conversation import ConversationEngine, EngineState
 from holdfast.conversation import EngineEventType as T
-from holdfast.errors import CallerError, InvalidAnswer, InvalidValue, NotAllowed, OperatorError
+from holdfast.errors import (
+    CallerError,
+    InvalidAnswer,
+    InvalidValue,
+    NotAllowed,
+    NotFound,
+    OperatorError,
+)
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model.conversation import SubTask
@@ -272,8 +281,27 @@ async def test_inputs_that_are_no_text_are_refused() -> None:
         await heard(diamond().run("half \ud83d"))
     with pytest.raises(NotAllowed, match="nothing left to go on with"):
         await heard(diamond().run())
-    with pytest.raises(CallerError, match="max_parallel"):
-        diamond(max_parallel=0)
+
+
+@pytest.mark.parametrize(
+    ("options", "reason"),
+    [
+        ({"max_parallel": 0}, "max_parallel must be a whole number, 1 or more, not 0"),
+        ({"max_parallel": "2"}, "not '2'"),
+        ({"max_parallel": 1.5}, "not 1.5"),
+        ({"max_parallel": True}, "not True"),
+        ({"on_failure": "nope"}, "on_failure is one of error, ask, not 'nope'"),
+        ({"once": "work"}, "once is a list of task types, not 'work'"),
+        ({"once": None}, "once is a list of task types, not None"),
+        ({"once": ["typo"]}, "once names 'typo', for which executors has nothing"),
+        ({"once": [["work"]]}, "for which executors has nothing"),
+    ],
+)
+async def test_options_that_cannot_be_are_refused_at_once(
+    options: dict[str, Any], reason: str
+) -> None:
+    with pytest.raises(CallerError, match=re.escape(reason)):
+        diamond(**options)
 
 
 async def test_a_durable_conversation_is_taken_up_by_the_same_call(tmp_path: Path) -> None:
@@ -381,3 +409,117 @@ async def test_a_conversation_is_pinned_to_the_settings_it_was_begun_with() -> N
     assert gate.started == ["a", "b"], "two at a time, as it was begun"
     gate.through.set()
     assert kinds(await consumer)[-1] == "engine_completed"
+
+
+@pytest.mark.parametrize("durable", [False, True])
+async def test_whoever_only_looks_at_a_journal_does_not_close_it_under_the_consumer(
+    durable: bool, tmp_path: Path
+) -> None:
+    journal = SqliteJournal(tmp_path / "holdfast.db") if durable else MemoryJournal()
+    gate = Gate()
+    options: dict[str, Any] = {"llm": Llm(), "executors": {"work": gate.work}}
+    engine = await ConversationEngine.open(journal, "sales", **options)
+    consumer = asyncio.create_task(heard(engine.run(GOAL)))
+    await gate.begun.wait()
+    looker = await ConversationEngine.open(journal, "sales", **options)
+    assert looker.state is EngineState.EXECUTING
+    with pytest.raises(NotAllowed, match="another engine consumes sales"):
+        await anext(looker.run(GOAL))
+    gate.through.set()
+    assert kinds(await consumer)[-1] == "engine_completed"
+    assert gate.started == ["load", "draw", "sum", "report"]
+    await no_task_but_mine()
+
+
+async def test_a_consumer_whose_turn_is_reset_does_none_of_what_is_restored_then() -> None:
+    snapshot: dict[str, Any] = {}
+    source = diamond()
+    async for event in source.run(GOAL):
+        if event.event_type is T.TASK_COMPLETED:
+            snapshot = source.create_snapshot()
+            break
+    gate = Gate()
+    engine = diamond(gate.work, llm=Llm([{"id": "other", "type": "work"}]))
+    first = asyncio.create_task(heard(engine.run("something else")))
+    await gate.begun.wait()
+    engine.reset()
+    engine.restore_from_snapshot(snapshot)
+    gate.through.set()
+    assert kinds(await first)[-1] == "task_started"
+    assert gate.started == ["other"]
+    assert (engine.state, engine.completed_tasks) == (EngineState.EXECUTING, 1)
+    assert kinds(await heard(engine.run()))[-1] == "engine_completed"
+    assert gate.started == ["other", "draw", "sum", "report"]
+
+
+async def test_a_cancel_between_two_consumers_is_told_to_the_next_one_once() -> None:
+    engine = diamond()
+    async with aclosing(engine.run(GOAL)) as run:
+        async for event in run:
+            if event.event_type is T.TASK_COMPLETED:
+                break
+    assert await engine.cancel()
+    events = await heard(engine.run())
+    assert kinds(events) == ["state_changed", "engine_error"]
+    assert events[-1].data["error"] == "cancelled"
+    with pytest.raises(NotAllowed, match=r"the last turn failed \(cancelled\); reset\(\) first"):
+        await heard(engine.run())
+
+
+@pytest.mark.parametrize("consumed", [True, False])
+async def test_an_engine_by_itself_is_asked_and_answered(consumed: bool) -> None:
+    tries: list[str] = []
+
+    async def shaky(task: SubTask) -> str:
+        tries.append(task.id)
+        if len(tries) == 1:
+            raise ValueError("bad day")
+        return "well"
+
+    engine = diamond(shaky, llm=Llm([{"id": "a", "type": "work"}]), on_failure="ask")
+    with pytest.raises(NotFound, match="has not asked"):
+        await engine.answer("nobody")
+    question = ""
+    async with asyncio.timeout(PATIENCE), aclosing(engine.run(GOAL)) as run:
+        async for event in run:
+            if event.event_type is T.INTERACTION:
+                question = str(event.data["requestId"])
+                if not consumed:
+                    break
+                await engine.answer(question, option_id="run_again", by="will.zhang")
+    if not consumed:
+        await engine.answer(question, option_id="run_again")
+        assert kinds(await heard(engine.run()))[-1] == "engine_completed"
+    assert results_of(engine) == {"a": "well"}
+    with pytest.raises(NotFound, match=r"has not asked 'another\.q1'"):
+        await engine.answer("another.q1", option_id="run_again")
+
+
+async def test_a_task_never_runs_in_two_threads_at_once() -> None:
+    """Nobody can break a thread off, so the next attempt waits for the former one."""
+    begun, through = threading.Event(), threading.Event()
+    running: list[str] = []
+    most: list[int] = []
+
+    def blocks(task: SubTask) -> str:
+        running.append(task.id)
+        most.append(len(running))
+        begun.set()
+        through.wait(PATIENCE)
+        running.remove(task.id)
+        return task.id
+
+    engine = diamond(blocks, llm=Llm([{"id": "a", "type": "work"}]))
+    async with aclosing(engine.run(GOAL)) as run:
+        async for event in run:
+            if event.event_type is T.TASK_STARTED:
+                await asyncio.to_thread(begun.wait, PATIENCE)
+                break
+    again = asyncio.create_task(heard(engine.run()))
+    await until(lambda: engine._latest.in_flight == 1)
+    for _ in range(100):
+        await asyncio.sleep(0)
+    assert most == [1], "it waits"
+    through.set()
+    assert kinds(await again)[-1] == "engine_completed"
+    assert most == [1, 1]

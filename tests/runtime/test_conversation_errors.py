@@ -63,6 +63,14 @@ def enormous(task: SubTask) -> Any:
     return "x" * 2_000_000
 
 
+def exhausted(task: SubTask) -> Any:
+    return next(iter(()))
+
+
+class Odd(BaseException):
+    """Neither an Exception nor the interpreter's own."""
+
+
 CIRCLE = [{"id": "a", "dependencies": ["b"]}, {"id": "b", "dependencies": ["a"]}]
 
 BREAKAGES: dict[str, tuple[dict[str, Any], str, str]] = {
@@ -72,10 +80,10 @@ BREAKAGES: dict[str, tuple[dict[str, Any], str, str]] = {
         "context_fetching",
         "cancelled from within",
     ),
-    "context is no list": (
-        {"coordinator": SimpleNamespace(get_context_async=lambda _: {"rules": "be good"})},
+    "context cannot be read": (
+        {"coordinator": SimpleNamespace(get_context_async=lambda _: {"rules": map(len, [1])})},
         "context_fetching",
-        "context.rules: a list is needed",
+        "context.rules: cannot be read (TypeError",
     ),
     "model down": ({"llm": Down(OSError("no route"))}, "decomposing", "no route"),
     "model cancels itself": (
@@ -90,7 +98,8 @@ BREAKAGES: dict[str, tuple[dict[str, Any], str, str]] = {
         "more than once: a",
     ),
     "no tasks": ({"llm": Llm([])}, "decomposing", "no tasks at all"),
-    "no JSON": ({"llm": Llm("first we shall")}, "decomposing", "is not JSON"),
+    "no JSON": ({"llm": Llm("first we shall")}, "decomposing", "has no JSON list"),
+    "model misses a key": ({"llm": Down(KeyError("id"))}, "decomposing", "KeyError: 'id'"),
     "no list": ({"llm": Llm(7)}, "decomposing", "no list of tasks but int"),
     "no id": ({"llm": Llm([{"description": "x"}])}, "decomposing", "a task needs an id"),
     "dependencies as text": (
@@ -103,6 +112,17 @@ BREAKAGES: dict[str, tuple[dict[str, Any], str, str]] = {
         {"work": raising(asyncio.CancelledError())},
         "executing",
         "cancelled from within",
+    ),
+    "task runs out of items": ({"work": exhausted}, "executing", "StopIteration"),
+    "task raises what is no Exception": (
+        {"work": raising(Odd("boo"))},
+        "executing",
+        "the work raised Odd: boo",
+    ),
+    "task raises GeneratorExit": (
+        {"work": raising(GeneratorExit())},
+        "executing",
+        "the work raised GeneratorExit",
     ),
     "result is no JSON": ({"work": unserialisable}, "executing", "$.when"),
     "result is enormous": ({"work": enormous}, "executing", "$"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import random
 import threading
+import time
 from collections import Counter
 from contextlib import aclosing
 
@@ -211,3 +212,60 @@ async def test_pause_resume_and_cancel_say_false_where_there_is_nothing_to_do() 
     assert (engine.pause(), engine.resume(), await engine.cancel()) == (False, False, False)
     await heard(engine.run(GOAL))
     assert (engine.pause(), engine.resume(), await engine.cancel()) == (False, False, False)
+
+
+async def test_a_thread_that_takes_its_pause_back_is_never_overtaken_by_the_loop(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The thread is held up between its look at the wishes and its change of them."""
+    gate = Gate()
+    engine = diamond(gate.work)
+    looked, said = threading.Event(), []
+    look = engine._wishes._has_not_held
+
+    def held_up() -> bool:
+        found = look()
+        looked.set()
+        time.sleep(0.05)
+        return found
+
+    monkeypatch.setattr(engine._wishes, "_has_not_held", held_up)
+
+    def fiddler() -> None:
+        said.extend([engine.pause(), engine.resume()])
+
+    thread = threading.Thread(target=fiddler)
+    consumer = asyncio.create_task(heard(engine.run(GOAL)))
+    await gate.begun.wait()
+    thread.start()
+    looked.wait(PATIENCE)
+    gate.through.set()
+    events = await consumer
+    thread.join()
+    assert said == [True, True]
+    assert kinds(events)[-1] == "engine_completed"
+    assert kinds(events).count("engine_paused") == kinds(events).count("engine_resumed")
+
+
+async def test_threads_that_pause_and_resume_as_they_like_change_nothing() -> None:
+    ledger = Ledger()
+    engine = diamond(ledger.work)
+    engine.llm.tasks = many(30)  # type: ignore[union-attr]
+    ended = threading.Event()
+
+    def fiddler() -> None:
+        while not ended.is_set():
+            engine.pause()
+            engine.resume()
+
+    threads = [threading.Thread(target=fiddler) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    try:
+        await heard(engine.run(GOAL))
+    finally:
+        ended.set()
+        for thread in threads:
+            thread.join()
+    assert engine.state is EngineState.COMPLETED
+    assert ledger.counts == Counter(f"n{one}" for one in range(30))

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversation_child import LEDGER, REPORT, opened
+from conversation_child import LEDGER, REPORT, opened, paying
 from conversation_scenes import (
     GOAL,
     ORDER,
@@ -206,7 +206,7 @@ async def test_it_survives_a_kill_at_every_append_and_every_effect(
 
 async def dies_and_goes_on(mortals: Mortals, home: Path, point: str, nth: int) -> None:
     died = await mortals.order(home, point=point, nth=nth)
-    assert died in (-signal.SIGKILL, 0), home.name
+    assert died == -signal.SIGKILL, home.name
     done = await completed_in(home)
     before = Ledger(home / LEDGER).counts
     engine = await go_on(home)
@@ -221,41 +221,23 @@ async def dies_and_goes_on(mortals: Mortals, home: Path, point: str, nth: int) -
 
 
 async def test_what_must_not_be_repeated_is_asked_about_after_a_kill(
-    tmp_path: Path,
+    mortals: Mortals, tmp_path: Path
 ) -> None:
     """The process goes while a task named in `once` is under way: a person decides."""
-    begun = asyncio.Event()
-
-    async def pay(task: Any) -> str:
-        begun.set()
-        await asyncio.sleep(3600)
-        return "paid"
-
-    class One:
-        async def decompose_goal(self, text: str) -> Any:
-            return [{"id": "p", "type": "pay"}]
-
+    assert await mortals.order(tmp_path, pays=True) == -signal.SIGKILL
+    assert Ledger(tmp_path / LEDGER).counts == {"p": 1}
     async with Holdfast(tmp_path) as app:
-        options: dict[str, Any] = {"llm": One(), "once": ["pay"]}
-        engine = await ConversationEngine.open(app, "pay", executors={"pay": pay}, **options)
-        consumer = asyncio.create_task(heard(engine.run(GOAL)))
-        await begun.wait()
-        consumer.cancel()
-        await asyncio.gather(consumer, return_exceptions=True)
-    begun.clear()
-    async with Holdfast(tmp_path) as app:
-        again = await ConversationEngine.open(app, "pay", executors={"pay": pay}, **options)
+        again = await paying(app, Ledger(tmp_path / LEDGER).work)
         async with aclosing(again.run(GOAL)) as run:
             asked = await anext(run)
             assert asked.event_type is T.INTERACTION, "who comes back is shown what is open"
-            assert not begun.is_set()
-            answered = await app.answer(
+            await again.answer(
                 str(asked.data["requestId"]), option_id="happened", data={"result": "paid"}
             )
-            assert answered.id == "pay"
             rest = [event async for event in run]
     assert kinds(rest)[-1] == "engine_completed"
-    assert not begun.is_set()
+    assert results_of(again) == {"p": {"result": "paid"}}
+    assert Ledger(tmp_path / LEDGER).counts == {"p": 1}, "it was not done again"
 
 
 async def test_an_executor_that_is_missing_after_the_restart_is_named(tmp_path: Path) -> None:

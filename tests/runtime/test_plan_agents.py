@@ -41,7 +41,7 @@ class Shop:
     ordered: list[str] = field(default_factory=list)
     asking: list[dict[str, Any]] = field(default_factory=list)
 
-    async def order(self, size: str) -> dict[str, Any]:
+    async def order(self, size: str, colour: str = "") -> dict[str, Any]:
         if self.asking:
             return self.asking.pop()
         self.ordered.append(size)

@@ -143,13 +143,14 @@ async def test_approvals_remembered_at_the_same_moment_are_told_apart(
 
 
 async def test_a_proposal_of_what_is_disabled_is_refused_at_once(open_app: OpenApp) -> None:
-    """Also when the model, told so, goes on to ask for something else and waits."""
-    app, _ = await clerk(open_app, [call("ask_person", question="What then?")])
-    app.agent("strict", tools=["pay"], approval="disabled", asks_people=True)
+    """Nothing is recorded of it, and no model is asked."""
+    app, _ = await clerk(open_app, [])
+    app.agent("strict", tools=["pay"], approval="disabled")
     session = await app.sessions.open("strict")
+    before = session.version
     with pytest.raises(NotAllowed, match="the tool pay is disabled"):
         await app.sessions.pause_for_tool_approval(session.id, "mine", "pay", {"amount": 4})
-    assert await session.wait_until_settled() == "pause"
+    assert (session.version, session.turn) == (before, 0)
 
 
 async def test_a_session_is_not_taken_for_another_agents(open_app: OpenApp) -> None:

@@ -438,3 +438,51 @@ async def test_whoever_only_polls_holds_up_nobody(tmp_path: Path) -> None:
                 await app.answer(row.question_id, option_id="approve")
         assert session.status == "done"
     assert ledger.counts == {"look": 1, "pay": 1}
+
+
+def pays_through_a_clerk(seen: Seen) -> Entry:
+    if seen.results:
+        return "Done."
+    return call("pay", amount=5) if seen.asked == "pay" else call("ask_clerk", task="pay")
+
+
+@pytest.mark.parametrize(
+    ("rules", "title"), [({"pay": "require"}, "Run pay?"), ({"clerk": "require"}, "Run ask_clerk?")]
+)
+async def test_a_sessions_rules_hold_for_its_sub_agents_too(
+    rules: dict[str, str], title: str
+) -> None:
+    app, paid = Holdfast.in_memory(model=ScriptedModel(pays_through_a_clerk)), []
+
+    @app.tool
+    async def pay(amount: int) -> None:
+        paid.append(amount)
+
+    app.agent("clerk", tools=["pay"])
+    app.agent("boss", tools=["pay"], agents=["clerk"])
+    async with app:
+        session = await app.sessions.open("boss", approval=rules)
+        await app.sessions.say(session.id, "please")
+        assert await session.wait_until_settled(PATIENCE) == "pause"
+        (request,) = await open_requests(app)
+        assert (request.title, paid) == (title, [])
+        await app.answer(request.request_id, option_id="approve")
+        await ended(session)
+    assert paid == [5]
+
+
+async def test_handing_work_over_may_be_remembered_as_approved() -> None:
+    app, paid = Holdfast.in_memory(model=ScriptedModel(pays_through_a_clerk)), []
+
+    @app.tool
+    async def pay(amount: int) -> None:
+        paid.append(amount)
+
+    app.agent("clerk", tools=["pay"])
+    app.agent("boss", agents=["clerk"], approval={"clerk": "require"})
+    async with app:
+        session = await app.sessions.open("boss")
+        await app.sessions.remember_approval(session.id, "ask_clerk", pattern={"task": "pay"})
+        await app.sessions.say(session.id, "please")
+        await ended(session)
+    assert paid == [5]

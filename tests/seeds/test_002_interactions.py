@@ -453,7 +453,9 @@ class TestHub:
         await session.wait_until_settled()
         [point] = await hub.resume_points(session.id)
         call_id = point.interaction_request.context["call_id"]
-        asked = await hub.pause_for_tool_approval(session.id, call_id, "delete_file", {})
+        asked = await hub.pause_for_tool_approval(
+            session.id, call_id, "delete_file", {"path": FILE}
+        )
         assert asked == point.interaction_request
 
     @pytest.mark.parametrize(

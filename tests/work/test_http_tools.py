@@ -334,8 +334,9 @@ def test_the_version_covers_what_consent_is_given_to_but_not_a_new_token() -> No
         load(envelope="tool").spec.version,
         load(parameters=SCHEMA).spec.version,
         load(endpoint="http://127.0.0.1/other").spec.version,
+        load(version="2").spec.version,
     }
-    assert len(versions) == 5
+    assert len(versions) == 6
     headers = {"Authorization": "${TOKEN}"}
     old, new = (load({"TOKEN": token}, headers=headers) for token in "ab")
     assert old.spec.version == new.spec.version

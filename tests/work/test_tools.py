@@ -165,6 +165,15 @@ def test_a_function_without_source_at_hand_still_has_a_version() -> None:
     assert len(versions) == 2
 
 
+def test_an_author_may_say_that_a_tool_has_changed() -> None:
+    def one(a: int) -> int:
+        return a
+
+    versions = [PythonTool.from_function(one, version=own).spec.version for own in ("", "1", "2")]
+    assert len(set(versions)) == 3
+    assert PythonTool.from_function(one, version="1").spec.version == versions[1]
+
+
 def test_what_cannot_be_called_by_name_is_refused() -> None:
     def loose(*names: str) -> None: ...
     def unnamed(a: int, /) -> None: ...

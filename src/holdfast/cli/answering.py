@@ -15,9 +15,10 @@ from holdfast.app import Holdfast
 from holdfast.cli.asking import Given, ask, confirmed, introduce
 from holdfast.cli.driving import Driver, do_and_see
 from holdfast.cli.finding import find_question
+from holdfast.cli.foreign import BAR, told
 from holdfast.cli.needs import refuse_without_tools
 from holdfast.cli.report import exit_code
-from holdfast.cli.screen import print_json, say
+from holdfast.cli.screen import print_json, say, visible
 from holdfast.cli.shell import FAILED, OK, Settings
 from holdfast.cli.values import read_values
 from holdfast.core.run.state import RunState
@@ -150,10 +151,9 @@ class Answering:
             print_json([_outcome_json(one) for one in outcomes])
             return
         for one in outcomes:
-            title = f" {one.row.title}" if one.row is not None else ""
-            say(
-                f"{one.name}{title}: {'answered' if one.error is None else f'refused: {one.error}'}"
-            )
+            title = f" {visible(one.row.title)}" if one.row is not None else ""
+            fate = "answered" if one.error is None else f"refused: {one.error}"
+            say(*told(f"{one.name}{title}: {fate}", BAR))
 
     async def _see_through(self, runs: Iterable[RunState]) -> int:
         """Each run until it rests, without further questions; the first that is not done."""

@@ -13,6 +13,7 @@ from typing import Any
 import questionary
 from questionary import Choice
 
+from holdfast.cli.foreign import BAR, rows, screen_width
 from holdfast.cli.inquiry import edits, shown_args, shown_context
 from holdfast.cli.screen import console, say, visible
 from holdfast.cli.values import read_text
@@ -25,6 +26,7 @@ from holdfast.model.interaction import InteractionAction, InteractionOption, Int
 _MARK = ">"
 _LEAVE_OUT = object()
 _MOST_NUMBERED = 9
+_BESIDE_A_LABEL = 20
 _HINTS = {
     FieldType.DATE: "YYYY-MM-DD",
     FieldType.DATETIME: "2025-10-15T10:30:00+08:00",
@@ -73,8 +75,9 @@ async def confirmed(deed: str) -> bool:
 def introduce(request: InteractionRequest) -> None:
     say("")
     console().rule(visible(request.title), align="left", characters="-")
-    say(*(visible(request.message, 2000),) if request.message else ())
-    say(*(visible(line, 2000) for line in request.details.split("\n") if line))
+    say(*rows(visible(request.message, 2000), "") if request.message else ())
+    for line in request.details.split("\n"):
+        say(*rows(visible(line, 2000), BAR) if line else ())
     say(*shown_context(request))
 
 
@@ -93,7 +96,7 @@ async def _changed(request: InteractionRequest) -> dict[str, Any]:
     before = {field.name: field.default for field in form.fields}
     given = await _fill_in(form, partial=True)
     changes = {name: value for name, value in given.items() if before[name] != value}
-    say("  these arguments will run:", *shown_args({**args, **changes}))
+    say("  these arguments will run:", *shown_args(request, {**args, **changes}))
     return changes
 
 
@@ -124,8 +127,9 @@ async def _choose(request: InteractionRequest, chosen: str | None) -> _Choice:
 
 
 def _choices(request: InteractionRequest) -> Iterator[Choice]:
+    room = screen_width() - _BESIDE_A_LABEL
     for option in request.options:
-        label, words = visible(option.label), visible(option.description) or None
+        label, words = visible(option.label, room), visible(option.description, room) or None
         yield Choice(label, _Choice(option), description=words)
         if edits(request, option):
             yield Choice(f"Edit, then {label[:1].lower()}{label[1:]}", _Choice(option, edited=True))

@@ -14,6 +14,7 @@ from rich.text import Text
 
 from holdfast.app import Holdfast
 from holdfast.cli.driving import Driver
+from holdfast.cli.foreign import BAR, rows
 from holdfast.cli.progress import Silence, View, rests
 from holdfast.cli.report import exit_code, say_standing, usage_words, way_on
 from holdfast.cli.screen import print_json_line, say, visible, visible_lines
@@ -77,7 +78,7 @@ class Conversation:
         state = await (self._say(message) if message is not None else self._catch_up())
         if self._settings.as_json:
             await self._print_ending(state)
-        elif self._settings.interactive:
+        elif self._settings.interactive and state.status is not RunStatus.ERROR:
             await self._say_ending(state)
         else:
             await self._report(state)
@@ -93,7 +94,7 @@ class Conversation:
                 if not await self._obey(line.strip()):
                     break
             except CallerError as error:
-                say(f"{error}")
+                say(*rows(str(error), ""))
         return await self._leave()
 
     async def _prompt(self) -> str | None:
@@ -175,7 +176,12 @@ class Conversation:
     async def _answer(self) -> None:
         if self._session_id is None or not await self._driver.questions(self._session_id):
             return
-        await self._say_ending(await self._catch_up())
+        before = await self._session()
+        if before.status is not RunStatus.ERROR:
+            await self._say_ending(await self._catch_up())
+            return
+        answered = await self._driver.asked(before.run_id)
+        await self._say_ending(await self._see_through(before) if answered else before)
 
     async def _say_usage(self) -> None:
         if self._session_id is None:
@@ -188,16 +194,25 @@ class Conversation:
         """What the transcript has not shown: why it stands still."""
         match state.status:
             case RunStatus.ERROR:
-                say(Text(f"error: {visible(state.error, 2000)}", style="red"))
-                say("/retry tries again; a further message begins the next turn")
+                error = rows(visible(state.error, 2000), "error: ", BAR)
+                say(*(Text(row, style="red") for row in error))
+                say(await self._ways_out(state))
             case RunStatus.PAUSE:
                 questions = await self._driver.questions(state.run_id)
                 titles = ", ".join(visible(row.title) for row in questions)
-                say(f"left open: {titles} (/answer shows it again)")
+                say(*rows(f"{titles} (/answer shows it again)", "left open: "))
             case RunStatus.CANCELLED:
                 say(f"{state.run_id} is cancelled")
             case _:
                 return
+
+    async def _ways_out(self, state: ReactState) -> str:
+        """Of a turn that failed; while calls of it wait, a message would be refused."""
+        if not state.active:
+            return "/retry tries again; a further message begins the next turn"
+        asked = await self._driver.questions(state.run_id)
+        answer = "/answer shows what is asked; " if asked else ""
+        return f"/retry tries again; {answer}/cancel cancels the chat"
 
     async def _leave(self) -> int:
         if self._session_id is None:
@@ -210,7 +225,9 @@ class Conversation:
     async def _report(self, state: ReactState) -> None:
         """For scripts: the answer and nothing else, or where it stands."""
         if state.status is RunStatus.DONE:
-            sys.stdout.write(visible_lines(state.answer).rstrip("\n") + "\n")
+            answer = visible_lines(state.answer).rstrip("\n")
+            seen = "\n".join(rows(answer)) if sys.stdout.isatty() else answer
+            sys.stdout.write(f"{seen}\n")
             return
         questions = await self._driver.questions(state.run_id)
         say_standing(state, questions, self._settings.repeated)

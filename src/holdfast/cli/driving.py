@@ -8,12 +8,13 @@ how to answer. Ctrl-C lets go of the run; what is in flight ends, and nothing is
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Sequence
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
 from holdfast.app import Holdfast
 from holdfast.cli.asking import ask
+from holdfast.cli.foreign import rows
 from holdfast.cli.progress import View, asks_or_rests, follow, rests, view_of
 from holdfast.cli.pursuing import Left, Pursuit, pursuit_of
 from holdfast.cli.report import exit_code, say_standing, standing_json, way_on
@@ -108,7 +109,7 @@ class Driver:
                 state = await self._follow(state, view)
             if not self._may_ask or state.status is not RunStatus.PAUSE:
                 return state
-            if not await self._answered(await self.questions(state.run_id)):
+            if not await self.asked(state.run_id):
                 return state
 
     async def _follow(self, state: RunState, view: View) -> RunState:
@@ -137,8 +138,9 @@ class Driver:
         rows = await self.app.inbox(query)
         return [row for row in rows if f"{row.run_id}.".startswith(f"{run_id}.")]
 
-    async def _answered(self, questions: Sequence[QuestionRow]) -> bool:
-        """Ask the oldest question; False when the person leaves it for later."""
+    async def asked(self, run_id: str) -> bool:
+        """Ask the oldest question that is open; False when the person leaves it for later."""
+        questions = await self.questions(run_id)
         if not questions:
             return True
         given = await ask(request_of(questions[0]))
@@ -153,7 +155,7 @@ class Driver:
                 by=self.by,
             )
         except (AlreadyAnswered, TooLate, InvalidAnswer) as error:
-            say(str(error))
+            say(*rows(str(error), ""))
         return True
 
     async def conclude(self, run_id: str, code: int | None = None) -> int:

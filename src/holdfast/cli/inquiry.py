@@ -1,17 +1,22 @@
 """An inquiry: a question as it is shown, wherever that is.
 
 Title, message, tool and arguments are the executor's own data. What a model wrote stands
-in `context.quoted` alone, and is shown as a quotation with a bar before each line, so that
-it cannot pass for ours. Arguments are shown exactly: nothing of them is left out unsaid.
+in `context.quoted` alone, and is shown as a quotation with a bar before each row, so that
+it cannot pass for ours. Arguments are a model's too: they are counted, in the tool's own
+order, exact, and nothing of them is left out unsaid.
 """
 
 from __future__ import annotations
 
 import shlex
 from collections.abc import Iterator, Mapping, Sequence
+from itertools import accumulate
 from typing import Any
 
-from holdfast.cli.screen import clock, say, visible, visible_lines
+from rich.cells import cell_len
+
+from holdfast.cli.foreign import BAR, named, rows, screen_width
+from holdfast.cli.screen import clock, say, visible
 from holdfast.core.forms.shapes import dump_form
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
@@ -27,7 +32,12 @@ from holdfast.model.values import Json
 from holdfast.runtime.views import request_of
 
 SHORTEST_PREFIX = 8
-MOST_SHOWN = 20_000
+MOST_SHOWN = 2_000
+
+_ROW = 80
+_SPACES = frozenset(" \u3000")
+_BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
+"""Letters by their kind, and nothing to be seen."""
 
 _BEHIND_THE_SCENES = frozenset({"call_id", "tool_version", "before"})
 
@@ -89,41 +99,65 @@ def short_ids(question_ids: Sequence[str]) -> dict[str, str]:
     return {one: one[:length] for one in question_ids}
 
 
-def shown_context(request: InteractionRequest) -> Iterator[str]:
+def shown_context(request: InteractionRequest, indent: str = "") -> Iterator[str]:
     """The call with its exact arguments, and whatever else the question is about."""
+    bar = f"{indent}  {BAR}"
     for name, value in request.context.items():
         match name, value:
             case "tool", str():
-                yield f"  tool: {visible(value)}"
+                yield f"{indent}  tool: {named(value)}"
             case "args", Mapping() if "tool" in request.context:
-                yield from shown_args(value)
+                yield from shown_args(request, value, indent)
             case "quoted", _:
-                yield "  in its own words:"
-                yield from (f"  | {line}" for line in _whole(str(value)).split("\n"))
+                yield f"{indent}  in its own words:"
+                yield from _bounded(list(str(value)), request, bar, bar)
             case _ if name not in _BEHIND_THE_SCENES:
-                yield f"  {visible(name)}: {_one_line(_spelled(value))}"
+                words = _escaped(_spelled(value))
+                yield from _bounded(words, request, f"{indent}  {named(name)}: ", bar)
 
 
-def shown_args(args: Mapping[str, Json]) -> Iterator[str]:
+def shown_args(
+    request: InteractionRequest, args: Mapping[str, Json], indent: str = ""
+) -> Iterator[str]:
+    """Each argument from a row of its own, counted, and in an order that no model chooses."""
     if not args:
-        yield "    (no arguments)"
-    for name, value in args.items():
-        yield f"    {visible(name)} = {_one_line(canonical_json(value))}"
+        yield f"{indent}    (no arguments)"
+        return
+    yield f"{indent}    {len(args)} argument{'s' if len(args) != 1 else ''}:"
+    order = [field.name for field in request.form.fields if field.name in args]
+    bar = f"{indent}    {BAR}"
+    for name in (*order, *sorted(args.keys() - set(order))):
+        words = _escaped(canonical_json(args[name]))
+        yield from _bounded(words, request, f"{bar}{named(name)} = ", f"{bar}    ")
 
 
 def _spelled(value: Json) -> str:
     return value if isinstance(value, str) else canonical_json(value)
 
 
-def _one_line(text: str) -> str:
-    return _whole(text.replace("\n", " "))
+def _escaped(text: str) -> list[str]:
+    """On one line, character by character: what only pads is spelled as JSON spells it."""
+    pairs = zip(f"x{text}", text, strict=False)
+    return [f"\\u{ord(one):04x}" if _pads(before, one) else one for before, one in pairs]
 
 
-def _whole(text: str) -> str:
-    if len(text) <= MOST_SHOWN:
-        return visible_lines(text)
-    more = len(text) - MOST_SHOWN
-    return f"{visible_lines(text[:MOST_SHOWN])} … and {more} characters more: see them with --json"
+def _pads(before: str, one: str) -> bool:
+    """A single space parts words; all else that is blank only moves what follows."""
+    if one in _BLANK_LETTERS:
+        return True
+    return one.isspace() and (before.isspace() or one not in _SPACES)
+
+
+def _bounded(
+    pieces: Sequence[str], request: InteractionRequest, first: str, rest: str
+) -> Iterator[str]:
+    """The rows of a text; of a long one the beginning, and how to see the rest."""
+    sizes = accumulate(_ROW if piece == "\n" else len(piece) for piece in pieces)
+    kept = sum(1 for size in sizes if size <= MOST_SHOWN)
+    yield from rows("".join(pieces[:kept]), first, rest)
+    if kept < len(pieces):
+        see = f"holdfast inbox {request.request_id} --json"
+        yield f"    … {len(pieces) - kept} characters more are left out; to see all: {see}"
 
 
 def time_left(deadline: float | None, now: float) -> str:
@@ -158,31 +192,47 @@ def shown_times(row: QuestionRow, question: QuestionState | None, now: float) ->
 
 
 def shown_drafts(question: QuestionState | None) -> Iterator[str]:
-    for by, data in question.drafts.items() if question is not None else ():
-        yield f"  {visible(by)} has begun: {_one_line(canonical_json(dict(data)))}"
+    if question is None:
+        return
+    for by, data in question.drafts.items():
+        words = _escaped(canonical_json(dict(data)))
+        first = f"  {visible(by, 40)} has begun: "
+        yield from _bounded(words, question.request, first, "  │   ")
 
 
 def say_open(questions: Sequence[QuestionRow], options: str = "") -> None:
     """Each open question, and the commands that answer it."""
     short = short_ids([row.question_id for row in questions])
     for row in questions:
-        say(f"  waits for: {visible(row.title)}")
+        say(*rows(visible(row.title), "  waits for: ", "  │ "))
         request = request_of(row)
-        say(*(f"  {line}" for line in shown_context(request)))
-        for command in answering(request, short[row.question_id], options):
-            say(f"    to answer: {command}")
+        say(*shown_context(request, "  "))
+        say(*answering(request, short[row.question_id], options, "    to answer: "))
 
 
-def answering(request: InteractionRequest, name: str, options: str = "") -> Iterator[str]:
+def answering(
+    request: InteractionRequest, name: str, options: str = "", prefix: str = ""
+) -> Iterator[str]:
     """One command for each option; `options` are repeated in it."""
     if len(request.options) == 1:
-        yield f"holdfast answer {name}{_values(request, request.options[0])}{options}"
+        yield f"{prefix}holdfast answer {name}{_values(request, request.options[0])}{options}"
         return
     for option in request.options:
         words = " --feedback '…'" if option.requires_input else ""
         sure = " --yes" if option.is_dangerous else ""
         given = f"--option {shlex.quote(option.option_id)}{_values(request, option)}{words}{sure}"
-        yield f"holdfast answer {name} {given}{options}  # {visible(option.label)}"
+        yield from _labelled(f"{prefix}holdfast answer {name} {given}{options}", option)
+
+
+def _labelled(command: str, option: InteractionOption) -> Iterator[str]:
+    """The label may be a model's: it stands behind the command only where it fits whole."""
+    label = visible(option.label)
+    line = f"{command}  # {label}"
+    if cell_len(line) <= screen_width():
+        yield line
+        return
+    yield command
+    yield from rows(label, "      # ", "      # ")
 
 
 def _values(request: InteractionRequest, option: InteractionOption) -> str:

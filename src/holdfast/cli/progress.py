@@ -19,6 +19,7 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.board import Board
+from holdfast.cli.foreign import told
 from holdfast.cli.screen import console, say, status_text, table, visible
 from holdfast.cli.shell import Settings
 from holdfast.cli.telling import Line
@@ -83,7 +84,8 @@ class Lines(Silence):
         self._teller = storyteller(state)
 
     def show(self, state: RunState, recorded: Recorded) -> None:
-        say(*(str(line) for line in self._teller.tell(recorded)))
+        for line in self._teller.tell(recorded):
+            say(*told(str(line)))
 
 
 class LiveTable:

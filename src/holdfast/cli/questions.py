@@ -121,8 +121,7 @@ async def _show_one(settings: Settings, row: QuestionRow, state: QuestionState |
     say(f"  {row.status}, asked by {row.root_id} at {clock(row.opened_at, date=True)}")
     say(*shown_times(row, state, time.time()), *shown_drafts(state))
     if row.status == "open":
-        ways = answering(request, row.question_id, settings.repeated)
-        say(*(f"  to answer: {one}" for one in ways))
+        say(*answering(request, row.question_id, settings.repeated, "  to answer: "))
 
 
 async def answer(

@@ -9,8 +9,9 @@ from typing import Any
 from rich.text import Text
 
 from holdfast.cli.conversation_story import spelled_result
+from holdfast.cli.foreign import named, rows
 from holdfast.cli.inquiry import question_json, say_open
-from holdfast.cli.screen import say, status_text, visible, visible_lines
+from holdfast.cli.screen import say, status_text, visible
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
@@ -87,7 +88,7 @@ def say_standing(state: RunState, questions: Sequence[QuestionRow], options: str
     """Where it stands, why, and how to go on; `options` are repeated in the commands shown."""
     say(Text.assemble(f"{state.run_id} is ", status_text(state.status.value)))
     if state.status is RunStatus.ERROR:
-        say(f"  {visible(machine_of(state).error(state), 2000)}")
+        say(*rows(visible(machine_of(state).error(state), 2000), "  │ ", "  │ "))
     if isinstance(state, ConversationState) and state.status is RunStatus.DONE:
         say_results(state)
     say_open(questions, options)
@@ -100,8 +101,7 @@ def say_results(state: ConversationState) -> None:
     needed = {one for task in state.tasks.values() for one in task.dependencies}
     for task in (state.tasks[one] for one in state.order):
         if task.id not in needed and task.result not in (None, {}, ""):
-            first, *others = visible_lines(spelled_result(task.result)).split("\n")
-            say(f"  {visible(task.id)}: {first}", *(f"    {line}" for line in others))
+            say(*rows(spelled_result(task.result), f"  {named(task.id)}: ", "  │ "))
 
 
 def next_steps(state: RunState, options: str = "") -> list[str]:
@@ -111,9 +111,8 @@ def next_steps(state: RunState, options: str = "") -> list[str]:
     session = isinstance(state, ReactState)
     match state.status:
         case RunStatus.ERROR:
-            again = [f"to try again: holdfast resume {run_id}{options}"]
-            else_ = f"to say something else: holdfast chat --session {run_id}{options}"
-            return [*again, else_] if session else again
+            again = f"to try again: holdfast resume {run_id}{options}"
+            return [again, _instead(state, options)] if session else [again]
         case RunStatus.RUNNING | RunStatus.CONTINUE:
             return [f"to go on: {way_on(state, options)}"]
         case RunStatus.DONE if isinstance(state, PlanState) and state.verification:
@@ -123,6 +122,13 @@ def next_steps(state: RunState, options: str = "") -> list[str]:
             return [f"to say more: {way_on(state, options)}"]
         case _:
             return []
+
+
+def _instead(state: RunState, options: str) -> str:
+    """What else may be done about a failed turn; while calls of it wait, no next one begins."""
+    if state.active:
+        return f"to end it instead: holdfast cancel {state.run_id}{options}"
+    return f"to say something else: {way_on(state, options)}"
 
 
 def _next_words(state: ConversationState, options: str) -> list[str]:

@@ -291,6 +291,7 @@ async def cancel(
 
 async def history(settings: Settings, instance: RunArgument) -> int:
     """Tell what happened in a run, by whom and when; --json gives the events."""
+    from holdfast.cli.foreign import told
     from holdfast.cli.opening import full_run_id, reading
     from holdfast.cli.screen import print_json, say
     from holdfast.cli.timeline import storyteller
@@ -303,7 +304,8 @@ async def history(settings: Settings, instance: RunArgument) -> int:
         print_json([event_json(one) for one in records])
         return OK
     for recorded in records:
-        say(*(line.render(date=True) for line in teller.tell(recorded)))
+        for line in teller.tell(recorded):
+            say(*told(line.render(date=True)))
     return OK
 
 

@@ -8,6 +8,7 @@ can move the cursor or reorder a line. rich measures wide characters rightly.
 from __future__ import annotations
 
 import json
+import re
 import sys
 import unicodedata
 from collections.abc import Sequence
@@ -27,6 +28,8 @@ WHOLE = frozenset({"question", "run", "task", "status"})
 _PIPE_WIDTH = 200
 _READABLE = 10
 _HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
+_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+"""What JSON allows in a string as it is, and a terminal obeys; C0 it escapes by itself."""
 
 COLOURS: dict[str, str] = {
     TaskStatus.RUNNING: "cyan",
@@ -68,13 +71,19 @@ def note(text: str) -> None:
 
 
 def print_json(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=str) + "\n")
+    sys.stdout.write(json_text(value, indent=2) + "\n")
     sys.stdout.flush()
 
 
 def print_json_line(value: Any) -> None:
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, default=str) + "\n")
+    sys.stdout.write(json_text(value) + "\n")
     sys.stdout.flush()
+
+
+def json_text(value: Any, indent: int | None = None) -> str:
+    """Readable JSON without a character that a terminal would obey."""
+    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def visible(text: object, limit: int = 400) -> str:
@@ -139,4 +148,18 @@ def _needed_width(columns: Sequence[str], rows: Sequence[Sequence[Text]]) -> int
 def _print_paragraph(columns: Sequence[str], row: Sequence[Text]) -> None:
     first, *others = zip(columns, row, strict=True)
     say(first[1])
-    say(*(Text.assemble(f"  {name}: ", cell) for name, cell in others if cell.plain))
+    for name, cell in others:
+        if cell.plain:
+            _print_pair(name, cell)
+
+
+def _print_pair(name: str, cell: Text) -> None:
+    """An id is left to the terminal to wrap, so that it can be copied; all else stays aside."""
+    if name in WHOLE:
+        say(Text.assemble(f"  {name}: ", cell))
+        return
+    pair = Table.grid()
+    pair.add_column(no_wrap=True)
+    pair.add_column(overflow="fold")
+    pair.add_row(f"  {name}: ", cell)
+    console().print(pair)

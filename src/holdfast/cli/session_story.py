@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, TypeAlias, assert_never, cast
 
+from holdfast.cli.foreign import named
 from holdfast.cli.screen import visible
 from holdfast.cli.telling import Sentence, Teller, reason
 from holdfast.core.language.strict import canonical_json
@@ -42,7 +43,7 @@ class SessionStory(Teller):
         if step_id == THINK:
             return "the model"
         tool = self._tools.get(step_id)
-        return visible(f"{tool} ({step_id})" if tool else f"question {step_id}")
+        return f"{named(tool)} ({step_id})" if tool else f"question {step_id}"
 
     def sentence(self, event: Event) -> Sentence:
         # The journal of a session holds a session's events only.

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 import os
 import shlex
 import sys
@@ -239,11 +238,13 @@ def run(settings: Settings, work: Callable[[], Ending]) -> int:
 def complain(
     kind: str, message: str, as_json: bool, particulars: dict[str, Any] | None = None
 ) -> None:
+    from holdfast.cli.screen import json_text, visible_lines
+
     if as_json:
         error = {"kind": kind, "message": message.partition("\n")[0], **(particulars or {})}
-        typer.echo(json.dumps({"error": error}, ensure_ascii=False))
+        typer.echo(json_text({"error": error}))
     else:
-        typer.echo(f"error: {message}", err=True)
+        typer.echo(f"error: {visible_lines(message)}", err=True)
 
 
 def plain_words(error: typer.TyperException) -> str:

@@ -2,18 +2,19 @@
 
 A model's words appear as they come; its calls and their results take one quiet line each.
 What a model or a tool wrote is text and nothing more: it cannot move the cursor, and it
-never looks like something of ours, which is always dim and begins with a mark.
+never looks like something of ours: each row of a reply begins with a bar, each of our own
+with a mark.
 """
 
 from __future__ import annotations
 
-import sys
 from types import TracebackType
 from typing import Self
 
 from rich.text import Text
 
-from holdfast.cli.screen import console, visible, visible_lines
+from holdfast.cli.foreign import Speech, named
+from holdfast.cli.screen import console, visible
 from holdfast.cli.session_story import ended, spelled
 from holdfast.cli.timeline import storyteller
 from holdfast.core.react.state import THINK, ReactState
@@ -33,6 +34,7 @@ class Transcript:
         self._teller = storyteller(state)
         self._echo = echo
         self._said = ""
+        self._speech = Speech()
 
     def __enter__(self) -> Self:
         return self
@@ -51,7 +53,7 @@ class Transcript:
             self._end_line()
             self._whisper("the model begins again; what stands above does not count")
             return
-        _write(spoken.text)
+        self._speech.write(spoken.text)
         self._said += spoken.text
 
     def show(self, state: RunState, recorded: Recorded) -> None:
@@ -85,17 +87,14 @@ class Transcript:
     def _finish(self, text: str) -> None:
         """The reply as it is recorded: what was not heard of it follows."""
         if text.startswith(self._said):
-            _write(text[len(self._said) :])
-            self._said = text
+            self._speech.write(text[len(self._said) :])
         else:
             self._end_line()
-            _write(text)
-            self._said = text
+            self._speech.write(text)
         self._end_line()
 
     def _end_line(self) -> None:
-        if self._said and not self._said.endswith("\n"):
-            _write("\n")
+        self._speech.end()
         self._said = ""
 
     def _whisper(self, *lines: str) -> None:
@@ -107,9 +106,4 @@ class Transcript:
 
 def _tool(state: RunState, step_id: str) -> str:
     call = state.calls.get(step_id) if isinstance(state, ReactState) else None
-    return visible(call.tool if call is not None and call.tool else step_id)
-
-
-def _write(text: str) -> None:
-    sys.stdout.write(visible_lines(text))
-    sys.stdout.flush()
+    return named(call.tool if call is not None and call.tool else step_id)

@@ -16,7 +16,7 @@ special, and inside a list a star is only a star.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Final
@@ -97,6 +97,19 @@ def mode_for(
     return ApprovalMode.DISABLED if ApprovalMode.DISABLED in said else said[-1]
 
 
+def mode_for_helper(
+    names: Sequence[str], args: JsonObject, *, agent: Rules, session: Rules
+) -> ApprovalMode:
+    """What holds for handing work to another agent, which goes by several names.
+
+    Agents are handed work only where an author said so: without a rule nobody is asked.
+    """
+    said = [mode for rules in (agent, session) for mode in _modes_in(rules, names, args)]
+    if not said:
+        return ApprovalMode.AUTO
+    return ApprovalMode.DISABLED if ApprovalMode.DISABLED in said else said[-1]
+
+
 def fits(grant: Grant, tool: str, version: str, args: JsonObject, now: float) -> bool:
     """Whether the grant covers this call now."""
     return (
@@ -105,6 +118,11 @@ def fits(grant: Grant, tool: str, version: str, args: JsonObject, now: float) ->
         and (grant.uses is None or grant.uses > 0)
         and _matches(grant.pattern, args)
     )
+
+
+def lapsed(grant: Grant | None, now: float) -> bool:
+    """Whether a grant that covered a call covers no further attempt; None for one revoked."""
+    return grant is None or (grant.expires_at is not None and grant.expires_at <= now)
 
 
 def spend(grant: Grant) -> Grant:
@@ -190,6 +208,13 @@ def _strictest(modes: Iterable[ApprovalMode]) -> ApprovalMode:
 
 def _rule_in(rules: Rules, tool: str) -> ApprovalRule | None:
     return rules.get(tool, rules.get(EVERY_TOOL))
+
+
+def _modes_in(rules: Rules, names: Sequence[str], args: JsonObject) -> list[ApprovalMode]:
+    """What one's rules say of something with several names: the strictest, if anything."""
+    named = [rules[name] for name in names if name in rules]
+    found = named or [rules[EVERY_TOOL]] if EVERY_TOOL in rules else named
+    return [_strictest(mode_of(rule, args) for rule in found)] if found else []
 
 
 def _cost(grant: Grant) -> tuple[bool, float, str]:

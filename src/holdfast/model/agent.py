@@ -3,17 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import Final
 
 from holdfast.model.approval import Rules
 from holdfast.model.interaction import Asking
 from holdfast.model.retry import RetryPolicy
+
+ASK_PERSON: Final = "ask_person"
+"""The tool by which an agent that `asks_people` does so."""
+
+
+def helper_name(agent_id: str) -> str:
+    """The tool that another agent looks like to the one that hands it work."""
+    return f"ask_{agent_id}"
 
 
 @dataclass(frozen=True, slots=True)
 class Agent:
     """`agents` are other agents that it may hand work to; `verification_tools` only look.
 
-    `approval` overrides what the tools themselves say, `asking` how consent is asked for.
+    `approval` overrides what the tools themselves say, `asking` how consent is asked for;
+    its role and times hold for what the agent asks otherwise, too.
     `context_limit` bounds, in characters, what the model is shown of the conversation.
     """
 

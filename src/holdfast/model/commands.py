@@ -349,7 +349,10 @@ class Tick:
 
 @record
 class Recover:
-    """The run's former owner is gone; whatever was in flight is in doubt."""
+    """The run's former owner is gone; whatever was in flight is in doubt. One that has only
+    left has not `crashed`, and does not count as a loss."""
+
+    crashed: bool = True
 
 
 PlanCommand: TypeAlias = (

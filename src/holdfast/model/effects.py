@@ -7,8 +7,10 @@ under which the outside world may recognise a repetition.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import field
 from typing import TypeAlias
 
+from holdfast.model.approval import ApprovalRule
 from holdfast.model.conversation import SubTask
 from holdfast.model.message import Message
 from holdfast.model.record import record
@@ -102,7 +104,10 @@ class StartChild:
 
 @record
 class StartAgent:
-    """An agent as a child run, born likewise; one that verifies may only look."""
+    """An agent as a child run, born likewise; one that verifies may only look.
+
+    `approval` are the rules of the session that hands the work over: they go on to the child.
+    """
 
     work: Work
     child_id: str
@@ -110,6 +115,7 @@ class StartAgent:
     prompt: str
     root_id: str
     verifies: bool = False
+    approval: Mapping[str, ApprovalRule] = field(default_factory=dict)
 
 
 @record

@@ -5,11 +5,13 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from typing import Any, Protocol
 
 from holdfast.core.approval import mode_of
 from holdfast.core.conversation.state import ConversationState
+from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.core.forms.shapes import parse_form
 from holdfast.core.language.strict import strict_json
 from holdfast.core.plan.compiled import CompiledListener
@@ -20,6 +22,7 @@ from holdfast.errors import AuthorError, InvalidValue
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
+from holdfast.model.form import Form
 from holdfast.model.plan import Listener, TaskStatus, TaskUpdate
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
@@ -158,13 +161,26 @@ class Dispatcher:
         except Exception as error:
             return _failed(error)
         if isinstance(result, Mapping) and result.get("reason") == "missing_params":
-            try:
-                return c.Missing(parse_form(result.get("required_params") or {}))
-            except AuthorError as error:
-                return c.Failed(Failure(FailureKind.PERMANENT, _text(error)))
+            return self._lacking(effect.tool, result.get("required_params") or {})
         if succeeded(result):
             return c.Succeeded(result)
         return c.Failed(_failure(result, result), result=result)
+
+    def _lacking(self, tool: str, wanted: Json) -> c.Outcome:
+        """A result may carry a model's words, so a person is shown those of the tool's schema."""
+        facts = self.tool_facts(tool)
+        known = facts.parameters.get("properties", {}) if facts else {}
+        try:
+            names = [one.name for one in parse_form(wanted).fields]
+        except AuthorError as error:
+            return c.Failed(Failure(FailureKind.PERMANENT, _text(error)))
+        asked = [name for name in names if name in known]
+        if facts is None or not asked:
+            listed, own = ", ".join(names) or "nothing by name", ", ".join(known) or "none"
+            why = f"{tool} asks for {listed}, but none of it is among its parameters: {own}"
+            return c.Failed(Failure(FailureKind.PERMANENT, _text(why)))
+        form = form_from_schema(facts.parameters, asked, Form())
+        return c.Missing(Form(tuple(replace(one, required=True) for one in form.fields)))
 
     async def _converse(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome:
         work = self.conversations.get(effect.work.run_id)
@@ -247,9 +263,16 @@ def _update(raw: Mapping[str, Any]) -> TaskUpdate:
     )
 
 
+def _message(error: Exception) -> str:
+    """Its words; of an error that only names a key, or nothing at all, also what it is."""
+    words, kind = _text(error), type(error).__name__
+    bare = isinstance(error, LookupError) and [str(error)] == [repr(one) for one in error.args]
+    return f"{kind}: {words}" if bare else words or kind
+
+
 def _failed(error: Exception) -> c.Outcome:
     """What the work raised, by who can do something about it."""
-    message = _text(error) or type(error).__name__
+    message = _message(error)
     if isinstance(error, AuthorError | InvalidValue):
         return c.Failed(Failure(FailureKind.PERMANENT, message))
     kind = classify(error)

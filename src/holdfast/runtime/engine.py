@@ -179,7 +179,7 @@ class Engine:
         """Break off what a run has in flight, as if its owner had gone."""
         actor = await self._residents.find(run_id)
         await self._performer.abandon(actor)
-        await self.submit(run_id, c.Recover())
+        await self.submit(run_id, c.Recover(crashed=False))
 
     def _deliveries(self) -> Deliveries:
         return Deliveries(self._crew.spawn, self._post, self._take, self.submit, self.hub.speak)

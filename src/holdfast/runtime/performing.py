@@ -14,6 +14,7 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError, JournalUnavailable
 from holdfast.model import commands as c
 from holdfast.model import effects as f
+from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.clock import Clock
@@ -23,6 +24,7 @@ from holdfast.runtime.ports import Performed, Planner, Words, Worker
 
 log = logging.getLogger("holdfast")
 
+LONGEST_MESSAGE = 2_000
 RETRY_JOURNAL = 0.25
 """Seconds until a child run is told again what a journal that was down kept from it."""
 
@@ -111,13 +113,20 @@ class Performer:
         self, effect: Performed, state: RunState, now: float, words: Words
     ) -> c.Outcome:
         """Work that cancels itself has an outcome like any other: nobody else called it off."""
+        task = asyncio.current_task()
         try:
             return await self._worker.perform(effect, state, now, words)
         except asyncio.CancelledError:
-            task = asyncio.current_task()
             if task is not None and task.cancelling():
                 raise
             return c.Lost("the work was cancelled from within")
+        except (KeyboardInterrupt, SystemExit):
+            raise
+        except BaseException as error:
+            # A task that is only thrown away is closed from without, and says nothing more.
+            if isinstance(error, GeneratorExit) and _current_task() is not task:
+                raise
+            return _raised(error)
 
     def _words(self, run_id: str, work: f.Work) -> Words:
         late = partial(self._report_late, run_id, work)
@@ -166,6 +175,20 @@ class Performer:
                 return
             except JournalUnavailable:
                 await asyncio.sleep(RETRY_JOURNAL)
+
+
+def _current_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def _raised(error: BaseException) -> c.Outcome:
+    """What no `except Exception` saw; nobody would ever hear of it otherwise."""
+    said = f"the work raised {type(error).__name__}: {error}"[:LONGEST_MESSAGE]
+    sound = said.encode("utf-8", "backslashreplace").decode()
+    return c.Failed(Failure(FailureKind.PERMANENT, sound))
 
 
 def report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:

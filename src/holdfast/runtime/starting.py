@@ -124,7 +124,9 @@ class Starter:
             raise NotAllowed(f"agent {effect.agent_id} has no verification tools")
         child = Actor.of(blank(effect.child_id, definition))
         by = actor.state.started_by
-        start = c.StartSession(effect.agent_id, effect.root_id, parent, by, only=only)
+        start = c.StartSession(
+            effect.agent_id, effect.root_id, parent, by, approval=effect.approval, only=only
+        )
         child.decide(start, self._moment())
         child.decide(c.Say(effect.prompt, by), self._moment())
         return child

@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from holdfast.core.react.state import ASK_PERSON, helper_name
 from holdfast.errors import ModelNotConfigured
 from holdfast.model import effects as f
-from holdfast.model.agent import Agent
+from holdfast.model.agent import ASK_PERSON, Agent, helper_name
 from holdfast.model.message import ModelReply, ToolOffer
 from holdfast.model.values import Json
 from holdfast.work.calling import call_tool

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from holdfast.core.approval import mode_of
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.errors import ForbiddenError
 from holdfast.model import effects as f
+from holdfast.model.approval import ApprovalMode
 from holdfast.model.values import Json
 from holdfast.work.tools import CallInfo, ToolRegistry
 
 
 async def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Json:
+    check_mode(tools, effect)
     check_consent(tools, effect)
     work = effect.work
     call = CallInfo(work.key, work.run_id, work.attempt)
     return await tools.get(effect.tool).call(effect.args, call)
+
+
+def check_mode(tools: ToolRegistry, effect: f.CallTool) -> None:
+    """What its author has disabled does not run, whatever was decided before that."""
+    rule = tools.get(effect.tool).spec.approval
+    if mode_of(rule, effect.args) is ApprovalMode.DISABLED:
+        raise ForbiddenError(f"the tool {effect.tool} is disabled")
 
 
 def check_consent(tools: ToolRegistry, effect: f.CallTool) -> None:

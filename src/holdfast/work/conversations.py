@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-import json
 from collections.abc import Awaitable, Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 from holdfast.core.language.strict import strict_json
@@ -20,7 +19,17 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.conversation import SubTask
 from holdfast.model.values import Json
-from holdfast.work.goals import NotDecomposed
+from holdfast.work.coordinator import Context
+from holdfast.work.goals import NotDecomposed, as_name, written_tasks
+
+_KINDS: Mapping[str, tuple[Any, str]] = {
+    "id": (str, "text"),
+    "description": (str, "text"),
+    "type": (str, "text"),
+    "priority": (int, "a whole number"),
+    "dependencies": (list | tuple, "a list of ids"),
+    "args": (Mapping, "an object"),
+}
 
 Executor: TypeAlias = Callable[..., Awaitable[Any] | Any]
 
@@ -60,11 +69,12 @@ class ConversationWorker:
     async def _fetch(self, text: str) -> c.Outcome:
         if self.coordinator is None:
             return c.Fetched()
-        context = await _call(self.coordinator.get_context_async, text)
-        rules, knowledge, tools = (
-            tuple(strict_json(_part(context, name))) for name in ("rules", "knowledge", "tools")
+        found = Context.of(await _call(self.coordinator.get_context_async, text))
+        return c.Fetched(
+            _kept(found.rules, "rules"),
+            _kept(found.knowledge, "knowledge"),
+            _kept(found.tools, "tools"),
         )
-        return c.Fetched(rules, knowledge, tools)
 
     async def _decompose(self, effect: f.Decompose) -> c.Outcome:
         if self.llm is None:
@@ -81,17 +91,8 @@ class ConversationWorker:
             return c.Undecomposed(str(error))
 
     def _task(self, made: Any) -> SubTask:
-        task = made if isinstance(made, SubTask) else _read_task(made)
-        texts = strict_json([task.id, task.description, task.type, *task.dependencies])
-        return SubTask(
-            id=texts[0],
-            description=texts[1],
-            type=texts[2],
-            priority=task.priority,
-            dependencies=tuple(texts[3:]),
-            args=strict_json(dict(task.args)),
-            route=self._route(task.type),
-        )
+        task = _read_task(made)
+        return replace(task, route=self._route(task.type))
 
     def _route(self, kind: str) -> str:
         if kind in self.executors:
@@ -129,19 +130,20 @@ def _execute_task_of(llm: object) -> Executor | None:
     return found if declared or inspect.isroutine(found) else None
 
 
-def _part(context: Any, name: str) -> list[Any]:
-    found = context.get(name) if isinstance(context, Mapping) else getattr(context, name, None)
-    if isinstance(found, str | Mapping):
-        raise InvalidValue("a list is needed", f"context.{name}")
-    return list(found or ())
+def _kept(items: tuple[Json, ...], part: str) -> tuple[Json, ...]:
+    """As the journal can keep it; an error says which part it is."""
+    try:
+        return tuple(strict_json(items))
+    except InvalidValue as error:
+        message = str(error).removeprefix(f"{error.path}: ")
+        raise InvalidValue(message, f"context.{part}{error.path[1:]}") from None
 
 
 def _listed(made: Any) -> Iterator[Any]:
     if isinstance(made, str):
-        try:
-            made = json.loads(made)
-        except ValueError:
-            raise NotDecomposed("the decomposition is not JSON") from None
+        made = written_tasks(made)
+        if made is None:
+            raise NotDecomposed("the decomposition is text, but has no JSON list of tasks in it")
     if isinstance(made, Mapping) and isinstance(made.get("tasks"), list):
         made = made["tasks"]
     if not isinstance(made, list | tuple):
@@ -150,22 +152,37 @@ def _listed(made: Any) -> Iterator[Any]:
 
 
 def _read_task(made: Any) -> SubTask:
-    if not isinstance(made, Mapping) or made.get("id") in (None, ""):
+    """The same of an object and of a dict; only in JSON ids may be numbers."""
+    if isinstance(made, SubTask):
+        raw = {name: getattr(made, name) for name in _KINDS}
+    elif isinstance(made, Mapping):
+        raw = {name: made[name] for name in _KINDS if name in made}
+        raw = {**raw, "id": as_name(raw.get("id")), **_named(raw.get("dependencies"))}
+    else:
+        raise NotDecomposed(f"a task is an object with an id, not {type(made).__name__}")
+    if not isinstance(raw["id"], str) or not raw["id"]:
         raise NotDecomposed(f"a task needs an id: {made!r:.200}")
-    dependencies = made.get("dependencies") or ()
-    if isinstance(dependencies, str):
-        raise NotDecomposed(f"task {made['id']!r}: dependencies must be a list of ids")
-    try:
-        return SubTask(
-            id=str(made["id"]),
-            description=str(made.get("description") or ""),
-            type=str(made.get("type") or ""),
-            priority=int(made.get("priority") or 0),
-            dependencies=tuple(str(one) for one in dependencies),
-            args=dict(made.get("args") or {}),
-        )
-    except (TypeError, ValueError, OverflowError) as error:
-        raise NotDecomposed(f"task {made['id']!r} is not well formed: {error}") from None
+    return _checked_task(raw["id"], raw)
+
+
+def _named(dependencies: Any) -> dict[str, Any]:
+    if not isinstance(dependencies, list | tuple):
+        return {"dependencies": dependencies}
+    return {"dependencies": [as_name(one) for one in dependencies]}
+
+
+def _checked_task(task_id: str, raw: Mapping[str, Any]) -> SubTask:
+    given = {name: value for name, value in raw.items() if value is not None}
+    for name, value in given.items():
+        kind, needed = _KINDS[name]
+        if not isinstance(value, kind) or isinstance(value, bool):
+            said = type(value).__name__
+            raise NotDecomposed(f"task {task_id!r:.200}: {name} must be {needed}, not {said}")
+    depends = given.pop("dependencies", ())
+    if not all(isinstance(one, str) for one in depends):
+        raise NotDecomposed(f"task {task_id!r:.200}: dependencies must be ids of tasks")
+    plain = strict_json({**given, "args": dict(given.get("args", {})), "dependencies": depends})
+    return SubTask(**{**plain, "dependencies": tuple(plain["dependencies"])})
 
 
 async def _call(function: Callable[..., Any], *given: Any, **offered: Any) -> Any:
@@ -175,8 +192,20 @@ async def _call(function: Callable[..., Any], *given: Any, **offered: Any) -> An
         getattr(function, "__call__", None)  # noqa: B004
     ):
         return await function(*given, **taken)
-    returned = await asyncio.to_thread(function, *given, **taken)
+    returned = await asyncio.to_thread(_run, function, *given, **taken)
     return await returned if inspect.isawaitable(returned) else returned
+
+
+def _run(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
+    """In its thread; a future cannot carry StopIteration, and would never be done."""
+    try:
+        return function(*given, **taken)
+    except StopIteration as error:
+        raise RuntimeError(f"{_name_of(function)} raised StopIteration") from error
+
+
+def _name_of(function: Callable[..., Any]) -> str:
+    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _taken(function: Callable[..., Any], offered: Mapping[str, Json]) -> Mapping[str, Json]:

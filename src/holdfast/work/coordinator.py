@@ -38,10 +38,7 @@ class Context:
     @classmethod
     def of(cls, raw: object) -> Context:
         """Whatever a coordinator returned; what is no JSON in it becomes text."""
-        parts = ("rules", "knowledge", "tools")
-        if isinstance(raw, Mapping):
-            return cls(*(_plain(raw.get(part)) for part in parts))
-        return cls(*(_plain(getattr(raw, part, None)) for part in parts))
+        return cls(*(_part(raw, name) for name in ("rules", "knowledge", "tools")))
 
 
 class Coordinator(Protocol):
@@ -94,6 +91,16 @@ def _offer(
 ) -> JsonObject:
     offer: dict[str, Json] = {"kind": kind, "name": name, "description": description}
     return offer if parameters is None else {**offer, "parameters": parameters}
+
+
+def _part(raw: object, name: str) -> tuple[Json, ...]:
+    """One of the three; an error says which."""
+    try:
+        found = raw.get(name) if isinstance(raw, Mapping) else getattr(raw, name, None)
+        return _plain(found)
+    except Exception as error:
+        said = f"{type(error).__name__}: {error}"
+        raise InvalidValue(f"cannot be read ({said})", f"context.{name}") from error
 
 
 def _plain(items: object) -> tuple[Json, ...]:

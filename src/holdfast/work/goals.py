@@ -22,8 +22,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
+from holdfast.core.conversation.briefing import results_of, section
 from holdfast.core.language.strict import canonical_json, strict_json
-from holdfast.core.react.window import shorten
+from holdfast.core.run.window import shorten
 from holdfast.errors import InvalidValue, ModelNotConfigured, PermanentError
 from holdfast.model.message import Message, ModelReply, ModelSaid, ToolOffer, UserSaid
 from holdfast.model.values import Json, JsonObject
@@ -37,8 +38,6 @@ MOST_TASKS: Final = 1_000
 LONGEST_NAME: Final = 200
 LONGEST_DESCRIPTION: Final = 10_000
 
-_LONGEST_ITEM: Final = 8_000
-_LONGEST_SECTION: Final = 60_000
 _LONGEST_COMPLAINT: Final = 2_000
 _LONGEST_TURN: Final = 4_000
 _MOST_TURNS: Final = 10
@@ -122,9 +121,9 @@ class GoalModel:
         known = Context.of(context)
         sections = (
             _DECOMPOSE,
-            _section("Rules", known.rules),
-            _section("Tools, agents and plans", known.tools),
-            _section("Knowledge", known.knowledge),
+            section("Rules", known.rules),
+            section("Tools, agents and plans", known.tools),
+            section("Knowledge", known.knowledge),
             _complaint(complaint),
         )
         messages = (*_said_before(history), UserSaid(text))
@@ -142,10 +141,10 @@ class GoalModel:
         known = Context.of(context)
         sections = (
             _EXECUTE,
-            _section("Rules", known.rules),
-            _section("Knowledge", known.knowledge),
-            _section("The goal", (goal,)),
-            _section("Results", ({"task": task, "result": it} for task, it in results.items())),
+            section("Rules", known.rules),
+            section("Knowledge", known.knowledge),
+            section("The goal", (goal,)),
+            section("Results", results_of(results)),
         )
         reply = await self._ask(sections, (UserSaid(description),), ())
         if reply.finish == "length":
@@ -171,7 +170,12 @@ def read_tasks(reply: ModelReply) -> list[dict[str, Json]]:
     """The tasks in a model's reply, or NotDecomposed."""
     if reply.finish == "length":
         raise NotDecomposed("the reply was cut off: use fewer tasks, or shorter descriptions")
-    return _checked(_called(reply) if reply.calls else _written(reply.text))
+    if reply.calls:
+        return _checked(_called(reply))
+    written = written_tasks(reply.text)
+    if written is None:
+        raise NotDecomposed(f"call {PLAN_TASKS} with the tasks: the reply had words, but no list")
+    return _checked(written)
 
 
 def _called(reply: ModelReply) -> Json:
@@ -186,7 +190,8 @@ def _called(reply: ModelReply) -> Json:
     return call.args["tasks"]
 
 
-def _written(text: str) -> Json:
+def written_tasks(text: str) -> list[Json] | None:
+    """The list of tasks in a model's words, bare or in a fenced block."""
     for candidate in (text, *_FENCED.findall(text)):
         try:
             found = strict_json(json.loads(candidate))
@@ -196,7 +201,7 @@ def _written(text: str) -> Json:
             found = found["tasks"]
         if isinstance(found, list):
             return found
-    raise NotDecomposed(f"call {PLAN_TASKS} with the tasks: the reply had words, but no list")
+    return None
 
 
 def _or_default(default: Json) -> BeforeValidator:
@@ -204,7 +209,7 @@ def _or_default(default: Json) -> BeforeValidator:
     return BeforeValidator(lambda value: default() if value is None else value)
 
 
-def _name(value: object) -> object:
+def as_name(value: object) -> object:
     """Some models number their tasks."""
     if isinstance(value, float) and value.is_integer():
         return str(int(value))
@@ -217,7 +222,7 @@ def _no_bool(value: object) -> object:
     return value
 
 
-_Name = Annotated[str, BeforeValidator(_name), Field(min_length=1, max_length=LONGEST_NAME)]
+_Name = Annotated[str, BeforeValidator(as_name), Field(min_length=1, max_length=LONGEST_NAME)]
 
 
 @dataclass(frozen=True, slots=True)
@@ -263,25 +268,9 @@ def _problems(error: ValidationError) -> Iterator[str]:
         yield f"and {len(found) - _MOST_PROBLEMS} more"
 
 
-def _section(title: str, items: Iterable[Json]) -> str:
-    """A headed list, one item a line; what does not fit is counted."""
-    lines = [f"# {title}"]
-    room, left_out = _LONGEST_SECTION, 0
-    for item in items:
-        line = str(shorten(canonical_json(item), _LONGEST_ITEM))
-        room -= len(line)
-        if room < 0:
-            left_out += 1
-        else:
-            lines.append(f"- {line}")
-    if left_out:
-        lines.append(f"({left_out} more left out)")
-    return "\n".join(lines) if len(lines) > 1 else ""
-
-
 def _complaint(complaint: str) -> str:
-    words = shorten(complaint, _LONGEST_COMPLAINT)
-    return f"# What was wrong with your last list of tasks\n{words}" if complaint else ""
+    words = (shorten(complaint, _LONGEST_COMPLAINT),) if complaint else ()
+    return section("What was wrong with your last list of tasks", words)
 
 
 def _said_before(history: Sequence[JsonObject]) -> Iterator[Message]:

@@ -215,7 +215,7 @@ def load_http_tools(
 
 _FIELDS: Final = {
     *("name", "description", "endpoint", "method", "body", "envelope", "headers", "parameters"),
-    *("idempotent", "approval", "read_only", "timeout"),
+    *("idempotent", "approval", "read_only", "timeout", "version"),
 }
 
 
@@ -237,7 +237,9 @@ class _Entry:
         parameters = self.parameters()
         body = self.body(parameters)
         template = {"method": method, "endpoint": str(endpoint), "body": body}
-        version = digest({**template, "headers": sorted(headers), "parameters": parameters})
+        known = {**template, "headers": sorted(headers), "parameters": parameters}
+        own = self.text("version", "")
+        version = digest({**known, "version": own} if own else known)
         spec = self.spec(parameters, version)
         if self.mistakes:
             return None

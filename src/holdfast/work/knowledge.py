@@ -30,6 +30,7 @@ from holdfast.work.passages import heading_of, index_terms, match_expression, pi
 
 LARGEST_DOCUMENT: Final = 1_000_000
 LONGEST_NAME: Final = 1_000
+MOST_PASSAGES: Final = 1_000
 SUFFIXES: Final = (".md", ".txt")
 
 _APPLICATION: Final = 1215261803
@@ -132,8 +133,10 @@ class Knowledge:
 
     def search(self, query: str, limit: int = 5) -> list[Passage]:
         """The passages that are most about `query`, best first; any text is a query."""
+        if type(limit) is not int or not 1 <= limit <= MOST_PASSAGES:
+            raise CallerError(f"limit must be a whole number from 1 to {MOST_PASSAGES:,}")
         wanted = match_expression(query)
-        if not wanted or limit < 1:
+        if not wanted:
             return []
         with self._connection() as connection:
             return [Passage(*row) for row in connection.execute(_SEARCH, (wanted, limit))]

@@ -19,7 +19,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from typing import Final
@@ -75,8 +75,18 @@ def index_terms(text: str) -> str:
 
 def match_expression(query: str) -> str:
     """The query in SQLite's words, or nothing where there is no word in it."""
-    wanted = dict.fromkeys(term for run in _runs(query) for term in _wanted(run))
-    return " OR ".join(islice(wanted, MOST_QUERY_TERMS))
+    terms = [term for run in _runs(query) for term in _wanted(run)]
+    return " OR ".join(_both_ends(terms))
+
+
+def _both_ends(terms: Sequence[str]) -> Iterable[str]:
+    """Of a long query its beginning and its end, where people say what they want."""
+    wanted = dict.fromkeys(terms)
+    if len(wanted) <= MOST_QUERY_TERMS:
+        return wanted
+    half = MOST_QUERY_TERMS // 2
+    last = dict.fromkeys(reversed(terms))
+    return dict.fromkeys((*islice(wanted, half), *islice(last, half)))
 
 
 def _runs(text: str) -> Iterator[re.Match[str]]:

@@ -24,7 +24,7 @@ from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
 from holdfast.core.approval import read_rule
-from holdfast.core.language.strict import digest, strict_json
+from holdfast.core.language.strict import digest, strict_json, strict_text
 from holdfast.errors import (
     AuthorError,
     CallerError,
@@ -38,6 +38,7 @@ from holdfast.errors import (
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json, JsonObject
+from holdfast.work.fingerprints import fingerprint, routine_of
 
 _READ_ONLY_PREFIXES: Final = ("query_", "check_")
 
@@ -107,11 +108,12 @@ class PythonTool:
         approval: object = ApprovalMode.AUTO,
         timeout: float | None = None,
         read_only: bool | None = None,
+        version: str = "",
     ) -> PythonTool:
         """Schema from the signature, description from the docstring.
 
         What is left None goes by the name: `query_…` and `check_…` are read-only, and what is
-        read-only is idempotent.
+        read-only is idempotent. `version` is the author's word for what the code does not show.
         """
         name = name or str(getattr(fn, "__name__", type(fn).__name__))
         signature = _Signature.of(fn, name)
@@ -124,11 +126,15 @@ class PythonTool:
             approval=approval_rule(name, approval),
             read_only=looks,
             timeout=timeout,
-            version=digest({"parameters": signature.schema, "source": _source(fn)}),
+            version=_version(fn, signature.schema, version),
         )
         validate = signature.adapter.validator.validate_python
         return cls(
-            spec, fn, validate, inspect.iscoroutinefunction(_routine(fn)), signature.call_parameter
+            spec,
+            fn,
+            validate,
+            inspect.iscoroutinefunction(routine_of(fn)),
+            signature.call_parameter,
         )
 
     async def call(self, args: JsonObject, call: CallInfo) -> Json:
@@ -169,7 +175,7 @@ class _Signature:
 
     @classmethod
     def _read(cls, fn: Callable[..., Any], name: str) -> _Signature:
-        hints = get_type_hints(_routine(fn), include_extras=True)
+        hints = get_type_hints(routine_of(fn), include_extras=True)
         parameters = inspect.signature(fn).parameters.values()
         for parameter in parameters:
             _refuse_unnamed(parameter, name)
@@ -179,9 +185,9 @@ class _Signature:
         return cls(adapter, _schema(adapter, taken), given[0] if given else None)
 
 
-def _routine(fn: Callable[..., Any]) -> Callable[..., Any]:
-    """The function behind a callable object."""
-    return fn if inspect.isroutine(fn) else type(fn).__call__
+def _version(fn: Callable[..., Any], schema: JsonObject, own: str) -> str:
+    known: dict[str, Json] = {"parameters": schema, "source": fingerprint(fn)}
+    return digest({**known, "version": strict_text(own, "version")} if own else known)
 
 
 def _refuse_unnamed(parameter: inspect.Parameter, name: str) -> None:
@@ -223,16 +229,6 @@ def _json_default(parameter: inspect.Parameter) -> Json:
         return strict_json(parameter.default)
     except InvalidValue:
         return parameter.empty
-
-
-def _source(fn: Callable[..., Any]) -> str:
-    """What changes when the function does; where the source is not at hand, its byte code."""
-    routine = _routine(fn)
-    try:
-        return inspect.getsource(routine)
-    except (OSError, TypeError):
-        code = getattr(routine, "__code__", None)
-        return routine.__qualname__ if code is None else f"{code.co_qualname}:{code.co_code.hex()}"
 
 
 def _field_errors(name: str, error: ValidationError) -> str:

@@ -12,7 +12,7 @@ from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.follow_up import effects_of
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.conversation.tables import COMMANDS, PAUSABLE
-from holdfast.core.run.decision import Decision, welcome
+from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
 from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.run.timing import tick
@@ -20,7 +20,7 @@ from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
-from holdfast.model.events import RunCancelled, StepReleased
+from holdfast.model.events import RunCancelled, RunRecovered, StepReleased
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 
@@ -91,8 +91,8 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
                 _follow_child(draft, command)
         case c.Tick():
             tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
-        case c.Recover():
-            _recover(draft)
+        case c.Recover(crashed=crashed):
+            _recover(draft, crashed=crashed)
         case _:
             assert_never(command)
 
@@ -124,6 +124,8 @@ def _converse(draft: Draft, command: c.Converse) -> None:
 def _restore(draft: Draft, body: object) -> None:
     _require(draft, _AT_REST, "replaced by a snapshot; reset it first")
     draft.emit(v.SnapshotRestored(snapshot.checked(body)))
+    for step_id in in_flight(draft):
+        questions.ask_unknown(draft, step_id, "it was under way when the snapshot was taken")
 
 
 def _follow_child(draft: Draft, command: c.HearChild) -> None:
@@ -146,9 +148,20 @@ def _end_grace(draft: Draft) -> None:
             questions.ask_unknown(draft, step_id, "it had not ended when the grace was over")
 
 
-def _recover(draft: Draft) -> None:
-    """Nobody works on it any more: what may be repeated is begun again when somebody asks."""
-    for step_id in in_flight(draft):
+def _recover(draft: Draft, *, crashed: bool) -> None:
+    """Nobody works on it any more: what may be repeated is begun again when somebody asks.
+    Work that takes its process down with it time and again is not."""
+    lost, count = in_flight(draft), draft.state.recoveries + 1
+    _give_up(draft, lost)
+    if lost and crashed and draft.state.status is not RunStatus.CANCELLING:
+        # After the releases, which alone would forget earlier crashes.
+        draft.emit(RunRecovered(count))
+        if count >= MAX_RECOVERIES:
+            phases.abort(draft, f"quarantined: the process went down {count} times while this ran")
+
+
+def _give_up(draft: Draft, step_ids: Iterable[str]) -> None:
+    for step_id in step_ids:
         step = draft.step(step_id)
         if repeatable(step):
             draft.emit(StepReleased(step_id, step.firing))

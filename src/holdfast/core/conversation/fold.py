@@ -70,6 +70,7 @@ def _cleared(state: ConversationState) -> ConversationState:
         resting=0,
         paused_children=0,
         held=False,
+        recoveries=0,
     )
 
 
@@ -115,7 +116,8 @@ def context_received(state: ConversationState, event: v.ContextReceived) -> Conv
         "knowledge": list(event.knowledge),
         "tools": list(event.tools),
     }
-    return moves.move_step(changed(state, context=context), CONTEXT, StepMove.SUCCEED)
+    state = moves.progressed(changed(state, context=context))
+    return moves.move_step(state, CONTEXT, StepMove.SUCCEED)
 
 
 def decomposition_refused(
@@ -252,22 +254,20 @@ def started_over(state: ConversationState) -> ConversationState:
 
 def restored(state: ConversationState, event: v.SnapshotRestored) -> ConversationState:
     body: Mapping[str, Json] = event.snapshot
-    tasks = [
-        SubTask(**{**one, "dependencies": tuple(one["dependencies"])}) for one in body["tasks"]
-    ]
     state = changed(
-        with_tasks(_cleared(state), [_resumable(task) for task in tasks]),
+        with_tasks(_cleared(state), [_resumable(one) for one in body["tasks"]]),
         phase=EngineState(body["state"]),
         left=EngineState(body["left"]),
-        pending=False,
+        pending=body.get("pending", False),
         turn=_unused_turn(state, body["turn"]),
         text=body["user_input"],
         scheduled=body["scheduled"],
         context=body["context"],
+        complaint=body.get("complaint", ""),
         history=tuple(Turn(one["text"], one["results"]) for one in body["history"]),
         error=body["error"],
     )
-    return _status_of_phase(_finished_untold(_phase_done(state)))
+    return _status_of_phase(_finished_untold(_in_doubt(_phase_done(state))))
 
 
 def _phase_done(state: ConversationState) -> ConversationState:
@@ -285,24 +285,39 @@ def _unused_turn(state: ConversationState, turn: int) -> int:
     return max(state.turn + 1, turn) if state.turn else turn
 
 
+def _in_doubt(state: ConversationState) -> ConversationState:
+    """Work that may have happened elsewhere and has no owner: nobody starts it again unasked."""
+    for step_id in state.order:
+        task = state.tasks[step_id]
+        if task.status == "running":
+            sent = {"attempt": 1, "claim": state.version, "args": task.args}
+            step = evolve(NEW_STEP, status=StepStatus.RUNNING, **sent)
+            state = moves.put_step(state, step_id, None, step)
+    return state
+
+
 def _finished_untold(state: ConversationState) -> ConversationState:
     """Results that the former consumer never heard of."""
     finished = [one for one in state.order if state.tasks[one].status == "finished"]
     for step_id in finished:
         done = evolve(NEW_STEP, status=StepStatus.DONE)
         state = moves.put_step(state, step_id, None, done)
-    waiting = [one for one, count in state.waits_for.items() if not count and one not in finished]
+    begun = state.steps
+    waiting = [one for one, count in state.waits_for.items() if not count and one not in begun]
     return changed(state, untold=tuple(finished), queue=schedule.queued(state.tasks, waiting))
 
 
-def _resumable(task: SubTask) -> SubTask:
-    """What was under way when the snapshot was taken is done again, what was finished is not."""
-    kept = task.status in ("pending", "completed", "finished")
+def _resumable(raw: Mapping[str, Any]) -> SubTask:
+    """What was under way when the snapshot was taken is done again, unless that may do harm;
+    what was finished is not."""
+    known = {name: value for name, value in raw.items() if name != "doubtful"}
+    task = SubTask(**{**known, "dependencies": tuple(raw["dependencies"])})
+    kept = task.status in ("pending", "completed", "finished") or raw.get("doubtful", False)
     return task if kept else replace(task, status="scheduled", result=None)
 
 
 def _status_of_phase(state: ConversationState) -> ConversationState:
-    if state.phase in (EngineState.IDLE, EngineState.COMPLETED):
+    if state.phase in (EngineState.IDLE, EngineState.COMPLETED) and not state.pending:
         return state if state.status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
     state = moves.signal(state, Signal.NEXT_TURN)
     if state.phase is EngineState.PAUSED:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
+from holdfast.core.conversation.briefing import agent_prompt
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState
-from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import conversation_events as v
@@ -73,19 +73,13 @@ def _task_work(state: ConversationState, work: f.Work, step: StepState, task: Su
         case "tool":
             return f.CallTool(work, task.type, args, step.idempotent, step.consent)
         case "agent":
-            prompt = _prompt(state, task)
+            prompt = agent_prompt(task, state.text, state.context, _results(state, task))
             return f.StartAgent(work, str(step.child_id), task.type, prompt, state.root_id)
         case "plan":
             return f.StartChild(work, str(step.child_id), task.type, args, state.root_id)
         case _:
             given = replace(task, args=args)
             return f.RunTask(work, given, state.text, state.context, _results(state, task))
-
-
-def _prompt(state: ConversationState, task: SubTask) -> str:
-    """The task in words, with what the tasks before it have returned."""
-    words, results = task.description or task.id, dict(_results(state, task))
-    return f"{words}\n\nResults so far: {canonical_json(results)}" if results else words
 
 
 def _results(state: ConversationState, task: SubTask) -> Mapping[str, Json]:

@@ -3,18 +3,25 @@
 Version 1 is complete. Version 0 is the seed's five keys: state, progress, tasks (id,
 description, status, priority), completed_tasks and total_tasks; it knows of no results,
 dependencies or context. A snapshot that contradicts itself is refused, with the reason.
+
+A task is `doubtful` if it was under way and must not be repeated: its process may still be
+at it, so whoever restores the snapshot is asked what became of it. The child run of an agent
+or a plan is such a task too, because nobody knows how far it has come.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
-from typing import Any
+from dataclasses import asdict, replace
+from typing import Any, cast
 
 from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.conversation.tables import PAUSABLE
 from holdfast.core.language.strict import strict_json
+from holdfast.core.run.state import StepState
+from holdfast.core.run.steps import repeatable
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer, InvalidValue
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.values import Json
@@ -36,8 +43,16 @@ _KINDS = {
     "route": str,
     "status": str,
 }
+_ROUTES = ("default", "callable", "once", "tool", "agent", "plan")
+_HARMLESS = ("default", "callable")
 _BEGUN = ("running", "finished", "completed", "failed")
+_STATUSES = ("pending", "scheduled", *_BEGUN)
+_WITH_RESULT = ("finished", "completed")
+_CONTEXT = ("rules", "knowledge", "tools")
+_NEAR = 0.01
+"""How far a progress may be from the counts: somebody may have rounded it."""
 _BEFORE_TASKS = (EngineState.IDLE, EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
+_NEEDS_GOAL = (EngineState.RECEIVING, EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING)
 _BEFORE_WORK = (EngineState.DECOMPOSING, EngineState.SCHEDULING)
 _WITH_TASKS = (EngineState.SCHEDULING, EngineState.EXECUTING, EngineState.COMPLETED)
 
@@ -48,18 +63,40 @@ def dump(state: ConversationState) -> dict[str, Json]:
     return {
         "state": state.phase.value,
         "progress": state.progress,
-        "tasks": [{**asdict(task), "dependencies": list(task.dependencies)} for _, task in ordered],
+        "tasks": [_dump_task(state, step_id, task) for step_id, task in ordered],
         "completed_tasks": state.completed,
         "total_tasks": state.total,
         "version": VERSION,
         "turn": state.turn,
         "user_input": state.text,
+        "pending": state.pending,
         "left": state.left.value,
         "scheduled": state.scheduled,
         "context": dict(state.context),
+        "complaint": state.complaint,
         "history": [{"text": one.text, "results": dict(one.results)} for one in state.history],
         "error": state.error,
     }
+
+
+def _dump_task(state: ConversationState, step_id: str, task: SubTask) -> dict[str, Json]:
+    """A doubtful one with the arguments that were sent, which a person may have given."""
+    step = state.steps.get(step_id)
+    doubtful = step is not None and _doubtful(state, step)
+    args = step.args if step is not None and doubtful else None
+    return _plain(task if args is None else replace(task, args=args), doubtful=doubtful)
+
+
+def _doubtful(state: ConversationState, step: StepState) -> bool:
+    if step.question_id is not None:
+        under_way = state.questions[step.question_id].purpose == "unknown"
+    else:
+        under_way = step.status is StepStatus.RUNNING
+    return under_way and (step.awaits_child or not repeatable(step))
+
+
+def _plain(task: SubTask, *, doubtful: bool) -> dict[str, Json]:
+    return {**asdict(task), "dependencies": list(task.dependencies), "doubtful": doubtful}
 
 
 def checked(raw: object) -> dict[str, Json]:
@@ -71,22 +108,34 @@ def checked(raw: object) -> dict[str, Json]:
     except InvalidValue as error:
         raise _damaged(str(error)) from None
     version = body.get("version", 0)
-    if version not in (0, VERSION):
+    if type(version) is not int or version not in (0, VERSION):
         raise _damaged(f"it has version {version!r}; this Holdfast reads 0 and {VERSION}")
     phase = _phase(body.get("state"))
     left = _phase(body.get("left", _left(phase)))
-    tasks = [_task(one) for one in _list(body.get("tasks"), "its tasks")]
+    at = left if phase is EngineState.PAUSED else phase
+    listed = _list(body.get("tasks"), "its tasks")
+    tasks = [_task(one) for one in listed]
     _check_counts(body, tasks)
     _check_phase(phase, left, tasks)
+    text = _text(body.get("user_input", ""), "user_input")
+    pending = _pending(body, phase)
+    if not text.strip() and (pending or (at in _NEEDS_GOAL and not tasks)):
+        raise _damaged(f"it is {phase}, but nothing was kept of its goal; start it anew")
+    scheduled = 0 if at in _BEFORE_WORK else len(tasks)
     return {
         **body,
         "state": phase.value,
         "left": left.value,
-        "tasks": [{**asdict(one), "dependencies": list(one.dependencies)} for one in tasks],
+        "tasks": [
+            _plain(task, doubtful=_was_doubtful(one, task) and at is EngineState.EXECUTING)
+            for one, task in zip(listed, tasks, strict=True)
+        ],
         "turn": _number(body.get("turn", 1 if tasks else 0), "turn", _LAST_TURN),
-        "user_input": _text(body.get("user_input", ""), "user_input"),
-        "scheduled": _number(body.get("scheduled", len(tasks)), "scheduled", len(tasks)),
-        "context": _object(body.get("context", {}), "its context"),
+        "user_input": text,
+        "pending": pending,
+        "scheduled": _number(body.get("scheduled", scheduled), "scheduled", len(tasks)),
+        "context": _context(body.get("context", {})),
+        "complaint": _text(body.get("complaint", ""), "complaint"),
         "history": [_turn(one) for one in _list(body.get("history", []), "its history")],
         "error": _text(body.get("error", ""), "error"),
     }
@@ -128,6 +177,21 @@ def _number(raw: object, name: str, most: int) -> int:
     return raw
 
 
+def _pending(body: Mapping[str, Any], phase: EngineState) -> bool:
+    """A goal that is given and not yet begun with."""
+    pending = body.get("pending", False)
+    if type(pending) is not bool or (pending and phase is not EngineState.IDLE):
+        raise _damaged(f"it is {phase}, where its pending cannot be {pending!r}")
+    return pending
+
+
+def _context(raw: object) -> dict[str, Any]:
+    context = _object(raw, "its context")
+    for part in _CONTEXT:
+        _list(context.get(part, []), f"its context's {part}")
+    return context
+
+
 def _turn(raw: object) -> dict[str, Json]:
     turn = _object(raw, "one turn of its history")
     text = _text(turn.get("text"), "history's text")
@@ -144,18 +208,49 @@ def _task(raw: object) -> SubTask:
     depends = known.pop("dependencies", [])
     if not all(isinstance(one, str) for one in depends):
         raise _damaged(f"task {raw['id']!r}: its dependencies are of the wrong kind")
-    return SubTask(**known, dependencies=tuple(depends))
+    task = SubTask(**known, dependencies=tuple(depends))
+    problem = _task_problem(task)
+    if problem is not None:
+        raise _damaged(f"task {task.id!r}: {problem}")
+    return task
+
+
+def _task_problem(task: SubTask) -> str | None:
+    if task.status not in _STATUSES:
+        return f"its status is {task.status!r}, not one of {', '.join(_STATUSES)}"
+    if task.route not in _ROUTES:
+        return f"its route is {task.route!r}, not one of {', '.join(_ROUTES)}"
+    if task.result is not None and task.status not in _WITH_RESULT:
+        return f"it is {task.status}, but has a result"
+    return None
+
+
+def _was_doubtful(raw: Mapping[str, Any], task: SubTask) -> bool:
+    """Where nothing is said of it, whatever might do harm is doubtful."""
+    running = task.status == "running"
+    doubtful = raw.get("doubtful", running and task.route not in _HARMLESS)
+    if type(doubtful) is not bool or (doubtful and not running):
+        raise _damaged(f"task {task.id!r}: it is {task.status}, and its doubtful is {doubtful!r}")
+    return doubtful
 
 
 def _check_counts(body: Mapping[str, Any], tasks: Sequence[SubTask]) -> None:
     total, completed = body.get("total_tasks"), body.get("completed_tasks")
     done = sum(task.status == "completed" for task in tasks)
-    if total != len(tasks) or completed != done:
+    kinds = {type(total), type(completed)}
+    if kinds != {int} or total != len(tasks) or completed != done:
         told = f"{completed!r} of {total!r} tasks"
         raise _damaged(f"it speaks of {told}, but lists {done} of {len(tasks)} as completed")
+    _check_progress(body.get("progress", done / max(total, 1)), done / max(total, 1))
     problem = (problem_with(tasks) or _out_of_order(tasks)) if tasks else None
     if problem is not None:
         raise _damaged(problem)
+
+
+def _check_progress(told: object, counted: float) -> None:
+    fits = type(told) in (int, float) and abs(cast(float, told) - counted) <= _NEAR
+    if not fits:
+        raise _damaged(f"its progress is {told!r}, but its tasks make {counted:g}")
 
 
 def _out_of_order(tasks: Sequence[SubTask]) -> str | None:

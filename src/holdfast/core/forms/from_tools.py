@@ -68,6 +68,33 @@ def check_enrichment(schema: JsonObject, enrich: Form) -> None:
         raise FormRejected(place.problems)
 
 
+def allows_null(schema: JsonObject, name: str) -> bool:
+    """Whether the tool says in so many words that null is a value of that property."""
+    said = list(_says_of_null(_mapping(_mapping(schema.get("properties")).get(name)), schema))
+    return bool(said) and all(said)
+
+
+def _says_of_null(
+    source: JsonObject, root: JsonObject, followed: frozenset[str] = frozenset()
+) -> Iterator[bool]:
+    """What each keyword says; one that is silent about null says nothing."""
+    if isinstance(kind := source.get("type"), str | list):
+        yield "null" in ([kind] if isinstance(kind, str) else kind)
+    if isinstance(values := source.get("enum"), list):
+        yield None in values
+    if "const" in source:
+        yield source["const"] is None
+    for key in _UNIONS:
+        if isinstance(source.get(key), list):
+            parts = (list(_says_of_null(one, root, followed)) for one in _parts(source, key))
+            yield any(said and all(said) for said in parts)
+    for part in _parts(source, "allOf"):
+        yield from _says_of_null(part, root, followed)
+    reference = source.get("$ref")
+    if isinstance(reference, str) and reference not in followed:
+        yield from _says_of_null(_referred(reference, root), root, followed | {reference})
+
+
 def _check_argument(name: str, known: JsonObject, place: Place) -> None:
     if name not in known:
         meant = nearest(name, known)
@@ -130,9 +157,12 @@ def _referred(reference: str, root: JsonObject) -> JsonObject:
 
 
 def _alternatives(source: JsonObject, key: str) -> list[JsonObject]:
+    return [one for one in _parts(source, key) if one.get("type") != "null"]
+
+
+def _parts(source: JsonObject, key: str) -> list[JsonObject]:
     found = source.get(key)
-    each = found if isinstance(found, list) else []
-    return [one for one in each if isinstance(one, Mapping) and one.get("type") != "null"]
+    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
 
 
 def _typed(field: Field, source: JsonObject, root: JsonObject) -> Field:

@@ -8,12 +8,12 @@ from typing import TypeAlias
 from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.core.interactions.consent import bind_consent
 from holdfast.core.interactions.opening import NO_FIELDS
-from holdfast.core.interactions.proposals import missing_arguments
+from holdfast.core.interactions.proposals import missing_arguments, unknown_arguments
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Form
 from holdfast.model.record import record
-from holdfast.model.values import Json
+from holdfast.model.values import Json, JsonObject
 
 
 @record
@@ -52,13 +52,21 @@ def judge_call(
 ) -> CallVerdict:
     """`consent` holds only for the very bytes and the very tool that were shown.
 
-    What has been disabled since does not run, whoever consented to it.
+    What has been disabled since does not run, whoever consented to it; and nobody is asked
+    about a call that the tool's schema shuts out.
     """
     if mode is ApprovalMode.DISABLED:
         return Refuse(f"the tool {tool} is disabled")
+    if unknown := unknown_arguments(facts.parameters, args):
+        return Refuse(_shut_out(tool, unknown, facts.parameters))
     bound = bind_consent(call, tool, facts.version, args)
     if consent == bound:
         return Start(args, consent)
     if missing := missing_arguments(facts.parameters, args):
         return NeedArguments(form_from_schema(facts.parameters, missing, enrich))
     return Start(args) if mode is ApprovalMode.AUTO else NeedConsent(args, bound)
+
+
+def _shut_out(tool: str, unknown: list[str], parameters: JsonObject) -> str:
+    known = ", ".join(parameters.get("properties", {})) or "no arguments at all"
+    return f"the tool {tool} does not take {', '.join(unknown)}; it takes {known}"

@@ -54,7 +54,11 @@ class Question:
 
 
 def missing_question(
-    form: Form, title: str, asking: Asking = AS_USUAL, context: Mapping[str, Json] | None = None
+    form: Form,
+    title: str,
+    asking: Asking = AS_USUAL,
+    context: Mapping[str, Json] | None = None,
+    options: tuple[InteractionOption, ...] = (PROVIDE_OPTION,),
 ) -> Question:
     """The work lacks something: it goes on at this very point with the answer."""
     names = ", ".join(one.label or one.name for one in form.fields)
@@ -63,7 +67,7 @@ def missing_question(
         InteractionType.MISSING_INFO,
         title,
         f"Needed to go on: {names}",
-        (PROVIDE_OPTION,),
+        options,
         form,
         context or {},
         asking,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from holdfast.core.forms.from_tools import form_from_schema
+from holdfast.core.forms.from_tools import allows_null, form_from_schema
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.state import QuestionState
 from holdfast.model.commands import ToolFacts
@@ -20,7 +20,18 @@ _NO_FIELDS = Form()
 
 
 def shown_call(tool: str, args: Mapping[str, Json], facts: ToolFacts) -> dict[str, Json]:
-    return {"tool": tool, "args": dict(args), "tool_version": facts.version}
+    """`defaults` is what takes effect of the arguments that are not given, if the tool says so."""
+    shown = {"tool": tool, "args": dict(args), "tool_version": facts.version}
+    defaults = _defaults(facts.parameters, args)
+    return {**shown, "defaults": defaults} if defaults else shown
+
+
+def _defaults(parameters: JsonObject, args: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        name: schema["default"]
+        for name, schema in parameters.get("properties", {}).items()
+        if name not in args and isinstance(schema, Mapping) and "default" in schema
+    }
 
 
 def change_form(parameters: JsonObject, enrich: Form = _NO_FIELDS) -> Form:
@@ -34,8 +45,21 @@ def change_form(parameters: JsonObject, enrich: Form = _NO_FIELDS) -> Form:
 
 
 def missing_arguments(parameters: JsonObject, args: Mapping[str, Json]) -> list[str]:
+    """What is required and absent, or null where the tool does not say that it takes null."""
     required = parameters.get("required", ())
-    return [name for name in required if args.get(name) is None]
+    return [name for name in required if not _is_given(parameters, args, name)]
+
+
+def _is_given(parameters: JsonObject, args: Mapping[str, Json], name: str) -> bool:
+    return name in args and (args[name] is not None or allows_null(parameters, name))
+
+
+def unknown_arguments(parameters: JsonObject, args: Mapping[str, Json]) -> list[str]:
+    """What the tool's schema shuts out; patterns may let anything in, so they are the tool's."""
+    if parameters.get("additionalProperties") is not False or "patternProperties" in parameters:
+        return []
+    known = parameters.get("properties", {})
+    return [name for name in args if name not in known]
 
 
 def differences(

@@ -2,6 +2,8 @@
 
 A question is checked once, when it is made, so that nothing later need doubt it: every option has
 its own id, the clock's times fit together, and `is_default` and `default_option_id` say the same.
+Whatever the journal would bend or lose is refused as well, before the rest is looked at: a question
+must be the same after a restart.
 
 **The clock never approves.** At the timeout the default option is taken without a person, so a
 default must be one that the clock may take: nothing dangerous, nothing that asks for words or
@@ -17,13 +19,14 @@ A secret cannot be asked for until there is a vault: the journal would keep it f
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import replace
 from itertools import chain, count, pairwise
-from typing import Final, TypeAlias, TypeGuard
+from typing import Final, TypeGuard
 
 from holdfast.core.forms.validation import validate
 from holdfast.core.forms.values import echo
+from holdfast.core.interactions.keeping import Problems, journal_problems, kept
 from holdfast.errors import InvalidAnswer
 from holdfast.model.form import FieldType, Form
 from holdfast.model.interaction import (
@@ -35,9 +38,6 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.values import Json
-
-Problems: TypeAlias = Iterator[tuple[str, str]]
-"""What is wrong: the field, and the remedy."""
 
 HAPPENED: Final = "happened"
 STOP: Final = "stop"
@@ -105,14 +105,19 @@ _LEADS_TO_THE_CALL: Final = frozenset(
 
 def sound(request: InteractionRequest) -> InteractionRequest:
     """The request with its customs filled in, or InvalidAnswer with all that is wrong."""
+    _refuse(journal_problems(request))
     full = replace(request, options=_offered(request))
+    _refuse(_problems(full))
+    return _settled(full)
+
+
+def _refuse(found: Problems) -> None:
     problems: dict[str, str] = {}
-    for name, message in _problems(full):
+    for name, message in found:
         problems[name] = f"{problems[name]}; {message}" if name in problems else message
     if problems:
         listed = "; ".join(f"{name}: {message}" for name, message in problems.items())
         raise InvalidAnswer(f"this question cannot be asked: {listed}", problems)
-    return _settled(full)
 
 
 def request_from_asking(
@@ -262,22 +267,22 @@ def _untakable(request: InteractionRequest, option: InteractionOption, place: st
 
 def _time_problems(request: InteractionRequest) -> Problems:
     timeout = request.timeout_seconds
-    if timeout is not None and not _is_wait(timeout):
+    if timeout is not None and not is_wait(timeout):
         yield "timeout_seconds", _NO_WAIT
-    end = timeout if _is_wait(timeout) else None
+    end = timeout if is_wait(timeout) else None
     yield from _reminder_problems(request.reminders, end)
     yield from _escalation_problems(request, end)
 
 
-def _is_wait(seconds: object) -> TypeGuard[float]:
-    """False for NaN and infinity as well: they are within no bounds."""
+def is_wait(seconds: object) -> TypeGuard[float]:
+    """Whether it is above 0 and at most ten years; NaN and infinity are within no bounds."""
     if isinstance(seconds, bool) or not isinstance(seconds, int | float):
         return False
     return 0 < seconds <= LONGEST_WAIT
 
 
 def _reminder_problems(reminders: tuple[float, ...], end: float | None) -> Problems:
-    if not all(map(_is_wait, reminders)):
+    if not all(map(is_wait, reminders)):
         yield "reminders", f"each {_NO_WAIT}"
         return
     if any(later <= earlier for earlier, later in pairwise(reminders)):
@@ -292,7 +297,7 @@ def _escalation_problems(request: InteractionRequest, end: float | None) -> Prob
         yield "escalate_after", f"is missing: say after how many seconds {echo(to)} is asked"
     if after is not None and not (to or "").strip():
         yield "escalate_to", "is missing: name the role that is asked then"
-    if after is not None and not _is_wait(after):
+    if after is not None and not is_wait(after):
         yield "escalate_after", _NO_WAIT
     elif after is not None and end is not None and after >= end:
         yield "escalate_after", "must come before the timeout"
@@ -307,7 +312,13 @@ def _settled(request: InteractionRequest) -> InteractionRequest:
             option,
             is_default=option.option_id == default,
             is_dangerous=is_dangerous(request, option),
+            metadata=kept(option.metadata),
         )
         for option in request.options
     )
-    return replace(request, options=tuple(options), default_option_id=default)
+    return replace(
+        request,
+        options=tuple(options),
+        default_option_id=default,
+        context=kept(request.context),
+    )

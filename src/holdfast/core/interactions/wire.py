@@ -92,7 +92,7 @@ def response_from_wire(raw: object) -> InteractionResponse:
 
 
 def _written(given: Mapping[str, object]) -> dict[str, Json]:
-    return {_camel(name): strict_json(value) for name, value in given.items()}
+    return {camel(name): strict_json(value) for name, value in given.items()}
 
 
 def _set_ones(given: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,7 +103,8 @@ def _form_to_wire(form: Form) -> dict[str, Any]:
     return {"form": dump_form(form), "formSchema": json_schema(form)} if form.fields else {}
 
 
-def _camel(name: str) -> str:
+def camel(name: str) -> str:
+    """The wire's spelling of a Python name."""
     first, *others = name.split("_")
     return first + "".join(word.capitalize() for word in others)
 
@@ -158,7 +159,7 @@ def _given(kind: type, raw: Mapping[Any, object], place: Place) -> Iterator[tupl
 
 
 def _report_unknown(key: str, known: Mapping[str, str], place: Place) -> None:
-    names = [_camel(name) for name in dict.fromkeys(known.values())]
+    names = [camel(name) for name in dict.fromkeys(known.values())]
     meant = nearest(key[:_LONGEST_NAME_SHOWN], names)
     hint = f"did you mean {meant}?" if meant else f"known are {', '.join(names)}"
     place.at(key).report(f"unknown key: {hint}")
@@ -173,7 +174,7 @@ def _values(
         if key is not None and value is not None:
             yield each.name, _READERS[each.name](value, place.at(key))
         elif _is_needed(each):
-            place.at(key or _camel(each.name)).report("is required")
+            place.at(key or camel(each.name)).report("is required")
 
 
 def _is_needed(each: Field[Any]) -> bool:
@@ -296,7 +297,7 @@ _READERS: Final[Mapping[str, Reader]] = {
 def _spellings(kind: Any, *further: tuple[str, str]) -> dict[str, str]:
     """Every key that is read, and the field that it names."""
     names = [each.name for each in fields(kind)]
-    return {_camel(name): name for name in names} | {name: name for name in names} | dict(further)
+    return {camel(name): name for name in names} | {name: name for name in names} | dict(further)
 
 
 _SPELLINGS: Final[Mapping[type, Mapping[str, str]]] = {

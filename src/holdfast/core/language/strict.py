@@ -50,8 +50,10 @@ def strict_json(value: object, *, max_depth: int = 64, max_bytes: int = 1_000_00
         raise InvalidValue(refused.reason, json_path(reversed(refused.trail))) from None
 
 
-def strict_text(text: str, what: str, *, longest: int = 10_000) -> str:
+def strict_text(text: object, what: str, *, longest: int = 10_000) -> str:
     """A caller's words as the journal can keep them, or InvalidValue."""
+    if not isinstance(text, str):
+        raise InvalidValue(f"must be text, not {type(text).__name__}", what)
     if len(text) > longest:
         raise InvalidValue(f"at most {longest:,} characters are taken", what)
     if any("\ud800" <= letter <= "\udfff" for letter in text):

@@ -165,6 +165,9 @@ def _recover(draft: Draft) -> tuple[Effect, ...]:
     if not goes_on_by_itself(draft.state):
         return ()
     count = draft.state.recoveries + 1
+    if count < MAX_RECOVERIES:
+        # Before the count, because a release alone would forget earlier crashes.
+        steps.release_calls(draft)
     draft.emit(RunRecovered(count))
     steps.recover(draft)
     if count >= MAX_RECOVERIES:

@@ -27,7 +27,8 @@ from holdfast.core.plan.questions import (
     ask_unknown,
 )
 from holdfast.core.run.moves import asks
-from holdfast.core.run.steps import counts, in_flight, repeatable, tries_again
+from holdfast.core.run.state import StepState
+from holdfast.core.run.steps import counts, in_flight, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.model import commands as c
@@ -39,7 +40,6 @@ from holdfast.model.events import (
     ListenerStarted,
     ListenerSucceeded,
     Move,
-    StepReleased,
 )
 from holdfast.model.plan import (
     AgentAction,
@@ -117,11 +117,19 @@ def _start_tool(
 
 
 def _arguments(draft: Draft, listener: CompiledListener) -> Mapping[str, Json]:
-    """Nothing is rendered again after a consent: what a person has changed stays changed."""
+    """Nothing is rendered again after a consent: what a person has changed stays changed.
+
+    Nor under a key that the outside world may have seen: it stands for the bytes sent with it.
+    """
     step = draft.step(listener.id)
-    if step.consent is not None and step.args is not None:
+    if step.args is not None and (step.consent is not None or _may_have_been_sent(step)):
         return step.args
     return {**render(listener.args, draft.facts()), **step.provided}
+
+
+def _may_have_been_sent(step: StepState) -> bool:
+    """Only a failure that the tool itself answered calls for a new key."""
+    return step.failure is None or step.failure.kind is FailureKind.UNKNOWN
 
 
 def _ask_human(draft: Draft, listener: CompiledListener, action: HumanAction) -> None:
@@ -202,13 +210,13 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.PlanOutcome) 
             _break_output(draft, listener, result, message)
         case c.Missing() | c.CallWanted() if cancelling:
             # It would need something more, and nothing more may start.
-            draft.emit(StepReleased(listener.id, draft.step(listener.id).firing))
+            release(draft, listener.id)
         case c.Missing(form=form):
             ask_missing(draft, listener.id, form)
         case c.Lost(reason=reason):
             _lose(draft, listener, reason)
         case c.NotSent():
-            draft.emit(StepReleased(listener.id, draft.step(listener.id).firing))
+            release(draft, listener.id)
         case c.CallWanted():
             _call(draft, listener, outcome)
         case c.CallReturned(index=index, result=result):
@@ -315,7 +323,7 @@ def _call_returned(draft: Draft, listener: CompiledListener, index: int, result:
     firing = draft.step(listener.id).firing
     draft.emit(FunctionReturned(listener.id, firing, index, result))
     if draft.state.status is PlanInstanceStatus.CANCELLING:
-        draft.emit(StepReleased(listener.id, firing))
+        release(draft, listener.id)
 
 
 def child_finished(draft: Draft, listener_id: str, result: Json) -> None:
@@ -330,6 +338,21 @@ def child_finished(draft: Draft, listener_id: str, result: Json) -> None:
     failure = Failure(FailureKind.PERMANENT, "its child run did not succeed")
     outcome = c.Succeeded(result, updates) if success else c.Failed(failure, updates, result)
     _conclude(draft, listener, outcome)
+
+
+def release_calls(draft: Draft) -> None:
+    """A call that may be repeated starts anew under its key, judged by the tool as it is now."""
+    if draft.state.status is PlanInstanceStatus.CANCELLING:
+        return
+    for listener_id in in_flight(draft):
+        step = draft.step(listener_id)
+        if _calls_tool(draft, listener_id) and repeatable(step):
+            release(draft, listener_id)
+
+
+def _calls_tool(draft: Draft, listener_id: str) -> bool:
+    action = draft.listener(listener_id).action
+    return isinstance(action, ToolAction) and draft.step(listener_id).carried is None
 
 
 def recover(draft: Draft) -> None:

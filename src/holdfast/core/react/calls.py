@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never, cast
 
-from holdfast.core.approval import best, mode_for
+from holdfast.core.approval import best, lapsed, mode_for, mode_for_helper
 from holdfast.core.interactions.calling import (
     NeedArguments,
     NeedConsent,
@@ -20,13 +20,13 @@ from holdfast.core.interactions.calling import (
 from holdfast.core.interactions.consent import call_name
 from holdfast.core.react import questions, thinking
 from holdfast.core.react.draft import Draft
-from holdfast.core.react.state import ASK_PERSON, THINK
-from holdfast.core.run.steps import counts, repeatable, tries_again
+from holdfast.core.react.state import HELPER, THINK
+from holdfast.core.run.steps import counts, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import react_events as r
+from holdfast.model.agent import ASK_PERSON
 from holdfast.model.approval import ApprovalMode, Grant
-from holdfast.model.events import StepReleased
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
@@ -71,29 +71,37 @@ def _refuse(draft: Draft, call: r.Call, message: str) -> None:
 
 
 def _start_helper(draft: Draft, call: r.Call) -> None:
-    task = call.args.get("task")
+    """Handing work over is judged like any call, by the rules for the agent and its tool."""
+    state, args = draft.state, _arguments(draft, call)
+    task = args.get("task")
     if not isinstance(task, str) or not task.strip():
         _refuse(draft, call, "say in `task` what is to be done")
         return
-    child_id = f"{draft.state.run_id}.{call.step_id}.1"
-    step = draft.step(call.step_id)
-    draft.emit(
-        r.CallStarted(
-            call.step_id, step.attempt + 1, args=call.args, idempotent=True, child_id=child_id
-        )
-    )
+    names = (call.tool, state.helpers[call.tool])
+    mode = mode_for_helper(names, args, agent=state.agent.approval, session=state.approval)
+    _judge(draft, call, HELPER, args, mode)
 
 
 def _start_tool(draft: Draft, call: r.Call, tool: c.ToolFacts) -> None:
-    state, step = draft.state, draft.step(call.step_id)
-    args = {**call.args, **step.provided} if step.args is None else step.args
+    state, args = draft.state, _arguments(draft, call)
     mode = mode_for(
         call.tool, args, own=tool.approval, agent=state.agent.approval, session=state.approval
     )
     if call.proposed and mode is ApprovalMode.AUTO:
         mode = ApprovalMode.REQUIRE_APPROVAL
-    name = call_name(state.run_id, call.step_id, step.firing)
-    verdict = judge_call(name, call.tool, args, tool, mode, step.consent)
+    _judge(draft, call, tool, args, mode)
+
+
+def _arguments(draft: Draft, call: r.Call) -> Mapping[str, Json]:
+    step = draft.step(call.step_id)
+    return {**call.args, **step.provided} if step.args is None else step.args
+
+
+def _judge(
+    draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json], mode: ApprovalMode
+) -> None:
+    name = call_name(draft.state.run_id, call.step_id, draft.step(call.step_id).firing)
+    verdict = judge_call(name, call.tool, args, tool, mode, _given_consent(draft, call))
     match verdict:
         case Start(consent=consent):
             _started(draft, call, tool, args, consent=consent)
@@ -105,6 +113,15 @@ def _start_tool(draft: Draft, call: r.Call, tool: c.ToolFacts) -> None:
             _refuse(draft, call, message)
         case _:
             assert_never(verdict)
+
+
+def _given_consent(draft: Draft, call: r.Call) -> str | None:
+    """What was consented to, unless it rests on a remembered approval that is over."""
+    step = draft.step(call.step_id)
+    if step.grant_id is None:
+        return step.consent
+    grant = draft.state.grants.get(step.grant_id)
+    return None if lapsed(grant, draft.now) else step.consent
 
 
 def _consent(
@@ -135,6 +152,7 @@ def _started(
     grant_id: str | None = None,
 ) -> None:
     step = draft.step(call.step_id)
+    helping = call.tool in draft.state.helpers
     draft.emit(
         r.CallStarted(
             step_id=call.step_id,
@@ -144,6 +162,7 @@ def _started(
             idempotent=tool.idempotent,
             consent=consent,
             grant_id=grant_id,
+            child_id=f"{draft.state.run_id}.{call.step_id}.1" if helping else None,
         )
     )
 
@@ -157,14 +176,14 @@ def _conclude(draft: Draft, step_id: str, outcome: c.ReactOutcome) -> None:
     cancelling = draft.state.status is RunStatus.CANCELLING
     match outcome:
         case c.NotSent():
-            _release(draft, step_id)
+            release(draft, step_id)
         case c.Replied() | c.Missing() if cancelling:
             # It would lead to something more, and nothing more may start.
-            _release(draft, step_id)
+            release(draft, step_id)
         case c.Replied(reply=reply):
             thinking.replied(draft, reply)
         case c.Failed() | c.Lost() if cancelling and step_id == THINK:
-            _release(draft, step_id)
+            release(draft, step_id)
         case c.Failed(failure=failure) if step_id == THINK:
             thinking.failed(draft, failure)
         case c.Lost(reason=reason) if step_id == THINK:
@@ -179,10 +198,6 @@ def _conclude(draft: Draft, step_id: str, outcome: c.ReactOutcome) -> None:
             lose(draft, step_id, reason)
         case _:
             assert_never(outcome)
-
-
-def _release(draft: Draft, step_id: str) -> None:
-    draft.emit(StepReleased(step_id, draft.step(step_id).firing))
 
 
 def _fail(draft: Draft, step_id: str, outcome: c.Failed) -> None:

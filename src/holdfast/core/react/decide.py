@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from functools import partial
+from math import isfinite
 from typing import assert_never, cast
 
 from holdfast.core.react import answers, calls, questions
@@ -20,7 +21,7 @@ from holdfast.core.react.follow_up import effects_in_flight, effects_of, goes_on
 from holdfast.core.react.state import THINK, AgentDefinition, ReactState
 from holdfast.core.react.tables import COMMANDS
 from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
-from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable, terminate
+from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable, terminate
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.run.timing import tick
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
@@ -153,10 +154,13 @@ def _propose(draft: Draft, command: c.Propose) -> None:
 
 
 def _remember(draft: Draft, command: c.RememberApproval) -> None:
-    if command.uses is not None and command.uses < 1:
-        raise InvalidAnswer("an approval is remembered for one use at least", {"uses": "below 1"})
-    if command.expires_at is not None and command.expires_at <= draft.now:
-        raise InvalidAnswer("that moment has passed", {"expires_at": "must lie ahead"})
+    uses, expires_at = command.uses, command.expires_at
+    if uses is not None and (type(uses) is not int or uses < 1):
+        message = "an approval is remembered for a whole number of uses, one at least"
+        raise InvalidAnswer(message, {"uses": "must be a whole number from 1"})
+    if expires_at is not None and not (isfinite(expires_at) and draft.now < expires_at):
+        message = "an approval is remembered until a moment that lies ahead"
+        raise InvalidAnswer(message, {"expires_at": "must be finite, and lie ahead"})
     grant = Grant(
         grant_id=draft.unguessable(),
         tool=command.tool,
@@ -212,13 +216,23 @@ def _end_grace(draft: Draft) -> None:
             questions.ask_unknown(draft, step_id, "it had not ended when the grace was over")
 
 
+def _release_calls(draft: Draft) -> None:
+    """A call that may be repeated starts anew under its key, judged by the tool as it is now."""
+    for step_id in in_flight(draft):
+        if step_id != THINK and repeatable(draft.step(step_id)):
+            release(draft, step_id)
+
+
 def _recover(draft: Draft) -> tuple[Effect, ...]:
     """A session that only rests lost nothing with its owner; the others count the loss."""
     if not goes_on_by_itself(draft.state):
         return ()
     count = draft.state.recoveries + 1
-    draft.emit(RunRecovered(count))
     cancelling = draft.state.status is RunStatus.CANCELLING
+    if count < MAX_RECOVERIES and not cancelling:
+        # Before the count, because a release alone would forget earlier crashes.
+        _release_calls(draft)
+    draft.emit(RunRecovered(count))
     for step_id in in_flight(draft):
         if cancelling or not repeatable(draft.step(step_id)):
             questions.ask_unknown(draft, step_id, "the process that ran it went down")

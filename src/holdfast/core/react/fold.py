@@ -141,6 +141,7 @@ def call_started(state: ReactState, event: r.CallStarted) -> ReactState:
         claim=state.version,
         args=event.args,
         consent=event.consent,
+        grant_id=event.grant_id or (step.grant_id if event.consent else None),
         idempotent=event.idempotent,
         child_id=event.child_id or step.child_id,
         failure=None,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from holdfast.core.react.state import THINK, ReactState
-from holdfast.core.react.window import visible
 from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.window import visible
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model import react_events as r
@@ -89,8 +89,14 @@ def _work(state: ReactState, step_id: str, step: StepState) -> f.Effect:
         return _ask_model(state, work)
     call = state.calls[step_id]
     if step.child_id is not None:
-        helper = state.helpers[call.tool]
-        return f.StartAgent(work, step.child_id, helper, str(call.args["task"]), state.root_id)
+        return f.StartAgent(
+            work=work,
+            child_id=step.child_id,
+            agent_id=state.helpers[call.tool],
+            prompt=str((step.args or EMPTY)["task"]),
+            root_id=state.root_id,
+            approval=state.approval,
+        )
     return f.CallTool(work, call.tool, step.args or EMPTY, step.idempotent, step.consent)
 
 

@@ -3,6 +3,9 @@
 Everything that is shown as ours comes from the executor's own data. Where the model
 itself asks (`ask_person`), its words are quoted in the question's context and nowhere
 else.
+
+The agent's `asking` says in full how consent is asked for. Of every other question it
+says who is asked and when: its words and options would not fit there.
 """
 
 from __future__ import annotations
@@ -19,14 +22,19 @@ from holdfast.core.interactions.opening import (
     open_question,
     unknown_question,
 )
-from holdfast.core.interactions.requests import PROVIDE_OPTION, sound
+from holdfast.core.interactions.requests import PROVIDE_OPTION, SKIP_OPTION, sound
 from holdfast.core.react.draft import Draft
 from holdfast.core.run.fold_questions import deadline_of
 from holdfast.core.run.state import EMPTY
 from holdfast.model.commands import Ask, ToolFacts
 from holdfast.model.events import QuestionOpened
 from holdfast.model.form import Field, FieldType, Form
-from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionType
+from holdfast.model.interaction import (
+    Asking,
+    InteractionAction,
+    InteractionOption,
+    InteractionType,
+)
 from holdfast.model.react_events import Call
 from holdfast.model.values import Json
 
@@ -72,7 +80,10 @@ def ask_missing(draft: Draft, call: Call, form: Form) -> None:
         draft.end(call.step_id, "refused", {"error": f"required arguments are missing: {lacking}"})
         return
     shown = {"tool": call.tool, "args": dict(call.args), "call_id": call.call_id}
-    _ask(draft, call, missing_question(form, f"{call.tool} needs more", context=shown))
+    question = missing_question(
+        form, f"{call.tool} needs more", _whom_and_when(draft), shown, (PROVIDE_OPTION, SKIP_OPTION)
+    )
+    _ask(draft, call, question)
 
 
 def ask_unknown(draft: Draft, step_id: str, reason: str) -> None:
@@ -85,6 +96,10 @@ def ask_unknown(draft: Draft, step_id: str, reason: str) -> None:
 
 def ask_person(draft: Draft, call: Call) -> None:
     """The model asks: one of several choices, or words of the person's own."""
+    quoted = call.args.get("question")
+    if not isinstance(quoted, str) or not quoted.strip():
+        draft.end(call.step_id, "refused", {"error": "say in `question` what you want to know"})
+        return
     choices = _choices(call)
     question = Question(
         "asked",
@@ -93,7 +108,8 @@ def ask_person(draft: Draft, call: Call) -> None:
         "The agent wants to know something; its own words are quoted.",
         (*choices, _SKIP) if choices else (PROVIDE_OPTION, _SKIP),
         NO_FIELDS if choices else _ANSWER,
-        {"quoted": str(call.args.get("question", "")), "call_id": call.call_id},
+        {"quoted": quoted, "call_id": call.call_id},
+        _whom_and_when(draft),
     )
     _ask(draft, call, question)
 
@@ -109,6 +125,17 @@ def _choices(call: Call) -> tuple[InteractionOption, ...]:
             metadata={"choice": label},
         )
         for number, label in enumerate(labels[:_MOST_CHOICES], 1)
+    )
+
+
+def _whom_and_when(draft: Draft) -> Asking:
+    asking = draft.state.agent.asking
+    return Asking(
+        role=asking.role,
+        timeout_seconds=asking.timeout_seconds,
+        reminders=asking.reminders,
+        escalate_after=asking.escalate_after,
+        escalate_to=asking.escalate_to,
     )
 
 

@@ -11,14 +11,24 @@ from rpds import HashTrieMap, List
 from holdfast.core.react.tables import SESSION, ReActStage
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import ACTIVE_STEPS, Lifecycle, StepStatus
-from holdfast.model.agent import Agent
+from holdfast.model.agent import Agent, helper_name
 from holdfast.model.approval import ApprovalRule, Grant
+from holdfast.model.commands import ToolFacts
 from holdfast.model.message import Message, Usage
 from holdfast.model.react_events import Call
 from holdfast.model.values import Json
 
 THINK = "think"
-ASK_PERSON = "ask_person"
+HELPER = ToolFacts(
+    parameters={
+        "type": "object",
+        "properties": {"task": {"type": "string"}},
+        "required": ["task"],
+    },
+    version="agent",
+    idempotent=True,
+)
+"""An agent that is handed work, as the tool that it looks like."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +88,3 @@ class ReactState(RunState):
             return ReActStage.THINKING
         acting = any(self.steps[one].status in ACTIVE_STEPS for one in self.calls)
         return ReActStage.ACTING if acting else ReActStage.OBSERVING
-
-
-def helper_name(agent_id: str) -> str:
-    return f"ask_{agent_id}"

@@ -204,8 +204,8 @@ def _consented(
 ) -> dict[str, Any]:
     """What the person has seen, or changed it to."""
     if isinstance(event, e.QuestionAnswered) and event.args is not None:
-        return {"consent": event.consent, "args": event.args}
-    return {"consent": question.consent, "args": question.args}
+        return {"consent": event.consent, "args": event.args, "grant_id": None}
+    return {"consent": question.consent, "args": question.args, "grant_id": None}
 
 
 def _goes_on(question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired) -> bool:

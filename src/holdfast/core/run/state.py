@@ -53,6 +53,7 @@ class StepState:
     clock: float = 0.0
     calling: tuple[str, Mapping[str, Json], bool] | None = None
     consent: str | None = None
+    grant_id: str | None = None
     feedback: str | None = None
     question_id: str | None = None
     child_id: str | None = None

@@ -15,6 +15,7 @@ from holdfast.model.events import (
     ChildHeard,
     LateResultKept,
     QuestionWithdrawn,
+    StepReleased,
 )
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 from holdfast.model.run import RunStatus
@@ -68,6 +69,10 @@ def tries_again(draft: AnyDraft, step_id: str, policy: RetryPolicy, failure: Fai
 def repeatable(step: StepState) -> bool:
     """Doing it again does no harm: it is pure, or the outside world knows it by its key."""
     return step.calling[2] if step.calling else step.idempotent or step.pure
+
+
+def release(draft: AnyDraft, step_id: str) -> None:
+    draft.emit(StepReleased(step_id, draft.step(step_id).firing))
 
 
 def in_flight(draft: AnyDraft) -> tuple[str, ...]:

@@ -49,16 +49,18 @@ def load_agents(
     *,
     tools: Collection[str] | None = None,
     read_only: Collection[str] | None = None,
-    agents: Collection[str] = (),
+    agents: Collection[str] | None = (),
+    others: Collection[Agent] = (),
 ) -> tuple[Agent, ...]:
     """The agents in `text`, or PlanRejected with all problems in the file's order.
 
-    `agents` are others that there are, which those in the file may hand work to.
+    `agents` and `others` are those outside the file, which the ones in it may hand work to.
     """
     document = read_document(text, file, "an agent")
     shape = ShapeReader(file, Places(text), list(document.problems), whole="the agent")
     placed = [] if document.root is None else list(_AgentReader(shape).agents(document.root))
-    problems = [*shape.problems, *_judged(placed, shape, Surroundings(tools, read_only, agents))]
+    known = Surroundings(tools, read_only, agents, others)
+    problems = [*shape.problems, *_judged(placed, shape, known)]
     if problems:
         raise PlanRejected(sorted(problems, key=lambda one: (one.line, one.column)))
     return tuple(agent for _, agent in placed)

@@ -14,9 +14,14 @@ _MOST_NAMES_COMPARED: Final = 200
 
 
 def unknown(kind: str, name: str, known: Collection[str]) -> str:
+    return f"there is no {kind} {name!r}{hint(name, known)}"
+
+
+def hint(name: str, known: Collection[str]) -> str:
+    """Which of the known names was surely meant; nothing where none is near."""
     # Likeness costs time for each known name, and an unknown name may stand in every listener.
     meant = nearest(name, known) if len(known) <= _MOST_NAMES_COMPARED else None
-    return f"there is no {kind} {name!r}" + (f"; did you mean {meant!r}?" if meant else "")
+    return f"; did you mean {meant!r}?" if meant else ""
 
 
 def not_known(kind: str, name: str, known: Collection[str] | None, path: Path) -> Iterator[Finding]:

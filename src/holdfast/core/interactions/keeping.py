@@ -1,0 +1,82 @@
+"""Keeping: what of a question the journal could not give back as it was.
+
+Python lets a caller put anything anywhere. What JSON would bend or lose would come back otherwise
+after a restart, or not at all, so every text must be sound text, every flag a flag, and what users
+attach strict JSON. The bounds are wide: a call's arguments, twice, are among what is attached.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Final, TypeAlias
+
+from holdfast.core.language.strict import strict_json, strict_text
+from holdfast.errors import InvalidValue
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionType,
+)
+from holdfast.model.values import Json
+
+Problems: TypeAlias = Iterator[tuple[str, str]]
+"""What is wrong: the field, and the remedy."""
+
+_LARGEST: Final = 8_000_000
+_DEEPEST: Final = 80
+
+_TEXTS: Final = ("request_id", "session_id", "title", "message", "details")
+_OPTIONAL_TEXTS: Final = ("default_option_id", "role", "escalate_to", "custom_type")
+_OPTION_TEXTS: Final = ("option_id", "label", "description", "input_prompt")
+_OPTION_FLAGS: Final = ("is_default", "is_dangerous", "requires_input")
+
+
+def journal_problems(request: InteractionRequest) -> Problems:
+    for name in _TEXTS:
+        yield from _text_problems(name, getattr(request, name))
+    for name in _OPTIONAL_TEXTS:
+        if getattr(request, name) is not None:
+            yield from _text_problems(name, getattr(request, name))
+    yield from _kind_problems("type", request.type, InteractionType)
+    yield from _kind_problems("required", request.required, bool)
+    yield from _json_problems("context", request.context)
+    for index, option in enumerate(request.options):
+        yield from _option_problems(f"options[{index}].", option)
+
+
+def kept(attached: Mapping[str, Json]) -> dict[str, Json]:
+    """What users attached, as the journal will give it back; InvalidValue if it cannot."""
+    plain: dict[str, Json] = strict_json(dict(attached), max_depth=_DEEPEST, max_bytes=_LARGEST)
+    return plain
+
+
+def _option_problems(place: str, option: InteractionOption) -> Problems:
+    for name in _OPTION_TEXTS:
+        yield from _text_problems(place + name, getattr(option, name))
+    for name in _OPTION_FLAGS:
+        yield from _kind_problems(place + name, getattr(option, name), bool)
+    yield from _kind_problems(f"{place}action", option.action, InteractionAction)
+    yield from _json_problems(f"{place}metadata", option.metadata)
+
+
+def _text_problems(name: str, value: object) -> Problems:
+    try:
+        strict_text(value, name, longest=_LARGEST)
+    except InvalidValue as refused:
+        yield name, str(refused).removeprefix(f"{name}: ")
+
+
+def _kind_problems(name: str, value: object, kind: type) -> Problems:
+    if not isinstance(value, kind):
+        yield name, f"must be of {kind.__name__}, not {type(value).__name__}"
+
+
+def _json_problems(name: str, value: object) -> Problems:
+    if not isinstance(value, Mapping):
+        yield name, f"must be a mapping, not {type(value).__name__}"
+        return
+    try:
+        kept(value)
+    except InvalidValue as refused:
+        yield name, str(refused)

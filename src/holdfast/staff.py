@@ -1,0 +1,52 @@
+"""Who does a conversation's work: its own people, or those of its application."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import partial
+
+from holdfast.app import Holdfast
+from holdfast.work.callables import Attendant, offers_of
+from holdfast.work.conversations import (
+    ConversationWorker,
+    Coordinator,
+    Executor,
+    GoalDecomposer,
+)
+from holdfast.work.coordinator import AppCoordinator
+from holdfast.work.goals import GoalModel
+
+
+def attendant(
+    app: Holdfast | None,
+    coordinator: Coordinator | None,
+    llm: GoalDecomposer | None,
+    executors: Mapping[str, Executor],
+    once: frozenset[str],
+) -> Attendant:
+    """An application that has a model stands in for the coordinator and the llm."""
+    if app is not None and app.models.default_model is not None:
+        coordinator, llm = coordinator or app_coordinator(app), llm or GoalModel(app.models)
+    worker = ConversationWorker(coordinator, llm, executors, once, partial(_route, app))
+    return Attendant(worker, offers_of(executors))
+
+
+def app_coordinator(app: Holdfast) -> AppCoordinator:
+    """Offers what the application has when it is asked: tools, agents and plans."""
+    library = app.engine.library
+    return AppCoordinator(
+        app.tools,
+        agents=lambda: [library.agent(one).agent for one in library.agent_ids()],
+        plans=lambda: [library.current(one).plan for one in library.plan_ids()],
+    )
+
+
+def _route(app: Holdfast | None, kind: str) -> str:
+    """What a task's type names in the application."""
+    if app is None:
+        return "default"
+    if kind in app.tools:
+        return "tool"
+    if kind in app.engine.library.agent_ids():
+        return "agent"
+    return "plan" if kind in app.engine.library.plan_ids() else "default"

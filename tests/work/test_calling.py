@@ -1,0 +1,105 @@
+"""The executor's own look at a call: what was not consented to, or is disabled, does not run."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.errors import ForbiddenError
+from holdfast.model import effects as f
+from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.work.calling import call_tool
+from holdfast.work.tools import PythonTool, ToolRegistry
+
+WORK = f.Work("chat_000001", "c1", 1, 1, 7, "chat_000001:c1:1:0")
+DISABLED = ApprovalRule(ApprovalMode.DISABLED)
+DISABLED_ABOVE = ApprovalRule(ApprovalMode.DISABLED, "amount > 10")
+
+
+class Till:
+    """One tool, and what it has really paid."""
+
+    def __init__(self, approval: ApprovalRule | str = "require") -> None:
+        self.paid: list[int] = []
+        self.tools = ToolRegistry()
+        self.tools.add(PythonTool.from_function(self.pay, approval=approval))
+
+    async def pay(self, amount: int) -> int:
+        self.paid.append(amount)
+        return amount
+
+    def consented(self, amount: int = 5) -> f.CallTool:
+        """The call to which a person has agreed."""
+        version = self.tools.get("pay").spec.version
+        call = call_name(WORK.run_id, WORK.step_id, WORK.firing)
+        consent = bind_consent(call, "pay", version, {"amount": amount})
+        return f.CallTool(WORK, "pay", {"amount": amount}, False, consent)
+
+
+@pytest.fixture
+def till() -> Till:
+    return Till()
+
+
+async def test_what_was_consented_to_runs(till: Till) -> None:
+    assert await call_tool(till.tools, till.consented()) == 5
+    assert till.paid == [5]
+
+
+async def test_a_further_attempt_of_the_same_firing_runs(till: Till) -> None:
+    again = replace(WORK, attempt=2, claim=9)
+    assert await call_tool(till.tools, replace(till.consented(), work=again)) == 5
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"args": {"amount": 6}},
+        {"args": {"amount": 5, "to": "Will Zhang"}},
+        {"args": {}},
+        {"consent": "forged"},
+        {"consent": ""},
+        {"work": replace(WORK, run_id="chat_000002")},
+        {"work": replace(WORK, step_id="c2")},
+        {"work": replace(WORK, firing=2)},
+    ],
+)
+async def test_consent_to_another_call_runs_nothing(till: Till, other: dict[str, Any]) -> None:
+    with pytest.raises(ForbiddenError, match="does not fit what would run"):
+        await call_tool(till.tools, replace(till.consented(), **other))
+    assert till.paid == []
+
+
+async def test_consent_to_another_version_of_the_tool_runs_nothing(till: Till) -> None:
+    call = till.consented()
+    newer = ToolRegistry()
+    newer.add(PythonTool.from_function(till.pay, approval="require", version="2"))
+    assert newer.get("pay").spec.version != till.tools.get("pay").spec.version
+    with pytest.raises(ForbiddenError, match="consent to pay does not fit"):
+        await call_tool(newer, call)
+    assert till.paid == []
+
+
+async def test_a_call_that_needed_no_consent_runs() -> None:
+    till = Till("auto")
+    assert await call_tool(till.tools, replace(till.consented(), consent=None)) == 5
+
+
+@pytest.mark.parametrize("consented", [True, False])
+async def test_a_disabled_tool_does_not_run_whatever_was_agreed_to(consented: bool) -> None:
+    till = Till(DISABLED)
+    call = till.consented()
+    with pytest.raises(ForbiddenError, match="the tool pay is disabled"):
+        await call_tool(till.tools, call if consented else replace(call, consent=None))
+    assert till.paid == []
+
+
+async def test_a_tool_may_be_disabled_for_some_arguments_only() -> None:
+    till = Till(DISABLED_ABOVE)
+    assert await call_tool(till.tools, till.consented(10)) == 10
+    with pytest.raises(ForbiddenError, match="disabled"):
+        await call_tool(till.tools, till.consented(11))
+    assert till.paid == [10]
