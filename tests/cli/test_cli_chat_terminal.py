@@ -79,6 +79,8 @@ def test_a_rejection_asks_why_and_nothing_runs(talk: tuple[str, ...], place: Pat
 
 def test_a_form_is_filled_in_field_by_field(talk: tuple[str, ...], place: Path) -> None:
     with Terminal(*talk, "order", cwd=place) as terminal:
+        terminal.wait_for("Provide")
+        terminal.type(ENTER)
         terminal.wait_for("> Item")
         terminal.type("tea" + ENTER)
         terminal.wait_for("> Count")
