@@ -82,9 +82,10 @@ def dump(state: ConversationState) -> dict[str, Json]:
 def _dump_task(state: ConversationState, step_id: str, task: SubTask) -> dict[str, Json]:
     """A doubtful one with the arguments that were sent, which a person may have given."""
     step = state.steps.get(step_id)
-    doubtful = step is not None and _doubtful(state, step)
-    args = step.args if step is not None and doubtful else None
-    return _plain(task if args is None else replace(task, args=args), doubtful=doubtful)
+    if step is None or not _doubtful(state, step):
+        return _plain(task, doubtful=False)
+    sent = task.args if step.args is None else step.args
+    return _plain(replace(task, status="running", args=sent), doubtful=True)
 
 
 def _doubtful(state: ConversationState, step: StepState) -> bool:

@@ -55,7 +55,7 @@ COMMANDS: Mapping[type, Mapping[R, Verdict]] = {
     c.Answer: verdicts(_BEGUN),
     c.KeepDraft: verdicts(_BEGUN),
     c.Cancel: verdicts(_LIVING, ignore={R.CANCELLING}),
-    c.HearChild: verdicts(_BEGUN, Verdict.IGNORE),
+    c.HearChild: verdicts(_LIVING | {R.CANCELLING}, Verdict.IGNORE),
     c.Tick: verdicts(_LIVING | {R.CANCELLING}, Verdict.IGNORE),
     c.Recover: verdicts(_LIVING | {R.CANCELLING}, Verdict.IGNORE),
 }
