@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import fcntl
 import os
 import pty
@@ -24,6 +25,8 @@ CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
 class Terminal:
     def __init__(self, *arguments: str, cwd: Path, rows: int = 40, columns: int = 120) -> None:
         self.screen = ""
+        self._written = ""
+        self._decoder = codecs.getincrementaldecoder("utf-8")("replace")
         self._seen = 0
         master, slave = pty.openpty()
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
@@ -79,7 +82,8 @@ class Terminal:
             chunk = os.read(self._master, 65536) if ready else b""
         except OSError:
             return False
-        self.screen += CONTROL.sub("", chunk.decode("utf-8", "replace"))
+        self._written += self._decoder.decode(chunk)
+        self.screen = CONTROL.sub("", self._written)
         return bool(chunk)
 
     def __enter__(self) -> Self:

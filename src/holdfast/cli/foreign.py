@@ -8,8 +8,8 @@ begins with a bar.
 
 from __future__ import annotations
 
+import os
 import re
-import shutil
 import sys
 from collections.abc import Iterator
 
@@ -23,6 +23,7 @@ WITHOUT_TERMINAL = 78
 """Columns of 80, less what tools that count bytes make of the bar."""
 
 _NARROWEST = 20
+_USUAL = 80
 _LEAST_ROOM = 10
 _TAB = "    "
 _BELOW_THE_CLOCK = " " * 10 + BAR
@@ -32,10 +33,15 @@ _LONGEST_NAME = 60
 
 
 def screen_width() -> int:
-    """The columns that a row may take; the last is left free, as terminals differ there."""
+    """The columns that a row may take; the last is left free, as terminals differ there.
+
+    The terminal itself is asked: COLUMNS in the environment may be stale, and a row that is
+    too long would be wrapped where no bar stands.
+    """
     if not sys.stdout.isatty():
         return WITHOUT_TERMINAL
-    return max(shutil.get_terminal_size().columns, _NARROWEST) - 1
+    columns = os.get_terminal_size(sys.stdout.fileno()).columns or _USUAL
+    return max(columns, _NARROWEST) - 1
 
 
 def rows(text: str, first: str = BAR, rest: str = BAR) -> Iterator[str]:
