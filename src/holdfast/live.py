@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import weakref
+from abc import ABC, abstractmethod
 from typing import Generic, TypeVar
 
 from holdfast.core.run.state import RunState
@@ -15,7 +16,7 @@ AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
 SETTLED = AT_REST | {RunStatus.PAUSE}
 
 
-class LiveRun(Generic[S]):
+class LiveRun(ABC, Generic[S]):
     def __init__(self, engine: Engine, state: RunState) -> None:
         self._engine = engine
         self._state = self._of_our_kind(state)
@@ -29,9 +30,9 @@ class LiveRun(Generic[S]):
         weakref.finalize(self, engine.hub.watch(state.run_id, moved))
 
     @staticmethod
+    @abstractmethod
     def _of_our_kind(state: RunState) -> S:
         """The state of the machine that this is about, or NotFound."""
-        raise NotImplementedError
 
     def _moved(self, state: RunState) -> None:
         self._state = self._of_our_kind(state)
