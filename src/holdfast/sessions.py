@@ -193,7 +193,7 @@ class AgentSessionHub(QuestionDesk):
             async for one in heard:
                 yield one
                 if isinstance(one, Recorded):
-                    current = await self.engine.state(state.run_id)
+                    current = await self.engine.state_since(state.run_id, one.seq)
                     if current.status in AT_REST and current.version <= one.seq:
                         return
 

@@ -85,9 +85,8 @@ class Driver:
         """What has happened to a run that nobody here drives; one that ends does so first."""
 
         async def settled(state: RunState) -> bool:
-            newest = await self.app.engine.state(state.run_id)
             ending = state.status is RunStatus.CANCELLING
-            return newest.version <= state.version and not ending
+            return await self._is_newest(state) and not ending
 
         if await settled(state):
             return state
@@ -125,11 +124,14 @@ class Driver:
         answered: then no question is open any more.
         """
         at_rest = asks_or_rests if self._may_ask else rests
-        newest = await self.app.engine.state(state.run_id)
-        if newest.version > state.version or not at_rest(state):
+        if not at_rest(state) or not await self._is_newest(state):
             return False
         paused = state.status is RunStatus.PAUSE
         return not paused or bool(await self.questions(state.run_id))
+
+    async def _is_newest(self, state: RunState) -> bool:
+        newest = await self.app.engine.state_since(state.run_id, state.version)
+        return newest.version == state.version
 
     async def questions(self, run_id: str) -> list[QuestionRow]:
         """What the run and its sub-runs ask, the oldest first."""

@@ -148,6 +148,11 @@ class Engine:
         """The run as it is on disk."""
         return (await self._residents.find(run_id)).committed
 
+    async def state_since(self, run_id: str, version: int) -> RunState:
+        """As `state`, for one who has read up to `version` from the disk himself: the engine
+        may learn a moment later than the disk that an event is there."""
+        return await self.wait_for(run_id, lambda state: state.version >= version)
+
     async def wait_for(
         self,
         run_id: str,
