@@ -4,7 +4,8 @@ A run *is* its journal: a gapless, append-only sequence of records. An `Append` 
 the only way to change anything. It carries everything that must become true
 together: the records, the run's row in the projection, the questions that opened
 or closed, the child runs that were born, the notices left for other runs and
-those that were heard. All of it commits, or none.
+those that were heard, and what is attached: who did it, and what is kept with it.
+All of it commits, or none.
 
 `expected` is the version (the last sequence number) that the decision was made
 on; 0 creates the run. A run that has moved on raises `VersionConflict` and that
@@ -90,6 +91,65 @@ class Notice:
 
 
 @record
+class Kept:
+    """Something small that is kept by name: a token, a secret's ciphertext, a request served.
+
+    `body` is JSON and opaque here. What has expired counts as gone.
+    """
+
+    kind: str
+    key: str
+    body: str
+    expires_at: float | None = None
+
+
+@record
+class Deed:
+    """What somebody did: `seen` is the digest of what was shown to them, `origin` where from."""
+
+    at: float
+    who: str
+    action: str
+    subject: str = ""
+    run_id: str = ""
+    seen: str = ""
+    origin: str = ""
+    detail: str = "{}"
+
+
+@record
+class AuditEntry:
+    """A deed in the chain: `digest` covers the deed, its number and `previous`."""
+
+    number: int
+    deed: Deed
+    previous: str
+    digest: str
+
+
+@record
+class Attached:
+    """What becomes true together with a command, whichever run it is for, or with none."""
+
+    deeds: Sequence[Deed] = ()
+    kept: Sequence[Kept] = ()
+    dropped: Sequence[tuple[str, str]] = ()
+
+
+NOTHING = Attached()
+
+
+@record
+class Committed:
+    """A stretch of one run's records, at its place among all commits of the journal."""
+
+    position: int
+    run_id: str
+    first: int
+    last: int
+
+
+@record
 class Append:
     """Everything that becomes true together.
 
@@ -105,6 +165,7 @@ class Append:
     births: Sequence[Append] = ()
     notices: Sequence[Notice] = ()
     heard: Sequence[tuple[str, int]] = ()
+    attached: Attached = NOTHING
 
 
 @record
@@ -132,12 +193,18 @@ class RunQuery:
 
 @record
 class QuestionQuery:
-    """Questions that fit everything given; `role` means exactly that role."""
+    """Questions that fit everything given, the oldest first; `role` means exactly that role.
+
+    `due_before` leaves those without a deadline out. `after` is the question id that ended
+    the last page.
+    """
 
     status: frozenset[str] | None = None
     root_id: str | None = None
     run_id: str | None = None
     role: str | None = None
+    due_before: float | None = None
+    after: str | None = None
     limit: int = 100
 
 
@@ -191,6 +258,12 @@ class Journal(Protocol):
     async def due_runs(self, now: float, limit: int = 100) -> list[str]:
         """Runs whose `wake_at` has come, the earliest first."""
 
+    async def run_counts(self) -> Mapping[tuple[str, str], int]:
+        """How many runs there are of each kind and status."""
+
+    async def question_counts(self) -> Mapping[tuple[str, str], int]:
+        """How many questions there are of each status and type."""
+
     async def next_wake(self) -> float | None:
         """The earliest `wake_at` of all."""
 
@@ -211,6 +284,27 @@ class Journal(Protocol):
         """Harmless when that digest is stored already."""
 
     async def definition(self, digest: str) -> StoredDefinition | None: ...
+
+    async def definitions(self, kind: str, name: str) -> list[StoredDefinition]:
+        """All that were ever stored under a name, the newest first."""
+
+    async def attach(self, attached: Attached) -> None:
+        """Commit what belongs to no run."""
+
+    async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+        """What is kept under a name, unless it has expired."""
+
+    async def all_kept(self, kind: str, now: float) -> list[Kept]:
+        """Everything of one kind that has not expired, in order of the keys."""
+
+    async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """The chain of deeds from the one after `after`, in order."""
+
+    async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
+        """What was committed after a position, in order; old positions may be gone."""
+
+    async def last_commit(self) -> int:
+        """The newest position; 0 when nothing was ever committed."""
 
     async def next_number(self, series: str) -> int:
         """The next number for run ids `{series}_{number}`, from 1.
