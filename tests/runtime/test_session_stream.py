@@ -19,6 +19,8 @@ from session_scenes import (
 )
 
 from holdfast.app import Holdfast
+from holdfast.core.run.state import RunState
+from holdfast.core.run.tables import StepStatus
 from holdfast.sessions import AgentEventType as T
 from holdfast.sessions import AgentExecutionEvent
 from holdfast.testing.model_script import call, say
@@ -180,11 +182,16 @@ async def test_the_stream_of_a_failed_or_cancelled_session_ends_with_done_too(
         assert done.data["status"] == "cancelled"
 
 
+def nothing_runs(state: RunState) -> bool:
+    return all(step.status is not StepStatus.RUNNING for step in state.steps.values())
+
+
 async def test_a_follower_that_leaves_leaves_nothing_behind(tmp_path: Path) -> None:
     app, _ = clerks_office(tmp_path)
     async with app:
         session = await begin(app)
         await asked(app, session.id, 2)
+        await app.engine.wait_for(session.id, nothing_runs)
         before = asyncio.all_tasks()
         async with aclosing(app.sessions.subscribe(session.id)) as events:
             await anext(events)
