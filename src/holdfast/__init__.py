@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
+    from holdfast.client import Client, ServerEvent
     from holdfast.conversation import (
         VALID_STATE_TRANSITIONS,
         ConversationEngine,
@@ -57,6 +58,7 @@ __all__ = [
     "ApprovalMode",
     "Asking",
     "CallInfo",
+    "Client",
     "ConversationEngine",
     "EngineEvent",
     "EngineEventType",
@@ -78,6 +80,7 @@ __all__ = [
     "Resolution",
     "ResumePoint",
     "RetrySituation",
+    "ServerEvent",
     "SubTask",
     "TaskDriver",
     "TaskInstance",
@@ -96,6 +99,7 @@ _HOMES = {
     "ApprovalMode": "holdfast.model.approval",
     "Asking": "holdfast.model.interaction",
     "CallInfo": "holdfast.work.tools",
+    "Client": "holdfast.client",
     "ConversationEngine": "holdfast.conversation",
     "EngineEvent": "holdfast.conversation",
     "EngineEventType": "holdfast.conversation",
@@ -117,6 +121,7 @@ _HOMES = {
     "Resolution": "holdfast.model.interaction",
     "ResumePoint": "holdfast.contexts",
     "RetrySituation": "holdfast.plans",
+    "ServerEvent": "holdfast.client",
     "SubTask": "holdfast.conversation",
     "TaskDriver": "holdfast.work.driver",
     "TaskInstance": "holdfast.instances",

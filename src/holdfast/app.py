@@ -42,11 +42,12 @@ from holdfast.model.agent import Agent
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.plan import Plan
 from holdfast.plans import LOCAL, PlanModule, PlannerAgent
-from holdfast.runtime.clock import Clock
+from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.faults import FaultPoints
 from holdfast.sessions import AgentSessionHub
+from holdfast.vault import Vault, key_source
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
 from holdfast.work.http_tools import HttpClients, load_http_tools
@@ -55,7 +56,10 @@ from holdfast.work.sandbox import Sandbox, check_snippet
 from holdfast.work.tools import PythonTool, Tool, ToolRegistry
 
 if TYPE_CHECKING:
+    from fastapi import FastAPI
     from pydantic_ai.models import Model
+
+    from holdfast.server.settings import ServerSettings
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -84,7 +88,9 @@ class Holdfast:
     ) -> None:
         self.home = Path(home) if home is not None else default_home()
         self.journal = journal or SqliteJournal(self.home / DATABASE)
-        self.tools = ToolRegistry()
+        clock = clock or SystemClock()
+        self.vault = Vault(self.journal, key_source(self.journal), clock)
+        self.tools = ToolRegistry(secrets=self.vault)
         self.sandbox = Sandbox()
         self.task_driver = driver(self.tools, self.sandbox)
         planner = planner_agent or PlannerAgent(max_retry_count=max_retry_count)
@@ -100,9 +106,10 @@ class Holdfast:
         )
         if planner.llm_client is None:
             planner.llm_client = self.models
-        self.plans = PlanModule(self.engine, planner)
+        self.plans = PlanModule(self.engine, planner, self.vault)
         self.interactions = Handlers()
-        self.sessions = AgentSessionHub(self.engine, self.interactions)
+        self.sessions = AgentSessionHub(self.engine, self.interactions, self.vault)
+        self.is_open = False
         self._clients = HttpClients()
         self._declarations = Declarations(self.engine.library, self.tools)
 
@@ -223,6 +230,7 @@ class Holdfast:
         except BaseException:
             await self.journal.close()
             raise
+        self.is_open = True
         return self
 
     async def __aexit__(
@@ -231,12 +239,23 @@ class Holdfast:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.is_open = False
         await self.engine.close()
         await self.planner_agent.close()
         await self._clients.aclose()
         await self.models.aclose()
         self.sandbox.close()
         await self.journal.close()
+
+    def asgi(self, settings: ServerSettings | None = None) -> FastAPI:
+        """This application over HTTP, to be served, or mounted into another application.
+
+        It opens with the server, or mounted with its first request, unless it is open already.
+        """
+        # Imported when it is wanted: most of what is done here needs no server.
+        from holdfast.server import create
+
+        return create(self, settings)
 
     async def instance(self, instance_id: str) -> PlanInstance:
         found = await self.plans.get_plan_instance(instance_id)

@@ -18,7 +18,7 @@ from typing import Any, Protocol
 from holdfast.core.forms.schemas import json_schema
 from holdfast.core.forms.validation import validate
 from holdfast.errors import ToolError
-from holdfast.model.form import Form
+from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
     Asking,
     InteractionAction,
@@ -140,6 +140,17 @@ def chooser(plans: Iterable[Plan], prompt: str, values: Iterable[str]) -> Plan:
         tasks=(Task("001", "Which plan?", prompt), Task("002", "Plan chosen")),
         listeners=(_question(offered), *(_run(plan, handed) for plan in offered)),
     )
+
+
+def secret_inputs(plans: Iterable[Plan]) -> Form:
+    """What any of these plans would take as a secret; which rules hold, the choice will tell."""
+    names = {
+        field.name
+        for plan in plans
+        for field in plan.inputs.fields
+        if field.type is FieldType.SECRET
+    }
+    return Form(tuple(Field(name, FieldType.SECRET) for name in sorted(names)))
 
 
 def _question(plans: Sequence[Plan]) -> Listener:

@@ -3,20 +3,27 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from holdfast.core.forms.values import Refusal, clean, is_empty
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.run.state import RunState
-from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound
+from holdfast.core.secrets import is_reference
+from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, TooLate
 from holdfast.handlers import Handlers
-from holdfast.journal.port import QuestionRow
+from holdfast.journal.port import Attached, Kept, QuestionRow
 from holdfast.model import commands as c
-from holdfast.model.interaction import InteractionResponse
+from holdfast.model.form import Field, FieldType
+from holdfast.model.interaction import InteractionRequest, InteractionResponse, Resolution
 from holdfast.model.values import Json
 from holdfast.plans import LOCAL
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.views import request_of
+from holdfast.vault import Place, Vault, sealed_answer
+
+KEPT_AHEAD: Final = 3600.0
+"""Seconds that a secret waits for the answer it belongs to."""
 
 
 def is_above(run_id: str, row: QuestionRow) -> bool:
@@ -24,10 +31,30 @@ def is_above(run_id: str, row: QuestionRow) -> bool:
     return run_id == row.root_id or f"{row.run_id}.".startswith(f"{run_id}.")
 
 
+@dataclass(frozen=True, slots=True)
+class _Resolved:
+    resolution: Resolution | None = None
+    kept: tuple[Kept, ...] = ()
+
+
+def _secret_field(request: InteractionRequest, name: str) -> Field:
+    field = next((one for one in request.form.fields if one.name == name), None)
+    if field is None:
+        raise _misfit(name, "the form has no such field")
+    if field.type is not FieldType.SECRET:
+        raise _misfit(name, "this is no secret: give it with the answer")
+    return field
+
+
+def _misfit(name: str, why: str) -> InvalidAnswer:
+    return InvalidAnswer(f"{name}: {why}", {name: why})
+
+
 class QuestionDesk:
-    def __init__(self, engine: Engine, handlers: Handlers) -> None:
+    def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
         self.engine = engine
         self.handlers = handlers
+        self.vault = vault
 
     async def answer(self, response: InteractionResponse, *, by: str = LOCAL) -> RunState:
         """Answer any run's question; the first valid answer wins."""
@@ -35,25 +62,71 @@ class QuestionDesk:
         if response.session_id and not is_above(response.session_id, row):
             message = f"{response.request_id} is asked by {row.run_id}: answer it there, or above"
             raise InvalidAnswer(message, {"session_id": f"must be {row.run_id}, or left out"})
+        given = strict_json(dict(response.data))
+        place = Place(row.question_id, row.root_id, strict_text(by, "by"))
+        sealed = await sealed_answer(self.vault, request_of(row).form, given, place, row.status)
         clean = InteractionResponse(
             response.request_id,
             row.run_id,
             response.selected_option_id,
-            strict_json(dict(response.data)),
+            sealed.data,
             None if response.feedback is None else strict_text(response.feedback, "feedback"),
         )
-        resolution = None
-        if row.status == "open":
-            resolution = await self.handlers.resolve(request_of(row), clean)
+        resolved = await self._resolved(row, clean, place)
         command = c.Answer(
             clean.request_id,
-            strict_text(by, "by"),
+            place.by,
             clean.selected_option_id,
             clean.data,
             clean.feedback,
-            resolution,
+            resolved.resolution,
         )
-        return await self.engine.submit(row.run_id, command)
+        attached = Attached(kept=(*sealed.kept, *resolved.kept))
+        return await self.engine.submit(row.run_id, command, attached=attached)
+
+    async def _resolved(
+        self, row: QuestionRow, response: InteractionResponse, place: Place
+    ) -> _Resolved:
+        """What a handler makes of the answer; what it puts into secret fields is sealed too."""
+        if row.status != "open":
+            return _Resolved()
+        request = request_of(row)
+        resolution = await self.handlers.resolve(request, response)
+        if resolution is None:
+            return _Resolved()
+        sealed = await self.vault.take(request.form, resolution.data, place)
+        return _Resolved(replace(resolution, data=sealed.data), sealed.kept)
+
+    async def keep_secret(
+        self, question_id: str, field: str, value: str, *, by: str = LOCAL
+    ) -> str:
+        """Take a secret ahead of its answer, which then names the reference that this returns.
+
+        It is kept for an hour, and for good with the answer, which must be the same person's.
+        """
+        row = await self._row(question_id)
+        now = self.engine.clock.now()
+        if row.status != "open" or (row.deadline is not None and now >= row.deadline):
+            status = "too late for" if row.status == "open" else row.status
+            raise TooLate(f"{row.title!r} is {status}; nothing was changed")
+        asked = _secret_field(request_of(row), field)
+        given = strict_json(value)
+        if is_reference(given) or is_empty(asked, given):
+            raise _misfit(field, "enter the secret itself")
+        try:
+            text = str(clean(asked, given))
+        except Refusal as refusal:
+            raise _misfit(field, str(refusal)) from None
+        reference, kept = self.vault.seal(
+            question_id,
+            field,
+            row.root_id,
+            text,
+            by=strict_text(by, "by"),
+            expires_at=now + KEPT_AHEAD,
+        )
+        await self.engine.journal.attach(Attached(kept=(kept,)))
+        return reference
 
     async def answer_many(
         self, question_ids: Sequence[str], response: InteractionResponse, *, by: str = LOCAL

@@ -7,7 +7,10 @@ HoldfastError
 │   ├── AlreadyAnswered      another answer won; says who, when and how
 │   ├── TooLate              the question's deadline has passed
 │   ├── InvalidAnswer        one message per field
-│   └── InvalidValue         a value that is not strict JSON
+│   ├── InvalidValue         a value that is not strict JSON
+│   ├── Unauthenticated      nobody knows who is asking
+│   ├── NotPermitted         the one who asks may not
+│   └── TooMany              refused too often; says when to try again
 ├── AuthorError              the plan's author must mend the plan
 │   ├── PlanRejected         every problem of a plan, each with its place
 │   ├── FormRejected         every problem of a form, each with its path
@@ -19,7 +22,8 @@ HoldfastError
 │   ├── HomeBusy             another process holds the home directory
 │   ├── JournalDamaged       the database is corrupt
 │   ├── JournalTooNew        the database was written by a newer Holdfast
-│   └── JournalUnavailable   disk full, I/O error, database down: not acknowledged
+│   ├── JournalUnavailable   disk full, I/O error, database down: not acknowledged
+│   └── IssuerUnavailable    the keys of those who sign people in cannot be had
 ├── ToolError                what a tool may raise to say how it failed
 │   ├── TransientError       worth another attempt
 │   │   └── ModelUnavailable     the model could not be reached or did not finish
@@ -84,6 +88,22 @@ class InvalidValue(CallerError):
     def __init__(self, message: str, path: str = "$") -> None:
         super().__init__(f"{path}: {message}")
         self.path = path
+
+
+class Unauthenticated(CallerError):
+    """Nobody knows who is asking: no token, or one that is not good any more."""
+
+
+class NotPermitted(CallerError):
+    """The one who asks is known, and may not."""
+
+
+class TooMany(CallerError):
+    """Refused too often; `retry_after` is how many seconds to wait."""
+
+    def __init__(self, message: str, retry_after: float) -> None:
+        super().__init__(message)
+        self.retry_after = retry_after
 
 
 class AuthorError(HoldfastError):
@@ -180,6 +200,10 @@ class JournalTooNew(OperatorError):
 
 class JournalUnavailable(OperatorError):
     """The journal could not acknowledge: this does not mean that it did not happen."""
+
+
+class IssuerUnavailable(OperatorError):
+    """The issuer's keys could not be had: nobody's token can be judged just now."""
 
 
 class ToolError(HoldfastError):

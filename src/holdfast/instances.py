@@ -9,10 +9,14 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.forms.shapes import dump_form
+from holdfast.core.plan.decide import decide
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState
+from holdfast.errors import CallerError
 from holdfast.live import LiveRun
+from holdfast.model import commands as c
+from holdfast.model.events import RunResumed
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.runtime.machines import as_plan
 
@@ -117,6 +121,16 @@ def _paused_child(state: PlanState) -> dict[str, Any]:
         "paused_child_id": child_id,
         "pause_reason": "child_paused",
     }
+
+
+def resumed_listeners(state: PlanState, now: float) -> list[str]:
+    """What a resume would run again, children's own work included; nothing when it is refused."""
+    try:
+        decision = decide(state, c.Resume(""), c.Moment(now, b""))
+    except CallerError:
+        return []
+    resumed = (event for event in decision.events if isinstance(event, RunResumed))
+    return [one for event in resumed for one in (*event.refired, *event.children)]
 
 
 def task_statuses(state: PlanState) -> dict[str, str]:

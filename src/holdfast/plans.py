@@ -14,7 +14,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.choosing import chooser, chosen_plan, inputs_in, named_plan
+from holdfast.choosing import chooser, chosen_plan, inputs_in, named_plan, secret_inputs
 from holdfast.core.forms.validation import validate
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.plan.compiled import CompiledPlan
@@ -27,17 +27,18 @@ from holdfast.instances import (
     changed_tasks,
     instance_context,
 )
-from holdfast.journal.port import RunQuery
+from holdfast.journal.port import Attached, Kept, RunQuery
 from holdfast.model import commands as c
 from holdfast.model.effects import ConsultPlanner
-from holdfast.model.form import Form
+from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
-from holdfast.results import result_of_answer
-from holdfast.routing import route
+from holdfast.results import Taken, result_of_answer
+from holdfast.routing import Routed, route
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.machines import as_plan
+from holdfast.vault import Place, Vault, sealed_answer
 from holdfast.work.driver import ListenerContext, TaskDriver
 
 __all__ = [
@@ -104,7 +105,7 @@ class PlannerAgent:
         self, prompt: str, plan: Plan, given: Mapping[str, Json]
     ) -> Mapping[str, Json]:
         """Inputs that were not given, as far as the model finds them in the prompt."""
-        missing = Form(tuple(one for one in plan.inputs.fields if one.name not in given))
+        missing = Form(tuple(one for one in plan.inputs.fields if _may_be_read(one, given)))
         if not missing.fields or not prompt.strip() or not self._thinks():
             return given
         if not validate(plan.inputs, given).errors:
@@ -203,6 +204,11 @@ class PlannerAgent:
         return self.plan_module
 
 
+def _may_be_read(field: Field, given: Mapping[str, Json]) -> bool:
+    """A secret is never looked for in a prompt, nor told to a model."""
+    return field.name not in given and field.type is not FieldType.SECRET
+
+
 class ListenerRepo:
     """Listeners by id: `L002` is looked up in the plan, `inst_000001_L002` in the instance."""
 
@@ -226,8 +232,9 @@ class ListenerRepo:
 class PlanModule:
     """Starts plans, finds their instances, and passes people's words on to them."""
 
-    def __init__(self, engine: Engine, planner_agent: PlannerAgent) -> None:
+    def __init__(self, engine: Engine, planner_agent: PlannerAgent, vault: Vault) -> None:
         self.engine = engine
+        self.vault = vault
         self.planner_agent = planner_agent
         self.planner_agent.plan_module = self
         self.listener_repo = ListenerRepo(self)
@@ -246,25 +253,32 @@ class PlanModule:
         """
         words = strict_text(prompt, "prompt", longest=100_000)
         given = strict_json(dict(values or {}))
-        plan = await self._plan_for(words, plan_id, given)
-        given = await self.planner_agent.complete_inputs(words, plan.plan, given)
+        plan, form = await self._plan_for(words, plan_id, given)
+        run_id = f"inst_{await self.engine.journal.next_number('inst'):06d}"
+        sealed = await self.vault.take(form, given, Place(run_id, run_id))
+        given = await self.planner_agent.complete_inputs(words, plan.plan, sealed.data)
         command = c.StartRun(plan.plan.plan_id, words, given, by=strict_text(by, "by"))
-        return PlanInstance(self.engine, await self.engine.create(plan, command))
+        attached = Attached(kept=sealed.kept)
+        state = await self.engine.begin(run_id, plan, command, attached=attached)
+        return PlanInstance(self.engine, state)
 
     async def _plan_for(
         self, prompt: str, plan_id: str | None, given: Mapping[str, Json]
-    ) -> CompiledPlan:
+    ) -> tuple[CompiledPlan, Form]:
+        """The plan, and the form of what is given for it, or for any that it may lead to."""
         library = self.engine.library
         if plan_id is not None:
-            return library.current(plan_id)
+            plan = library.current(plan_id)
+            return plan, plan.plan.inputs
         plans = [library.current(one).plan for one in sorted(library.plan_ids())]
         if not plans:
             raise NotFound("no plan is loaded that the prompt could be for")
         chosen = await self.planner_agent.choose_plan(prompt, plans)
         if chosen is not None:
-            return library.current(chosen)
+            plan = library.current(chosen)
+            return plan, plan.plan.inputs
         asking = chooser(plans, prompt, given)
-        return CompiledPlan(asking, plan_digest(asking))
+        return CompiledPlan(asking, plan_digest(asking)), secret_inputs(plans)
 
     async def get_plan_instance(self, plan_instance_id: str) -> PlanInstance | None:
         try:
@@ -308,13 +322,33 @@ class PlanModule:
         self, plan_instance_id: str, provided_params: Mapping[str, Any], by: str
     ) -> dict[str, Any]:
         """Values go to the forms by field name; nothing is answered unless all fit."""
-        state = as_plan(await self.engine.state(plan_instance_id))
-        params = strict_json(dict(provided_params))
-        answers = await route(self.engine, state, params)
-        taken = []
-        for run_id, question, values in answers:
-            command = c.Answer(question.request.request_id, by, None, values)
-            taken.append((run_id, question, await self.engine.submit(run_id, command)))
+        answers = await self.routed(plan_instance_id, provided_params)
+        taken = await self.provide(answers, by)
         results = [await result_of_answer(self.engine, *one) for one in taken]
         final = await self.engine.state(plan_instance_id)
         return {"success": True, "status": final.status.value, "result": results[0]}
+
+    async def routed(
+        self, plan_instance_id: str, provided_params: Mapping[str, Any]
+    ) -> list[Routed]:
+        """Which open form each value belongs to; nothing is answered yet."""
+        state = as_plan(await self.engine.state(plan_instance_id))
+        return await route(self.engine, state, strict_json(dict(provided_params)))
+
+    async def provide(self, answers: Sequence[Routed], by: str) -> list[Taken]:
+        """Answer the forms; what came of each is committed, and goes on by itself."""
+        sealed = [await self._sealed(one, by) for one in answers]
+        taken = []
+        for (run_id, question, _), (data, kept) in zip(answers, sealed, strict=True):
+            command = c.Answer(question.request.request_id, by, None, data)
+            answered = await self.engine.submit(run_id, command, attached=Attached(kept=kept))
+            taken.append((run_id, question, answered))
+        return taken
+
+    async def _sealed(self, answer: Routed, by: str) -> tuple[dict[str, Json], tuple[Kept, ...]]:
+        run_id, question, values = answer
+        root_id = (await self.engine.state(run_id)).root_id
+        place = Place(question.request.request_id, root_id, by)
+        form, status = question.request.form, question.status
+        sealed = await sealed_answer(self.vault, form, values, place, status)
+        return sealed.data, sealed.kept

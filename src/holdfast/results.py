@@ -7,7 +7,7 @@ stands in its way.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, TypeAlias
 
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react.state import ReactState
@@ -19,6 +19,9 @@ from holdfast.model.form import Form
 from holdfast.model.recorded import Event
 from holdfast.model.run import Parent, RunStatus
 from holdfast.runtime.engine import Engine
+
+Taken: TypeAlias = tuple[str, QuestionState, RunState]
+"""An answer that was taken: the run, its question, and its state with the answer."""
 
 _BUSY = (StepStatus.READY, StepStatus.RUNNING, StepStatus.BACKOFF, StepStatus.CONSULTING)
 _STOPPED = (RunStatus.ERROR, RunStatus.CANCELLED)

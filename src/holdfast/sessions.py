@@ -45,6 +45,7 @@ from holdfast.runtime.machines import as_session
 from holdfast.runtime.views import request_of
 from holdfast.strategy import ReActAgentStrategy
 from holdfast.stream import AgentEventType, AgentExecutionEvent, Narrator
+from holdfast.vault import Vault
 
 __all__ = [
     "AgentContext",
@@ -66,8 +67,8 @@ _OURS = re.compile(r"(inst|chat)_\d+")
 class AgentSessionHub(QuestionDesk):
     """Starts sessions, follows them, and brings people's answers to whatever run asked."""
 
-    def __init__(self, engine: Engine, handlers: Handlers) -> None:
-        super().__init__(engine, handlers)
+    def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
+        super().__init__(engine, handlers, vault)
         # Commands of one moment are answered with one state: whose is what, only turns can tell.
         self._telling_apart = asyncio.Lock()
 

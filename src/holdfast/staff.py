@@ -27,7 +27,8 @@ def attendant(
     """An application that has a model stands in for the coordinator and the llm."""
     if app is not None and app.models.default_model is not None:
         coordinator, llm = coordinator or app_coordinator(app), llm or GoalModel(app.models)
-    worker = ConversationWorker(coordinator, llm, executors, once, partial(_route, app))
+    secrets = None if app is None else app.vault
+    worker = ConversationWorker(coordinator, llm, executors, once, partial(_route, app), secrets)
     return Attendant(worker, offers_of(executors))
 
 

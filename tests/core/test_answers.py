@@ -32,6 +32,8 @@ RUN = RunState("inst_000001")
 OTHER = "操作员"
 
 SIZE = Form((Field("size"),))
+PASSWORD = Form((Field("password", FieldType.SECRET, validation=Validation(max_length=8)),))
+SEALED = f"secret:{'0' * 32}"
 ORDER = Form(
     (
         Field("amount", FieldType.NUMBER, required=False, validation=Validation(maximum=100)),
@@ -228,15 +230,29 @@ class TestWhenAndWhat:
             assert refusal(approval(option(action)), data={"amount": 1}).fields
 
     @pytest.mark.parametrize("action", [A.PROVIDE_INFO, A.CUSTOM])
-    def test_a_secret_is_taken_from_nobody(self, action: InteractionAction) -> None:
-        form = Form((Field("password", FieldType.SECRET),))
+    def test_a_raw_secret_is_taken_from_nobody(self, action: InteractionAction) -> None:
         secret = {"password": "hunter2"}
         told = refusal(
-            asked(option(action), form=form),
+            asked(option(action), form=PASSWORD),
             data={} if action is A.CUSTOM else secret,
             resolution=Resolution(A.PROVIDE_INFO, secret),
         )
-        assert told.fields == {"password": "not taken"}
+        assert told.fields == {
+            "password": "this is a secret: only a reference to it may be recorded"
+        }
+        assert "hunter2" not in str(told)
+
+    def test_a_reference_to_a_secret_is_an_answer_whatever_its_length(self) -> None:
+        judged = answer(asked(option(A.PROVIDE_INFO), form=PASSWORD), data={"password": SEALED})
+        assert judged.event.values == judged.event.data == {"password": SEALED}
+
+    def test_a_required_secret_is_still_required(self) -> None:
+        told = refusal(asked(option(A.PROVIDE_INFO), form=PASSWORD), data={"password": ""})
+        assert told.fields == {"password": "this is required: please fill it in"}
+
+    def test_a_secret_is_not_taken_as_feedback(self) -> None:
+        told = refusal(asked(option(A.PROVIDE_INFO), form=PASSWORD), feedback="hunter2")
+        assert told.fields == {"feedback": "give it as data, under the name password"}
         assert "hunter2" not in str(told)
 
 
@@ -502,10 +518,10 @@ class TestDrafts:
         assert (kept.by, kept.data) == (WILL, {"amount": "many", "colour": 3})
 
     def test_a_draft_is_no_place_for_a_secret(self) -> None:
-        form = Form((Field("password", FieldType.SECRET),))
-        command = KeepDraft("q1", WILL, {"password": "hunter2"})
-        with pytest.raises(InvalidAnswer, match="vault"):
-            kept_draft(asked(option(A.PROVIDE_INFO), form=form), command, NOW)
+        for given in ("hunter2", SEALED):
+            command = KeepDraft("q1", WILL, {"password": given})
+            with pytest.raises(InvalidAnswer, match="a draft keeps no secrets: password is given"):
+                kept_draft(asked(option(A.PROVIDE_INFO), form=PASSWORD), command, NOW)
 
     @pytest.mark.parametrize(
         "status", [one for one in InteractionStatus if one is not InteractionStatus.OPEN]

@@ -311,11 +311,6 @@ class TestMistakes:
             "because the form requires what is missing"
         )
 
-    def test_a_secret_is_reported_once(self) -> None:
-        assert problem(HUMAN, "title: Sure?", "form: {pin: {type: secret}}").endswith(
-            "secrets cannot be asked for yet: no vault keeps them"
-        )
-
 
 def test_no_listener_cancels_a_task() -> None:
     assert problem(HUMAN, "failure_output: {task_id: '001', status: Cancelled}") == (

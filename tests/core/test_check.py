@@ -8,7 +8,7 @@ import pytest
 from holdfast.core.source.check import Catalog, check_plan, find_problems
 from holdfast.core.source.planfile import load_plan
 from holdfast.errors import PlanRejected, Problem
-from holdfast.model.form import Field, Form
+from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
@@ -313,7 +313,7 @@ def test_ten_thousand_tasks_are_checked_without_comparing_all_with_all() -> None
     assert check_plan(plan, tools=TOOLS) == []
 
 
-def test_a_secret_field_is_refused_while_there_is_no_vault() -> None:
+def test_a_secret_may_be_asked_for() -> None:
     text = """
 plan_id: p
 name: p
@@ -328,11 +328,8 @@ listeners:
     form: {pin: {type: secret}}
     success_output: {task_id: "001", status: Done}
 """
-    with pytest.raises(PlanRejected) as rejected:
-        load_plan(text, "p.yaml", Catalog())
-    problems = rejected.value.problems
-    places = [(one.line, "secrets cannot be asked for" in one.message) for one in problems]
-    assert places == [(5, True), (12, True)]
+    plan = load_plan(text, "p.yaml", Catalog())
+    assert [one.type for one in plan.inputs.fields] == [FieldType.SECRET]
 
 
 def test_approval_belongs_to_tool_calls_only() -> None:

@@ -20,7 +20,7 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.conversation import EngineState, OnFailure, SubTask
-from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.form import Field, Form
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 from holdfast.model.run import RunStatus
@@ -105,7 +105,7 @@ def _word(talk: Talk, effect: Worked, dice: Dice) -> c.Outcome:
     if isinstance(effect, f.Decompose):
         return _tasks(talk, dice)
     if face == 8:
-        return c.Missing(Form((Field("size", dice.pick((FieldType.TEXT, FieldType.SECRET))),)))
+        return c.Missing(Form((Field("size", label=dice.pick(("", "\ud800"))),)))
     return c.Succeeded(dice.pick(RESULTS))
 
 

@@ -25,7 +25,7 @@ from holdfast.model import conversation_events as v
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.conversation import EngineState, OnFailure, SubTask
-from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.form import Field, Form
 from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,
@@ -302,9 +302,9 @@ def test_work_that_lacks_something_is_given_it_under_a_new_key() -> None:
     assert again.work.key != first.key
 
 
-def test_a_secret_cannot_be_asked_for() -> None:
+def test_what_the_journal_could_not_keep_cannot_be_asked_for() -> None:
     talk = executing().fill()
-    talk.fails("only", c.Missing(Form((Field("word", FieldType.SECRET),))))
+    talk.fails("only", c.Missing(Form((Field("word", label="\ud800"),))))
     talk.advance()
     assert "this question cannot be asked" in last_error(talk).error
 

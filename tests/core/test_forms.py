@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.forms.shapes import parse_form
-from holdfast.core.forms.validation import Validated, validate, visible_fields
+from holdfast.core.forms.validation import Validated, unsealed, validate, visible_fields
 from holdfast.core.forms.values import echo, is_empty
 from holdfast.core.language.strict import strict_json
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
@@ -334,6 +334,16 @@ def test_a_refused_secret_is_never_repeated() -> None:
         for value in ("hunter2", "hunter2hunter2", ["hunter2"], {"hunter2": float("nan")}):
             assert "hunter2" not in str(check(field, value))
     assert refused(pin, "hunter2") == "it must match the pattern ^[0-9]+$"
+
+
+def test_what_a_reference_stands_for_was_judged_when_it_was_sealed() -> None:
+    pin = of(FieldType.SECRET, validation=Validation(pattern="^[0-9]+$", max_length=10))
+    reference = f"secret:{'0' * 32}"
+    assert accepted(pin, reference) == reference
+    form = Form((pin, Field("y")))
+    assert unsealed(form, {"x": reference, "y": "hunter2"}) == {}
+    assert unsealed(form, {"x": ""}) == unsealed(form, {}) == {}
+    assert set(unsealed(form, {"x": "1234"})) == {"x"}
 
 
 def test_a_text_field_may_hold_json_and_the_tool_receives_the_value() -> None:

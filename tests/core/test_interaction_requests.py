@@ -288,14 +288,6 @@ def test_only_a_custom_question_names_a_type() -> None:
     assert sound(question(type=InteractionType.CUSTOM, custom_type="signature"))
 
 
-def test_a_secret_is_not_asked_for_while_there_is_no_vault() -> None:
-    form = parse_form({"user": {}, "pin": {"type": "secret"}})
-    assert problem(form=form) == (
-        "form.pin",
-        "secrets cannot be taken yet: there is no vault for them",
-    )
-
-
 def test_everything_wrong_is_told_at_once() -> None:
     with pytest.raises(InvalidAnswer) as caught:
         sound(question(title="", custom_type="x", timeout_seconds=0, default_option_id="no"))

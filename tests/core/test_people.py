@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from machine import Machine
 from small_plans import (
     ASK,
     CALL,
@@ -11,6 +12,7 @@ from small_plans import (
     PERMANENT,
     TRANSIENT,
     WILL,
+    compiled,
     events,
     fail,
     give_up,
@@ -24,9 +26,10 @@ from small_plans import (
 )
 
 from holdfast.core.run.tables import StepStatus
-from holdfast.errors import NotAllowed, NotFound
+from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.plan import Check
 
 CHAIN = (
@@ -218,3 +221,20 @@ class TestRunningAgain:
         machine = started(*CHAIN, inputs=COLOUR)
         with pytest.raises(NotAllowed, match="edit the main task's context"):
             machine.submit(c.RerunFrom("inputs", WILL))
+
+
+class TestSecrets:
+    def test_a_secret_input_is_neither_edited_in_nor_marked_in(self) -> None:
+        machine = Machine(compiled(*CHAIN, inputs=Form((Field("pin", FieldType.SECRET),))))
+        with pytest.raises(InvalidAnswer, match="inputs are not valid"):
+            machine.submit(c.StartRun("small", "go", {"pin": "4711"}, by=WILL))
+        sealed = {"pin": f"secret:{'0' * 32}"}
+        machine.submit(c.StartRun("small", "go", sealed, by=WILL))
+        for command in (
+            c.EditContext("001", {"pin": "4711"}, WILL),
+            c.MarkDone("001", WILL, {"pin": "4711"}),
+        ):
+            with pytest.raises(InvalidAnswer, match="pin is a secret: only the form"):
+                machine.submit(command)
+        machine.submit(c.EditContext("002", {"pin": "4711"}, WILL))
+        assert dict(machine.state.main_task.context) == sealed

@@ -131,10 +131,18 @@ class TestAnswers:
         assert machine.state.status == "done"
         assert statuses(machine) == {"001": "Skipped"}
 
-    def test_a_secret_is_not_taken_where_it_could_not_be_kept(self) -> None:
+    def test_what_the_journal_could_not_keep_is_not_asked(self) -> None:
+        machine = started(on("L001", "001 Running", CALL, "001"))
+        fail(machine, c.Missing(Form((Field("colour", label="\ud800"),))))
+        assert "cannot be asked" in machine.consultations[0].failure.message
+        assert not machine.state.open_questions
+
+    def test_a_secret_goes_on_as_a_reference(self) -> None:
         form = Form((Field("password", FieldType.SECRET),))
         machine = asking(replace(ASK, form=form))
-        assert "vault" in machine.consultations[0].failure.message
+        with pytest.raises(InvalidAnswer, match="a secret must be sealed"):
+            reply(machine, "provide", data={"password": "hunter2"})
+        reply(machine, "provide", data={"password": f"secret:{'0' * 32}"})
         assert not machine.state.open_questions
 
     def test_a_custom_option_without_a_handler_is_refused(self) -> None:

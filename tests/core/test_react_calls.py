@@ -298,15 +298,16 @@ def test_missing_arguments_come_before_consent_and_consent_covers_them() -> None
     assert not chat.result(pay).failed
 
 
-def test_a_secret_that_is_missing_cannot_be_asked_for_yet() -> None:
+def test_a_secret_that_is_missing_is_asked_for_and_comes_as_a_reference() -> None:
     pin: dict[str, Json] = {"pin": {"type": "string", "format": "password"}}
     chat = begun()
     chat.tools["picky"] = c.ToolFacts({"properties": pin, "required": ["pin"]}, "1")
-    call = chat.want("picky")
-    chat.calls(call)
-    assert "secrets cannot be taken yet" in chat.result(call).content["error"]
-    assert not chat.state.open_questions
-    assert chat.ready() == [THINK]
+    chat.calls(chat.want("picky"))
+    assert [one.type for one in chat.question().form.fields] == [FieldType.SECRET]
+    reference = f"secret:{'0' * 32}"
+    chat.answer("provide", pin=reference)
+    chat.start("c1")
+    assert chat.out("c1").args == {"pin": reference}
 
 
 def test_a_tool_that_asks_for_more_gets_it_under_a_new_generation() -> None:
@@ -339,10 +340,10 @@ def test_a_tool_that_asks_for_more_after_consent_needs_consent_to_all_of_it() ->
     assert not chat.result(pay).failed
 
 
-def test_a_tool_that_asks_for_a_secret_is_refused() -> None:
+def test_a_tool_that_asks_for_what_the_journal_could_not_keep_is_refused() -> None:
     chat, look = looking()
-    chat.report(chat.out("c1"), c.Missing(Form((Field("pin", FieldType.SECRET),))))
-    assert "secrets cannot be taken yet" in chat.result(look).content["error"]
+    chat.report(chat.out("c1"), c.Missing(Form((Field("pin", label="\ud800"),))))
+    assert "cannot be asked" in chat.result(look).content["error"]
     assert not chat.state.open_questions
 
 

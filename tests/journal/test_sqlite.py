@@ -6,6 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterable
+from dataclasses import astuple
 from pathlib import Path
 from typing import Any
 
@@ -19,11 +20,20 @@ from holdfast.errors import (
     OperatorError,
     VersionConflict,
 )
-from holdfast.journal import database, writer
-from holdfast.journal.port import Append, Journal, Record, Snapshot
+from holdfast.journal import database, scribe, writer
+from holdfast.journal.chain import verify
+from holdfast.journal.port import (
+    Append,
+    Attached,
+    Committed,
+    Journal,
+    Kept,
+    Record,
+    Snapshot,
+)
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.journal.statements import load_queries
-from holdfast.testing.journal_samples import birth, outcomes, records, run_row, step
+from holdfast.journal.statements import load_queries, load_script
+from holdfast.testing.journal_samples import birth, deed, outcomes, records, run_row, step
 
 
 class Spy:
@@ -348,6 +358,105 @@ class TestAtTheDoor:
         assert await journal.check() == []
 
 
+class TestOlderDatabases:
+    def test_a_database_of_the_first_schema_gains_what_is_new(self, path: Path) -> None:
+        self.create_first(path)
+        open_once(path)
+        connection = sqlite3.connect(path)
+        assert connection.execute("PRAGMA user_version").fetchone() == (database.SCHEMA,)
+        connection.close()
+
+    async def test_its_runs_go_on_and_only_what_is_new_has_a_position(self, path: Path) -> None:
+        self.create_first(path)
+        journal = SqliteJournal(path)
+        await journal.open()
+        assert await journal.read("inst_000001") == records(0, 2)
+        assert await journal.last_commit() == 0
+        assert await journal.commits() == []
+        await journal.append(step("inst_000001", 2, attached=Attached([deed()])))
+        assert await journal.commits() == [Committed(1, "inst_000001", 3, 3)]
+        assert len(await journal.audit()) == 1
+        await journal.close()
+
+    def test_an_opening_that_was_cut_short_is_made_good(self, path: Path) -> None:
+        connection = sqlite3.connect(path)
+        connection.executescript(load_script("sqlite_schema.sql"))
+        connection.close()
+        open_once(path)
+        open_once(path)
+
+    @staticmethod
+    def create_first(path: Path) -> None:
+        connection = sqlite3.connect(path, isolation_level=None)
+        connection.executescript(load_script("sqlite_schema.sql"))
+        row = astuple(run_row())
+        connection.execute(load_queries("sqlite_queries.sql")["create_run"], row).fetchall()
+        add = load_queries("sqlite_queries.sql")["add_event"]
+        for one in records(0, 2):
+            connection.execute(add, (scribe.place(1, one.seq), one.at, one.type, one.payload))
+        connection.close()
+
+
+class TestTheOrderOfCommits:
+    @pytest.fixture(autouse=True)
+    def forgetful(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(scribe, "POSITIONS_KEPT", 50)
+        monkeypatch.setattr(scribe, "PRUNE_EVERY", 16)
+
+    async def test_old_positions_are_forgotten_and_show_as_a_gap(
+        self, journal: SqliteJournal, path: Path
+    ) -> None:
+        for version in range(150):
+            for run_id in ("a", "b"):
+                await journal.append(step(run_id, version) if version else birth(run_id))
+        assert await journal.last_commit() == 300
+        connection = sqlite3.connect(path)
+        [[rows]] = connection.execute("SELECT count(*) FROM commits")
+        connection.close()
+        assert rows < 50 + 2 * 16
+        [first, *_] = kept = await journal.commits()
+        assert first.position > 1
+        assert kept[-1].position == 300
+        assert 50 <= len(kept) == 301 - first.position
+        assert await journal.commits(299) == [Committed(300, "b", 150, 150)]
+
+    async def test_a_run_that_goes_on_alone_writes_no_further_row(
+        self, journal: SqliteJournal, path: Path
+    ) -> None:
+        await journal.append(birth("a"))
+        for version in range(1, 100):
+            await journal.append(step("a", version))
+        connection = sqlite3.connect(path)
+        rows = connection.execute("SELECT position, run, first FROM commits").fetchall()
+        connection.close()
+        assert rows == [(0, 0, 0), (1, 1, 1)]
+        assert await journal.commits() == [Committed(100, "a", 1, 100)]
+
+
+class TestWhatIsAttached:
+    async def test_what_has_expired_goes_a_little_at_a_time(
+        self, journal: SqliteJournal, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(scribe, "EXPIRED_AT_ONCE", 4)
+        old = [Kept("request", f"{n}", "{}", 100.0) for n in range(10)]
+        await journal.attach(Attached(kept=old))
+        left = []
+        for _ in range(3):
+            await journal.attach(Attached([deed(at=200.0)]))
+            left.append(len(await journal.all_kept("request", 0.0)))
+        assert left == [6, 2, 0]
+
+    async def test_an_edit_of_the_table_is_found(self, journal: SqliteJournal, path: Path) -> None:
+        await journal.attach(Attached([deed("one"), deed("two"), deed("three")]))
+        assert verify(await journal.audit()) is None
+        vandal = sqlite3.connect(path, isolation_level=None)
+        vandal.execute("UPDATE audit SET who = 'nobody' WHERE number = 2")
+        assert verify(await journal.audit()) == "entry 2 has been changed since it was written"
+        vandal.execute("DELETE FROM audit WHERE number = 2")
+        assert "entry 2 is missing" in str(verify(await journal.audit()))
+        vandal.close()
+
+
 class TestItsSql:
     QUERIES = load_queries("sqlite_queries.sql")
 
@@ -368,8 +477,12 @@ class TestItsSql:
         whole = {
             "notices": ["SCAN notices"],
             "probe": ["SCAN probes"],
-            "questions_oldest": ["SCAN questions"],
-            "runs_newest": ["SCAN runs"],
+            "run_counts": ["SCAN runs USING COVERING INDEX runs_kind_status"],
+            "question_counts": ["SCAN questions USING COVERING INDEX questions_status_type"],
+            # These take one row, from the end.
+            "last_deed": ["SCAN audit"],
+            "next_position": ["SCAN commits", "SCAN (subquery-2)"],
+            "last_commit": ["SCAN commits", "SCAN (subquery-2)"],
         }
         scans = [line for line in steps if line.startswith("SCAN") and "json_each" not in line]
         assert scans in ([], whole.get(name))

@@ -1,7 +1,7 @@
 """The command line: `holdfast …`.
 
-Each command is declared in the file of its noun (`plans`, `runs`, `questions`, `chat`,
-`converse`, `demo`).
+Each command is declared in the file of its noun (`serve`, `plans`, `runs`, `questions`, `chat`,
+`converse`, `tokens`, `audit`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import chat, converse, demo, plans, questions, runs
+from holdfast.cli import audit, chat, converse, demo, plans, questions, runs, serve, tokens
 from holdfast.cli.shell import (
     EXIT_CODES,
     USAGE,
@@ -26,7 +26,9 @@ from holdfast.cli.shell import (
     HomeOption,
     JsonOption,
     PlansOption,
+    TokenFileOption,
     ToolsOption,
+    UrlOption,
     complain,
     plain_words,
     version_wanted,
@@ -52,6 +54,8 @@ def everywhere(
     plans: PlansOption = None,
     tools: ToolsOption = None,
     agents: AgentsOption = None,
+    url: UrlOption = None,
+    token_file: TokenFileOption = None,
     version: Annotated[
         bool,
         typer.Option(
@@ -60,12 +64,14 @@ def everywhere(
     ] = False,
 ) -> None:
     given = {"home": home, "as_json": as_json, "app": app, "plans": plans}
-    context.obj = {**given, "tools": tools, "agents": agents}
+    context.obj = {**given, "tools": tools, "agents": agents, "url": url, "token_file": token_file}
 
 
 app.add_typer(demo.app)
-for noun in (plans, chat, converse, runs, questions):
+for noun in (serve, plans, chat, converse, runs, questions):
     noun.register(app)
+app.add_typer(tokens.app)
+app.add_typer(audit.app)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:

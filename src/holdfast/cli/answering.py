@@ -11,12 +11,11 @@ from dataclasses import dataclass, replace
 
 import typer
 
-from holdfast.app import Holdfast
 from holdfast.cli.asking import Given, ask, confirmed, introduce
 from holdfast.cli.driving import Driver, do_and_see
 from holdfast.cli.finding import find_question
 from holdfast.cli.foreign import BAR, told
-from holdfast.cli.needs import refuse_without_tools
+from holdfast.cli.house import House
 from holdfast.cli.report import exit_code
 from holdfast.cli.screen import print_json, say, visible
 from holdfast.cli.shell import FAILED, OK, Settings
@@ -25,7 +24,7 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import AuthorError, CallerError, NotAllowed
 from holdfast.journal.port import QuestionRow
 from holdfast.model.form import Field
-from holdfast.model.interaction import InteractionOption, InteractionRequest, InteractionResponse
+from holdfast.model.interaction import InteractionOption, InteractionRequest
 from holdfast.runtime.views import request_of
 
 
@@ -55,28 +54,23 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    app: Holdfast
+    house: House
     settings: Settings
     words: Words
     anyway: bool
     wait: bool
 
     async def one(self, name: str) -> int:
-        driver = Driver(self.app, self.settings)
-        row = await find_question(self.app.journal, name)
+        driver = Driver(self.house, self.settings)
+        row = await find_question(self.house, name)
         if row.status == "open":
-            await refuse_without_tools(self.app, row.root_id, anyway=self.anyway)
+            await self.house.refuse_without_tools(row.root_id, anyway=self.anyway)
         sure = await self._made_sure(row)
         if sure is None:
             return await driver.conclude(row.root_id)
 
         async def submit() -> None:
-            await self.app.answer(
-                row.question_id,
-                option_id=sure.option_id,
-                data=sure.data,
-                feedback=sure.feedback,
-            )
+            await self.house.answer(sure.response(row.question_id))
 
         return await do_and_see(driver, row.root_id, submit, wait=self.wait)
 
@@ -112,7 +106,7 @@ class Answering:
                 introduce(request_of(row))
         if not await self._meant(*self._dangers(open_ones)):
             return FAILED
-        before = {row.root_id: await self.app.engine.state(row.root_id) for row in open_ones}
+        before = {row.root_id: await self.house.state(row.root_id) for row in open_ones}
         outcomes = await self._submit(found)
         self._report(outcomes)
         failed = any(one.error is not None for one in outcomes)
@@ -121,9 +115,9 @@ class Answering:
 
     async def _found(self, name: str) -> Outcome:
         try:
-            row = await find_question(self.app.journal, name)
+            row = await find_question(self.house, name)
             if row.status == "open":
-                await refuse_without_tools(self.app, row.root_id, anyway=self.anyway)
+                await self.house.refuse_without_tools(row.root_id, anyway=self.anyway)
             return Outcome(name, row)
         except CallerError as error:
             return Outcome(name, None, error)
@@ -136,11 +130,8 @@ class Answering:
     async def _submit(self, found: Sequence[Outcome]) -> list[Outcome]:
         rows = {one.row.question_id: one.row for one in found if one.row is not None}
         fields = [field for row in rows.values() for field in request_of(row).form.fields]
-        given = self.words.given(fields)
-        response = InteractionResponse(
-            "", selected_option_id=given.option_id, data=given.data, feedback=given.feedback
-        )
-        errors = await self.app.sessions.answer_many(list(rows), response)
+        response = self.words.given(fields).response()
+        errors = await self.house.answer_many(list(rows), response)
         return [
             one if one.row is None else replace(one, error=errors[one.row.question_id])
             for one in found
@@ -157,7 +148,7 @@ class Answering:
 
     async def _see_through(self, runs: Iterable[RunState]) -> int:
         """Each run until it rests, without further questions; the first that is not done."""
-        driver = Driver(self.app, self.settings, asks=False)
+        driver = Driver(self.house, self.settings, asks=False)
         codes = []
         for before in runs:
             state = await driver.see_through(before)

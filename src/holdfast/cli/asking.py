@@ -21,7 +21,12 @@ from holdfast.core.forms.validation import validate, visible_fields
 from holdfast.core.forms.values import allowed_options
 from holdfast.core.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form, Option
-from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionRequest
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionResponse,
+)
 
 _MARK = ">"
 _LEAVE_OUT = object()
@@ -41,6 +46,14 @@ class Given:
     option_id: str | None
     data: dict[str, Any]
     feedback: str | None = None
+
+    def response(self, question_id: str = "") -> InteractionResponse:
+        return InteractionResponse(
+            question_id,
+            selected_option_id=self.option_id,
+            data=self.data,
+            feedback=self.feedback,
+        )
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,12 +10,11 @@ from holdfast.cli import shell
 from holdfast.cli.shell import AnywayOption, Settings
 
 if TYPE_CHECKING:
-    from holdfast.app import Holdfast
-    from holdfast.cli.opening import Opened
+    from holdfast.cli.house import House, Partner
 
 
 def register(group: typer.Typer) -> None:
-    shell.register(group, "chat", chat)
+    shell.register(group, "chat", chat, distant=True)
 
 
 async def chat(
@@ -45,54 +44,33 @@ async def chat(
     With --json every event is one line.
     """
     from holdfast.cli.conversing import Conversation
-    from holdfast.cli.needs import refuse_without_tools
-    from holdfast.cli.opening import full_run_id, open_app
+    from holdfast.cli.opening import full_run_id, house_of
 
     if message is None and session is None and not settings.interactive:
         raise typer.BadParameter("nobody is at a terminal: give a MESSAGE.")
-    opened = open_app(settings)
-    async with opened.app as app:
+    house = house_of(settings, by=by)
+    async with house.entered():
         if session is None:
-            conversation = Conversation(app, settings, by, _chosen(opened, agent))
+            conversation = Conversation(house, settings, await house.partner(agent))
         else:
             session_id = full_run_id(session, "chat")
-            agent_id = await _agent_of(app, session_id, agent)
-            await refuse_without_tools(app, session_id, anyway=anyway)
-            conversation = Conversation(app, settings, by, agent_id, session_id)
+            partner = await _partner_in(house, session_id, agent)
+            await house.refuse_without_tools(session_id, anyway=anyway)
+            conversation = Conversation(house, settings, partner, session_id)
         if message is not None or not settings.interactive:
             return await conversation.one_turn(message)
         return await conversation.go_on()
 
 
-async def _agent_of(app: Holdfast, session_id: str, wanted: str | None) -> str:
+async def _partner_in(house: House, session_id: str, wanted: str | None) -> Partner:
+    from holdfast.cli.house import Partner
     from holdfast.errors import NotAllowed, NotFound
+    from holdfast.runtime.machines import as_session
 
     try:
-        agent_id = (await app.sessions.session(session_id)).agent_id
+        agent = as_session(await house.state(session_id)).agent
     except NotFound as error:
         raise NotFound(f"{error}; leave --session out to begin a chat") from None
-    if wanted not in (None, agent_id):
-        raise NotAllowed(f"{session_id} is a chat with {agent_id}: leave --agent out")
-    return agent_id
-
-
-def _chosen(opened: Opened, wanted: str | None) -> str:
-    """The agent that was named, else the only one."""
-    from holdfast.errors import NotAllowed, NotFound
-
-    library = opened.app.engine.library
-    known = sorted(library.agent_ids())
-    if wanted is not None and wanted in known:
-        return wanted
-    if opened.agents.files:
-        raise opened.agents.everything()
-    if not known:
-        raise NotFound(
-            "no agent is declared here: write one into agents.yaml (agent_id, name, "
-            "system_context, tools), or name your application with --app"
-        )
-    if wanted is not None:
-        library.agent(wanted)
-    if len(known) > 1:
-        raise NotAllowed(f"there are several agents, name one with --agent: {', '.join(known)}")
-    return known[0]
+    if wanted not in (None, agent.agent_id):
+        raise NotAllowed(f"{session_id} is a chat with {agent.agent_id}: leave --agent out")
+    return Partner(agent.agent_id, agent.name or agent.agent_id)

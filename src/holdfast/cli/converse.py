@@ -15,6 +15,7 @@ from holdfast.cli import shell
 from holdfast.cli.shell import AnywayOption, Settings
 
 if TYPE_CHECKING:
+    from holdfast.cli.goal import Goal
     from holdfast.work.knowledge import Knowledge
 
 
@@ -73,7 +74,8 @@ async def converse(
     event is one line.
     """
     from holdfast.cli.goal import Goal, Means
-    from holdfast.cli.opening import build_app, full_run_id
+    from holdfast.cli.local import as_this_user
+    from holdfast.cli.opening import build_app
 
     if goal is None and name is None:
         raise typer.BadParameter("say what is wanted: holdfast converse 'GOAL'.")
@@ -87,11 +89,17 @@ async def converse(
             spelled=_spelled(knowledge, rules, model),
         )
         async with build_app(settings) as app:
-            if name is None:
-                assert goal is not None
-                return await Goal(app, settings, means).new(goal)
-            one = full_run_id(name, "conv")
-            return await Goal(app, settings, means).go_on(one, goal, anyway=anyway)
+            with as_this_user():
+                return await _pursue(Goal(app, settings, means), name, goal, anyway)
+
+
+async def _pursue(pursued: Goal, name: str | None, text: str | None, anyway: bool) -> int:
+    from holdfast.cli.opening import full_run_id
+
+    if name is None:
+        assert text is not None
+        return await pursued.new(text)
+    return await pursued.go_on(full_run_id(name, "conv"), text, anyway=anyway)
 
 
 def _spelled(knowledge: Path | None, rules: list[str] | None, model: str | None) -> str:

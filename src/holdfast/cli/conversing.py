@@ -12,9 +12,9 @@ from typing import cast
 import questionary
 from rich.text import Text
 
-from holdfast.app import Holdfast
 from holdfast.cli.driving import Driver
 from holdfast.cli.foreign import BAR, rows
+from holdfast.cli.house import House, Partner
 from holdfast.cli.progress import Silence, View, rests
 from holdfast.cli.report import exit_code, say_standing, usage_words, way_on
 from holdfast.cli.screen import print_json_line, say, visible, visible_lines
@@ -24,7 +24,6 @@ from holdfast.core.interactions.wire import request_to_wire
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError
-from holdfast.journal.codec import decode
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import Recorded, Spoken
 from holdfast.runtime.machines import as_session
@@ -60,18 +59,16 @@ class Conversation:
 
     def __init__(
         self,
-        app: Holdfast,
+        house: House,
         settings: Settings,
-        by: str,
-        agent_id: str,
+        agent: Partner,
         session_id: str | None = None,
     ) -> None:
-        self._app = app
+        self._house = house
         self._settings = settings
-        self._by = by
-        self._agent_id = agent_id
+        self._agent = agent
         self._session_id = session_id
-        self._driver = Driver(app, settings, by)
+        self._driver = Driver(house, settings)
 
     async def one_turn(self, message: str | None) -> int:
         """Say it, or only go on with what is under way; then report and leave."""
@@ -86,7 +83,7 @@ class Conversation:
 
     async def go_on(self) -> int:
         """The prompt, until the person leaves."""
-        say(f"chat with {visible(self._agent_name())}; /help lists the commands, /quit leaves")
+        say(f"chat with {visible(self._agent.name)}; /help lists the commands, /quit leaves")
         if self._session_id is not None:
             await self._say_ending(await self._catch_up())
         while (line := await self._prompt()) is not None:
@@ -128,7 +125,7 @@ class Conversation:
 
     async def _say(self, message: str) -> ReactState:
         before = await self._session()
-        await self._app.sessions.say(before.run_id, message, by=self._by)
+        await self._house.say(before.run_id, message)
         return await self._see_through(before)
 
     async def _catch_up(self) -> ReactState:
@@ -149,19 +146,19 @@ class Conversation:
     async def _narrator(self, state: ReactState) -> Narrator:
         """One that knows what was told before: later events name calls by number only."""
         narrator = Narrator(state.run_id)
-        for record in await self._app.journal.read(state.run_id, limit=state.version):
-            narrator.tell(Recorded(record.seq, record.at, decode(record)))
+        for recorded in await self._house.records(state.run_id):
+            if recorded.seq <= state.version:
+                narrator.tell(recorded)
         return narrator
 
     async def _session(self) -> ReactState:
         if self._session_id is None:
-            opened = await self._app.sessions.open(self._agent_id, by=self._by)
-            self._session_id = opened.id
-        return as_session(await self._app.engine.state(self._session_id))
+            self._session_id = await self._house.open_chat(self._agent.agent_id)
+        return as_session(await self._house.state(self._session_id))
 
     async def _retry(self) -> None:
         before = await self._session()
-        await self._app.sessions.resume(before.run_id, by=self._by)
+        await self._house.resume(before.run_id)
         await self._say_ending(await self._see_through(before))
 
     async def _cancelled(self) -> bool:
@@ -169,7 +166,7 @@ class Conversation:
             say("nothing has been said yet")
             return False
         before = await self._session()
-        await self._app.sessions.cancel(before.run_id, by=self._by)
+        await self._house.cancel(before.run_id, "")
         await self._say_ending(await self._see_through(before))
         return True
 
@@ -243,9 +240,3 @@ class Conversation:
         ending = {"status": state.status.value, "turn": state.turn}
         last = AgentExecutionEvent(AgentEventType.DONE, state.run_id, ending)
         print_json_line(last.to_wire())
-
-    def _agent_name(self) -> str:
-        library = self._app.engine.library
-        if self._agent_id not in library.agent_ids():
-            return self._agent_id
-        return library.agent(self._agent_id).agent.name or self._agent_id

@@ -141,11 +141,12 @@ async def _stage(
     import tempfile
 
     from holdfast.cli.driving import Driver
+    from holdfast.cli.local import LocalHouse, as_this_user
     from holdfast.demo.onboarding import open_stage
 
     async def follow(app: Holdfast, before: PlanState) -> None:
         try:
-            await Driver(app, settings).see_through(before)
+            await Driver(LocalHouse(app), settings).see_through(before)
         except Interrupted:
             raise Interrupted("stopped; the demo is over") from None
 
@@ -157,7 +158,8 @@ async def _stage(
         async with opening as stage:
             if settings.interactive:
                 await stage.office.configure_delays(dict.fromkeys(stage.tool_names(), UNHURRIED))
-            yield stage
+            with as_this_user():
+                yield stage
 
 
 async def _ask_for(stage: Stage, settings: Settings, wanted: Any) -> PlanInstance:
@@ -173,10 +175,11 @@ async def _ask_for(stage: Stage, settings: Settings, wanted: Any) -> PlanInstanc
 
 async def _standing(stage: Stage, run: PlanInstance) -> dict[str, Any]:
     from holdfast.cli.driving import Driver
+    from holdfast.cli.local import LocalHouse
     from holdfast.cli.report import standing_json
 
     state = await stage.app.engine.state(run.id)
-    questions = await Driver(stage.app, Settings()).questions(run.id)
+    questions = await Driver(LocalHouse(stage.app), Settings()).questions(run.id)
     return {**standing_json(state, questions), "tool_calls": await stage.office.counts()}
 
 

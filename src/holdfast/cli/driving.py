@@ -12,11 +12,10 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.app import Holdfast
 from holdfast.cli.asking import ask
 from holdfast.cli.foreign import rows
+from holdfast.cli.house import House
 from holdfast.cli.progress import View, asks_or_rests, follow, rests, view_of
-from holdfast.cli.pursuing import Left, Pursuit, pursuit_of
 from holdfast.cli.report import exit_code, say_standing, standing_json, way_on
 from holdfast.cli.screen import note, print_json, say
 from holdfast.cli.shell import OK, Interrupted, Settings
@@ -25,30 +24,29 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.run import RunStatus
-from holdfast.plans import LOCAL
+from holdfast.pursuing import Left, Pursuit
 from holdfast.runtime.machines import as_conversation
 from holdfast.runtime.views import request_of
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Sees runs of one open application through."""
+    """Sees runs of one house through."""
 
-    app: Holdfast
+    house: House
     settings: Settings
-    by: str = LOCAL
     asks: bool = True
 
     async def see_through(self, before: RunState, view: View | None = None) -> RunState:
         """Show what happens after `before` until the run rests; ask a person who is there.
 
-        A conversation is pursued meanwhile, where that can be done.
+        A conversation is pursued meanwhile, where that can be done; a server does so itself.
         """
         view = view or view_of(self.settings, before)
-        if not isinstance(before, ConversationState):
+        if not isinstance(before, ConversationState) or self.house.is_elsewhere:
             return await self._unless_stopped(before, self._go_on(before, view))
-        state = as_conversation(await self.app.engine.state(before.run_id))
-        pursuit = await pursuit_of(self.app, state, self.by)
+        state = as_conversation(await self.house.state(before.run_id))
+        pursuit = await self.house.pursuit(state)
         if pursuit is None:
             return await self._unless_stopped(before, self._look(before, view))
         await pursuit.begin(None)
@@ -79,18 +77,22 @@ class Driver:
             raise self._stopped(before) from None
 
     def _stopped(self, before: RunState) -> Interrupted:
-        return Interrupted(f"stopped; to go on: {way_on(before, self.settings.repeated)}")
+        options = self.settings.repeated
+        if self.house.is_elsewhere:
+            how = f"holdfast watch {before.run_id}{options}"
+            return Interrupted(f"stopped watching; the run goes on there; to see it: {how}")
+        return Interrupted(f"stopped; to go on: {way_on(before, options)}")
 
     async def _look(self, state: RunState, view: View) -> RunState:
         """What has happened to a run that nobody here drives; one that ends does so first."""
 
         async def settled(state: RunState) -> bool:
             ending = state.status is RunStatus.CANCELLING
-            return await self._is_newest(state) and not ending
+            return await self.house.is_newest(state) and not ending
 
         if await settled(state):
             return state
-        heard = self.app.engine.hub.listen(state.run_id, state.version)
+        heard = self.house.listen(state.run_id, state.version)
         with view:
             return await follow(state, heard, view, settled)
 
@@ -99,7 +101,7 @@ class Driver:
         return self.asks and self.settings.interactive
 
     def _say_stopping(self) -> None:
-        if not self.settings.as_json:
+        if not self.settings.as_json and not self.house.is_elsewhere:
             note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
 
     async def _go_on(self, state: RunState, view: View) -> RunState:
@@ -114,7 +116,7 @@ class Driver:
     async def _follow(self, state: RunState, view: View) -> RunState:
         if await self._rests(state):
             return state
-        heard = self.app.engine.hub.listen(state.run_id, state.version)
+        heard = self.house.listen(state.run_id, state.version)
         return await follow(state, heard, view, self._rests)
 
     async def _rests(self, state: RunState) -> bool:
@@ -124,20 +126,16 @@ class Driver:
         answered: then no question is open any more.
         """
         at_rest = asks_or_rests if self._may_ask else rests
-        if not at_rest(state) or not await self._is_newest(state):
+        if not at_rest(state) or not await self.house.is_newest(state):
             return False
         paused = state.status is RunStatus.PAUSE
         return not paused or bool(await self.questions(state.run_id))
 
-    async def _is_newest(self, state: RunState) -> bool:
-        newest = await self.app.engine.state_since(state.run_id, state.version)
-        return newest.version == state.version
-
     async def questions(self, run_id: str) -> list[QuestionRow]:
         """What the run and its sub-runs ask, the oldest first."""
-        root = (await self.app.engine.state(run_id)).root_id
+        root = (await self.house.state(run_id)).root_id
         query = QuestionQuery(status=frozenset({"open"}), root_id=root, limit=1000)
-        rows = await self.app.inbox(query)
+        rows = await self.house.questions(query)
         return [row for row in rows if f"{row.run_id}.".startswith(f"{run_id}.")]
 
     async def asked(self, run_id: str) -> bool:
@@ -149,20 +147,14 @@ class Driver:
         if given is None:
             return False
         try:
-            await self.app.answer(
-                questions[0].question_id,
-                option_id=given.option_id,
-                data=given.data,
-                feedback=given.feedback,
-                by=self.by,
-            )
+            await self.house.answer(given.response(questions[0].question_id))
         except (AlreadyAnswered, TooLate, InvalidAnswer) as error:
             say(*rows(str(error), ""))
         return True
 
     async def conclude(self, run_id: str, code: int | None = None) -> int:
         """Say where the run stands and how to go on; the exit code for that."""
-        state = await self.app.engine.state(run_id)
+        state = await self.house.state(run_id)
         questions = await self.questions(run_id)
         if self.settings.as_json:
             print_json(standing_json(state, questions))
@@ -178,7 +170,7 @@ async def do_and_see(
     driver: Driver, run_id: str, deed: Deed, *, wait: bool, code: int | None = None
 ) -> int:
     """Do something to a run, then see it through."""
-    before = await driver.app.engine.state(run_id)
+    before = await driver.house.state(run_id)
     await deed()
     if wait:
         await driver.see_through(before)

@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+from holdfast.cli.house import Reading
 from holdfast.errors import NotAllowed, NotFound
-from holdfast.journal.port import Journal, QuestionQuery, QuestionRow
+from holdfast.journal.port import QuestionQuery, QuestionRow
 
 
-async def find_question(journal: Journal, name: str) -> QuestionRow:
+async def find_question(book: Reading, name: str) -> QuestionRow:
     """The question of that id, or the only one whose id begins so; open ones come first."""
-    exact = await journal.question(name)
+    exact = await book.question(name)
     if exact is not None:
         return exact
     found: list[QuestionRow] = []
     for status in ("open", "answered", "expired", "withdrawn"):
-        rows = await journal.questions(QuestionQuery(status=frozenset({status}), limit=100_000))
-        found = found or [row for row in rows if name and row.question_id.startswith(name)]
+        rows = await book.questions(QuestionQuery(status=frozenset({status}), limit=100_000))
+        found = [row for row in rows if name and row.question_id.startswith(name)]
+        if found:
+            break
     if not found:
         raise NotFound(f"no question begins with {name!r}: `holdfast inbox` lists the open ones")
     if len(found) > 1:

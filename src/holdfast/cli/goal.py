@@ -13,9 +13,9 @@ from typing import Any
 from holdfast.app import Holdfast
 from holdfast.cli.board import Board
 from holdfast.cli.driving import Driver
+from holdfast.cli.local import LocalHouse
 from holdfast.cli.needs import refuse_without_tools
 from holdfast.cli.progress import Silence, View, view_of
-from holdfast.cli.pursuing import Left, Pursuit, coordinator_of, lacks_model, model_of
 from holdfast.cli.report import exit_code, say_standing, way_on
 from holdfast.cli.screen import note, print_json_line, say, visible
 from holdfast.cli.shell import OK, Settings
@@ -29,6 +29,7 @@ from holdfast.journal.port import QuestionRow
 from holdfast.model.conversation import ConversationSettings, EngineEvent, EngineEventType
 from holdfast.model.run import RunStatus
 from holdfast.narration import asked, narrate
+from holdfast.pursuing import Left, Pursuit, coordinator_of, lacks_model, model_of
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import as_conversation
 from holdfast.work.knowledge import Knowledge
@@ -131,7 +132,7 @@ class Goal:
     async def _see(
         self, pursuit: Pursuit, before: ConversationState | None, text: str | None
     ) -> int:
-        driver = Driver(self.app, self.settings)
+        driver = Driver(LocalHouse(self.app), self.settings)
         try:
             await pursuit.begin(text)
             run_id = pursuit.engine.id

@@ -22,6 +22,7 @@ from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState
 from holdfast.journal.port import QuestionRow
+from holdfast.model.form import Field, FieldType
 from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,
@@ -239,7 +240,12 @@ def _values(request: InteractionRequest, option: InteractionOption) -> str:
     if option.action is not InteractionAction.PROVIDE_INFO:
         return ""
     needed = [one for one in request.form.fields if one.required]
-    return "".join(f" --set {field.name}=…" for field in needed)
+    return "".join(f" --set {field.name}={_hint(field)}" for field in needed)
+
+
+def _hint(field: Field) -> str:
+    """A secret is best not written into a command: shells remember those."""
+    return "@-" if field.type is FieldType.SECRET else "…"
 
 
 def edits(request: InteractionRequest, option: InteractionOption) -> bool:

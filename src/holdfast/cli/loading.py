@@ -41,6 +41,11 @@ def yaml_files(path: Path) -> list[Path]:
     return sorted([*path.glob("*.yaml"), *path.glob("*.yml")]) if path.is_dir() else [path]
 
 
+def is_plan_file(name: str) -> bool:
+    path = Path(name)
+    return path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir())
+
+
 def load_plan_file(app: Holdfast, file: Path) -> Plan:
     """One plan, or everything that is wrong with it."""
     plan = load_plan(_text(file), str(file), app.catalog())

@@ -2,11 +2,13 @@
 
 A home belongs to one process at a time. Commands that change a run open the whole
 application and so take the home; commands that only look read the committed events
-through a read-only connection, also while another process is at work.
+through a read-only connection, also while another process is at work. With `--url` both
+go to a server instead.
 """
 
 from __future__ import annotations
 
+import asyncio
 import importlib
 import json
 import os
@@ -20,10 +22,12 @@ from typing import Any
 from urllib.parse import quote
 
 from holdfast.app import DATABASE, Holdfast, default_home
+from holdfast.cli.house import Heard, House, Reading
 from holdfast.cli.loading import LeftOut, load_agents, load_plans
+from holdfast.cli.local import LocalHouse
+from holdfast.cli.progress import LOOK_AGAIN, PATIENCE
 from holdfast.cli.screen import note
 from holdfast.cli.shell import Settings
-from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import RunState
 from holdfast.errors import (
     CallerError,
@@ -34,8 +38,9 @@ from holdfast.errors import (
 )
 from holdfast.journal.codec import decode
 from holdfast.journal.database import APPLICATION, SCHEMA, Connection, explain
-from holdfast.journal.port import Journal
+from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import SqliteJournal
+from holdfast.plans import LOCAL
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import blank, replay
@@ -65,12 +70,6 @@ class Opened:
     app: Holdfast
     agents: LeftOut
     plans: LeftOut
-
-    def plan(self, plan_id: str) -> CompiledPlan:
-        """The plan of that id, or what is wrong with the file that has it."""
-        if plan_id in self.plans.names:
-            raise self.plans.rejected(plan_id)
-        return self.app.engine.library.current(plan_id)
 
     def warn(self) -> None:
         for line in (*self.agents.warnings(), *self.plans.warnings()):
@@ -184,13 +183,50 @@ def _check_owner(connection: Connection, path: Path) -> None:
         raise JournalTooNew(f"{path} was written by a newer Holdfast. Upgrade this one.")
 
 
+def house_of(settings: Settings, env: Mapping[str, str] | None = None, by: str = LOCAL) -> House:
+    """A server where one is named, else this process with the application that stands here.
+
+    `by` is whom the histories name; a server knows its callers itself.
+    """
+    if settings.server is not None:
+        from holdfast.cli.remote import RemoteHouse
+
+        return RemoteHouse(settings.server)
+    opened = open_app(settings, env)
+    return LocalHouse(opened.app, by, opened.plans, opened.agents)
+
+
+@asynccontextmanager
+async def entering(settings: Settings) -> AsyncIterator[House]:
+    house = house_of(settings)
+    async with house.entered():
+        yield house
+
+
 @dataclass(frozen=True, slots=True)
-class Reading:
-    """A look at the runs of one home."""
+class HomeReading:
+    """A look at the runs of one home, which another process may drive."""
 
     journal: Journal
     library: Library
     home: Path
+
+    look_again = LOOK_AGAIN
+
+    def is_driven(self) -> bool:
+        return is_driven(self.home)
+
+    async def runs(self, query: RunQuery) -> list[RunRow]:
+        return await self.journal.runs(query)
+
+    async def version(self, run_id: str) -> int:
+        return await self.journal.version(run_id)
+
+    async def questions(self, query: QuestionQuery) -> list[QuestionRow]:
+        return await self.journal.questions(query)
+
+    async def question(self, question_id: str) -> QuestionRow | None:
+        return await self.journal.question(question_id)
 
     async def beginning(self, run_id: str) -> RunState:
         """The run before its first event."""
@@ -207,14 +243,45 @@ class Reading:
         state = await self.beginning(run_id)
         return replay(state, ((one.at, one.event) for one in await self.records(run_id)))
 
+    async def listen(self, run_id: str, after: int = 0) -> Heard:
+        """Ends when for a while nothing came and nobody is at work."""
+        idle = 0
+        while idle < PATIENCE or self.is_driven():
+            records = await self.records(run_id, after)
+            for recorded in records:
+                after = recorded.seq
+                yield recorded
+            idle = 0 if records else idle + 1
+            await asyncio.sleep(LOOK_AGAIN)
+
 
 @asynccontextmanager
 async def reading(settings: Settings) -> AsyncIterator[Reading]:
-    path = _database(settings)
-    journal = ReadingJournal(path)
+    if settings.server is not None:
+        async with entering(settings) as house:
+            yield house
+        return
+    async with reading_journal(settings) as journal:
+        yield HomeReading(journal, Library(journal), journal.path.parent)
+
+
+@asynccontextmanager
+async def reading_journal(settings: Settings) -> AsyncIterator[ReadingJournal]:
+    journal = ReadingJournal(_database(settings))
     await journal.open()
     try:
-        yield Reading(journal, Library(journal), path.parent)
+        yield journal
+    finally:
+        await journal.close()
+
+
+@asynccontextmanager
+async def writing_journal(settings: Settings) -> AsyncIterator[Journal]:
+    """The journal of a home that is taken for this alone: no run of it moves."""
+    journal = SqliteJournal(_database(settings))
+    await journal.open()
+    try:
+        yield journal
     finally:
         await journal.close()
 

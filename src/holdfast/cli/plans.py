@@ -12,8 +12,6 @@ from holdfast.cli import shell
 from holdfast.cli.shell import FAILED, OK, SetOption, Settings, WaitOption, problem_json
 
 if TYPE_CHECKING:
-    from holdfast.cli.opening import Opened
-    from holdfast.core.plan.compiled import CompiledPlan
     from holdfast.core.plan.state import PlanState
     from holdfast.model.plan import Plan
 
@@ -24,9 +22,9 @@ class GraphFormat(StrEnum):
 
 
 def register(group: typer.Typer) -> None:
-    shell.register(group, "run", run)
+    shell.register(group, "run", run, distant=True)
     shell.register(group, "check", check)
-    shell.register(group, "graph", graph)
+    shell.register(group, "graph", graph, distant=True)
 
 
 async def run(
@@ -47,20 +45,19 @@ async def run(
     In a terminal a question is asked right here, and the run goes on with the answer.
     """
     from holdfast.cli.driving import Driver
-    from holdfast.cli.opening import open_app
+    from holdfast.cli.opening import house_of
     from holdfast.cli.values import read_values
     from holdfast.core.plan.decide import blank
 
-    opened = open_app(settings)
-    app, compiled = opened.app, _compiled(opened, plan)
-    plan_id = compiled.plan.plan_id
+    house = house_of(settings)
+    compiled = await house.plan(plan)
     given = read_values(pairs, values, compiled.plan.inputs.fields, "--values")
-    async with app:
-        instance = await app.plans.start_plan_by_prompt(prompt, plan_id, values=given)
-        driver = Driver(app, settings)
+    async with house.entered():
+        run_id = await house.start(compiled, prompt, given)
+        driver = Driver(house, settings)
         if wait:
-            await driver.see_through(blank(instance.id, compiled))
-        return await driver.conclude(instance.id, None if wait else OK)
+            await driver.see_through(blank(run_id, compiled))
+        return await driver.conclude(run_id, None if wait else OK)
 
 
 def check(
@@ -120,35 +117,22 @@ async def graph(
     return OK
 
 
-def _is_file(name: str) -> bool:
-    path = Path(name)
-    return path.is_file() or (path.suffix in (".yaml", ".yml") and not path.is_dir())
-
-
-def _compiled(opened: Opened, name: str) -> CompiledPlan:
-    """The plan of that id; one in a file is read and checked first."""
-    from holdfast.cli.loading import load_plan_file
-
-    if not _is_file(name):
-        return opened.plan(name)
-    plan = load_plan_file(opened.app, Path(name))
-    return opened.app.engine.library.current(plan.plan_id)
-
-
 async def _drawn(settings: Settings, name: str) -> tuple[Plan, PlanState | None]:
     """A run's plan and state, or a plan by itself."""
-    from holdfast.cli.opening import AnyEnvironment, full_run_id, open_app, reading
+    from holdfast.cli.loading import is_plan_file
+    from holdfast.cli.opening import AnyEnvironment, full_run_id, house_of, reading
     from holdfast.errors import NotFound
     from holdfast.runtime.machines import as_plan
 
-    if _is_file(name):
+    if is_plan_file(name):
         return _read_plan_file(Path(name)), None
     if name.startswith(("inst_", "chat_", "conv_")) or name.isdecimal():
         async with reading(settings) as book:
             state = as_plan(await book.state(full_run_id(name)))
             return state.plan.plan, state
+    house = house_of(settings, AnyEnvironment())
     try:
-        return open_app(settings, AnyEnvironment()).plan(name).plan, None
+        return (await house.plan(name)).plan, None
     except NotFound as error:
         raise NotFound(f"{error}; a run is named as inst_000001") from None
 

@@ -37,6 +37,9 @@ from holdfast.runtime.machines import machine_of, replay
 LOOK_AGAIN = 0.25
 """Seconds between two looks at a journal that another process writes."""
 
+PATIENCE = 8
+"""How many such looks in vain it takes to believe that nobody is at work."""
+
 _LINES_KEPT = 5
 _QUIET = frozenset({TaskStatus.NOT_STARTED, TaskStatus.DONE, TaskStatus.SKIPPED})
 _OVER = frozenset({RunStatus.DONE, RunStatus.CANCELLED})

@@ -10,15 +10,15 @@ from holdfast.cli import shell
 from holdfast.cli.shell import OK, AnywayOption, SetOption, Settings, WaitOption
 
 if TYPE_CHECKING:
-    from holdfast.cli.opening import Reading
+    from holdfast.cli.house import Reading
     from holdfast.core.run.state import QuestionState
     from holdfast.journal.port import QuestionRow
     from holdfast.model.interaction import InteractionRequest
 
 
 def register(group: typer.Typer) -> None:
-    shell.register(group, "inbox", inbox)
-    shell.register(group, "answer", answer)
+    shell.register(group, "inbox", inbox, distant=True)
+    shell.register(group, "answer", answer, distant=True)
 
 
 async def inbox(
@@ -46,11 +46,11 @@ async def inbox(
 
     async with reading(settings) as book:
         if question is not None:
-            row = await find_question(book.journal, question)
+            row = await find_question(book, question)
             await _show_one(settings, row, await _state_of(book, row))
             return OK
         query = QuestionQuery(status=frozenset({"open"}), role=role, limit=limit)
-        rows = await book.journal.questions(query)
+        rows = await book.questions(query)
         if settings.as_json:
             states = [await _state_of(book, row) for row in rows]
             pairs = zip(rows, states, strict=True)
@@ -158,11 +158,11 @@ async def answer(
     questions may be given the same answer: exactly those named, each with its own outcome.
     """
     from holdfast.cli.answering import Answering, Words
-    from holdfast.cli.opening import build_app
+    from holdfast.cli.opening import entering
 
     words = Words(option, tuple(pairs or ()), tuple(data or ()), feedback, yes)
-    async with build_app(settings) as app:
-        answering = Answering(app, settings, words, anyway, wait)
+    async with entering(settings) as house:
+        answering = Answering(house, settings, words, anyway, wait)
         if len(questions) == 1:
             return await answering.one(questions[0])
         return await answering.many(questions)

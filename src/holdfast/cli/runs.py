@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from enum import StrEnum
+from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -41,12 +42,12 @@ def kind_of(row: RunRow) -> Kind:
 
 
 def register(group: typer.Typer) -> None:
-    shell.register(group, "runs", runs)
-    shell.register(group, "watch", watch)
-    shell.register(group, "continue", continue_run)
-    shell.register(group, "resume", resume)
-    shell.register(group, "cancel", cancel)
-    shell.register(group, "history", history)
+    shell.register(group, "runs", runs, distant=True)
+    shell.register(group, "watch", watch, distant=True)
+    shell.register(group, "continue", continue_run, distant=True)
+    shell.register(group, "resume", resume, distant=True)
+    shell.register(group, "cancel", cancel, distant=True)
+    shell.register(group, "history", history, distant=True)
 
 
 async def runs(
@@ -87,7 +88,7 @@ async def runs(
         limit=limit,
     )
     async with reading(settings) as book:
-        rows = await book.journal.runs(query)
+        rows = await book.runs(query)
     if settings.as_json:
         print_json([row_json(row) for row in rows])
     elif not rows:
@@ -198,20 +199,19 @@ async def continue_run(
     Values go to the open forms by field name; all must fit, or nothing changes.
     """
     from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.needs import refuse_without_tools
-    from holdfast.cli.opening import build_app, full_run_id
+    from holdfast.cli.opening import entering, full_run_id
     from holdfast.cli.values import read_values
     from holdfast.core.plan.state import PlanState
     from holdfast.errors import NotAllowed
 
-    async with build_app(settings) as app:
-        driver = Driver(app, settings)
+    async with entering(settings) as house:
+        driver = Driver(house, settings)
         run_id = full_run_id(instance)
-        await refuse_without_tools(app, run_id, anyway=anyway)
+        await house.refuse_without_tools(run_id, anyway=anyway)
         values = read_values(pairs, None, await _asked_fields(driver, run_id), "--set")
         if not values:
             return await do_and_see(driver, run_id, lambda: asyncio.sleep(0), wait=wait)
-        if not isinstance(await app.engine.state(run_id), PlanState):
+        if not isinstance(await house.state(run_id), PlanState):
             raise NotAllowed(
                 f"{run_id} is no run of a plan: answer its questions, `holdfast inbox` has them"
             )
@@ -220,17 +220,8 @@ async def continue_run(
 
 async def _provide(driver: Driver, run_id: str, values: dict[str, Any], wait: bool) -> int:
     """Hand the values over, and show what comes of them meanwhile."""
-    from holdfast.plans import LOCAL
-
-    app = driver.app
-    before = await app.engine.state(run_id)
-    handing = asyncio.ensure_future(app.plans.continue_instance(run_id, values, LOCAL))
-    taken = app.engine.wait_for(run_id, lambda state: state.version > before.version)
-    moved = asyncio.ensure_future(taken)
-    await asyncio.wait({handing, moved}, return_when=asyncio.FIRST_COMPLETED)
-    moved.cancel()
-    if handing.done():
-        handing.result()
+    before = await driver.house.state(run_id)
+    handing = await driver.house.provide(run_id, values)
     if wait:
         await driver.see_through(before)
     await handing
@@ -252,18 +243,17 @@ async def resume(
 ) -> int:
     """Run again what failed in a run that waits for a resume; what is done stays done."""
     from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.needs import refuse_without_tools
-    from holdfast.cli.opening import build_app, full_run_id
+    from holdfast.cli.opening import entering, full_run_id
     from holdfast.core.conversation.state import ConversationState
     from holdfast.errors import NotAllowed
 
-    async with build_app(settings) as app:
+    async with entering(settings) as house:
         run_id = full_run_id(instance)
-        if isinstance(await app.engine.state(run_id), ConversationState):
+        if isinstance(await house.state(run_id), ConversationState):
             raise NotAllowed(f"{run_id} is a conversation: `holdfast converse --id {run_id}`")
-        await refuse_without_tools(app, run_id, anyway=anyway)
-        driver = Driver(app, settings)
-        return await do_and_see(driver, run_id, lambda: app.resume(run_id), wait=wait)
+        await house.refuse_without_tools(run_id, anyway=anyway)
+        driver = Driver(house, settings)
+        return await do_and_see(driver, run_id, lambda: house.resume(run_id), wait=wait)
 
 
 async def cancel(
@@ -274,19 +264,13 @@ async def cancel(
 ) -> int:
     """Cancel a run: nothing new starts, and what is in flight comes to its end."""
     from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.opening import build_app, full_run_id
-    from holdfast.core.conversation.state import ConversationState
+    from holdfast.cli.opening import entering, full_run_id
 
-    async with build_app(settings) as app:
+    async with entering(settings) as house:
         run_id = full_run_id(instance)
-        driver = Driver(app, settings)
-
-        async def submit() -> None:
-            if isinstance(await app.engine.state(run_id), ConversationState):
-                await app.engine.abandon(run_id)
-            await app.cancel(run_id, reason=reason)
-
-        return await do_and_see(driver, run_id, submit, wait=wait, code=OK)
+        driver = Driver(house, settings)
+        deed = partial(house.cancel, run_id, reason)
+        return await do_and_see(driver, run_id, deed, wait=wait, code=OK)
 
 
 async def history(settings: Settings, instance: RunArgument) -> int:

@@ -98,6 +98,24 @@ AnywayOption: TypeAlias = Annotated[
     bool,
     typer.Option("--anyway", help="Go on although tools that the run needs are not known here."),
 ]
+UrlOption: TypeAlias = Annotated[
+    str | None,
+    typer.Option(
+        "--url",
+        metavar="URL",
+        help="A server that has the runs, instead of a home here. Default: $HOLDFAST_URL.",
+        show_default=False,
+    ),
+]
+TokenFileOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--token-file",
+        metavar="FILE",
+        help="The token for --url. Default: the token itself in $HOLDFAST_TOKEN.",
+        show_default=False,
+    ),
+]
 WaitOption: TypeAlias = Annotated[
     bool,
     typer.Option(
@@ -110,10 +128,25 @@ SetOption: TypeAlias = Annotated[
     typer.Option(
         "--set",
         metavar="NAME=VALUE",
-        help="A field's value, read as the field's type; NAME:=JSON takes JSON. Repeatable.",
+        help="A field's value, read as the field's type; NAME:=JSON takes JSON. A secret is "
+        "remembered by your shell: NAME=@- reads it from stdin, NAME=@env:VAR from a variable. "
+        "Repeatable.",
         show_default=False,
     ),
 ]
+
+
+@dataclass(frozen=True, slots=True)
+class Address:
+    """A server, and the file that has the token for it."""
+
+    url: str
+    token_file: Path | None = None
+
+    def token(self) -> str | None:
+        if self.token_file is not None:
+            return self.token_file.read_text(encoding="utf-8").strip()
+        return os.environ.get("HOLDFAST_TOKEN") or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +159,22 @@ class Settings:
     plans: Path | None = None
     tools: Path | None = None
     agents: Path | None = None
+    url: str | None = None
+    token_file: Path | None = None
+
+    @property
+    def server(self) -> Address | None:
+        """The server to go to: the one named here, else $HOLDFAST_URL where no home is named."""
+        url = self.url or (None if self.names_home else os.environ.get("HOLDFAST_URL"))
+        if not url:
+            return None
+        if not url.startswith(("http://", "https://")):
+            raise typer.BadParameter(f"--url {url}: write it as http://127.0.0.1:8080.")
+        return Address(url.rstrip("/"), self.token_file)
+
+    @property
+    def names_home(self) -> bool:
+        return any((self.home, self.app, self.plans, self.tools, self.agents))
 
     @property
     def app_name(self) -> str | None:
@@ -143,6 +192,7 @@ class Settings:
         """These options as the next command needs them again."""
         given: dict[str, object] = {"--home": self.home, "--app": self.app, "--plans": self.plans}
         given |= {"--tools": self.tools, "--agents": self.agents}
+        given |= {"--url": self.url, "--token-file": self.token_file}
         return "".join(
             f" {name} {shlex.quote(str(value))}" for name, value in given.items() if value
         )
@@ -158,18 +208,28 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "tools": (ToolsOption, None),
     "agents": (AgentsOption, None),
 }
+DISTANT: dict[str, tuple[Any, Any]] = {
+    "url": (UrlOption, None),
+    "token_file": (TokenFileOption, None),
+}
+"""The common options of commands that also work on a server's runs."""
 
 
 class Interrupted(Exception):
     """A person pressed Ctrl-C; the message says how to go on."""
 
 
-def register(group: typer.Typer, name: str, function: Callable[..., Ending]) -> None:
-    """Make `function` a command with the common options; its docstring is its help."""
+def register(
+    group: typer.Typer, name: str, function: Callable[..., Ending], *, distant: bool = False
+) -> None:
+    """Make `function` a command with the common options; its docstring is its help.
+
+    `distant` ones take `--url` as well.
+    """
     text = str(inspect.getdoc(function))
     first = text.partition("\n")[0]
     help_text = f"{text}\n\n{EXIT_CODES}"
-    group.command(name, short_help=first, help=help_text)(_with_common(function))
+    group.command(name, short_help=first, help=help_text)(_with_common(function, distant))
 
 
 def register_group(group: typer.Typer, function: Callable[..., Ending]) -> None:
@@ -179,13 +239,16 @@ def register_group(group: typer.Typer, function: Callable[..., Ending]) -> None:
     callback = group.callback(
         invoke_without_command=True, short_help=first, help=f"{text}\n\n{EXIT_CODES}"
     )
-    callback(_with_common(function))
+    callback(_with_common(function, distant=False))
 
 
-def _with_common(function: Callable[..., Ending]) -> Callable[..., None]:
+def _with_common(function: Callable[..., Ending], distant: bool) -> Callable[..., None]:
+    options = {**COMMON, **DISTANT} if distant else COMMON
+
     def command(context: typer.Context, **given: Any) -> None:
-        common = {one.name: given.pop(one.name) for one in fields(Settings)}
+        common = {one.name: given.pop(one.name, None) for one in fields(Settings)}
         settings = Settings(**{**(context.obj or {}), **_given_only(common)})
+        _refuse_two_places(settings, distant, context.command_path)
         if context.invoked_subcommand is not None:
             _refuse_misplaced(given, context.invoked_subcommand)
             context.obj = asdict(settings)
@@ -198,12 +261,23 @@ def _with_common(function: Callable[..., Ending]) -> Callable[..., None]:
         *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own),
         *(
             inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=none, annotation=kind)
-            for name, (kind, none) in COMMON.items()
+            for name, (kind, none) in options.items()
         ),
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {one.name: one.annotation for one in parameters}
     return command
+
+
+def _refuse_two_places(settings: Settings, distant: bool, command: str) -> None:
+    if settings.url is None:
+        return
+    if not distant:
+        raise typer.BadParameter(f"{command} works on a home: leave --url out.")
+    if settings.names_home:
+        raise typer.BadParameter(
+            "runs are on a server or in a home here: leave --url out, or --home and its like."
+        )
 
 
 def _refuse_misplaced(given: dict[str, Any], command: str) -> None:

@@ -3,11 +3,16 @@
 A value is text until its field says what it is: a number field reads a number, a
 boolean yes or no, a multiselect a list with commas. What cannot be read stays text
 and is refused by the form, whose message is better than any of ours.
+
+A secret given as text stands in the shell's history and in the list of processes. `@-` reads it
+from standard input instead (one line), `@env:NAME` from the environment.
 """
 
 from __future__ import annotations
 
 import json
+import os
+import sys
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
@@ -17,6 +22,8 @@ from holdfast.model.form import Field, FieldType
 
 _YES = frozenset({"true", "yes", "y", "1", "on", "是"})
 _NO = frozenset({"false", "no", "n", "0", "off", "否"})
+_STDIN = "@-"
+_ENVIRONMENT = "@env:"
 
 
 def read_values(
@@ -61,7 +68,24 @@ def _read_pair(pair: str, fields: Mapping[str, Field]) -> tuple[str, Any]:
     if name.endswith(":"):
         return name[:-1], _read_json(text, f"--set {name}=")
     field = fields.get(name)
-    return name, text if field is None else read_text(field, text)
+    if field is None:
+        return name, text
+    return name, _read_secret(field, text) if field.type is FieldType.SECRET else read_text(
+        field, text
+    )
+
+
+def _read_secret(field: Field, text: str) -> str:
+    """The secret, or where it is; whichever way, it is asked for only once."""
+    if text == _STDIN:
+        return sys.stdin.readline().rstrip("\r\n")
+    if not text.startswith(_ENVIRONMENT):
+        return text
+    variable = text.removeprefix(_ENVIRONMENT)
+    value = os.environ.get(variable)
+    if value is None:
+        raise typer.BadParameter(f"{field.name}: the environment has no {variable}.")
+    return value
 
 
 def read_text(field: Field, text: str) -> Any:

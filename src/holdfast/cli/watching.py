@@ -1,4 +1,4 @@
-"""Watching: runs of a home that another process may be driving, by reading its journal."""
+"""Watching: runs that another process may be driving, by what is committed of them."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from holdfast.cli.opening import Reading, is_driven
-from holdfast.cli.progress import LOOK_AGAIN, Silence, View, follow, rests, view_of
+from holdfast.cli.house import Reading
+from holdfast.cli.progress import PATIENCE, Silence, View, follow, rests, view_of
 from holdfast.cli.report import exit_code, say_standing
 from holdfast.cli.runs import ROW_TITLES, event_json, row_cells, row_json
 from holdfast.cli.screen import console, print_json_line, say, table
@@ -20,10 +20,9 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import RunStatus
-from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
+from holdfast.runtime.hub import Recorded
 
 _SHOWN = 20
-_PATIENCE = 8
 _UNMOVED = frozenset({"done", "cancelled", "error", "pause"})
 
 
@@ -38,18 +37,18 @@ async def watch_one(book: Reading, settings: Settings, run_id: str, keep_on: boo
     start = await book.beginning(run_id)
 
     async def settled(state: RunState) -> bool:
-        if await book.journal.version(run_id) > state.version:
+        if not (_is_over(state) if keep_on else rests(state)):
             return False
-        return _is_over(state) if keep_on else rests(state)
+        return await book.version(run_id) == state.version
 
     try:
         with _view(settings, start) as view:
-            state = await follow(start, _events(book, run_id), view, settled)
+            state = await follow(start, book.listen(run_id), view, settled)
     except asyncio.CancelledError:
         raise Interrupted("stopped watching; the run is not affected") from None
     if not settings.as_json:
         query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id)
-        say_standing(state, await book.journal.questions(query), settings.repeated)
+        say_standing(state, await book.questions(query), settings.repeated)
     if not rests(state):
         return _undriven(settings)
     return exit_code(state.status)
@@ -71,20 +70,6 @@ def _undriven(settings: Settings) -> int:
     return FAILED
 
 
-async def _events(
-    book: Reading, run_id: str
-) -> AsyncGenerator[Recorded | Spoken | AskedBelow, None]:
-    """The run's events; ends when for a while nothing came and nobody is at work."""
-    after, idle = 0, 0
-    while idle < _PATIENCE or is_driven(book.home):
-        records = await book.records(run_id, after)
-        for recorded in records:
-            after = recorded.seq
-            yield recorded
-        idle = 0 if records else idle + 1
-        await asyncio.sleep(LOOK_AGAIN)
-
-
 async def watch_all(book: Reading, settings: Settings, keep_on: bool) -> int:
     try:
         async with aclosing(_pages(book, keep_on)) as pages:
@@ -101,13 +86,13 @@ async def _pages(book: Reading, keep_on: bool) -> AsyncGenerator[Sequence[RunRow
     """The newest runs, again and again while any of them moves."""
     idle = 0
     while True:
-        rows = await book.journal.runs(RunQuery(roots_only=True, limit=_SHOWN))
+        rows = await book.runs(RunQuery(roots_only=True, limit=_SHOWN))
         yield rows
         moving = any(row.status not in _UNMOVED for row in rows)
-        idle = 0 if is_driven(book.home) else idle + 1
-        if not keep_on and (not moving or idle >= _PATIENCE):
+        idle = 0 if book.is_driven() else idle + 1
+        if not keep_on and (not moving or idle >= PATIENCE):
             return
-        await asyncio.sleep(LOOK_AGAIN)
+        await asyncio.sleep(book.look_again)
 
 
 async def _show_live(pages: AsyncGenerator[Sequence[RunRow], None]) -> None:

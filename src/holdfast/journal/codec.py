@@ -82,6 +82,17 @@ def decode(record: Record) -> Event:
     raise JournalTooNew(f"record {record.seq} is a {record.type}; this Holdfast reads {current}")
 
 
+def current_payload(record: Record) -> tuple[str, str]:
+    """The event's class name and its payload in today's shape, without looking into it if it
+    was written that way."""
+    name, _, version = record.type.partition("@")
+    name = RENAMED.get(name, name)
+    if int(version or 1) == VERSIONS.get(name, 1):
+        return name, record.payload
+    upcast = _upcast(name, int(version or 1), record.payload)
+    return name, json.dumps(upcast, ensure_ascii=False)
+
+
 def _upcast(name: str, version: int, payload: str) -> dict[str, Any]:
     body: dict[str, Any] = json.loads(payload)
     while version < VERSIONS.get(name, 1):

@@ -8,6 +8,9 @@ The log is copied into the database at 4 MB, then written anew from its beginnin
 commit that makes the file grow takes half as long again as one that overwrites, so
 the log is brought to that length when it is opened.
 
+A database of an older schema is brought up to date when it is opened, one version and
+one transaction at a time.
+
 Opening ends with a checkpoint. A process that died after a failed sync may have
 left commits that the page cache shows but the disk does not have; copying the log
 into the database and syncing that leaves nothing that depends on it.
@@ -32,8 +35,11 @@ from holdfast.errors import (
 )
 from holdfast.journal.statements import load_script
 
-SCHEMA = 1
 APPLICATION = int.from_bytes(b"Hold", "big")
+SCHEMA = 2
+
+_SCRIPTS = ("sqlite_schema.sql", "sqlite_schema_2.sql")
+"""The script at `n` brings a database from schema `n` to the next."""
 
 _BUSY_SECONDS = 0.05
 _STATEMENTS = 128
@@ -142,7 +148,7 @@ def _make_reader(connection: Connection) -> None:
 
 
 def _prepare(connection: Connection, path: Path) -> None:
-    created = _check_owner(connection, path)
+    version = _check_owner(connection, path)
     [[mode]] = connection.execute("PRAGMA journal_mode = WAL").fetchall()
     if mode != "wal":
         raise OperatorError(f"{path} cannot keep a write-ahead log. Put the home on a local disk.")
@@ -150,8 +156,8 @@ def _prepare(connection: Connection, path: Path) -> None:
     connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}").fetchall()
     connection.execute("PRAGMA fullfsync = ON").fetchall()
     connection.execute("PRAGMA checkpoint_fullfsync = ON").fetchall()
-    if not created:
-        connection.executescript(load_script("sqlite_schema.sql"))
+    for script in _SCRIPTS[version:]:
+        connection.executescript(load_script(script))
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     _make_room(connection)
 
@@ -167,8 +173,8 @@ def _make_room(connection: Connection) -> None:
     connection.execute(f"PRAGMA cache_size = {_CACHE}").fetchall()
 
 
-def _check_owner(connection: Connection, path: Path) -> bool:
-    """Whether the schema is there; looks without changing anything."""
+def _check_owner(connection: Connection, path: Path) -> int:
+    """Which schema is there, 0 for none; looks without changing anything."""
     [[version]] = connection.execute("PRAGMA user_version").fetchall()
     [[application]] = connection.execute("PRAGMA application_id").fetchall()
     [[tables]] = connection.execute("SELECT count(*) FROM sqlite_master").fetchall()
@@ -179,4 +185,4 @@ def _check_owner(connection: Connection, path: Path) -> bool:
             f"{path} was written by a newer Holdfast (schema {version}, this one knows {SCHEMA}). "
             "Upgrade Holdfast, or use the home that belongs to this version."
         )
-    return bool(tables)
+    return int(version) if tables else 0

@@ -68,9 +68,36 @@ class HomeLock:
         try:
             by = json.loads(self._file.read_text(encoding="utf-8"))
             who = f"process {by['pid']} ({by['command']}) on {by['host']} since {by['since']}"
+            url = _announced_by(self._database, by["pid"])
         except (OSError, ValueError, LookupError, TypeError):
-            who = "a process that has only just started"
+            who, url = "a process that has only just started", None
+        if url is not None:
+            remedy = f"It serves over HTTP: say `--url {url}` to go through it."
         return f"{self._database} is in use by {who}. {remedy}"
+
+
+def announce(database: Path, url: str) -> Path:
+    """Say where this process, which has the home, serves it; the file that says so."""
+    place = _announcement(database)
+    fresh = place.with_suffix(".new")
+    descriptor = os.open(fresh, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_CLOEXEC, 0o600)
+    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+        json.dump({"url": url, "pid": os.getpid()}, file)
+    fresh.replace(place)
+    return place
+
+
+def _announced_by(database: Path, pid: int) -> str | None:
+    """Where the holder of the home serves it; what a dead process left behind is not believed."""
+    try:
+        said = json.loads(_announcement(database).read_text(encoding="utf-8"))
+        return str(said["url"]) if said["pid"] == pid else None
+    except (OSError, ValueError, LookupError, TypeError):
+        return None
+
+
+def _announcement(database: Path) -> Path:
+    return database.with_name("server.json")
 
 
 def make_directory(directory: Path) -> None:

@@ -6,15 +6,24 @@ before any of it is done, so it happens entirely or not at all.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from bisect import bisect_right
+from collections import Counter
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from operator import attrgetter
 
 from holdfast.errors import JournalUnavailable, NotFound
+from holdfast.journal import chain
 from holdfast.journal.numbers import Numbers, split
 from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
     Append,
+    Attached,
+    AuditEntry,
+    Committed,
+    Deed,
+    Kept,
     Notice,
     QuestionQuery,
     QuestionRow,
@@ -25,6 +34,8 @@ from holdfast.journal.port import (
     StoredDefinition,
 )
 from holdfast.journal.rules import check, conflict
+
+STRETCHES_KEPT = 100_000
 
 
 @dataclass(slots=True)
@@ -43,6 +54,9 @@ class MemoryJournal:
         self._questions: dict[str, QuestionRow] = {}
         self._notices: dict[tuple[str, str, int], Notice] = {}
         self._definitions: dict[str, StoredDefinition] = {}
+        self._kept: dict[tuple[str, str], Kept] = {}
+        self._audit: list[AuditEntry] = []
+        self._commits: list[Committed] = []
         self._numbers = Numbers()
         self._is_open = False
 
@@ -99,6 +113,14 @@ class MemoryJournal:
         due = [(wake_at, run_id) for wake_at, run_id in due if wake_at <= now]
         return [run_id for _, run_id in sorted(due, key=lambda pair: pair[0])][:limit]
 
+    async def run_counts(self) -> Mapping[tuple[str, str], int]:
+        self._require_open()
+        return Counter((row.kind, row.status) for row in self._rows())
+
+    async def question_counts(self) -> Mapping[tuple[str, str], int]:
+        self._require_open()
+        return Counter((row.status, row.type) for row in self._questions.values())
+
     async def next_wake(self) -> float | None:
         self._require_open()
         return min((row.wake_at for row in self._rows() if row.wake_at is not None), default=None)
@@ -109,7 +131,8 @@ class MemoryJournal:
 
     async def questions(self, query: QuestionQuery = ANY_QUESTION) -> list[QuestionRow]:
         self._require_open()
-        fitting = [row for row in self._questions.values() if _suits(row, query)]
+        later = self._questions_after(query.after)
+        fitting = [row for row in later if _suits(row, query)]
         return fitting[: query.limit]
 
     async def notices(self, target_id: str | None = None) -> list[Notice]:
@@ -138,6 +161,38 @@ class MemoryJournal:
     async def definition(self, digest: str) -> StoredDefinition | None:
         self._require_open()
         return self._definitions.get(digest)
+
+    async def definitions(self, kind: str, name: str) -> list[StoredDefinition]:
+        self._require_open()
+        stored = [one for one in self._definitions.values() if (one.kind, one.name) == (kind, name)]
+        return sorted(stored, key=attrgetter("stored_at", "digest"), reverse=True)
+
+    async def attach(self, attached: Attached) -> None:
+        self._require_open()
+        self._attach(attached)
+
+    async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+        self._require_open()
+        kept = self._kept.get((kind, key))
+        return kept if kept is not None and _lasts(kept, now) else None
+
+    async def all_kept(self, kind: str, now: float) -> list[Kept]:
+        self._require_open()
+        found = [one for one in self._kept.values() if one.kind == kind and _lasts(one, now)]
+        return sorted(found, key=attrgetter("key"))
+
+    async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        self._require_open()
+        return self._audit[after : after + limit]
+
+    async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
+        self._require_open()
+        start = bisect_right(self._commits, after, key=attrgetter("position"))
+        return [_behind(one, after) for one in self._commits[start : start + limit]]
+
+    async def last_commit(self) -> int:
+        self._require_open()
+        return self._commits[-1].position if self._commits else 0
 
     async def next_number(self, series: str) -> int:
         self._require_open()
@@ -168,6 +223,8 @@ class MemoryJournal:
             self._runs[append.run_id] = _Run(len(self._runs), append.row)
         run = self._runs[append.run_id]
         run.records.extend(append.records)
+        if append.records:
+            self._note_commit(append)
         if append.row is not None:
             run.row = _renewed(run.row, append.row)
         for question in append.questions:
@@ -179,6 +236,47 @@ class MemoryJournal:
             self._notices.setdefault(key, notice)
         for source_id, seq in append.heard:
             self._notices.pop((append.run_id, source_id, seq), None)
+        self._attach(append.attached)
+
+    def _attach(self, attached: Attached) -> None:
+        for name in attached.dropped:
+            self._kept.pop(name, None)
+        for kept in attached.kept:
+            self._kept[kept.kind, kept.key] = kept
+        if attached.deeds:
+            self._drop_expired(max(deed.at for deed in attached.deeds))
+        for deed in attached.deeds:
+            self._audit.append(self._link(deed))
+
+    def _drop_expired(self, now: float) -> None:
+        self._kept = {name: one for name, one in self._kept.items() if _lasts(one, now)}
+
+    def _link(self, deed: Deed) -> AuditEntry:
+        number = len(self._audit) + 1
+        previous = self._audit[-1].digest if self._audit else chain.START
+        return AuditEntry(number, deed, previous, chain.link(previous, number, deed))
+
+    def _note_commit(self, append: Append) -> None:
+        first, count = append.expected + 1, len(append.records)
+        position = count
+        if self._commits:
+            position += self._commits[-1].position
+            if self._commits[-1].run_id == append.run_id:
+                first = self._commits.pop().first
+        last = append.expected + count
+        self._commits.append(Committed(position, append.run_id, first, last))
+        if len(self._commits) > 2 * STRETCHES_KEPT:
+            del self._commits[:-STRETCHES_KEPT]
+
+    def _questions_after(self, question_id: str | None) -> Iterator[QuestionRow]:
+        rows = iter(self._questions.values())
+        if question_id is None:
+            return rows
+        if question_id not in self._questions:
+            raise NotFound(f"there is no question {question_id} to go on from")
+        while next(rows).question_id != question_id:
+            pass
+        return rows
 
     def _number_before(self, run_id: str | None) -> int:
         if run_id is None:
@@ -225,4 +323,19 @@ def _suits(row: QuestionRow, query: QuestionQuery) -> bool:
         and query.root_id in (None, row.root_id)
         and query.run_id in (None, row.run_id)
         and query.role in (None, row.role)
+        and (query.due_before is None or _is_due(row, query.due_before))
     )
+
+
+def _is_due(row: QuestionRow, before: float) -> bool:
+    return row.deadline is not None and row.deadline < before
+
+
+def _lasts(kept: Kept, now: float) -> bool:
+    return kept.expires_at is None or kept.expires_at > now
+
+
+def _behind(stretch: Committed, after: int) -> Committed:
+    """What of a stretch lies behind `after`."""
+    left = min(stretch.position - after, stretch.last - stretch.first + 1)
+    return replace(stretch, first=stretch.last + 1 - left)

@@ -141,7 +141,12 @@ NOTHING = Attached()
 
 @record
 class Committed:
-    """A stretch of one run's records, at its place among all commits of the journal."""
+    """A stretch of one run's records, at its place among all commits of the journal.
+
+    Positions count records, gapless, in the order in which they were committed: `position` is
+    that of the stretch's last record, and where to go on from. Appends that one run made in a
+    row may come as one stretch.
+    """
 
     position: int
     run_id: str
@@ -301,7 +306,8 @@ class Journal(Protocol):
         """The chain of deeds from the one after `after`, in order."""
 
     async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
-        """What was committed after a position, in order; old positions may be gone."""
+        """What was committed after a position, in order; old positions may be gone, which shows
+        as a gap before the first stretch."""
 
     async def last_commit(self) -> int:
         """The newest position; 0 when nothing was ever committed."""

@@ -3,19 +3,35 @@
 The common append (no new row) costs one SELECT, which finds whether the run still
 stands at `expected`, and one INSERT per record: nobody else writes in between, for
 the transaction is IMMEDIATE. A new row touches the indexes only where status,
-activity or timer have changed.
+activity or timer have changed. Its place among all commits is written down only where
+another run has committed last.
+
+What expires is let go a little at a time, whenever a deed says what time it is: the
+journal has no clock.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Any
 
+from holdfast.journal import chain
 from holdfast.journal.database import Connection
-from holdfast.journal.port import Append, Notice, QuestionRow, RunRow, Snapshot, StoredDefinition
+from holdfast.journal.port import (
+    NOTHING,
+    Append,
+    Attached,
+    Deed,
+    Kept,
+    Notice,
+    QuestionRow,
+    RunRow,
+    Snapshot,
+    StoredDefinition,
+)
 from holdfast.journal.rules import conflict
 from holdfast.journal.statements import load_queries
 
@@ -30,6 +46,20 @@ _LEAVE_NOTICE = _SQL["leave_notice"]
 _HEAR_NOTICE = _SQL["hear_notice"]
 _SAVE_SNAPSHOT = _SQL["save_snapshot"]
 _STORE_DEFINITION = _SQL["store_definition"]
+_KEEP = _SQL["keep"]
+_DROP_KEPT = _SQL["drop_kept"]
+_DROP_EXPIRED = _SQL["drop_expired"]
+_LAST_DEED = _SQL["last_deed"]
+_ADD_DEED = _SQL["add_deed"]
+_NEXT_POSITION = _SQL["next_position"]
+_NOTE_COMMIT = _SQL["note_commit"]
+_PRUNE_COMMITS = _SQL["prune_commits"]
+
+POSITIONS_KEPT = 500_000
+PRUNE_EVERY = 16_384
+EXPIRED_AT_ONCE = 16
+"""Tuning: how many of the newest positions stay, how often the older ones are forgotten, and
+how much of what has expired goes at once."""
 
 
 def _values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
@@ -40,6 +70,8 @@ def _values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
 _run_values = _values_of(RunRow)
 _question_values = _values_of(QuestionRow)
 _notice_values = _values_of(Notice)
+_kept_values = _values_of(Kept)
+_deed_values = _values_of(Deed)
 
 
 def place(run: int, seq: int) -> int:
@@ -58,9 +90,23 @@ def write(connection: Connection, append: Append) -> int:
     connection.executemany(
         _ADD_EVENT, [(place(run, r.seq), r.at, r.type, r.payload) for r in append.records]
     )
+    if append.records:
+        _note_commit(connection, run, append)
     if append.questions or append.notices or append.heard or append.births:
         _write_company(connection, append)
+    if append.attached is not NOTHING:
+        attach(connection, append.attached)
     return append.expected + len(append.records)
+
+
+def attach(connection: Connection, attached: Attached) -> None:
+    """What is kept, let go and done, whichever run it belongs to."""
+    connection.executemany(_DROP_KEPT, attached.dropped)
+    connection.executemany(_KEEP, map(_kept_values, attached.kept))
+    if attached.deeds:
+        now = max(deed.at for deed in attached.deeds)
+        connection.execute(_DROP_EXPIRED, (now, EXPIRED_AT_ONCE))
+        _add_deeds(connection, attached.deeds)
 
 
 def write_snapshot(connection: Connection, snapshot: Snapshot) -> None:
@@ -102,6 +148,26 @@ def _describe(connection: Connection, run: int, row: RunRow) -> None:
     wanted = (row.status, row.active, row.wake_at)
     if held != wanted:
         connection.execute(_INDEX_RUN, (*wanted, run))
+
+
+def _note_commit(connection: Connection, run: int, append: Append) -> None:
+    rows = connection.execute(_NEXT_POSITION, (run,)).fetchall()
+    if not rows:
+        return
+    position = int(rows[0][0])
+    connection.execute(_NOTE_COMMIT, (position, run, append.expected + 1))
+    if (position - 1) // PRUNE_EVERY != (position - 1 + len(append.records)) // PRUNE_EVERY:
+        connection.execute(_PRUNE_COMMITS, (position - POSITIONS_KEPT,))
+
+
+def _add_deeds(connection: Connection, deeds: Sequence[Deed]) -> None:
+    """Goes on from the end of the chain as this transaction sees it."""
+    rows = connection.execute(_LAST_DEED).fetchall()
+    last, previous = rows[0] if rows else (0, chain.START)
+    for number, deed in enumerate(deeds, last + 1):
+        digest = chain.link(previous, number, deed)
+        connection.execute(_ADD_DEED, (number, *_deed_values(deed), previous, digest))
+        previous = digest
 
 
 def _write_company(connection: Connection, append: Append) -> None:

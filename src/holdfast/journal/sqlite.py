@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
@@ -36,6 +36,11 @@ from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
     Append,
+    Attached,
+    AuditEntry,
+    Committed,
+    Deed,
+    Kept,
     Notice,
     QuestionQuery,
     QuestionRow,
@@ -154,6 +159,12 @@ class SqliteJournal:
     async def due_runs(self, now: float, limit: int = 100) -> list[str]:
         return [run_id for (run_id,) in self._select("due_runs", (now, limit))]
 
+    async def run_counts(self) -> Mapping[tuple[str, str], int]:
+        return {(one, other): count for one, other, count in self._select("run_counts")}
+
+    async def question_counts(self) -> Mapping[tuple[str, str], int]:
+        return {(one, other): count for one, other, count in self._select("question_counts")}
+
     async def next_wake(self) -> float | None:
         [[earliest]] = self._select("next_wake")
         return None if earliest is None else float(earliest)
@@ -168,6 +179,8 @@ class SqliteJournal:
             "root_id": query.root_id,
             "role": query.role,
             "statuses": _as_json(query.status),
+            "due_before": query.due_before,
+            "after": self._place_after(query.after),
             "limit": query.limit,
         }
         if query.run_id is not None:
@@ -200,9 +213,33 @@ class SqliteJournal:
         await self._open_writer().write(job)
 
     async def definition(self, digest: str) -> StoredDefinition | None:
-        for kind, name, body, stored_at, meta in self._select("definition", (digest,)):
-            return StoredDefinition(digest, kind, name, body, stored_at, json.loads(meta))
-        return None
+        rows = self._select("definition", (digest,))
+        return _definition(rows[0]) if rows else None
+
+    async def definitions(self, kind: str, name: str) -> list[StoredDefinition]:
+        return [_definition(row) for row in self._select("definitions", (kind, name))]
+
+    async def attach(self, attached: Attached) -> None:
+        await self._open_writer().write(partial(scribe.attach, attached=attached))
+
+    async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+        rows = self._select("kept", (kind, key, now))
+        return Kept(*rows[0]) if rows else None
+
+    async def all_kept(self, kind: str, now: float) -> list[Kept]:
+        return [Kept(*row) for row in self._select("all_kept", (kind, now))]
+
+    async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        return [_entry(row) for row in self._select("audit", (after, limit))]
+
+    async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
+        rows = self._select("commits", {"after": after, "limit": limit + 1})
+        stretches = (_stretch(row, after) for row in rows)
+        return [one for one in stretches if one.position > after][:limit]
+
+    async def last_commit(self) -> int:
+        [[position]] = self._select("last_commit")
+        return int(position)
 
     async def next_number(self, series: str) -> int:
         if not self._numbers.knows(series):
@@ -253,6 +290,14 @@ class SqliteJournal:
             raise NotFound(f"there is no run {run_id} to go on from")
         return int(rows[0][0])
 
+    def _place_after(self, question_id: str | None) -> int:
+        if question_id is None:
+            return 0
+        rows = self._select("locate_question", (question_id,))
+        if not rows:
+            raise NotFound(f"there is no question {question_id} to go on from")
+        return int(rows[0][0])
+
     def _select_each(
         self, name: str, statuses: Iterable[str], parameters: dict[str, Any]
     ) -> list[Any]:
@@ -279,6 +324,23 @@ class SqliteJournal:
 def _run_row(row: tuple[Any, ...]) -> RunRow:
     run_id, kind, name, definition, status, active, *rest = row
     return RunRow(run_id, kind, name, definition, status, bool(active), *rest)
+
+
+def _definition(row: tuple[Any, ...]) -> StoredDefinition:
+    digest, kind, name, body, stored_at, meta = row
+    return StoredDefinition(digest, kind, name, body, stored_at, json.loads(meta))
+
+
+def _entry(row: tuple[Any, ...]) -> AuditEntry:
+    number, *deed, previous, digest = row
+    return AuditEntry(number, Deed(*deed), previous, digest)
+
+
+def _stretch(row: tuple[Any, ...], after: int) -> Committed:
+    """What of a stretch lies behind `after`."""
+    position, run_id, first, last = row
+    known = max(after + 1 - position, 0)
+    return Committed(position + last - first, run_id, first + known, last)
 
 
 def _number(row: tuple[Any, ...]) -> int:

@@ -8,6 +8,7 @@ from holdfast.journal.codec import encode_all
 from holdfast.journal.port import Append, RunRow
 from holdfast.runtime import views
 from holdfast.runtime.actor import Actor
+from holdfast.runtime.deeds import together
 
 ROW_LAG = 1.0
 """How old the progress in lists may be, in seconds, while nothing else in the row changes."""
@@ -26,6 +27,7 @@ def append_of(
         births=births,
         notices=views.notices(committed.status, state),
         heard=heard,
+        attached=together(actor.attached),
     )
 
 

@@ -1,4 +1,7 @@
-"""The engine's background tasks: none is lost, none fails in silence, all end at the end."""
+"""The engine's background tasks: none is lost, none fails in silence, all end at the end.
+
+They act for nobody, whoever's command has set them off.
+"""
 
 from __future__ import annotations
 
@@ -6,6 +9,8 @@ import asyncio
 import logging
 from collections.abc import Coroutine
 from typing import Any
+
+from holdfast.runtime.acting import nobodys
 
 log = logging.getLogger("holdfast")
 
@@ -15,7 +20,7 @@ class Crew:
         self._tasks: set[asyncio.Task[Any]] = set()
 
     def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work)
+        task = asyncio.get_running_loop().create_task(work, context=nobodys())
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task

@@ -30,14 +30,15 @@ from holdfast.errors import (
     InternalError,
     JournalUnavailable,
     NotAllowed,
-    NotFound,
     OperatorError,
     VersionConflict,
 )
-from holdfast.journal.port import Append, Journal, Notice, Snapshot
+from holdfast.journal.port import NOTHING, Append, Attached, Journal, Notice, Snapshot
 from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
+from holdfast.runtime import outages
+from holdfast.runtime.acting import current
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.clock import Clock, SystemClock
@@ -46,9 +47,10 @@ from holdfast.runtime.faults import FaultPoints, NoFaults
 from holdfast.runtime.hub import Hub
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import Definition, blank, definition_of
-from holdfast.runtime.performing import Deliveries, Performer, is_pure, report
+from holdfast.runtime.outages import Outages, Ways
+from holdfast.runtime.performing import Deliveries, Performer, is_pure
 from holdfast.runtime.permits import Permits
-from holdfast.runtime.ports import Performed, Planner, Worker
+from holdfast.runtime.ports import Planner, Worker
 from holdfast.runtime.residents import Residents
 from holdfast.runtime.starting import Starter
 from holdfast.runtime.timers import Timers
@@ -57,10 +59,9 @@ log = logging.getLogger("holdfast")
 
 LAZY_EVENTS = 128
 LAZY_SECONDS = 0.05
-RETRY_JOURNAL = 0.25
 SNAPSHOT_BYTES = 64 * 1024
-"""Tuning: how far pure work may run ahead, how soon a journal that was down is tried
-again, and after how many bytes of events a snapshot may pay."""
+"""Tuning: how far pure work may run ahead, and after how many bytes of events a snapshot
+may pay."""
 
 Replies = list[tuple[Letter, HoldfastError | None]]
 
@@ -85,13 +86,16 @@ class Engine:
         self._faults = faults or NoFaults()
         self._secret = os.urandom(32)
         self._crew = Crew()
-        self._residents = Residents(journal, self.library, self._retry)
+        self._residents = Residents(journal, self.library, self._read_again)
         self._permits = Permits(max_effects)
         self._starter = Starter(worker, self.library, self._permits, self._moment, self._fed)
         self._performer = Performer(
             worker, planner, self._permits, self.clock, self._faults, self._deliveries()
         )
         self._timers = Timers(journal, self.clock, self._tick)
+        self._outages = Outages(
+            journal, self._residents, self._timers, self._performer, self._crew, self._ways()
+        )
         self._closing = False
 
     async def open(self) -> None:
@@ -109,6 +113,7 @@ class Engine:
         """Start nothing more, let what is in flight end, and keep the rest for later."""
         self._closing = True
         self._performer.closing = True
+        self._outages.closing = True
         await self._timers.stop()
         self._hang_up()
         await self._crew.finish(grace)
@@ -125,24 +130,34 @@ class Engine:
                 if isinstance(effect, f.AskModel):
                     self._performer.dispatch(actor, f.StopModel(effect.work))
 
-    async def create(self, plan: CompiledPlan, command: c.StartRun) -> RunState:
+    async def create(
+        self, plan: CompiledPlan, command: c.StartRun, attached: Attached = NOTHING
+    ) -> RunState:
         """A new run of a plan; its first events are on disk when this returns."""
         number = await self.journal.next_number("inst")
-        return await self.begin(f"inst_{number:06d}", plan, command)
+        return await self.begin(f"inst_{number:06d}", plan, command, attached)
 
-    async def begin(self, run_id: str, definition: Definition, command: c.Command) -> RunState:
+    async def begin(
+        self,
+        run_id: str,
+        definition: Definition,
+        command: c.Command,
+        attached: Attached = NOTHING,
+    ) -> RunState:
         """A new run under an id that nobody has used yet; NotAllowed if somebody has."""
         await self.library.keep(definition, self.clock.now())
         if run_id in self._residents:
             raise NotAllowed(f"there already is a run {run_id}")
         actor = Actor.of(blank(run_id, definition))
         self._residents.add(actor)
-        return await self._hand_in(actor, command)
+        return await self._hand_in(actor, command, attached)
 
-    async def submit(self, run_id: str, command: c.Command) -> RunState:
-        """The run's state after `command`, committed; a refusal raises."""
+    async def submit(
+        self, run_id: str, command: c.Command, attached: Attached = NOTHING
+    ) -> RunState:
+        """The run's state after `command`, committed together with `attached`; a refusal raises."""
         actor = await self._residents.find(run_id)
-        return await self._hand_in(actor, command)
+        return await self._hand_in(actor, command, attached)
 
     async def state(self, run_id: str) -> RunState:
         """The run as it is on disk."""
@@ -189,14 +204,23 @@ class Engine:
     def _deliveries(self) -> Deliveries:
         return Deliveries(self._crew.spawn, self._post, self._take, self.submit, self.hub.speak)
 
+    def _ways(self) -> Ways:
+        return Ways(self._drain, self._tell, self._deliver, self._wake)
+
+    def _read_again(self, actor: Actor) -> None:
+        self._outages.retry(actor)
+
     def _moment(self) -> c.Moment:
         return c.Moment(self.clock.now(), self._secret)
 
-    def _hand_in(self, actor: Actor, command: c.Command) -> asyncio.Future[RunState]:
+    def _hand_in(
+        self, actor: Actor, command: c.Command, attached: Attached
+    ) -> asyncio.Future[RunState]:
         """The reply to a caller's command. It is decided in a task of the engine's own: the
         caller may be cancelled, and that must not tear the others' turn apart."""
         reply: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
-        self._nudge(actor, Letter(command, reply))
+        letter = Letter(command, reply, acting=current(), attached=attached)
+        self._nudge(actor, letter)
         return reply
 
     def _nudge(self, actor: Actor, letter: Letter) -> None:
@@ -230,7 +254,7 @@ class Engine:
                 if self._closing:
                     return None
                 log.warning("run %s waits for the journal: %s", run_id, error)
-                await asyncio.sleep(RETRY_JOURNAL)
+                await asyncio.sleep(outages.RETRY_JOURNAL)
 
     async def _drain(self, actor: Actor) -> None:
         """Turn after turn, until the mailbox is empty."""
@@ -238,14 +262,14 @@ class Engine:
         try:
             while True:
                 if actor.stale:
-                    await self._refresh(actor)
+                    await self._outages.refresh(actor)
                 letters = list(actor.mailbox)
                 actor.mailbox.clear()
                 await self._turn(actor, letters)
                 if not actor.mailbox:
                     break
         except OperatorError as error:
-            self._stall(actor, error)
+            self._outages.stall(actor, error)
         finally:
             actor.draining = False
         self._residents.rest(actor)
@@ -275,7 +299,7 @@ class Engine:
                 replies, effects = [(one, _ours(error)) for one in letters], []
                 actor.mailbox.extend(_unrecorded(letters))
         for letter, refusal in replies:
-            _answer(actor, letter, refusal)
+            letter.answer(actor.committed, refusal)
         for effect in effects:
             self._performer.dispatch(actor, effect)
 
@@ -284,7 +308,7 @@ class Engine:
         effects: list[f.Effect] = []
         for letter in letters:
             try:
-                decided = actor.decide(letter.command, self._moment())
+                decided = actor.take(letter, self._moment())
             except CallerError as error:
                 replies.append((letter, error))
             except Exception as error:
@@ -315,6 +339,8 @@ class Engine:
         actor: Actor, letters: Sequence[Letter], effects: Sequence[f.Effect], before: int
     ) -> bool:
         """Only pure work is under way, and nobody waits for what has happened so far."""
+        if actor.attached:
+            return False
         if len(actor.unsaved) == before:
             return not actor.unsaved and not any(letter.notice for letter in letters)
         if not effects or actor.births or len(actor.unsaved) >= LAZY_EVENTS:
@@ -337,7 +363,7 @@ class Engine:
             await self.library.keep(definition_of(child.state), self.clock.now())
         heard = [letter.notice for letter in letters if letter.notice is not None]
         append = append_of(actor, [append for append, _ in actor.births], heard)
-        if append.records or append.heard:
+        if append.records or append.heard or append.attached is not NOTHING:
             self._faults.reach("append.before")
             await self.journal.append(append)
             self._faults.reach("append.after")
@@ -375,79 +401,9 @@ class Engine:
             if isinstance(effect, f.CallTool):
                 self._permits.give_back()
         for _, child in actor.births:
-            self._doubt(child.run_id)
+            self._outages.doubt(child.run_id)
         actor.forget()
         actor.mailbox.extendleft(reversed(letters))
-
-    def _stall(self, actor: Actor, error: OperatorError) -> None:
-        """Tell the callers; keep what was obtained, and try again by and by."""
-        kept = [letter for letter in actor.mailbox if letter.reply is None]
-        for letter in actor.mailbox:
-            _answer(actor, letter, error)
-        actor.mailbox.clear()
-        actor.mailbox.extend(kept)
-        if actor.committed.version == 0:
-            self._residents.drop(actor)
-            self._doubt(actor.run_id)
-            return
-        actor.stale = True
-        if actor.retry is None:
-            log.warning("run %s waits for the journal: %s", actor.run_id, error)
-            loop = asyncio.get_running_loop()
-            actor.retry = loop.call_later(RETRY_JOURNAL, self._retry, actor)
-
-    def _retry(self, actor: Actor) -> None:
-        actor.retry = None
-        if not actor.draining and not self._closing:
-            actor.draining = True
-            self._crew.spawn(self._drain(actor))
-
-    def _doubt(self, run_id: str) -> None:
-        """A run whose birth was refused may be on disk all the same: somebody must own it."""
-        self._residents.doubtful.add(run_id)
-        asyncio.get_running_loop().call_later(RETRY_JOURNAL, self._adopt, run_id)
-
-    def _adopt(self, run_id: str) -> None:
-        if not self._closing and run_id in self._residents.doubtful:
-            self._crew.spawn(self._wake_if_born(run_id))
-
-    async def _wake_if_born(self, run_id: str) -> None:
-        try:
-            await self._wake(run_id)
-        except NotFound:
-            self._residents.doubtful.discard(run_id)
-
-    async def _refresh(self, actor: Actor) -> None:
-        """Load the run anew, and take up what was decided on disk but never handed over."""
-        fresh = await self._residents.read(actor.run_id)
-        parent = fresh.state.parent
-        unheard = await self.journal.notices(parent.run_id) if parent is not None else []
-        before = actor.committed
-        actor.committed = fresh.committed
-        actor.forget()
-        actor.ready = fresh.ready
-        actor.stale = False
-        self._timers.note(min(actor.state.timers.values(), default=None))
-        if before.version != actor.committed.version:
-            self._tell_all(before, actor.committed, unheard)
-        if not any(isinstance(letter.command, c.Recover) for letter in actor.mailbox):
-            self._take_up(actor)
-
-    def _tell_all(self, before: RunState, state: RunState, unheard: Sequence[Notice]) -> None:
-        """What was refused has happened after all, and nobody has been told."""
-        self._tell(before, state)
-        for notice in unheard:
-            self._crew.spawn(self._deliver(notice))
-
-    def _take_up(self, actor: Actor) -> None:
-        """Behind what is in the mailbox: a result that was obtained counts before this."""
-        for effect in actor.machine.effects_in_flight(actor.state):
-            match effect:
-                case effect if isinstance(effect, Performed):
-                    if (effect.work.step_id, effect.work.claim) not in actor.flying:
-                        actor.mailbox.append(Letter(report(effect.work, c.NotSent())))
-                case _:
-                    self._performer.dispatch(actor, effect)
 
     async def _deliver(self, notice: Notice) -> None:
         body = json.loads(notice.payload)
@@ -482,12 +438,3 @@ def _unrecorded(letters: Sequence[Letter]) -> Iterator[Letter]:
 
 def _ours(error: Exception) -> InternalError:
     return InternalError(f"{type(error).__name__}: {error}")
-
-
-def _answer(actor: Actor, letter: Letter, refusal: HoldfastError | None) -> None:
-    if letter.reply is None or letter.reply.done():
-        return
-    if refusal is None:
-        letter.reply.set_result(actor.committed)
-    else:
-        letter.reply.set_exception(refusal)

@@ -29,6 +29,9 @@ log = logging.getLogger("holdfast")
 MOST_UNREAD = 10_000
 """Pieces of a model's speech that wait for a slow listener; older ones are dropped."""
 
+PAGE = 100
+"""Records that are read at once: a long run is never in memory as a whole."""
+
 
 @dataclass(frozen=True, slots=True)
 class Recorded:
@@ -70,6 +73,7 @@ class Hub:
         self._listeners: dict[str, set[_Listener]] = defaultdict(set)
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
         self._attendants: dict[str, set[Callable[[], None]]] = defaultdict(set)
+        self._onlookers: set[Callable[[], None]] = set()
         self._closed = False
 
     @property
@@ -85,6 +89,11 @@ class Hub:
                 watcher(state)
             except Exception:
                 log.exception("a watcher of %s failed", state.run_id)
+        for onlooker in tuple(self._onlookers):
+            try:
+                onlooker()
+            except Exception:
+                log.exception("one who watches all runs failed")
 
     def speak(self, run_id: str, began: int, text: str | None) -> None:
         """A piece of a model's reply, for those who listen now."""
@@ -124,17 +133,32 @@ class Hub:
         self, run_id: str, after: int = 0
     ) -> AsyncGenerator[Recorded | Spoken | AskedBelow, None]:
         """As `subscribe`, and in between what a model is saying and that runs below ask."""
+        async with aclosing(self.follow(run_id, after)) as followed:
+            async for one in followed:
+                if isinstance(one, list):
+                    for record in one:
+                        yield Recorded(record.seq, record.at, decode(record))
+                else:
+                    yield one
+
+    async def follow(
+        self, run_id: str, after: int = 0
+    ) -> AsyncGenerator[list[Record] | Spoken | AskedBelow, None]:
+        """As `listen`, with the records as they are stored, in pages: a page that is not full,
+        and it may be empty, says that there are no more for now."""
         listener = _Listener()
         replied = 0
         self._listeners[run_id].add(listener)
         try:
             while True:
                 listener.more.clear()
-                for record in await self._read(run_id, after):
-                    after = record.seq
-                    event = decode(record)
-                    replied = after if isinstance(event, ModelReplied) else replied
-                    yield Recorded(record.seq, record.at, event)
+                full = True
+                while full:
+                    page = await self._read(run_id, after)
+                    full = len(page) == PAGE
+                    after = page[-1].seq if page else after
+                    replied = _last_reply(page) or replied
+                    yield page
                 if listener.asked_below:
                     listener.asked_below = False
                     yield AskedBelow()
@@ -150,7 +174,7 @@ class Hub:
 
     async def _read(self, run_id: str, after: int) -> list[Record]:
         try:
-            return await self._journal.read(run_id, after)
+            return await self._journal.read(run_id, after, PAGE)
         except OperatorError:
             if self._closed:
                 return []
@@ -160,6 +184,11 @@ class Hub:
         """Call `watcher` with each committed state, until the returned function is called."""
         self._watchers[run_id].add(watcher)
         return lambda: _drop(self._watchers, run_id, watcher)
+
+    def watch_all(self, onlooker: Callable[[], None]) -> Callable[[], None]:
+        """Call `onlooker` whenever any run has committed something."""
+        self._onlookers.add(onlooker)
+        return lambda: self._onlookers.discard(onlooker)
 
     def when_stirred(self, run_id: str, stirred: Callable[[], None]) -> Callable[[], None]:
         """Call `stirred` when a run below asks something, and when the hub closes."""
@@ -171,3 +200,8 @@ def _drop(registry: dict[str, set[T]], run_id: str, entry: T) -> None:
     registry[run_id].discard(entry)
     if not registry[run_id]:
         del registry[run_id]
+
+
+def _last_reply(page: list[Record]) -> int:
+    replies = (one.seq for one in page if one.type.partition("@")[0] == ModelReplied.__name__)
+    return max(replies, default=0)

@@ -115,6 +115,7 @@ class PlanMachine:
             "tasks": len(state.plan.plan.tasks),
             "waiting": len(state.open_questions) + state.paused_children,
             "failed": list(state.failed),
+            "retries": state.retried,
         }
         return Description(state.plan_id, state.plan.digest, state.plan.plan.name, summary)
 
@@ -151,6 +152,7 @@ class ReactMachine:
             "turn": state.turn,
             "waiting": len(state.open_questions) + state.paused_children,
             "failed": list(state.failed),
+            "retries": state.retried,
             "tokens": state.usage.input_tokens + state.usage.output_tokens,
         }
         title = state.agent.name or state.agent.agent_id
@@ -186,6 +188,7 @@ class ConversationMachine:
             "tasks": state.total,
             "waiting": len(state.open_questions) + state.paused_children,
             "failed": list(state.failed),
+            "retries": state.retried,
             "phase": state.phase.value,
             "turn": state.turn,
         }

@@ -11,6 +11,7 @@ from holdfast.errors import NotFound
 from holdfast.journal.port import (
     Journal,
     QuestionQuery,
+    QuestionRow,
     RunQuery,
     Snapshot,
     StoredDefinition,
@@ -72,6 +73,81 @@ class LookupSuite:
         for query, ids in expected.items():
             found = await journal.questions(query)
             assert " ".join(row.question_id for row in found) == ids, query
+
+    async def test_questions_are_found_by_when_they_are_due(self, journal: Journal) -> None:
+        await journal.append(birth("a"))
+        rows = [
+            question_row("q1", "a", deadline=30.5),
+            question_row("q2", "a"),
+            question_row("q3", "a", deadline=20.0, role="admin"),
+            question_row("q4", "a", deadline=10.0, status="expired"),
+        ]
+        await journal.append(step("a", 1, questions=rows))
+        opened = frozenset({"open"})
+        expected = {
+            QuestionQuery(due_before=99.0): "q1 q3 q4",
+            QuestionQuery(due_before=20.0): "q4",
+            QuestionQuery(due_before=20.1): "q3 q4",
+            QuestionQuery(due_before=99.0, status=opened): "q1 q3",
+            QuestionQuery(due_before=99.0, status=opened, role="admin"): "q3",
+            QuestionQuery(due_before=30.5, run_id="a"): "q3 q4",
+            QuestionQuery(due_before=30.5, root_id="a", status=opened): "q3",
+        }
+        for query, ids in expected.items():
+            found = await journal.questions(query)
+            assert " ".join(row.question_id for row in found) == ids, query
+
+    async def test_pages_of_questions_join_whatever_is_asked_for(self, journal: Journal) -> None:
+        await journal.append(birth("a"))
+        rows = [
+            question_row(f"q{n}", "a", status="open" if n % 3 else "answered") for n in range(25)
+        ]
+        await journal.append(step("a", 1, questions=rows))
+        some = frozenset({"open"})
+        for query in [
+            QuestionQuery(),
+            QuestionQuery(run_id="a"),
+            QuestionQuery(root_id="a", status=some),
+            QuestionQuery(status=some),
+            QuestionQuery(status=frozenset({"open", "answered"})),
+            QuestionQuery(status=some, role="approver"),
+        ]:
+            whole = await journal.questions(query)
+            seen: list[QuestionRow] = []
+            while page := await journal.questions(
+                replace(query, after=seen[-1].question_id if seen else None, limit=4)
+            ):
+                seen += page
+            assert seen == whole, query
+
+    async def test_a_page_after_an_unknown_question_is_refused(self, journal: Journal) -> None:
+        with pytest.raises(NotFound, match="q404"):
+            await journal.questions(QuestionQuery(after="q404"))
+
+    async def test_runs_and_questions_are_counted(self, journal: Journal) -> None:
+        assert await journal.run_counts() == {}
+        assert await journal.question_counts() == {}
+        births = [birth("a"), birth("b"), birth("c", status="done"), birth("d", kind="chat")]
+        await outcomes(journal, births)
+        asked = [
+            question_row("q1", "a"),
+            question_row("q2", "a"),
+            question_row("q3", "a", status="answered"),
+            question_row("q4", "a", type="TOOL_APPROVAL"),
+        ]
+        await journal.append(step("a", 1, questions=asked))
+        assert await journal.run_counts() == {
+            ("plan", "running"): 2,
+            ("plan", "done"): 1,
+            ("chat", "running"): 1,
+        }
+        assert await journal.question_counts() == {
+            ("open", "missing_info"): 2,
+            ("answered", "missing_info"): 1,
+            ("open", "TOOL_APPROVAL"): 1,
+        }
+        await journal.append(step("b", 1, row=run_row("b", status="done")))
+        assert (await journal.run_counts())["plan", "done"] == 2
 
     async def test_runs_are_found_by_what_is_asked_for(self, journal: Journal) -> None:
         births = [
@@ -175,6 +251,21 @@ class LookupSuite:
         await journal.store_definition(replace(first, body="changed"))
         assert await journal.definition("sha256:1") == first
         assert await journal.definition("sha256:2") is None
+
+    async def test_every_version_of_a_definition_is_found_the_newest_first(
+        self, journal: Journal
+    ) -> None:
+        old = StoredDefinition("sha256:9", "plan", "入职", "1", 5.5, {"file": "a.yaml"})
+        new = StoredDefinition("sha256:1", "plan", "入职", "2", 6.5)
+        for stored in (
+            new,
+            old,
+            StoredDefinition("sha256:2", "agent", "入职", "3", 7.5),
+            StoredDefinition("sha256:3", "plan", "other", "4", 8.5),
+        ):
+            await journal.store_definition(stored)
+        assert await journal.definitions("plan", "入职") == [new, old]
+        assert await journal.definitions("plan", "nobody") == []
 
     async def test_numbers_rise_from_one_in_every_series(self, journal: Journal) -> None:
         assert [await journal.next_number("inst") for _ in range(3)] == [1, 2, 3]

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.journal.port import Append, Journal, QuestionRow, Record, RunRow
+from holdfast.journal.port import Append, Deed, Journal, QuestionRow, Record, RunRow
 
 
 def run_row(run_id: str = "inst_000001", **changes: Any) -> RunRow:
@@ -54,6 +54,11 @@ def records(after: int, count: int, payload: str = '{"value": 1}') -> list[Recor
         Record(seq, 1000.0 + seq / 8, "happened", payload)
         for seq in range(after + 1, after + count + 1)
     ]
+
+
+def deed(action: str = "answered", **changes: Any) -> Deed:
+    """Something that somebody did."""
+    return replace(Deed(1000.5, "will.zhang", action, "q1", "inst_000001"), **changes)
 
 
 def birth(run_id: str = "inst_000001", count: int = 1, **changes: Any) -> Append:

@@ -28,7 +28,7 @@ from holdfast.journal.port import (
     Snapshot,
     StoredDefinition,
 )
-from holdfast.testing.journal_lookups import LookupSuite
+from holdfast.testing.journal_keeping import KeepingSuite
 from holdfast.testing.journal_samples import (
     birth,
     outcomes,
@@ -39,7 +39,7 @@ from holdfast.testing.journal_samples import (
 )
 
 
-class JournalSuite(LookupSuite):
+class JournalSuite(KeepingSuite):
     """The behaviours, one test each."""
 
     async def test_what_was_appended_is_read_back_in_order(self, journal: Journal) -> None:

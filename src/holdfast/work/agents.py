@@ -9,11 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
+from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.errors import ModelNotConfigured
 from holdfast.model import effects as f
 from holdfast.model.agent import ASK_PERSON, Agent, helper_name
+from holdfast.model.form import FieldType, Form
 from holdfast.model.message import ModelReply, ToolOffer
-from holdfast.model.values import Json
+from holdfast.model.values import Json, JsonObject
 from holdfast.work.calling import call_tool
 from holdfast.work.models import ModelClient
 from holdfast.work.tools import ToolRegistry
@@ -37,6 +39,10 @@ _QUESTION: Final = {
         },
     },
     "required": ["question"],
+}
+_NOT_YOURS: Final = {
+    "description": "A secret. Leave it out: the person is asked for it. Only a reference "
+    "(secret:…) that you were given may be passed on."
 }
 
 
@@ -76,7 +82,7 @@ class AgentWorker:
         for name in effect.tools:
             if name in self.tools:
                 spec = self.tools.get(name).spec
-                yield ToolOffer(spec.name, spec.description, spec.parameters)
+                yield ToolOffer(spec.name, spec.description, offered_parameters(spec.parameters))
         for agent_id in effect.agents:
             yield self._helper(agent_id)
         if effect.asks_people:
@@ -87,3 +93,22 @@ class AgentWorker:
         agent = self._agent(agent_id)
         words = agent.description or f"Hand work to {agent.name or agent_id}."
         return ToolOffer(helper_name(agent_id), words, _TASK)
+
+
+def offered_parameters(parameters: JsonObject) -> JsonObject:
+    """A tool's parameters as a model sees them: nobody may expect it to know a secret."""
+    names = [name for name in parameters.get("properties", {}) if _is_secret(parameters, name)]
+    if not names:
+        return parameters
+    told = {name: {**parameters["properties"][name], **_NOT_YOURS} for name in names}
+    required = [name for name in parameters.get("required", ()) if name not in names]
+    return {
+        **parameters,
+        "properties": {**parameters["properties"], **told},
+        "required": required,
+    }
+
+
+def _is_secret(parameters: JsonObject, name: str) -> bool:
+    (field,) = form_from_schema(parameters, [name], Form()).fields
+    return field.type is FieldType.SECRET

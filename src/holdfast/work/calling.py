@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+
 from holdfast.core.approval import mode_of
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.errors import ForbiddenError
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.values import Json
+from holdfast.work.confidence import in_confidence
 from holdfast.work.tools import CallInfo, ToolRegistry
 
 
@@ -16,7 +20,19 @@ async def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Json:
     check_consent(tools, effect)
     work = effect.work
     call = CallInfo(work.key, work.run_id, work.attempt)
-    return await tools.get(effect.tool).call(effect.args, call)
+    return await call_with_secrets(tools, effect.tool, effect.args, call)
+
+
+async def call_with_secrets(
+    tools: ToolRegistry, name: str, args: Mapping[str, Json], call: CallInfo
+) -> Json:
+    """Call a tool with what its arguments refer to; what comes back has none of it."""
+    tool = tools.get(name)
+
+    async def with_values(filled: Json, hide: Callable[[str], str]) -> Json:
+        return await tool.call(filled, replace(call, hide=hide))
+
+    return await in_confidence(tools.secrets, call.run_id, args, with_values)
 
 
 def check_mode(tools: ToolRegistry, effect: f.CallTool) -> None:

@@ -11,6 +11,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from holdfast.core.language.strict import strict_json
@@ -19,8 +20,10 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.conversation import SubTask
 from holdfast.model.values import Json
+from holdfast.work.confidence import in_confidence
 from holdfast.work.coordinator import Context
 from holdfast.work.goals import NotDecomposed, as_name, written_tasks
+from holdfast.work.tools import SecretSource
 
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "id": (str, "text"),
@@ -49,13 +52,15 @@ class GoalDecomposer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConversationWorker:
-    """`route` says what a task's type names, of those that are no executor's."""
+    """`route` says what a task's type names, of those that are no executor's; `secrets` has
+    what the arguments of an executor's tasks refer to."""
 
     coordinator: Coordinator | None
     llm: GoalDecomposer | None
     executors: Mapping[str, Executor]
     once: frozenset[str]
     route: Callable[[str], str]
+    secrets: SecretSource | None = None
 
     async def perform(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome:
         match effect:
@@ -101,17 +106,19 @@ class ConversationWorker:
 
     async def _execute(self, effect: f.RunTask) -> Any:
         task = effect.task
-        more = {
-            "goal": effect.text,
-            "context": dict(effect.context),
-            "results": dict(effect.results),
-        }
         if task.route != "default":
-            return await _call(self._executor(task), task, **more)
+            given = {"args": dict(task.args), "results": dict(effect.results)}
+            work = partial(self._in_confidence, effect)
+            return await in_confidence(self.secrets, effect.work.run_id, given, work)
         execute = _execute_task_of(self.llm)
         if execute is None:
             return {}
-        return await _call(execute, task.description or task.id, **more)
+        return await _call(execute, task.description or task.id, **_offered(effect))
+
+    async def _in_confidence(self, effect: f.RunTask, given: Json, hide: object) -> Json:
+        task = replace(effect.task, args=given["args"])
+        offered = {**_offered(effect), "results": given["results"]}
+        return strict_json(await _call(self._executor(task), task, **offered))
 
     def _executor(self, task: SubTask) -> Executor:
         try:
@@ -121,6 +128,14 @@ class ConversationWorker:
                 f"no executor for tasks of type {task.type!r} is given any more: "
                 "open the conversation with `executors` that has one"
             ) from None
+
+
+def _offered(effect: f.RunTask) -> dict[str, Json]:
+    return {
+        "goal": effect.text,
+        "context": dict(effect.context),
+        "results": dict(effect.results),
+    }
 
 
 def _execute_task_of(llm: object) -> Executor | None:

@@ -18,7 +18,7 @@ from holdfast.core.run.state import EMPTY
 from holdfast.model import effects as f
 from holdfast.model.plan import Listener
 from holdfast.model.values import Json
-from holdfast.work.calling import call_tool
+from holdfast.work.calling import call_tool, call_with_secrets
 from holdfast.work.sandbox import CallWanted, Sandbox
 from holdfast.work.tools import CallInfo, ToolRegistry
 
@@ -117,7 +117,7 @@ class TaskDriver:
         """A snippet's external function: a tool that the plan allows it."""
         work = effect.work
         call = CallInfo(f"{work.key}.{effect.index}", work.run_id, work.attempt)
-        return await self.tools.get(effect.function).call(effect.args, call)
+        return await call_with_secrets(self.tools, effect.function, effect.args, call)
 
     async def _carry_out(self, context: ListenerContext) -> Json | CallWanted:
         effect = context.effect

@@ -21,7 +21,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 from urllib.parse import quote
@@ -100,7 +100,7 @@ class HttpTool:
             raise OutcomeUnknown(self._says(lost)) from None
         if 200 <= status < 300:
             return self._result(content)
-        raise self._failure(status, content)
+        raise self._failure(status, _reason(content, call.hide))
 
     async def aclose(self) -> None:
         """Closes the connections that this tool shares with the others of its document."""
@@ -142,8 +142,8 @@ class HttpTool:
         except (ValueError, RecursionError):
             raise PermanentError(self._says("answered something that is not JSON")) from None
 
-    def _failure(self, status: int, content: bytes) -> ToolError:
-        text = self._says(f"answered {status}: {_reason(content)}")
+    def _failure(self, status: int, reason: str) -> ToolError:
+        text = self._says(f"answered {status}: {reason}")
         if status in (401, 403):
             return ForbiddenError(text)
         if status in (408, 425, 429) or status >= 500:
@@ -178,8 +178,8 @@ def _fill(template: Json, values: Mapping[str, Json]) -> Json:
     return template
 
 
-def _reason(content: bytes) -> str:
-    """The service's own words, shortened."""
+def _reason(content: bytes, hide: Callable[[str], str]) -> str:
+    """The service's own words, shortened; a secret that was cut would not be recognised."""
     text = content.decode("utf-8", "replace").strip()
     try:
         answer = json.loads(text)
@@ -188,6 +188,7 @@ def _reason(content: bytes) -> str:
     if isinstance(answer, dict):
         told = next((answer[k] for k in ("error", "detail", "message") if answer.get(k)), text)
         text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
+    text = hide(text)
     return (text[:_LONGEST_REASON] + "…" if len(text) > _LONGEST_REASON else text) or "no reason"
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, NotRequired, Protocol, Required, get_type_hints
@@ -61,12 +61,14 @@ class ToolSpec:
 class CallInfo:
     """Which call this is; a tool receives it by declaring a parameter annotated `CallInfo`.
 
-    `key` stays the same when the same call is made again after a crash or a time-out.
+    `key` stays the same when the same call is made again after a crash or a time-out. `hide`
+    takes the secrets among the arguments out of a text, before it is shortened or sent elsewhere.
     """
 
     key: str
     run_id: str
     attempt: int
+    hide: Callable[[str], str] = field(default=str, repr=False, compare=False)
 
 
 class Tool(Protocol):
@@ -238,11 +240,17 @@ def _field_errors(name: str, error: ValidationError) -> str:
     return f"{name} was given wrong arguments: {'; '.join(fields)}"
 
 
+class SecretSource(Protocol):
+    async def open_for_run(self, references: Iterable[str], run_id: str) -> Mapping[str, str]:
+        """The values behind those references that were entered for this run, or above it."""
+
+
 @dataclass(frozen=True, slots=True)
 class ToolRegistry:
-    """The tools of one installation, by name."""
+    """The tools of one installation, by name; `secrets` has what their arguments refer to."""
 
     _tools: dict[str, Tool] = field(default_factory=dict)
+    secrets: SecretSource | None = None
 
     def add(self, tool: Tool) -> None:
         name = tool.spec.name

@@ -41,7 +41,7 @@ _REACH_OF_LARGE: Final = 8
 _REACH_OF_FAILURE: Final = 6
 _LARGE: Final = 600
 
-_ICONS: Final[Mapping[Condition, str]] = {
+ICONS: Final[Mapping[Condition, str]] = {
     Condition.IDLE: "M11 6A5 5 0 1 1 1 6A5 5 0 1 1 11 6",
     Condition.RUNNING: "M6 1A5 5 0 0 1 6 11ZA5 5 0 0 0 6 11A5 5 0 0 1 6 1",
     Condition.RETRYING: "M10.2 3.2A5 5 0 1 0 11 6M10.6 .6V3.6H7.6",
@@ -266,7 +266,7 @@ def _icon(node: Node) -> str:
     if node.condition is None:
         return ""
     place = f"translate({_n(_INSET)} {-14 if node.note else -6})"
-    return f'<path class="icon" transform="{place}" d="{_ICONS[node.condition]}"/>'
+    return f'<path class="icon" transform="{place}" d="{ICONS[node.condition]}"/>'
 
 
 def _texts(node: Node) -> str:

@@ -20,8 +20,9 @@ from holdfast.core.forms.values import Refusal, chosen, clean, is_empty
 from holdfast.core.language import conditions
 from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import strict_json
+from holdfast.core.secrets import is_reference
 from holdfast.errors import InvalidValue
-from holdfast.model.form import CHOICES, Field, Form
+from holdfast.model.form import CHOICES, Field, FieldType, Form
 from holdfast.model.values import Json
 
 _NOTHING: Final = object()
@@ -48,6 +49,17 @@ def validate(form: Form, data: Mapping[str, Json], *, partial: bool = False) -> 
         except Refusal as refusal:
             result.errors[field.name] = str(refusal)
     return result
+
+
+def unsealed(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
+    """What is raw in secret fields: it belongs in the vault, and only its reference here."""
+    return {
+        field.name: "this is a secret: only a reference to it may be recorded"
+        for field in form.fields
+        if field.type is FieldType.SECRET
+        and not is_empty(field, data.get(field.name))
+        and not is_reference(data[field.name])
+    }
 
 
 def visible_fields(form: Form, data: Mapping[str, Json]) -> tuple[Field, ...]:

@@ -25,6 +25,7 @@ from pydantic_core import SchemaError, SchemaValidator
 from pydantic_core.core_schema import str_schema
 
 from holdfast.core.language.strict import strict_json
+from holdfast.core.secrets import is_reference
 from holdfast.errors import InvalidValue
 from holdfast.model.form import Field, FieldType, Option
 from holdfast.model.values import Json
@@ -276,7 +277,8 @@ def _file(field: Field, value: Json) -> Json:
 
 
 def _secret(field: Field, value: Json) -> Json:
-    return _require_text(field, value, "it as text")
+    """What a reference stands for was judged when it was sealed."""
+    return value if is_reference(value) else _require_text(field, value, "it as text")
 
 
 def _among(field: Field, value: Json) -> Json:

@@ -15,7 +15,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.core.forms.validation import validate
+from holdfast.core.forms.validation import unsealed, validate
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.core.interactions.requests import clock_may_take
 from holdfast.core.language.strict import canonical_json, strict_json
@@ -72,7 +72,7 @@ def judge(state: RunState, question: QuestionState, command: Answer, now: float)
     option = _chosen(question, command)
     _refuse_silence(option, command)
     reply = _understood(option, command)
-    _refuse_secrets(question.request.form, {**command.data, **reply.data})
+    _refuse_raw_secrets(question.request.form, command.data, reply.data)
     filled = _filled_in(question, option, reply)
     answered = QuestionAnswered(
         question_id=command.question_id,
@@ -103,7 +103,7 @@ def expiry(question: QuestionState) -> tuple[QuestionExpired, InteractionAction 
 def kept_draft(question: QuestionState, command: KeepDraft, now: float) -> DraftKept:
     """A draft may be unfinished and wrong, but it is never a secret."""
     _refuse_late(question, now)
-    _refuse_secrets(question.request.form, command.data)
+    _refuse_secrets_in_drafts(question.request.form, command.data)
     return DraftKept(command.question_id, command.by, command.data)
 
 
@@ -160,12 +160,19 @@ def _understood(option: InteractionOption, command: Answer) -> _Reply:
     return _Reply(decided.action, decided.data, decided.feedback or command.feedback)
 
 
-def _refuse_secrets(form: Form, data: Mapping[str, Json]) -> None:
-    """A secret belongs in a vault; the journal would keep it for ever, for all to read."""
-    secrets = [one.name for one in form.fields if one.type is FieldType.SECRET]
-    given = dict.fromkeys((name for name in secrets if name in data), "not taken")
+def _refuse_raw_secrets(form: Form, *given: Mapping[str, Json]) -> None:
+    """The journal would keep a secret for ever, for all to read."""
+    raw = {name: why for data in given for name, why in unsealed(form, data).items()}
+    if raw:
+        raise InvalidAnswer(f"{', '.join(raw)}: a secret must be sealed before it is sent", raw)
+
+
+def _refuse_secrets_in_drafts(form: Form, data: Mapping[str, Json]) -> None:
+    secret = (one.name for one in form.fields if one.type is FieldType.SECRET)
+    given = {name: "leave this out of drafts" for name in secret if name in data}
     if given:
-        raise InvalidAnswer("secrets cannot be taken yet: there is no vault to keep them", given)
+        names = ", ".join(given)
+        raise InvalidAnswer(f"a draft keeps no secrets: {names} is given with the answer", given)
 
 
 def _filled_in(
@@ -202,11 +209,19 @@ def _meant_for_the_form(question: QuestionState, reply: _Reply) -> Mapping[str, 
         return reply.data
     fields = _open_fields(question)
     if len(fields) == 1:
+        _refuse_spoken_secret(fields[0])
         return {fields[0].name: _as_said(fields[0], reply.feedback)}
     if fields and question.purpose == "approval":
         remedy = f"say which it is for: {', '.join(one.name for one in fields)}"
         raise InvalidAnswer(f"the call has several arguments; {remedy}", {"feedback": remedy})
     return {}
+
+
+def _refuse_spoken_secret(field: Field) -> None:
+    """Feedback is recorded as it was said."""
+    if field.type is FieldType.SECRET:
+        remedy = f"give it as data, under the name {field.name}"
+        raise InvalidAnswer(f"a secret is not taken as feedback: {remedy}", {"feedback": remedy})
 
 
 def _as_said(field: Field, words: str) -> Json:

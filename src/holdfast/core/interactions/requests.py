@@ -13,8 +13,6 @@ without `timeout_seconds` too. Such a one is allowed, and is only what a person 
 but a timeout that is added one day must not turn it into a consent.
 
 A question that is not `required` can be skipped: where no option says so, one is added.
-
-A secret cannot be asked for until there is a vault: the journal would keep it for all to read.
 """
 
 from __future__ import annotations
@@ -28,7 +26,7 @@ from holdfast.core.forms.validation import validate
 from holdfast.core.forms.values import echo
 from holdfast.core.interactions.keeping import Problems, journal_problems, kept
 from holdfast.errors import InvalidAnswer
-from holdfast.model.form import FieldType, Form
+from holdfast.model.form import Form
 from holdfast.model.interaction import (
     RUN_AGAIN,
     Asking,
@@ -217,9 +215,6 @@ def _problems(request: InteractionRequest) -> Problems:
     yield from _option_problems(request.options)
     yield from _default_problems(request)
     yield from _time_problems(request)
-    for field in request.form.fields:
-        if field.type is FieldType.SECRET:
-            yield f"form.{field.name}", "secrets cannot be taken yet: there is no vault for them"
 
 
 def _type_problems(request: InteractionRequest) -> Problems:

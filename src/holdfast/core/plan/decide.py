@@ -13,7 +13,7 @@ from collections.abc import Iterable, Mapping
 from functools import partial
 from typing import assert_never, cast
 
-from holdfast.core.forms.validation import validate
+from holdfast.core.forms.validation import unsealed, validate
 from holdfast.core.plan import answers, people, planner, questions, steps
 from holdfast.core.plan.apply import apply
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
@@ -122,8 +122,8 @@ def _inputs(plan: CompiledPlan, given: Mapping[str, Json]) -> tuple[dict[str, Js
     if not form.fields:
         return dict(given), True
     partial = validate(form, given, partial=True)
-    if partial.errors:
-        raise InvalidAnswer("the plan's inputs are not valid", partial.errors)
+    if errors := unsealed(form, given) | partial.errors:
+        raise InvalidAnswer("the plan's inputs are not valid", errors)
     full = validate(form, given)
     return (dict(partial.values), False) if full.errors else (dict(full.values), True)
 

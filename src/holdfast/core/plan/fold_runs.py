@@ -33,6 +33,7 @@ def started(state: PlanState, event: e.RunStarted, at: float) -> PlanState:
 def planner_retried(state: PlanState, event: e.PlannerRetried, at: float) -> PlanState:
     step = state.steps[event.listener_id]
     times = (*step.retry_times, at)
+    state = changed(state, retried=state.retried + 1)
     return _refire_keeping(
         state, event.listener_id, step, retries=event.retry_count, retry_times=times
     )

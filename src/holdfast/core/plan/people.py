@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterable
+from collections.abc import Container, Iterable, Mapping
 
+from holdfast.core.forms.validation import unsealed
 from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledListener
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.planner import (
@@ -13,10 +14,11 @@ from holdfast.core.plan.planner import (
 )
 from holdfast.core.run.steps import cancel_run
 from holdfast.core.run.tables import StepStatus
-from holdfast.errors import NotAllowed, NotFound
+from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.model import commands as c
 from holdfast.model.events import ListenersReset, Move, QuestionWithdrawn, RunResumed, TasksEdited
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model.values import Json
 
 _SKIPPABLE = (
     StepStatus.READY,
@@ -40,6 +42,7 @@ def skip(draft: Draft, command: c.Skip) -> None:
 def mark_done(draft: Draft, command: c.MarkDone) -> None:
     """A person did the work by hand; the listeners that would have done it are settled."""
     _known_task(draft, command.task_id)
+    _refuse_raw_secrets(draft, command.task_id, command.context)
     reason = f"marked done by {command.by}"
     update = TaskUpdate(command.task_id, TaskStatus.DONE, command.context, reason)
     moves = draft.moves((update,))
@@ -51,10 +54,20 @@ def mark_done(draft: Draft, command: c.MarkDone) -> None:
 
 def edit_context(draft: Draft, command: c.EditContext) -> None:
     _known_task(draft, command.task_id)
+    _refuse_raw_secrets(draft, command.task_id, command.context)
     status = draft.state.task(command.task_id).status
     update = TaskUpdate(command.task_id, status, command.context)
     moves = tuple(draft.unrepeated(move) for move in draft.moves((update,)))
     draft.emit(TasksEdited(command.by, "edit_context", moves))
+
+
+def _refuse_raw_secrets(draft: Draft, task_id: str, context: Mapping[str, Json]) -> None:
+    """A plan's secret inputs stand in its main task's context, as references only."""
+    plan = draft.state.plan
+    raw = unsealed(plan.plan.inputs, context) if task_id == plan.main else {}
+    if raw:
+        remedy = "only the form that asks for it takes it"
+        raise InvalidAnswer(f"{', '.join(raw)} is a secret: {remedy}", raw)
 
 
 def rerun_from(draft: Draft, command: c.RerunFrom) -> None:

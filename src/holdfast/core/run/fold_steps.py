@@ -21,7 +21,7 @@ def attempt_failed(state: S, event: e.AttemptFailed) -> S:
     answered = event.failure.kind is not FailureKind.UNKNOWN
     timers = state.timers.insert(moves.retry_timer(event.step_id), event.retry_at)
     return moves.move_step(
-        moves.progressed(changed(state, timers=timers)),
+        moves.progressed(changed(state, timers=timers, retried=state.retried + 1)),
         event.step_id,
         StepMove.BACK_OFF,
         failure=event.failure,

@@ -100,7 +100,7 @@ class RunState:
     `active` counts steps that will move by themselves or by an answer, `in_flight`
     those that are out in the world, `resting` those that wait for a person, a
     timer or a child run. `paused_children` counts child runs that wait for a person; `held`
-    says that somebody has paused this one.
+    says that somebody has paused this one. `retried` counts what was tried again.
     """
 
     LIFECYCLE: ClassVar[Lifecycle] = INSTANCE
@@ -124,6 +124,7 @@ class RunState:
     resting: int = 0
     paused_children: int = 0
     held: bool = False
+    retried: int = 0
     recoveries: int = 0
     cancelled_by: str | None = None
     ended_by: str = ""

@@ -29,7 +29,7 @@ from holdfast.core.source.retry import retry_problems
 from holdfast.core.source.snippets import SnippetProblem, syntax_problems
 from holdfast.core.source.soundness import WHAT_IS_MISSING, asking_problems
 from holdfast.errors import ConditionError, FormRejected, InvalidValue, Problem, TemplateError
-from holdfast.model.form import FieldType, Form
+from holdfast.model.form import Form
 from holdfast.model.interaction import Asking, InteractionType
 from holdfast.model.plan import (
     AgentAction,
@@ -103,7 +103,6 @@ class _Checker:
             yield from self.listener(listener, ("listeners", index))
         for index, check in enumerate(plan.verify):
             yield from self.verification(check, ("verify", index))
-        yield from _secret_problems(plan.inputs, ("inputs",))
 
     def ids(self, owner: str, ids: list[str]) -> Iterator[Finding]:
         key = "task_id" if owner == "tasks" else "listener_id"
@@ -153,7 +152,6 @@ class _Checker:
                 assert_never(one.action)
 
     def human_action(self, action: HumanAction, path: Path) -> Iterator[Finding]:
-        yield from _secret_problems(action.form, (*path, "form"))
         filled_in = bool(action.form.fields)
         usual = InteractionType.USER_INPUT if filled_in else InteractionType.USER_CONFIRMATION
         yield from self.asking(action.asking, usual, action.form, path)
@@ -167,7 +165,6 @@ class _Checker:
 
     def tool_action(self, action: ToolAction, path: Path) -> Iterator[Finding]:
         yield from self.tool_call(action.tool, action.args, path)
-        yield from _secret_problems(action.fields, (*path, "fields"))
         missing, consent = InteractionType.MISSING_INFO, InteractionType.TOOL_APPROVAL
         yield from self.asking(action.missing, missing, WHAT_IS_MISSING, (*path, "missing"))
         yield from self.asking(action.consent, consent, Form(), (*path, "consent"))
@@ -299,11 +296,3 @@ def _number_problems(one: Listener, path: Path) -> Iterator[Finding]:
     yield from wait_problems(one.timeout, (*path, "timeout"))
     if isinstance(one.priority, bool) or not isinstance(one.priority, int):
         yield Finding((*path, "priority"), "priority must be a whole number")
-
-
-def _secret_problems(form: Form, path: Path) -> Iterator[Finding]:
-    for field in form.fields:
-        if field.type is FieldType.SECRET:
-            yield Finding(
-                (*path, field.name), "secrets cannot be asked for yet: no vault keeps them"
-            )

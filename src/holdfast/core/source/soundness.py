@@ -30,7 +30,7 @@ _ELSEWHERE: Final[dict[str, Path]] = {
 def asking_problems(
     asking: Asking, usual: InteractionType, form: Form, path: Path
 ) -> Iterator[Finding]:
-    """What keeps a question of the `usual` type from being asked like this; forms not included."""
+    """What keeps a question of the `usual` type from being asked like this."""
     if asking == _USUAL:
         return
     try:
@@ -39,8 +39,7 @@ def asking_problems(
         )
     except InvalidAnswer as refused:
         for name, message in refused.fields.items():
-            if not name.startswith("form."):
-                yield Finding((*path, *_place(name)), f"{name}: {message}")
+            yield Finding((*path, *_place(name)), f"{name}: {message}")
 
 
 def _place(name: str) -> Path:

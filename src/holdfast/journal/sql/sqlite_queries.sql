@@ -61,6 +61,47 @@ WHERE excluded.version >= snapshots.version OR excluded.schema <> snapshots.sche
 INSERT INTO definitions (digest, kind, name, body, stored_at, meta) VALUES (?, ?, ?, ?, ?, ?)
 ON CONFLICT (digest) DO NOTHING;
 
+-- name: keep
+-- Keeps something under its name, in place of what was there.
+INSERT INTO kept (kind, key, body, expires_at) VALUES (?, ?, ?, ?)
+ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body, expires_at = excluded.expires_at;
+
+-- name: drop_kept
+-- Lets go of something that is kept.
+DELETE FROM kept WHERE kind = ? AND key = ?;
+
+-- name: drop_expired
+-- Lets go of some of what has expired.
+DELETE FROM kept WHERE id IN (SELECT id FROM kept WHERE expires_at <= ? LIMIT ?);
+
+-- name: last_deed
+-- Where the chain of deeds ends.
+SELECT number, digest FROM audit ORDER BY number DESC LIMIT 1;
+
+-- name: add_deed
+-- Adds a link to the chain.
+INSERT INTO audit (number, at, who, action, subject, run_id, seen, origin, detail,
+                   previous, digest)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
+
+-- name: next_position
+-- The place of the next record among all, unless the run that committed last goes on.
+SELECT position + 1 - first + coalesce((
+    SELECT place & 0xFFFFFFFF FROM events
+    WHERE place BETWEEN (run << 32) AND ((run << 32) | 0xFFFFFFFF)
+    ORDER BY place DESC LIMIT 1
+), 0)
+FROM (SELECT position, run, first FROM commits ORDER BY position DESC LIMIT 1)
+WHERE run <> ?;
+
+-- name: note_commit
+-- Notes that the records of another run begin here.
+INSERT INTO commits (position, run, first) VALUES (?, ?, ?);
+
+-- name: prune_commits
+-- Forgets what was committed long ago.
+DELETE FROM commits WHERE position <= ?;
+
 -- name: probe
 -- Writes something of no consequence, to learn whether a commit succeeds again.
 UPDATE probes SET count = count + 1;
@@ -132,6 +173,10 @@ WHERE parent_id = :parent_id AND id < :before
   AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
 ORDER BY id DESC LIMIT :limit;
 
+-- name: run_counts
+-- How many runs there are of each kind and status.
+SELECT kind, status, count(*) FROM runs INDEXED BY runs_kind_status GROUP BY kind, status;
+
 -- name: active_runs
 -- Everything that a restart must load, in order of creation.
 SELECT run_id FROM runs WHERE active = 1 ORDER BY id;
@@ -158,35 +203,53 @@ SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadl
        closed_at, body
 FROM questions WHERE question_id = ?;
 
+-- name: locate_question
+-- A question's number, by which lists are ordered.
+SELECT id FROM questions WHERE question_id = ?;
+
+-- name: question_counts
+-- How many questions there are of each status and type.
+SELECT status, type, count(*) FROM questions INDEXED BY questions_status_type
+GROUP BY status, type;
+
 -- name: questions_oldest
 -- Questions of every status, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
        closed_at, body, id
-FROM questions WHERE :role IS NULL OR role = :role ORDER BY id LIMIT :limit;
+FROM questions
+WHERE id > :after
+  AND (:role IS NULL OR role = :role)
+  AND (:due_before IS NULL OR deadline < :due_before)
+ORDER BY id LIMIT :limit;
 
 -- name: questions_of_status
 -- The questions in one status, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
        closed_at, body, id
 FROM questions INDEXED BY questions_status
-WHERE status = :status ORDER BY id LIMIT :limit;
+WHERE status = :status AND id > :after
+  AND (:due_before IS NULL OR deadline < :due_before)
+ORDER BY id LIMIT :limit;
 
 -- name: questions_for_role
 -- The questions in one status that ask one role, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
        closed_at, body, id
 FROM questions INDEXED BY questions_role
-WHERE role = :role AND status = :status ORDER BY id LIMIT :limit;
+WHERE role = :role AND status = :status AND id > :after
+  AND (:due_before IS NULL OR deadline < :due_before)
+ORDER BY id LIMIT :limit;
 
 -- name: questions_of_run
 -- The questions of one run, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
        closed_at, body, id
 FROM questions INDEXED BY questions_run
-WHERE run_id = :run_id
+WHERE run_id = :run_id AND id > :after
   AND (:root_id IS NULL OR root_id = :root_id)
   AND (:role IS NULL OR role = :role)
   AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+  AND (:due_before IS NULL OR deadline < :due_before)
 ORDER BY id LIMIT :limit;
 
 -- name: questions_of_root
@@ -194,9 +257,10 @@ ORDER BY id LIMIT :limit;
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
        closed_at, body, id
 FROM questions INDEXED BY questions_root
-WHERE root_id = :root_id
+WHERE root_id = :root_id AND id > :after
   AND (:role IS NULL OR role = :role)
   AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+  AND (:due_before IS NULL OR deadline < :due_before)
 ORDER BY id LIMIT :limit;
 
 -- name: notices
@@ -215,4 +279,46 @@ WHERE runs.run_id = ? AND snapshots.schema = ?;
 
 -- name: definition
 -- A definition by its digest.
-SELECT kind, name, body, stored_at, meta FROM definitions WHERE digest = ?;
+SELECT digest, kind, name, body, stored_at, meta FROM definitions WHERE digest = ?;
+
+-- name: definitions
+-- Everything stored under one name, the newest first.
+SELECT digest, kind, name, body, stored_at, meta FROM definitions
+WHERE kind = ? AND name = ? ORDER BY stored_at DESC, digest DESC;
+
+-- name: kept
+-- What is kept under a name, unless it has expired.
+SELECT kind, key, body, expires_at FROM kept
+WHERE kind = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?);
+
+-- name: all_kept
+-- Everything of one kind that has not expired, in order of the keys.
+SELECT kind, key, body, expires_at FROM kept
+WHERE kind = ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY key;
+
+-- name: audit
+-- A stretch of the chain of deeds.
+SELECT number, at, who, action, subject, run_id, seen, origin, detail, previous, digest
+FROM audit WHERE number > ? ORDER BY number LIMIT ?;
+
+-- name: commits
+-- The stretches from the one in which a position lies; each ends where the next begins.
+SELECT here.position, runs.run_id, here.first, coalesce(
+    (SELECT min(position) FROM commits WHERE position > here.position)
+        - here.position + here.first - 1,
+    (SELECT place & 0xFFFFFFFF FROM events
+     WHERE place BETWEEN (here.run << 32) AND ((here.run << 32) | 0xFFFFFFFF)
+     ORDER BY place DESC LIMIT 1)
+)
+FROM commits AS here CROSS JOIN runs ON runs.id = here.run
+WHERE here.position >= coalesce((SELECT max(position) FROM commits WHERE position <= :after + 1), 0)
+ORDER BY here.position LIMIT :limit;
+
+-- name: last_commit
+-- The place of the newest record among all.
+SELECT position - first + coalesce((
+    SELECT place & 0xFFFFFFFF FROM events
+    WHERE place BETWEEN (run << 32) AND ((run << 32) | 0xFFFFFFFF)
+    ORDER BY place DESC LIMIT 1
+), 0)
+FROM (SELECT position, run, first FROM commits ORDER BY position DESC LIMIT 1);

@@ -1,4 +1,5 @@
--- The embedded journal, schema version 1. Created in one transaction.
+-- The embedded journal, schema version 1, created in one transaction; what later versions
+-- added follows in files of their own.
 --
 -- `events.place` packs the run's number and the sequence number into one integer
 -- (run << 32 | seq): a run's records lie side by side in order, and a record of up

@@ -1,7 +1,8 @@
-"""Pursuing: a conversation moves on only while somebody asks for more, and here we do.
+"""Pursuing: a conversation moves on only while somebody asks for more.
 
-What it does is read from its journal like that of any other run. Leaving it loses nothing:
-work that may be repeated is broken off, and what may not is waited for.
+Here somebody does, for a person at a terminal or for a server's callers. What it does is read
+from its journal like that of any other run. Leaving it loses nothing: work that may be
+repeated is broken off, and what may not is waited for.
 """
 
 from __future__ import annotations
@@ -47,6 +48,10 @@ class Pursuit:
         """Pursue a goal, or what is left of one; returns when that is on disk."""
         if self.engine.state is EngineState.PAUSED:
             self.engine.resume()
+        await self.attend(text)
+
+    async def attend(self, text: str | None = None) -> None:
+        """As `begin`, but one that somebody has paused stays so."""
         self._asking = asyncio.ensure_future(self._ask_for_more(text))
         if text is not None:
             await self.alongside(self._begun.wait())
@@ -77,6 +82,12 @@ class Pursuit:
         finally:
             await _end(seen)
             await _end(leaving)
+
+    async def ended(self) -> None:
+        """Until there is nothing more to ask for; the conversation's own error is raised."""
+        assert self._asking is not None
+        await asyncio.wait((self._asking,))
+        self._asking.result()
 
     async def leave(self) -> None:
         """Go, after what cannot be repeated has ended."""

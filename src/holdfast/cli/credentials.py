@@ -1,0 +1,138 @@
+"""Custody of credentials: on the home itself while it is free, else through its server."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from holdfast.cli.local import os_user
+from holdfast.cli.opening import reading_journal, writing_journal
+from holdfast.cli.shell import Settings
+from holdfast.client import Client
+from holdfast.runtime.clock import SystemClock
+from holdfast.server.credentials import Credential, listed
+from holdfast.server.principal import Kind
+from holdfast.server.tokens import Tokens
+
+DAY = 86_400.0
+
+Shown = dict[str, Any]
+"""A credential: `id`, `form`, `name`, `kind`, `roles`, `grants` and its times."""
+
+
+class Custody(Protocol):
+    async def create(
+        self,
+        name: str,
+        kind: Kind,
+        roles: Sequence[str],
+        grants: Mapping[str, Sequence[str]],
+        seconds: float | None,
+    ) -> Shown:
+        """What was made, with `token`, the secret itself."""
+
+    async def link(
+        self, name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]]
+    ) -> Shown:
+        """What was made, with `link`, the address that signs in."""
+
+    async def all(self) -> list[Shown]: ...
+
+    async def revoke(self, token_id: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class HomeCustody:
+    tokens: Tokens
+    clock: SystemClock
+
+    async def create(
+        self,
+        name: str,
+        kind: Kind,
+        roles: Sequence[str],
+        grants: Mapping[str, Sequence[str]],
+        seconds: float | None,
+    ) -> Shown:
+        until = None if seconds is None else self.clock.now() + seconds
+        made, secret = await self.tokens.issue(
+            name, kind, roles, grants, until, by=os_user(), origin="cli"
+        )
+        return {**shown(made), "token": secret}
+
+    async def link(
+        self, name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]]
+    ) -> Shown:
+        made, secret = await self.tokens.new_link(name, roles, grants, os_user(), "cli")
+        return {**shown(made), "link": f"/login?token={secret}"}
+
+    async def all(self) -> list[Shown]:
+        return [shown(one) for one in await self.tokens.list()]
+
+    async def revoke(self, token_id: str) -> None:
+        await self.tokens.revoke(token_id, by=os_user(), origin="cli")
+
+
+@dataclass(frozen=True, slots=True)
+class ServerCustody:
+    """That of a server, for one of its admins."""
+
+    client: Client
+
+    async def create(
+        self,
+        name: str,
+        kind: Kind,
+        roles: Sequence[str],
+        grants: Mapping[str, Sequence[str]],
+        seconds: float | None,
+    ) -> Shown:
+        days = None if seconds is None else seconds / DAY
+        return await self.client.tokens.issue(
+            name, roles=roles, grants=grants, kind=kind, expires_in_days=days
+        )
+
+    async def link(
+        self, name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]]
+    ) -> Shown:
+        made = await self.client.tokens.issue_link(name, roles=roles, grants=grants)
+        del made["token"]
+        return {**made, "link": made.pop("url")}
+
+    async def all(self) -> list[Shown]:
+        found: list[Shown] = (await self.client.tokens.list())["tokens"]
+        return found
+
+    async def revoke(self, token_id: str) -> None:
+        await self.client.tokens.revoke(token_id)
+
+
+def shown(one: Credential) -> Shown:
+    return {
+        "id": one.id,
+        "form": one.form,
+        "name": one.name,
+        "kind": one.kind,
+        "roles": sorted(one.roles),
+        "grants": listed(one.grants),
+        "created_at": one.created_at,
+        "created_by": one.created_by,
+        "expires_at": one.expires_at,
+        "last_used_at": one.last_used_at,
+    }
+
+
+@asynccontextmanager
+async def custody(settings: Settings, *, to_write: bool = False) -> AsyncIterator[Custody]:
+    if settings.server is not None:
+        from holdfast.cli.remote import connected
+
+        async with connected(settings.server) as client:
+            yield ServerCustody(client)
+        return
+    clock = SystemClock()
+    opening = writing_journal(settings) if to_write else reading_journal(settings)
+    async with opening as journal:
+        yield HomeCustody(Tokens(journal, clock), clock)

@@ -1,0 +1,231 @@
+"""The serve command: everything over HTTP, for programs and for people."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli import shell
+from holdfast.cli.shell import OK, Settings
+
+if TYPE_CHECKING:
+    from holdfast.cli.opening import Opened
+    from holdfast.server.jwt import Oidc
+    from holdfast.server.serving import Serving
+    from holdfast.server.settings import ServerSettings
+
+
+def register(group: typer.Typer) -> None:
+    shell.register(group, "serve", serve)
+
+
+def serve(
+    settings: Settings,
+    module: Annotated[
+        str | None,
+        typer.Argument(metavar="[MODULE:NAME]", help="Your Holdfast object; as --app."),
+    ] = None,
+    host: Annotated[
+        str,
+        typer.Option(
+            "--host",
+            envvar="HOLDFAST_HOST",
+            help="The address to listen on. One that other machines reach needs a token first.",
+        ),
+    ] = "127.0.0.1",
+    port: Annotated[
+        int,
+        typer.Option(
+            "--port", min=0, max=65535, envvar="HOLDFAST_PORT", help="0 takes one that is free."
+        ),
+    ] = 8080,
+    allow_host: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--allow-host",
+            metavar="NAME",
+            envvar="HOLDFAST_ALLOW_HOST",
+            help="A name that people call the server by, as holdfast.example. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    oidc_issuer: Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-issuer",
+            metavar="URL",
+            envvar="HOLDFAST_OIDC_ISSUER",
+            help="Let people in with JWTs of this issuer.",
+            show_default=False,
+        ),
+    ] = None,
+    oidc_audience: Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-audience",
+            metavar="NAME",
+            envvar="HOLDFAST_OIDC_AUDIENCE",
+            help="Whom those JWTs must be for.",
+            show_default=False,
+        ),
+    ] = None,
+    oidc_roles_claim: Annotated[
+        str,
+        typer.Option(
+            "--oidc-roles-claim",
+            metavar="CLAIM",
+            envvar="HOLDFAST_OIDC_ROLES_CLAIM",
+            help="Where they name somebody's roles, as realm_access.roles.",
+        ),
+    ] = "roles",
+    four_eyes: Annotated[
+        bool,
+        typer.Option(
+            "--four-eyes",
+            envvar="HOLDFAST_FOUR_EYES",
+            help="Who started a run may not approve its calls.",
+        ),
+    ] = False,
+    default_agent: Annotated[
+        str | None,
+        typer.Option(
+            "--default-agent",
+            metavar="ID",
+            envvar="HOLDFAST_DEFAULT_AGENT",
+            help="Who answers a chat that names nobody. Default: the only agent.",
+            show_default=False,
+        ),
+    ] = None,
+    link: Annotated[
+        bool, typer.Option("--link", help="Print a new one-time link that signs an admin in.")
+    ] = False,
+    secure_cookies: Annotated[
+        bool,
+        typer.Option(
+            "--secure-cookies",
+            envvar="HOLDFAST_SECURE_COOKIES",
+            help="People reach the server over TLS, for instance through a proxy.",
+        ),
+    ] = False,
+    access_log: Annotated[
+        bool,
+        typer.Option(
+            "--access-log", envvar="HOLDFAST_ACCESS_LOG", help="One line per request on stderr."
+        ),
+    ] = False,
+) -> int:
+    """Serve the runs of a home, and everything that can be done with them, over HTTP.
+
+    The application is the one named, else what stands here. At the first start a one-time
+    link is printed that signs an admin in. Ctrl-C or SIGTERM stops it.
+    """
+    from holdfast.cli.opening import open_app
+    from holdfast.server.settings import ServerSettings
+
+    settings = _with_module(settings, module)
+    opened = open_app(settings)
+    if default_agent is not None:
+        opened.app.engine.library.agent(default_agent)
+    chosen = ServerSettings(
+        host=host.strip("[]"),
+        port=port,
+        allowed_hosts=tuple(allow_host or ()),
+        four_eyes=four_eyes,
+        oidc=_oidc(oidc_issuer, oidc_audience, oidc_roles_claim),
+        secure_cookies=secure_cookies,
+        default_agent=default_agent,
+    )
+    _Stand(settings, opened, chosen, link, access_log).open()
+    return OK
+
+
+def _with_module(settings: Settings, module: str | None) -> Settings:
+    if module is None:
+        return settings
+    if settings.app not in (None, module):
+        raise typer.BadParameter(f"{module} and --app {settings.app} are two: leave one out.")
+    return replace(settings, app=module)
+
+
+def _oidc(issuer: str | None, audience: str | None, roles_claim: str) -> Oidc | None:
+    from holdfast.server.jwt import Oidc
+
+    if issuer is None and audience is None:
+        return None
+    if issuer is None or audience is None:
+        raise typer.BadParameter("--oidc-issuer and --oidc-audience go together.")
+    try:
+        return Oidc(issuer, audience, roles_claim=roles_claim)
+    except ValueError as error:
+        raise typer.BadParameter(f"--oidc-issuer: {error}.") from None
+
+
+@dataclass(frozen=True, slots=True)
+class _Stand:
+    """A server in a terminal, or under a supervisor that reads one line of JSON."""
+
+    settings: Settings
+    opened: Opened
+    chosen: ServerSettings
+    link: bool
+    access_log: bool
+
+    def open(self) -> None:
+        import asyncio
+
+        import uvloop
+
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            runner.run(self._serve())
+
+    async def _serve(self) -> None:
+        from holdfast.console import install
+        from holdfast.server.serving import serve
+
+        async with self.opened.app as app:
+            await serve(
+                app,
+                self.chosen,
+                self._say_ready,
+                on_stop=self._say_stopping,
+                install=install,
+                access_log=self.access_log,
+            )
+
+    async def _say_ready(self, serving: Serving) -> None:
+        import os
+
+        from holdfast.cli.screen import print_json_line, say
+
+        link = await self._new_link(serving)
+        if self.settings.as_json:
+            print_json_line({"url": serving.url, "link": link, "pid": os.getpid()})
+            return
+        say(f"{self.opened.app.home} is served at {serving.url}")
+        if link is not None:
+            say(f"  to sign in, once and within 15 minutes: {link}")
+        else:
+            say("  to sign in: a token, or a new link from `holdfast serve --link`")
+        say("  Ctrl-C stops it")
+
+    async def _new_link(self, serving: Serving) -> str | None:
+        from holdfast.cli.local import os_user
+        from holdfast.server.tokens import ensure_first_link
+
+        tokens = serving.services.tokens
+        secret = await ensure_first_link(tokens)
+        if secret is None and self.link:
+            _, secret = await tokens.new_link(by=os_user(), origin="cli")
+        return None if secret is None else link_address(serving.url, secret)
+
+    def _say_stopping(self) -> None:
+        from holdfast.cli.screen import note
+
+        if not self.settings.as_json:
+            note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
+
+
+def link_address(url: str, secret: str) -> str:
+    return f"{url}/login?token={secret}"

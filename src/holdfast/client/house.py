@@ -1,0 +1,69 @@
+"""What the installation has: agents, tools, tokens and the audit."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from holdfast.client.bodies import Answer, Offer, answered
+from holdfast.client.wire import place
+
+
+class Agents(Offer):
+    async def list(self) -> Answer:
+        return answered(await self._wire.get("/agents"))
+
+    async def get(self, agent_id: str) -> Answer:
+        return answered(await self._wire.get(place("agents", agent_id)))
+
+
+class Tools(Offer):
+    async def list(self) -> Answer:
+        return answered(await self._wire.get("/tools"))
+
+    async def get(self, name: str) -> Answer:
+        return answered(await self._wire.get(place("tools", name)))
+
+
+class Tokens(Offer):
+    async def list(self) -> Answer:
+        return answered(await self._wire.get("/tokens"))
+
+    async def issue(
+        self,
+        name: str,
+        *,
+        roles: Sequence[str] = (),
+        grants: Mapping[str, Sequence[str]] | None = None,
+        kind: str = "person",
+        expires_in_days: float | None = 90.0,
+    ) -> Answer:
+        """A new token; its secret is in this answer and never again. None never expires."""
+        body = _wanted(name, roles, grants)
+        body |= {"kind": kind, "expires_in_days": expires_in_days}
+        return answered(await self._wire.post("/tokens", body))
+
+    async def issue_link(
+        self,
+        name: str,
+        *,
+        roles: Sequence[str] = (),
+        grants: Mapping[str, Sequence[str]] | None = None,
+    ) -> Answer:
+        """A link that signs one person in, once."""
+        return answered(await self._wire.post("/tokens/link", _wanted(name, roles, grants)))
+
+    async def revoke(self, token_id: str) -> None:
+        await self._wire.delete(place("tokens", token_id))
+
+
+class Audit(Offer):
+    async def list(self, *, after: int | None = None, limit: int | None = None) -> Answer:
+        return answered(await self._wire.get("/audit", after=after, limit=limit))
+
+    async def verify(self) -> Answer:
+        return answered(await self._wire.get("/audit/verify"))
+
+
+def _wanted(name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]] | None) -> Answer:
+    granted = {key: [*held] for key, held in (grants or {}).items()}
+    return {"name": name, "roles": [*roles], "grants": granted}

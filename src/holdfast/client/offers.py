@@ -1,0 +1,97 @@
+"""What a server offers, noun by noun, one method for each of its operations."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator
+from types import TracebackType
+from typing import Final, Self
+
+from holdfast.client.bodies import Answer, answered
+from holdfast.client.following import Following, ServerEvent
+from holdfast.client.house import Agents, Audit, Tokens, Tools
+from holdfast.client.people import Chats, Conversations, Interactions
+from holdfast.client.plans import Instances, Plans, Runs
+from holdfast.client.wire import Wire, place
+
+PATIENCE: Final = 30.0
+"""How long a request is tried for."""
+
+STREAM_PATIENCE: Final = 600.0
+"""How long a stream is tried to be taken up for."""
+
+SILENCE: Final = 45.0
+"""A server that has said nothing for so long, not even a heartbeat, is not there."""
+
+
+class Client:
+    """A server from outside; `async with` closes its connections."""
+
+    def __init__(
+        self,
+        url: str,
+        token: str | None = None,
+        *,
+        timeout: float = 30.0,
+        patience: float = PATIENCE,
+        stream_patience: float = STREAM_PATIENCE,
+        silence: float = SILENCE,
+    ) -> None:
+        self._wire = wire = Wire(url, token, timeout, patience)
+        self._silence = silence
+        self._stream_patience = stream_patience
+        self.url = wire.url
+        self.plans = Plans(wire)
+        self.instances = Instances(wire)
+        self.runs = Runs(wire)
+        self.interactions = Interactions(wire)
+        self.chats = Chats(wire)
+        self.conversations = Conversations(wire)
+        self.agents = Agents(wire)
+        self.tools = Tools(wire)
+        self.tokens = Tokens(wire)
+        self.audit = Audit(wire)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        await self.close()
+
+    async def close(self) -> None:
+        await self._wire.close()
+
+    async def me(self) -> Answer:
+        """Who the server takes us for."""
+        return answered(await self._wire.get("/me"))
+
+    async def health(self) -> Answer:
+        return answered(await self._wire.get("/healthz"))
+
+    async def readiness(self) -> Answer:
+        """JournalUnavailable while the server cannot acknowledge anything."""
+        return answered(await self._wire.get("/readyz"))
+
+    async def metrics(self) -> str:
+        return await self._wire.text("/metrics")
+
+    def events(
+        self, run_id: str, after: str | int | None = None
+    ) -> AsyncGenerator[ServerEvent, None]:
+        """A run's events, from its first, after a given one or from `now`, until it is over."""
+        return self._following(place("runs", run_id, "events"), after).events()
+
+    def all_events(self, cursor: str | None = None) -> AsyncGenerator[ServerEvent, None]:
+        """The events of all runs that we may see, after a cursor or from now on, without end.
+
+        An event of the type `resync` says that some cannot be told any more: look again at
+        whatever was built from them.
+        """
+        return self._following("/events", cursor).events()
+
+    def _following(self, path: str, after: str | int | None) -> Following:
+        return Following(self._wire, path, after, self._silence, self._stream_patience)

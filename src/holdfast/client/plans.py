@@ -1,0 +1,128 @@
+"""Plans, their instances, and runs of every kind."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from holdfast.client.bodies import Answer, Offer, Values, answered, given, strict
+from holdfast.client.wire import place
+
+
+class Plans(Offer):
+    async def list(self) -> Answer:
+        return answered(await self._wire.get("/plans"))
+
+    async def register(self, source: str) -> Answer:
+        """Register a plan's YAML text; PlanRejected has every mistake."""
+        return answered(await self._wire.post("/plans", {"source": source}))
+
+    async def check(self, source: str) -> Answer:
+        return answered(await self._wire.post("/plans/check", {"source": source}))
+
+    async def get(self, plan_id: str) -> Answer:
+        return answered(await self._wire.get(place("plans", plan_id)))
+
+    async def versions(self, plan_id: str) -> Answer:
+        return answered(await self._wire.get(place("plans", plan_id, "versions")))
+
+    async def version(self, plan_id: str, digest: str) -> Answer:
+        return answered(await self._wire.get(place("plans", plan_id, "versions", digest)))
+
+    async def graph(self, plan_id: str) -> str:
+        """As SVG."""
+        return await self._wire.text(place("plans", plan_id, "graph.svg"))
+
+    async def resume(self, plan_id: str, plan_instance_id: str | None = None) -> Answer:
+        """Resume an instance of a plan; which, when several wait, must be said."""
+        body = {} if plan_instance_id is None else {"plan_instance_id": plan_instance_id}
+        return answered(await self._wire.post(place("plans", plan_id, "resume"), body))
+
+
+class Instances(Offer):
+    async def start(
+        self, prompt: str = "", *, plan_id: str | None = None, values: Values = None
+    ) -> Answer:
+        body = given(prompt=prompt, plan_id=plan_id, values=values)
+        return answered(await self._wire.post("/instances", body))
+
+    async def list(
+        self,
+        *,
+        status: Sequence[str] | None = None,
+        plan_id: str | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> Answer:
+        page = {"status": status, "plan_id": plan_id, "before": before, "limit": limit}
+        return answered(await self._wire.get("/instances", **page))
+
+    async def get(self, instance_id: str) -> Answer:
+        return answered(await self._wire.get(place("instances", instance_id)))
+
+    async def graph(self, instance_id: str) -> str:
+        """As SVG."""
+        return await self._wire.text(place("instances", instance_id, "graph.svg"))
+
+    async def continue_with(
+        self, instance_id: str, provided_params: Mapping[str, Any], *, wait: float | None = None
+    ) -> Answer:
+        """Give a paused instance what it asks for; `wait` is for what comes of it."""
+        path = place("instances", instance_id, "continue")
+        body = {"provided_params": strict(provided_params)}
+        return answered(await self._wire.post(path, body, wait=wait))
+
+    async def resume(self, instance_id: str) -> Answer:
+        return await self._do(instance_id, "resume")
+
+    async def skip(self, instance_id: str, listener_id: str, *, reason: str = "") -> Answer:
+        return await self._do(instance_id, "skip", listener_id=listener_id, reason=reason)
+
+    async def mark_done(self, instance_id: str, task_id: str, *, context: Values = None) -> Answer:
+        return await self._do(instance_id, "mark-done", task_id=task_id, context=context)
+
+    async def edit_context(
+        self, instance_id: str, task_id: str, context: Mapping[str, Any]
+    ) -> Answer:
+        return await self._do(instance_id, "context", task_id=task_id, context=context)
+
+    async def rerun(self, instance_id: str, listener_id: str) -> Answer:
+        return await self._do(instance_id, "rerun", listener_id=listener_id)
+
+    async def cancel(self, instance_id: str, *, reason: str = "") -> Answer:
+        return await self._do(instance_id, "cancel", reason=reason)
+
+    async def _do(self, instance_id: str, what: str, **body: Any) -> Answer:
+        path = place("instances", instance_id, what)
+        return answered(await self._wire.post(path, given(**body) or None))
+
+
+class Runs(Offer):
+    async def list(
+        self,
+        *,
+        kind: str | None = None,
+        status: Sequence[str] | None = None,
+        name: str | None = None,
+        parent: str | None = None,
+        roots: bool | None = None,
+        before: str | None = None,
+        limit: int | None = None,
+    ) -> Answer:
+        """Runs of every kind (`plan`, `chat`, `conversation`), the newest first."""
+        page = {"parent": parent, "roots": roots, "before": before, "limit": limit}
+        found = await self._wire.get("/runs", kind=kind, status=status, name=name, **page)
+        return answered(found)
+
+    async def get(self, run_id: str) -> Answer:
+        return answered(await self._wire.get(place("runs", run_id)))
+
+    async def history(
+        self, run_id: str, *, after: int | None = None, limit: int | None = None
+    ) -> Answer:
+        path = place("runs", run_id, "history")
+        return answered(await self._wire.get(path, after=after, limit=limit))
+
+    async def definition(self, run_id: str) -> Answer:
+        """What the run is pinned to: the plan, agent or settings it began with."""
+        return answered(await self._wire.get(place("runs", run_id, "definition")))

@@ -1,0 +1,86 @@
+"""A server's problem+json, turned back into the error that it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+import httpx
+
+from holdfast import errors
+
+_PREFIX: Final = "urn:holdfast:"
+
+_BY_STATUS: Final[Mapping[int, type[errors.HoldfastError]]] = {
+    401: errors.Unauthenticated,
+    403: errors.NotPermitted,
+    404: errors.NotFound,
+    409: errors.NotAllowed,
+    410: errors.TooLate,
+    503: errors.JournalUnavailable,
+}
+_BY_NAME: Final[Mapping[str, type[errors.HoldfastError]]] = {
+    "not-found": errors.NotFound,
+    "not-allowed": errors.NotAllowed,
+    "too-late": errors.TooLate,
+    "unauthenticated": errors.Unauthenticated,
+    "not-permitted": errors.NotPermitted,
+}
+
+
+def refusal_of(response: httpx.Response) -> errors.HoldfastError:
+    """The error that a response with a status of 400 or above stands for; its body is read."""
+    members = _members(response)
+    detail = str(members.get("detail") or f"the server answered {response.status_code}")
+    kind = str(members.get("type", "")).removeprefix(_PREFIX)
+    return _particular(kind, detail, members, response) or _plain(
+        kind, detail, response.status_code
+    )
+
+
+def _members(response: httpx.Response) -> Mapping[str, Any]:
+    try:
+        found = response.json()
+    except ValueError:
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def _particular(
+    kind: str, detail: str, members: Mapping[str, Any], response: httpx.Response
+) -> errors.HoldfastError | None:
+    if response.status_code == 429:
+        return errors.TooMany(detail, seconds_to_wait(response) or 1.0)
+    match kind:
+        case "already-answered":
+            return errors.AlreadyAnswered(
+                detail,
+                by=str(members.get("answered_by", "")),
+                at=float(members.get("answered_at", 0.0)),
+                option_id=members.get("answered_option_id"),
+            )
+        case "invalid-value":
+            [path] = members.get("fields") or ["$"]
+            return errors.InvalidValue(detail.removeprefix(f"{path}: "), path)
+        case "plan-rejected":
+            return errors.PlanRejected([errors.Problem(**one) for one in members["problems"]])
+        case "form-rejected":
+            problems = [((one["place"],), one["message"]) for one in members["problems"]]
+            return errors.FormRejected([errors.FormProblem(*one) for one in problems])
+        case _ if response.status_code == 422 and "fields" in members:
+            return errors.InvalidAnswer(detail, members["fields"])
+        case _:
+            return None
+
+
+def _plain(kind: str, detail: str, status: int) -> errors.HoldfastError:
+    known = _BY_NAME.get(kind) or _BY_STATUS.get(status)
+    if known is not None:
+        return known(detail)
+    return errors.InternalError(detail) if status >= 500 else errors.CallerError(detail)
+
+
+def seconds_to_wait(response: httpx.Response) -> float | None:
+    """What the server says in `Retry-After`."""
+    told = response.headers.get("retry-after", "")
+    return float(told) if told.isascii() and told.isdigit() else None

@@ -1,0 +1,39 @@
+"""The console: what Holdfast does, to look at and to answer, in a browser.
+
+Pages are rendered here, on the server, from what the server's own services say. What changes
+by itself is a *part*: a template that its page includes and that is also served alone, so
+that the browser fetches it anew when it hears of an event (`static/live.js`). Whatever a
+person does goes to the REST API as JSON, like every other client's.
+
+    server = create(app, settings)
+    install(server)
+"""
+
+from __future__ import annotations
+
+from fastapi import Depends, FastAPI
+from fastapi.responses import RedirectResponse
+
+from holdfast.console import assets, counts, language, pages_runs
+from holdfast.console.refusals import answer_with_pages
+from holdfast.console.showing import note_cursor
+
+PAGES = (pages_runs,)
+PARTS = (assets, language, counts)
+
+
+def install(server: FastAPI) -> None:
+    """Serve the console under /console; `/` leads there."""
+    console = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
+    console.state = server.state
+    answer_with_pages(console)
+    for page in PAGES:
+        console.include_router(page.router, dependencies=[Depends(note_cursor)])
+    for part in PARTS:
+        console.include_router(part.router)
+    server.add_api_route("/", _start, include_in_schema=False)
+    server.mount("/console", console)
+
+
+async def _start() -> RedirectResponse:
+    return RedirectResponse("/console/", 303)

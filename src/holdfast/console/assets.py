@@ -1,0 +1,72 @@
+"""What the browser loads once: the style sheets and the modules, kept in memory.
+
+All of them live under one directory whose name is a digest of them all, so that a module finds
+its neighbours beside it and browsers may keep them for ever. Under any other name the newest
+file is served, and must be asked for again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from importlib.resources import files
+from pathlib import PurePath
+from typing import Final
+
+from fastapi import APIRouter, Request, Response
+
+from holdfast.core.drawing.svg import STYLE
+from holdfast.errors import NotFound
+
+FOREVER: Final = "public, max-age=31536000, immutable"
+ASK_AGAIN: Final = "no-cache"
+MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+
+router = APIRouter()
+
+
+@dataclass(frozen=True, slots=True)
+class Asset:
+    body: bytes
+    media_type: str
+    etag: str
+
+
+@cache
+def assets() -> Mapping[str, Asset]:
+    stored = {one.name: one.read_bytes() for one in files(__package__).joinpath("static").iterdir()}
+    bodies = {**stored, "graph.css": STYLE.encode()}
+    return {name: _asset(name, body) for name, body in sorted(bodies.items())}
+
+
+def _asset(name: str, body: bytes) -> Asset:
+    digest = hashlib.sha256(body).hexdigest()[:20]
+    return Asset(body, MEDIA_TYPES[PurePath(name).suffix], f'"{digest}"')
+
+
+@cache
+def release() -> str:
+    """The name of the directory: other files, another name."""
+    told = "".join(name + asset.etag for name, asset in assets().items())
+    return hashlib.sha256(told.encode()).hexdigest()[:12]
+
+
+def address(name: str) -> str:
+    """Where the browser finds a file; a name that does not exist is a mistake in a template."""
+    if name not in assets():
+        raise LookupError(f"the console has no file {name}")
+    return f"/console/static/{release()}/{name}"
+
+
+@router.get("/static/{directory}/{name}")
+async def static_file(directory: str, name: str, request: Request) -> Response:
+    asset = assets().get(name)
+    if asset is None:
+        raise NotFound(f"there is no file {name}")
+    kept = FOREVER if directory == release() else ASK_AGAIN
+    headers = {"ETag": asset.etag, "Cache-Control": kept}
+    if asset.etag in request.headers.get("if-none-match", ""):
+        return Response(status_code=304, headers=headers)
+    return Response(asset.body, headers=headers, media_type=asset.media_type)

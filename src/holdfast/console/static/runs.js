@@ -1,0 +1,95 @@
+// The runs page: filters that apply at once, a selection that outlives a refresh, and what can
+// be done with all that is selected.
+
+import { Refusal, newKey, post } from "./api.js";
+import { refresh } from "./live.js";
+import { notify, press } from "./shell.js";
+import { t } from "./words.js";
+
+const HOMES = { plan: "instances", chat: "chats", conversation: "conversations" };
+
+const find = (id) => document.getElementById(id);
+const picks = () => [...document.querySelectorAll("#runs tbody input[type=checkbox]")];
+const selected = new Set();
+
+function show() {
+  const all = picks();
+  const chosen = all.filter((pick) => pick.checked);
+  const can = (deed) => chosen.filter((pick) => pick.dataset.deeds.split(" ").includes(deed));
+  find("bulk").hidden = !chosen.length;
+  const text = chosen.length ? t("js-runs.selected", { n: chosen.length }) : "";
+  if (find("selected").textContent !== text) find("selected").textContent = text;
+  find("resume").disabled = !can("resume").length;
+  find("cancel").disabled = !can("cancel").length;
+  find("cancel-now").textContent = t("js-runs.cancel", { n: can("cancel").length });
+  const whole = find("select-all");
+  if (!whole) return [];
+  whole.checked = chosen.length > 0 && chosen.length === all.length;
+  whole.indeterminate = chosen.length > 0 && !whole.checked;
+  return can;
+}
+
+function choose(pick, chosen) {
+  pick.checked = chosen;
+  if (chosen) selected.add(pick.value);
+  else selected.delete(pick.value);
+}
+
+document.addEventListener("change", ({ target }) => {
+  if (target.id === "select-all") picks().forEach((pick) => choose(pick, target.checked));
+  else if (target.closest("#runs tbody")) choose(target, target.checked);
+  else if (target.closest("#filters")) return find("filters").requestSubmit();
+  show();
+});
+
+document.addEventListener("part:swapped", ({ target }) => {
+  if (target.id !== "runs") return;
+  for (const pick of picks()) pick.checked = selected.has(pick.value);
+  show();
+});
+
+find("filters").addEventListener("formdata", ({ formData }) => {
+  for (const [name, value] of [...formData]) if (!value) formData.delete(name);
+});
+find("apply").hidden = true;
+find("clear").addEventListener("click", () => {
+  picks().forEach((pick) => choose(pick, false));
+  show();
+  find("select-all")?.focus();
+});
+
+/** One request after another, each under its own name: what is refused stays selected. */
+async function all(deed, body) {
+  const runs = show()(deed);
+  let n = 0;
+  for (const pick of runs) {
+    try {
+      await post(`/${HOMES[pick.dataset.kind]}/${pick.value}/${deed}`, body, newKey());
+      choose(pick, false);
+      n += 1;
+    } catch (error) {
+      if (!(error instanceof Refusal)) throw error;
+      notify(t("js-runs.refused", { run: pick.value, why: error.message }), "failed");
+    }
+  }
+  show();
+  refresh("runs");
+  return n;
+}
+
+find("resume").addEventListener("click", ({ currentTarget }) =>
+  press(currentTarget, async () => {
+    const n = await all("resume", {});
+    if (n) notify(t("js-runs.resumed", { n }));
+  }));
+
+find("cancel-now").addEventListener("click", ({ currentTarget }) =>
+  press(currentTarget, async () => {
+    const reason = find("cancel-reason").value.trim();
+    find("cancelling").close();
+    const n = await all("cancel", reason ? { reason } : {});
+    find("cancel-reason").value = "";
+    if (n) notify(t("js-runs.cancelled", { n }));
+  }));
+
+show();

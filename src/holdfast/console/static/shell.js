@@ -1,0 +1,75 @@
+// What every page has: the connection's state, notices, menus, dialogs, copying, signing out.
+
+import "./clock.js";
+import "./live.js";
+import { Refusal, post } from "./api.js";
+import { t } from "./words.js";
+
+const notices = document.getElementById("notices");
+
+/** Says something to the reader, who may close it; failures stay until they do. */
+export function notify(text, tone = "done") {
+  const notice = document.createElement("div");
+  notice.className = `notice ${tone}`;
+  const said = document.createElement("p");
+  said.textContent = text;
+  const close = document.createElement("button");
+  close.type = "button";
+  close.className = "quiet";
+  close.textContent = t("js.dismiss");
+  close.addEventListener("click", () => notice.remove());
+  notice.append(said, close);
+  notices.append(notice);
+  if (tone === "done") setTimeout(() => notice.remove(), 6000);
+}
+
+/** Runs what a press asks for, once at a time, and says what went wrong. */
+export async function press(button, deed) {
+  
+  button.ariaBusy = "true";
+  try {
+    await deed();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    notify(error.status === 401 ? t("js.signed_out") : error.message, "failed");
+  } finally {
+    button.ariaBusy = null;
+  }
+}
+
+const indicator = document.getElementById("live");
+
+document.addEventListener("live:state", ({ detail }) => {
+  const text = t(`js.${detail}`);
+  if (indicator.textContent !== text) indicator.textContent = text;
+});
+
+document.addEventListener("click", ({ target }) => {
+  for (const menu of document.querySelectorAll("details.menu[open]")) {
+    if (!menu.contains(target)) menu.open = false;
+  }
+  const opener = target.closest("[data-opens]");
+  if (opener) document.getElementById(opener.dataset.opens).showModal();
+  const closer = target.closest("[data-closes]");
+  if (closer) closer.closest("dialog").close();
+  const copied = target.closest("[data-copy]");
+  if (copied) copy(copied);
+});
+
+document.addEventListener("keydown", ({ key }) => {
+  const menu = key === "Escape" && document.querySelector("details.menu[open]");
+  if (!menu) return;
+  menu.open = false;
+  menu.querySelector("summary").focus();
+});
+
+async function copy(button) {
+  await navigator.clipboard?.writeText(button.dataset.copy);
+  notify(t("js.copied"));
+}
+
+document.getElementById("sign-out")?.addEventListener("click", ({ currentTarget }) =>
+  press(currentTarget, async () => {
+    await post("/logout");
+    location.assign("/console/");
+  }));

@@ -1,0 +1,18 @@
+// Signing in with a token that somebody pastes; a link's address works too.
+
+import { Refusal, post, showFields } from "./api.js";
+
+const form = document.getElementById("sign-in");
+
+form.addEventListener("submit", async (event) => {
+  event.preventDefault();
+  const pasted = form.elements.token.value.trim();
+  const token = /[?&]token=([^&\s]+)/.exec(pasted)?.[1] ?? pasted;
+  try {
+    await post("/login", { token });
+    location.reload();
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    showFields(form, { token: error.message });
+  }
+});

@@ -1,0 +1,278 @@
+"""A question as a card shows it: what is asked and why, what may be answered, how it ended.
+
+Everything a person must know to answer stands on the card itself. Whoever may not answer is
+told why, and is offered nothing.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from holdfast.console.views_form import FormView, form_view
+from holdfast.core.secrets import is_reference
+from holdfast.model.form import Form
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionStatus,
+    InteractionType,
+)
+from holdfast.model.values import Json
+from holdfast.server.guard import Caller
+from holdfast.server.questions import Question, Questions
+from holdfast.server.services import Services
+
+FEEDBACK: Final = "$feedback"
+"""Where a draft keeps what was typed beside the form; no field is called so."""
+
+CUSTOMARY: Final[Mapping[str, str]] = {
+    "Provide": "provide",
+    "Skip": "skip",
+    "Confirm": "confirm",
+    "Reject": "reject",
+    "Approve and run": "approve",
+    "Ask again with feedback": "retry",
+    "Reject and stop everything": "terminate",
+    "It happened": "happened",
+    "Run it again": "run_again",
+    "Stop": "stop",
+    "Do not answer": "decline",
+}
+"""The options that are offered by custom, whose words we know in every language."""
+
+_SAYS_WHY: Final = frozenset(
+    {InteractionAction.REJECT_WITH_REASON, InteractionAction.RETRY_WITH_FEEDBACK}
+)
+_HIDDEN_CONTEXT: Final = frozenset({"tool", "args", "tool_version", "defaults", "quoted"})
+
+
+@dataclass(frozen=True, slots=True)
+class Fact:
+    """A name and its value; `long` ones are shown as written, `secret` ones not at all."""
+
+    name: str
+    text: str
+    long: bool = False
+    secret: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Call:
+    """What would run; `defaults` is what takes effect of the arguments that are not given."""
+
+    tool: str
+    args: tuple[Fact, ...]
+    defaults: tuple[Fact, ...]
+    raw: str
+
+
+@dataclass(frozen=True, slots=True)
+class OptionView:
+    """`tone` is how its button looks, `again` whether a press asks once more."""
+
+    option: InteractionOption
+    word: str
+    tone: str
+    again: bool
+    fills: bool
+    """Whether the form goes with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Ending:
+    """How a question ended; `by` is empty where nobody answered."""
+
+    by: str
+    label: str
+    word: str
+    feedback: str
+    data: tuple[Fact, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Card:
+    """One question for one reader; `why_not` is why they may not answer it."""
+
+    request: InteractionRequest
+    status: InteractionStatus
+    run_id: str
+    root_id: str
+    name: str
+    role: str | None
+    digest: str
+    opened_at: float
+    deadline: float | None
+    closed_at: float | None
+    call: Call | None
+    form: FormView
+    options: tuple[OptionView, ...]
+    default: OptionView | None
+    why_not: str | None
+    restored: bool
+    feedback: str
+    ending: Ending | None
+
+    @property
+    def id(self) -> str:
+        return self.request.request_id
+
+    @property
+    def is_open(self) -> bool:
+        return self.status is InteractionStatus.OPEN
+
+    @property
+    def answerable(self) -> bool:
+        return self.is_open and self.why_not is None
+
+    @property
+    def approval(self) -> bool:
+        return self.request.type is InteractionType.TOOL_APPROVAL
+
+    @property
+    def dangerous(self) -> bool:
+        stops = InteractionAction.TERMINATE
+        risky = (one.option for one in self.options if one.option.action is not stops)
+        return self.is_open and any(option.is_dangerous for option in risky)
+
+    @property
+    def asks_words(self) -> tuple[OptionView, ...]:
+        """The options that need words of the person's own."""
+        return tuple(one for one in self.options if one.option.requires_input)
+
+    @property
+    def takes_words(self) -> bool:
+        actions = {one.option.action for one in self.options}
+        return bool(self.asks_words or actions & _SAYS_WHY)
+
+    @property
+    def quoted(self) -> str:
+        words = self.request.context.get("quoted")
+        return words if isinstance(words, str) else ""
+
+    @property
+    def context(self) -> tuple[Fact, ...]:
+        """What came with the question and is shown nowhere else, for whoever looks closely."""
+        if self.call is not None:
+            return ()
+        rest = {k: v for k, v in self.request.context.items() if k not in _HIDDEN_CONTEXT}
+        return facts({name: value for name, value in rest.items() if name != "call_id"})
+
+
+async def card_of(served: Services, caller: Caller, question_id: str) -> Card:
+    """The card of a question; NotFound if there is none that the caller may see."""
+    questions = Questions(served, caller)
+    return await card_from(questions, await questions.find(question_id))
+
+
+async def card_from(questions: Questions, question: Question) -> Card:
+    request = question.request
+    return _card(question, request, await questions.shown(question))
+
+
+def _card(question: Question, request: InteractionRequest, shown: Mapping[str, Any]) -> Card:
+    row, draft = question.row, shown["draft"]
+    words = (draft or {}).get(FEEDBACK)
+    options = tuple(_option(request, one) for one in request.options)
+    named = {one.option.option_id: one for one in options}
+    return Card(
+        request=request,
+        status=InteractionStatus(row.status),
+        run_id=row.run_id,
+        root_id=row.root_id,
+        name=question.name,
+        role=row.role,
+        digest=question.digest,
+        opened_at=row.opened_at,
+        deadline=row.deadline,
+        closed_at=row.closed_at,
+        call=_call(request),
+        form=_form(request, draft),
+        options=options,
+        default=named.get(request.default_option_id or ""),
+        why_not=shown["mayNotBecause"],
+        restored=bool(draft),
+        feedback=words if isinstance(words, str) else "",
+        ending=_ending(request.form, shown, named),
+    )
+
+
+def _form(request: InteractionRequest, draft: Mapping[str, Json] | None) -> FormView:
+    changes = request.type is InteractionType.TOOL_APPROVAL
+    args = request.context.get("args") if changes else None
+    given = args if isinstance(args, Mapping) else {}
+    return form_view(request.form, f"q-{request.request_id}", draft, given)
+
+
+def _call(request: InteractionRequest) -> Call | None:
+    tool, args = request.context.get("tool"), request.context.get("args")
+    if not isinstance(tool, str) or not isinstance(args, Mapping):
+        return None
+    defaults = request.context.get("defaults")
+    told = facts(defaults) if isinstance(defaults, Mapping) else ()
+    return Call(tool, facts(args), told, _pretty(dict(request.context)))
+
+
+def facts(values: Mapping[str, Json]) -> tuple[Fact, ...]:
+    return tuple(_fact(name, value) for name, value in values.items())
+
+
+def _fact(name: str, value: Json) -> Fact:
+    if is_reference(value):
+        return Fact(name, "", secret=True)
+    if isinstance(value, Mapping) and value.keys() == {"value", "text"}:
+        return Fact(name, str(value["text"]))
+    if isinstance(value, str):
+        return Fact(name, value, long="\n" in value)
+    nested = isinstance(value, list | Mapping) and bool(value)
+    return Fact(name, _pretty(value), long=nested)
+
+
+def _pretty(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def _option(request: InteractionRequest, option: InteractionOption) -> OptionView:
+    approval = request.type is InteractionType.TOOL_APPROVAL
+    stops = option.action is InteractionAction.TERMINATE
+    goes_on = option.action in (
+        InteractionAction.PROVIDE_INFO,
+        InteractionAction.APPROVE_AND_EXECUTE,
+    )
+    risky = option.is_dangerous and not (approval and goes_on)
+    return OptionView(
+        option=option,
+        word=CUSTOMARY.get(option.label, ""),
+        tone="danger" if risky or stops else "primary" if goes_on else "",
+        again=risky or stops,
+        fills=bool(request.form.fields) and _fills(request, option),
+    )
+
+
+def _fills(request: InteractionRequest, option: InteractionOption) -> bool:
+    if request.type is InteractionType.TOOL_APPROVAL:
+        return option.action in (
+            InteractionAction.APPROVE_AND_EXECUTE,
+            InteractionAction.PROVIDE_INFO,
+        )
+    return option.action in (InteractionAction.PROVIDE_INFO, InteractionAction.CUSTOM)
+
+
+def _ending(
+    form: Form, shown: Mapping[str, Any], options: Mapping[str, OptionView]
+) -> Ending | None:
+    if shown["status"] == InteractionStatus.OPEN:
+        return None
+    taken = options.get(shown["selectedOptionId"] or "")
+    labels = {field.name: field.label or field.name for field in form.fields}
+    data = {labels.get(name, name): value for name, value in (shown["data"] or {}).items()}
+    return Ending(
+        by=shown["answeredBy"] or "",
+        label=taken.option.label if taken else "",
+        word=taken.word if taken else "",
+        feedback=shown["feedback"] or "",
+        data=facts(data),
+    )

@@ -1,0 +1,75 @@
+"""The console's words: every text in English and in Chinese, under one key.
+
+Each page has its own file of words; all of them together are the catalogue. A text may hold
+`{name}` for what varies, and `one|many` where the number `n` decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.console import (
+    words_chat,
+    words_inbox,
+    words_plans,
+    words_run,
+    words_runs,
+    words_shell,
+)
+
+LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "中文"}
+"""The languages, each as its speakers call it."""
+
+_PLACES: Final = {language: place for place, language in enumerate(LANGUAGES)}
+
+CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
+    key: texts
+    for module in (words_shell, words_runs, words_run, words_inbox, words_chat, words_plans)
+    for key, texts in module.WORDS.items()
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Words:
+    """The catalogue in one language: `words("runs.title")`."""
+
+    language: str
+
+    def __call__(self, key: str, **values: object) -> str:
+        text = CATALOGUE[key][_PLACES[self.language]]
+        one, many, rest = text.partition("|")
+        if many:
+            text = one if values.get("n") == 1 else rest
+        return text.format_map(values) if values else text
+
+    def starting(self, *prefixes: str) -> dict[str, str]:
+        """The texts that browser code needs, by key, as they stand in the catalogue."""
+        place = _PLACES[self.language]
+        return {key: texts[place] for key, texts in CATALOGUE.items() if key.startswith(prefixes)}
+
+
+def language_of(cookie: str | None, accepted: str) -> str:
+    """What somebody chose; else what the browser prefers; else English."""
+    if cookie is not None and cookie in LANGUAGES:
+        return cookie
+    return next(filter(None, map(_offered, _by_preference(accepted))), "en")
+
+
+def _offered(tag: str) -> str:
+    primary = tag.partition("-")[0].lower()
+    return primary if primary in LANGUAGES else ""
+
+
+def _by_preference(accepted: str) -> list[str]:
+    weighed = [(part.partition(";"), place) for place, part in enumerate(accepted.split(","))]
+    order = sorted(weighed, key=lambda one: (-_weight(one[0][2]), one[1]))
+    return [tag.strip() for (tag, _, _), _ in order]
+
+
+def _weight(parameter: str) -> float:
+    try:
+        return float(parameter.strip().removeprefix("q="))
+    except ValueError:
+        return 1.0

@@ -1,0 +1,7 @@
+"""Words of the chat page."""
+
+from __future__ import annotations
+
+from typing import Final
+
+WORDS: Final[dict[str, tuple[str, str]]] = {}

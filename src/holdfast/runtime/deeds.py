@@ -1,0 +1,153 @@
+"""What a command leaves behind beside its events: the deed, and the claim of its request.
+
+Only what a person asks for is a deed. What the engine tells a run in the course of its
+work is in the run's own journal, and a draft is no decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, assert_never
+
+from pydantic import TypeAdapter
+
+from holdfast.core.language.strict import canonical_json, digest
+from holdfast.core.run.state import RunState
+from holdfast.journal.port import NOTHING, Attached, Deed, Kept
+from holdfast.model import commands as c
+from holdfast.model.interaction import InteractionRequest
+from holdfast.model.values import Json
+from holdfast.runtime.acting import Acting, Claim
+
+REQUEST = "request"
+"""The kind under which claims are kept."""
+
+CLAIM_SECONDS = 24 * 3600.0
+
+_REQUEST = TypeAdapter(InteractionRequest)
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    action: str
+    subject: str = ""
+    detail: Json = None
+
+
+def deed_of(acting: Acting, command: c.Command, state: RunState, now: float) -> Deed | None:
+    """What somebody did by a command, given the run that took it; None for what is no deed."""
+    told = _told(command)
+    if told is None:
+        return None
+    detail: dict[str, Any] = {} if told.detail is None else {**told.detail}
+    if acting.via:
+        detail["via"] = acting.via
+    return Deed(
+        at=now,
+        who=acting.who,
+        action=told.action,
+        subject=told.subject,
+        run_id=state.run_id,
+        seen=_seen(command, state),
+        origin=acting.origin,
+        detail=canonical_json(detail),
+    )
+
+
+def claim_of(claim: Claim, state: RunState, now: float) -> Kept:
+    """That a request was served, by which run, and how far that run was then."""
+    body = {"fingerprint": claim.fingerprint, "run_id": state.run_id, "version": state.version}
+    return Kept(REQUEST, claim.key, canonical_json(body), now + CLAIM_SECONDS)
+
+
+def request_digest(request: InteractionRequest) -> str:
+    """A question by its content: what was shown to whoever answers it."""
+    return digest(_REQUEST.dump_python(request, mode="json", exclude_defaults=True))
+
+
+def left_by(
+    acting: Acting, command: c.Command, before: RunState, state: RunState, now: float
+) -> Attached:
+    """What goes with an accepted command. One that changed nothing, because it only repeats
+    what was said before, is no further deed; its request has been served all the same."""
+    if not is_somebodys(command):
+        return NOTHING
+    deed = deed_of(acting, command, state, now) if state.version != before.version else None
+    claim = claim_of(acting.claim, state, now) if acting.claim is not None else None
+    return Attached(() if deed is None else (deed,), () if claim is None else (claim,))
+
+
+def together(attached: Sequence[Attached]) -> Attached:
+    """Everything that goes into one append."""
+    if not attached:
+        return NOTHING
+    return Attached(
+        deeds=[deed for one in attached for deed in one.deeds],
+        kept=[kept for one in attached for kept in one.kept],
+        dropped=[name for one in attached for name in one.dropped],
+    )
+
+
+def is_somebodys(command: c.Command) -> bool:
+    """Whether a command is a person's own, and not the engine's."""
+    return isinstance(command, c.KeepDraft) or _told(command) is not None
+
+
+def _seen(command: c.Command, state: RunState) -> str:
+    if not isinstance(command, c.Answer):
+        return ""
+    return request_digest(state.questions[command.question_id].request)
+
+
+def _told(command: c.Command) -> _Told | None:
+    match command:
+        case c.StartRun(plan_id=plan_id):
+            return _Told("started", plan_id)
+        case c.StartSession(agent_id=agent_id):
+            return _Told("started", agent_id)
+        case c.OpenConversation():
+            return _Told("started")
+        case c.Say() | c.Converse():
+            return _Told("said")
+        case c.Ask(request=request):
+            return _Told("asked", request.request_id)
+        case c.Propose(tool=tool, call_id=call_id):
+            return _Told("proposed", tool, {"call_id": call_id})
+        case c.RememberApproval(tool=tool, version=version):
+            return _Told("granted", tool, {"version": version})
+        case c.RevokeApproval(grant_id=grant_id):
+            return _Told("revoked", grant_id)
+        case c.Answer(question_id=question_id, option_id=option_id):
+            return _Told("answered", question_id, {"option_id": option_id})
+        case c.Skip(listener_id=listener_id, reason=reason):
+            return _Told("skipped", listener_id, {"reason": reason})
+        case c.MarkDone(task_id=task_id):
+            return _Told("marked_done", task_id)
+        case c.EditContext(task_id=task_id):
+            return _Told("edited_context", task_id)
+        case c.RerunFrom(listener_id=listener_id):
+            return _Told("reran", listener_id)
+        case c.Cancel(reason=reason) | c.Abort(reason=reason):
+            return _Told("cancelled", "", {"reason": reason})
+        case c.Resume() | c.Unhold():
+            return _Told("resumed")
+        case c.Hold():
+            return _Told("paused")
+        case c.StartOver():
+            return _Told("started_over")
+        case c.RestoreSnapshot():
+            return _Told("restored")
+        case (
+            c.KeepDraft()
+            | c.Advance()
+            | c.StartStep()
+            | c.ReportOutcome()
+            | c.DecideRetry()
+            | c.HearChild()
+            | c.Tick()
+            | c.Recover()
+        ):
+            return None
+        case _:
+            assert_never(command)

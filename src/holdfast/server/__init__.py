@@ -1,0 +1,68 @@
+"""The server: everything that Holdfast does, over HTTP.
+
+`create` makes an ASGI application of a `Holdfast`. Served by itself it opens and closes what it
+needs with its lifespan. Mounted into another application nobody tells it to start: then the
+first request opens it, and it closes with the event loop.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.metadata import version
+from typing import Final
+
+from fastapi import FastAPI
+
+from holdfast.app import Holdfast
+from holdfast.server.counting import Counting
+from holdfast.server.lifetime import Lifetime, OpensItself
+from holdfast.server.openapi import DESCRIPTION, TITLE, describe
+from holdfast.server.problems import answer_with_problems
+from holdfast.server.services import Services
+from holdfast.server.settings import ServerSettings
+from holdfast.server.shield import Shield
+from holdfast.server.streams import Abortable
+
+ROUTERS: Final = (
+    "plans",
+    "instances",
+    "runs",
+    "definitions",
+    "events",
+    "interactions",
+    "chats",
+    "seed_chat",
+    "conversations",
+    "catalogue",
+    "health",
+    "metrics",
+    "login",
+    "audit",
+)
+
+
+def create(app: Holdfast, settings: ServerSettings | None = None) -> FastAPI:
+    """The application over HTTP; what it needs is opened when it is served."""
+    services = Services.around(app, settings or ServerSettings())
+    lifetime = Lifetime(services)
+    server = FastAPI(
+        title=TITLE,
+        version=version("holdfast"),
+        description=DESCRIPTION,
+        lifespan=lifetime.around,
+        generate_unique_id_function=lambda route: route.name,
+        openapi_url="/openapi.json",
+        docs_url=None,
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    server.state.services = services
+    answer_with_problems(server)
+    for name in ROUTERS:
+        server.include_router(import_module(f"{__name__}.{name}").router)
+    describe(server)
+    server.add_middleware(OpensItself, lifetime=lifetime)
+    server.add_middleware(Shield, settings=services.settings)
+    server.add_middleware(Counting, counts=services.counts)
+    server.add_middleware(Abortable)
+    return server

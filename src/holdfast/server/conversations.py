@@ -1,0 +1,322 @@
+"""Conversations over HTTP: a goal becomes tasks, and the server pursues them.
+
+What a caller wants is recorded before it is answered; from then on the conversation is the
+server's to pursue (see `pursuits`), and its events are those of its run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from fastapi import Path, Query, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import BaseModel, ConfigDict, Field
+
+from holdfast.core.conversation import snapshot as snapshots
+from holdfast.core.conversation.state import ConversationState
+from holdfast.core.language.strict import strict_text
+from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.given import goal, new_id
+from holdfast.journal.port import RunQuery, RunRow
+from holdfast.model import commands as c
+from holdfast.model.conversation import ConversationSettings, EngineState, OnFailure
+from holdfast.model.run import RunStatus
+from holdfast.runtime.acting import acting, current
+from holdfast.runtime.machines import as_conversation, pinned_settings
+from holdfast.server.guard import Called, Caller, identify
+from holdfast.server.idempotency import Claimed, answered_again
+from holdfast.server.principal import Permission
+from holdfast.server.routes import new_router
+from holdfast.server.services import Served, Services
+
+router = new_router("conversations")
+
+NAME: Final = "conversation"
+"""What roles and grants call all of them."""
+
+LONGEST_INPUT: Final = 1_000_000
+_ID: Final = r"^[A-Za-z][\w.:-]*$"
+
+ConversationId = Annotated[str, Path(pattern=_ID, max_length=256, examples=["conv_000001"])]
+
+
+class Given(BaseModel):
+    model_config = ConfigDict(extra="forbid")
+
+
+class ConversationGiven(Given):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"input": "帮我分析销售数据"}]})
+
+    input: str = Field(min_length=1, max_length=LONGEST_INPUT)
+    id: str | None = Field(None, max_length=64, description="Default: the next free one.")
+    max_parallel: int = Field(1, ge=1, le=100)
+    on_failure: OnFailure = OnFailure.ERROR
+
+
+class InputGiven(Given):
+    input: str = Field(
+        min_length=1, max_length=LONGEST_INPUT, examples=["Prepare Will Zhang's first day"]
+    )
+
+
+class ReasonGiven(Given):
+    reason: str = Field("", max_length=10_000, examples=["not needed any more"])
+
+
+class TaskShown(BaseModel):
+    id: str
+    description: str
+    type: str
+    priority: int
+    dependencies: list[str]
+    status: str
+    result: Any
+
+
+class ConversationShown(BaseModel):
+    """`version` is the last record that this shows: follow the run from there."""
+
+    id: str
+    status: RunStatus
+    state: EngineState
+    turn: int
+    input: str
+    progress: float
+    total_tasks: int
+    completed_tasks: int
+    tasks: list[TaskShown]
+    error: str
+    waiting: int
+    started_by: str
+    version: int
+    created_at: float
+    updated_at: float
+    server_time: float
+
+
+class ConversationListed(BaseModel):
+    id: str
+    title: str
+    status: RunStatus
+    state: EngineState
+    turn: int
+    total_tasks: int
+    completed_tasks: int
+    waiting: int
+    created_at: float
+    updated_at: float
+
+
+class ConversationsListed(BaseModel):
+    """The newest first; `next` is the `before` of the next page."""
+
+    conversations: list[ConversationListed]
+    next: str | None
+
+
+async def _find(served: Services, caller: Caller, run_id: str) -> ConversationState:
+    await caller.require(served, Permission.READ, run_id)
+    return as_conversation(await served.app.engine.state(run_id))
+
+
+async def _operable(served: Services, caller: Caller, run_id: str) -> ConversationState:
+    state = await _find(served, caller, run_id)
+    await caller.require(served, Permission.OPERATE, run_id)
+    return state
+
+
+def _shown(served: Services, state: ConversationState) -> ConversationShown:
+    tasks = [state.tasks[f"t{number}"] for number in range(1, state.total + 1)]
+    return ConversationShown(
+        id=state.run_id,
+        status=state.status,
+        state=state.phase,
+        turn=state.turn,
+        input=state.text,
+        progress=state.progress,
+        total_tasks=state.total,
+        completed_tasks=state.completed,
+        tasks=[
+            TaskShown(
+                id=one.id,
+                description=one.description,
+                type=one.type,
+                priority=one.priority,
+                dependencies=list(one.dependencies),
+                status=one.status,
+                result=one.result,
+            )
+            for one in tasks
+        ],
+        error=state.error,
+        waiting=len(state.open_questions) + state.paused_children,
+        started_by=state.started_by,
+        version=state.version,
+        created_at=state.created_at,
+        updated_at=state.updated_at,
+        server_time=served.now(),
+    )
+
+
+async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
+    state = await _find(served, await identify(request), claimed.run_id)
+    status = 201 if request.url.path.endswith("/conversations") else 200
+    return JSONResponse(_shown(served, state).model_dump(mode="json"), status)
+
+
+async def _do(
+    served: Services, caller: Caller, run_id: str, command: c.Command
+) -> ConversationState:
+    await _operable(served, caller, run_id)
+    return as_conversation(await served.app.engine.submit(run_id, command))
+
+
+@router.post("/conversations", status_code=201, response_model=ConversationShown)
+@answered_again(_shown_again)
+async def start_conversation(
+    body: ConversationGiven, served: Served, caller: Called
+) -> ConversationShown:
+    """Pursue a goal; answers when it is recorded."""
+    await caller.require(served, Permission.OPERATE, name=NAME)
+    text = goal(body.input)
+    if not text.strip():
+        raise InvalidAnswer("a conversation needs words to begin with", {"input": "needed"})
+    run_id = await _opened(served, caller, body)
+    return await _converse(served, caller, run_id, text)
+
+
+async def _opened(served: Services, caller: Caller, body: ConversationGiven) -> str:
+    """A conversation that nothing was said in yet."""
+    engine, given = served.app.engine, body.id
+    if given is not None and await served.journal.version(given):
+        state = await _find(served, caller, given)
+        if state.turn or state.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
+            raise NotAllowed(f"there already is a conversation {given}: send it a message")
+        return given
+    run_id = f"conv_{await served.journal.next_number('conv'):06d}" if given is None else given
+    settings = ConversationSettings(body.max_parallel, on_failure=body.on_failure)
+    command = c.OpenConversation(by=caller.principal.id)
+    acts = current()
+    assert acts is not None
+    # The request is carried out when its goal is recorded: an empty conversation is not that yet.
+    with acting(replace(acts, claim=None)):
+        checked = run_id if given is None else new_id(run_id)
+        await engine.begin(checked, pinned_settings(settings), command)
+    return run_id
+
+
+async def _converse(served: Services, caller: Caller, run_id: str, text: str) -> ConversationShown:
+    command = c.Converse(text, caller.principal.id)
+    state = as_conversation(await served.app.engine.submit(run_id, command))
+    served.pursuits.pursue(run_id)
+    return _shown(served, state)
+
+
+@router.get("/conversations", response_model=ConversationsListed)
+async def list_conversations(
+    served: Served,
+    caller: Called,
+    status: Annotated[list[RunStatus] | None, Query()] = None,
+    before: Annotated[
+        str | None, Query(pattern=_ID, max_length=256, description="`next` of the page before.")
+    ] = None,
+    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+) -> ConversationsListed:
+    """The conversations, the newest first, for whoever may read them."""
+    await caller.require(served, Permission.READ)
+    if not caller.may(Permission.READ, NAME):
+        return ConversationsListed(conversations=[], next=None)
+    query = RunQuery(
+        kind="conversation",
+        roots_only=True,
+        status=None if not status else frozenset(one.value for one in status),
+        before=before,
+        limit=limit + 1,
+    )
+    rows = await served.journal.runs(query)
+    more = rows[limit - 1].run_id if len(rows) > limit else None
+    return ConversationsListed(conversations=[_listed(row) for row in rows[:limit]], next=more)
+
+
+def _listed(row: RunRow) -> ConversationListed:
+    summary = json.loads(row.summary)
+    return ConversationListed(
+        id=row.run_id,
+        title=row.title,
+        status=RunStatus(row.status),
+        state=EngineState(summary.get("phase", EngineState.IDLE)),
+        turn=summary.get("turn", 0),
+        total_tasks=summary.get("tasks", 0),
+        completed_tasks=summary.get("done", 0),
+        waiting=summary.get("waiting", 0),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+@router.get("/conversations/{conversation_id}", response_model=ConversationShown)
+async def get_conversation(
+    conversation_id: ConversationId, served: Served, caller: Called
+) -> ConversationShown:
+    """A conversation: its phase, its tasks, and what came of them."""
+    return _shown(served, await _find(served, caller, conversation_id))
+
+
+@router.post("/conversations/{conversation_id}/messages", response_model=ConversationShown)
+@answered_again(_shown_again)
+async def send_input(
+    conversation_id: ConversationId, body: InputGiven, served: Served, caller: Called
+) -> ConversationShown:
+    """The next goal; 409 while one is pursued. After a failure the conversation starts over."""
+    state = await _operable(served, caller, conversation_id)
+    text = goal(body.input)
+    if state.phase is EngineState.ERROR and text.strip():
+        acts = current()
+        assert acts is not None
+        with acting(replace(acts, claim=None)):
+            await _do(served, caller, conversation_id, c.StartOver(caller.principal.id))
+    return await _converse(served, caller, conversation_id, text)
+
+
+@router.post("/conversations/{conversation_id}/pause", response_model=ConversationShown)
+@answered_again(_shown_again)
+async def pause_conversation(
+    conversation_id: ConversationId, served: Served, caller: Called
+) -> ConversationShown:
+    """Start nothing more; a task in flight ends, and is counted after the resume."""
+    return _shown(served, await _do(served, caller, conversation_id, c.Hold()))
+
+
+@router.post("/conversations/{conversation_id}/resume", response_model=ConversationShown)
+@answered_again(_shown_again)
+async def resume_conversation(
+    conversation_id: ConversationId, served: Served, caller: Called
+) -> ConversationShown:
+    """Go on from where it was paused."""
+    state = await _do(served, caller, conversation_id, c.Unhold())
+    served.pursuits.pursue(conversation_id)
+    return _shown(served, state)
+
+
+@router.post("/conversations/{conversation_id}/cancel", response_model=ConversationShown)
+@answered_again(_shown_again)
+async def cancel_conversation(
+    conversation_id: ConversationId,
+    served: Served,
+    caller: Called,
+    body: ReasonGiven | None = None,
+) -> ConversationShown:
+    """End the conversation for good: nothing more starts in it."""
+    reason = strict_text(body.reason if body else "", "reason")
+    command = c.Cancel(caller.principal.id, reason)
+    return _shown(served, await _do(served, caller, conversation_id, command))
+
+
+@router.get("/conversations/{conversation_id}/snapshot", response_model=dict[str, Any])
+async def get_snapshot(
+    conversation_id: ConversationId, served: Served, caller: Called
+) -> dict[str, Any]:
+    """Everything that another engine needs to go on with it."""
+    return dict(snapshots.dump(await _find(served, caller, conversation_id)))

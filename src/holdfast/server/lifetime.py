@@ -1,0 +1,86 @@
+"""From the first request to the last: what the server holds open, and when it lets go.
+
+An application that is already open is used and left open. Served by itself, the server's
+lifespan opens and closes the rest. Mounted into another application it hears nothing of that
+one's lifespan: then the first request opens it, in a task that ends with the event loop.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import AsyncExitStack, asynccontextmanager
+from contextvars import Context
+
+from fastapi import FastAPI, Request
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from holdfast.errors import HoldfastError
+from holdfast.server.problems import refusal
+from holdfast.server.services import Services
+
+
+class Lifetime:
+    def __init__(self, services: Services) -> None:
+        self._services = services
+        self._ready: asyncio.Future[None] | None = None
+        self._holder: asyncio.Task[None] | None = None
+        self.opened = False
+
+    @asynccontextmanager
+    async def around(self, server: FastAPI) -> AsyncIterator[None]:
+        """The server's lifespan; harmless for one that a request has opened."""
+        if self.opened:
+            yield
+            return
+        async with self._open():
+            yield
+
+    async def begin(self) -> None:
+        """Open what is not open, for a request that comes without a lifespan."""
+        if self._ready is None:
+            self._ready = asyncio.get_running_loop().create_future()
+            self._holder = asyncio.create_task(self._hold(self._ready), context=Context())
+        await asyncio.shield(self._ready)
+
+    async def _hold(self, ready: asyncio.Future[None]) -> None:
+        try:
+            async with self._open():
+                ready.set_result(None)
+                await asyncio.Event().wait()
+        except Exception as error:
+            self._ready = None
+            if ready.done():
+                raise
+            ready.set_exception(error)
+
+    @asynccontextmanager
+    async def _open(self) -> AsyncIterator[None]:
+        async with AsyncExitStack() as stack:
+            if not self._services.app.is_open:
+                await stack.enter_async_context(self._services.app)
+            await self._services.open(stack)
+            self.opened = True
+            try:
+                yield
+            finally:
+                self.opened = False
+
+
+class OpensItself:
+    """ASGI middleware: whoever comes before anything was opened waits until it is."""
+
+    def __init__(self, app: ASGIApp, lifetime: Lifetime) -> None:
+        self._app = app
+        self._lifetime = lifetime
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http" or self._lifetime.opened:
+            await self._app(scope, receive, send)
+            return
+        try:
+            await self._lifetime.begin()
+        except HoldfastError as error:
+            await refusal(Request(scope), error)(scope, receive, send)
+        else:
+            await self._app(scope, receive, send)

@@ -1,0 +1,50 @@
+"""Which session each principal last started or spoke in, and word of the next one.
+
+An EventSource names no session and sends no message: it follows the caller's newest one. That
+is kept beside the journal, so that it is known after a restart too; `since` is the record
+after which the newest turn begins.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Callable
+from dataclasses import asdict, dataclass
+from typing import Final
+
+from holdfast.journal.port import Attached, Journal, Kept
+
+KIND: Final = "newest_session"
+
+
+@dataclass(frozen=True, slots=True)
+class Newest:
+    session_id: str
+    since: int
+
+
+class NewestSessions:
+    def __init__(self) -> None:
+        self._watchers: defaultdict[str, set[Callable[[], None]]] = defaultdict(set)
+
+    async def note(self, journal: Journal, who: str, newest: Newest) -> None:
+        kept = Kept(KIND, who, json.dumps(asdict(newest)))
+        await journal.attach(Attached(kept=(kept,)))
+        for told in tuple(self._watchers.get(who, ())):
+            told()
+
+    async def of(self, journal: Journal, who: str, now: float) -> Newest | None:
+        kept = await journal.kept(KIND, who, now)
+        return None if kept is None else Newest(**json.loads(kept.body))
+
+    def watch(self, who: str, told: Callable[[], None]) -> Callable[[], None]:
+        """Call `told` whenever this principal speaks, until the returned function is called."""
+        self._watchers[who].add(told)
+
+        def unwatch() -> None:
+            self._watchers[who].discard(told)
+            if not self._watchers[who]:
+                del self._watchers[who]
+
+        return unwatch

@@ -1,0 +1,226 @@
+"""Questions as one caller has them: whether they exist for them, and may be answered by them.
+
+A question belongs to its root run, and whoever may read that may read the question. Who may
+answer is another matter: a role, never a name in the request, and with four eyes nobody who
+wanted what is to be approved.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from holdfast.core.interactions.wire import request_to_wire
+from holdfast.core.run.state import QuestionState
+from holdfast.core.secrets import is_reference
+from holdfast.desk import is_above
+from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
+from holdfast.journal.codec import decode
+from holdfast.journal.port import QuestionQuery, QuestionRow, RunRow
+from holdfast.model.form import FieldType
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionRequest,
+    InteractionStatus,
+    InteractionType,
+)
+from holdfast.runtime.deeds import request_digest
+from holdfast.runtime.views import request_of
+from holdfast.server.guard import Caller
+from holdfast.server.limits import ANSWER
+from holdfast.server.principal import Permission, may_answer
+from holdfast.server.services import Services
+
+_SPEAKS: Final = frozenset({"TurnStarted", "CallProposed", "InputReceived"})
+"""Records by which somebody wants something done, after the run's start."""
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A question that the caller may see, and the name that permissions for it go by."""
+
+    row: QuestionRow
+    name: str
+
+    @property
+    def request(self) -> InteractionRequest:
+        return request_of(self.row)
+
+    @property
+    def digest(self) -> str:
+        return request_digest(self.request)
+
+
+class Questions:
+    """For one request of one caller."""
+
+    def __init__(self, services: Services, caller: Caller) -> None:
+        self._services = services
+        self._caller = caller
+        self._roots: dict[str, RunRow | None] = {}
+        self._wanting: dict[str, frozenset[str]] = {}
+
+    async def find(self, question_id: str) -> Question:
+        row = await self._services.journal.question(question_id)
+        question = None if row is None else await self._visible(row)
+        if question is None:
+            raise NotFound(f"there is no question {question_id}")
+        return question
+
+    async def listed(
+        self, query: QuestionQuery, below: str | None = None
+    ) -> AsyncGenerator[Question, None]:
+        """All that fit, the oldest first, as far as the caller may see them."""
+        while rows := await self._services.journal.questions(query):
+            for row in rows:
+                question = await self._visible(row)
+                if question is not None and (below is None or is_above(below, row)):
+                    yield question
+            if len(rows) < query.limit:
+                return
+            query = replace(query, after=rows[-1].question_id)
+
+    async def _visible(self, row: QuestionRow) -> Question | None:
+        root = await self._root(row.root_id)
+        if root is None or not self._caller.may(Permission.READ, root.name):
+            return None
+        return Question(row, root.name)
+
+    async def _root(self, root_id: str) -> RunRow | None:
+        if root_id not in self._roots:
+            self._roots[root_id] = await self._services.journal.run(root_id)
+        return self._roots[root_id]
+
+    async def why_not(self, question: Question) -> str | None:
+        """Why the caller may not answer, or None."""
+        principal, row = self._caller.principal, question.row
+        four_eyes = self._services.settings.four_eyes
+        approval = row.type == InteractionType.TOOL_APPROVAL
+        wanted = four_eyes and approval and principal.id in await self.who_wants(row.root_id)
+        return may_answer(
+            principal,
+            row.role,
+            row.type,
+            question.name,
+            started_by=principal.id if wanted else None,
+            four_eyes=four_eyes,
+        )
+
+    async def who_wants(self, root_id: str) -> frozenset[str]:
+        """Whoever began the run, and whoever has spoken in it since."""
+        if root_id not in self._wanting:
+            state = await self._services.app.engine.state(root_id)
+            spoken = [
+                decode(record)
+                for record in await self._services.journal.read(root_id)
+                if record.type.partition("@")[0] in _SPEAKS
+            ]
+            said = (getattr(event, "by", "") for event in spoken)
+            self._wanting[root_id] = frozenset({state.started_by, *said})
+        return self._wanting[root_id]
+
+    async def refuse_unauthorised(self, question: Question) -> None:
+        """NotPermitted unless the caller may answer; refusals are counted, and too many wait."""
+        attempts, who = self._services.attempts, self._caller.principal.id
+        attempts.check(who, ANSWER)
+        reason = await self.why_not(question)
+        if reason is not None:
+            attempts.failed(who, ANSWER)
+            raise NotPermitted(reason)
+
+    async def shown(self, question: Question, *, whole: bool = True) -> dict[str, Any]:
+        """What the API says of it; a draft is told only where one question is shown."""
+        row = question.row
+        state = await self._state(row) if whole or row.status != InteractionStatus.OPEN else None
+        reason = await self._reason(question)
+        return {
+            **request_to_wire(question.request),
+            **_standing(row, question.request),
+            **_ending(state),
+            "digest": question.digest,
+            "draft": self._draft(state) if whole else None,
+            "mayAnswer": reason is None,
+            "mayNotBecause": reason,
+            "serverTime": self._services.now(),
+        }
+
+    async def _reason(self, question: Question) -> str | None:
+        if question.row.status != InteractionStatus.OPEN:
+            return f"it is {question.row.status}"
+        return await self.why_not(question)
+
+    def _draft(self, state: QuestionState | None) -> dict[str, Any] | None:
+        if state is None or state.status is not InteractionStatus.OPEN:
+            return None
+        draft = state.drafts.get(self._caller.principal.id)
+        return None if draft is None else dict(draft)
+
+    async def _state(self, row: QuestionRow) -> QuestionState | None:
+        state = await self._services.app.engine.state(row.run_id)
+        return state.questions.get(row.question_id)
+
+
+def _standing(row: QuestionRow, request: InteractionRequest) -> dict[str, Any]:
+    default = request.default_option_id
+    at_deadline = {"expires": default is None, "optionId": default}
+    return {
+        "role": row.role,
+        "status": row.status,
+        "runId": row.run_id,
+        "rootId": row.root_id,
+        "openedAt": row.opened_at,
+        "deadline": row.deadline,
+        "atDeadline": None if row.deadline is None else at_deadline,
+        "closedAt": row.closed_at,
+    }
+
+
+def _ending(state: QuestionState | None) -> dict[str, Any]:
+    open_one = state is None or state.status is InteractionStatus.OPEN
+    return {
+        "answeredBy": None if open_one or state is None else state.by,
+        "selectedOptionId": None if open_one or state is None else state.option_id,
+        "data": None if open_one or state is None else dict(state.data),
+        "feedback": None if open_one or state is None else state.feedback,
+    }
+
+
+def refuse_other_digest(question: Question, digest: str | None) -> None:
+    """Whoever says what they were shown answers that, or nothing."""
+    if digest is not None and digest != question.digest:
+        raise NotAllowed(
+            "this is not the question that you were shown: read it again, and answer that"
+        )
+
+
+def refuse_raw_secrets(
+    request: InteractionRequest,
+    data: Mapping[str, Any],
+    feedback: str | None = None,
+    option_id: str | None = None,
+) -> None:
+    """A secret is posted to its own endpoint; everywhere else only its reference is taken.
+
+    Bare words may be a field's value, so where a secret is provided there are none.
+    """
+    secrets = [one.name for one in request.form.fields if one.type is FieldType.SECRET]
+    raw = [name for name in secrets if name in data and not _is_kept(data[name])]
+    if feedback and not data and _provides(request, option_id):
+        raw = secrets
+    if raw:
+        place = f"/interactions/{request.request_id}/secrets"
+        fields = {
+            name: f"is secret: post it to its own endpoint, {place}/{name}, and give the reference"
+            for name in raw
+        }
+        raise InvalidAnswer("; ".join(f"{name} {fields[name]}" for name in raw), fields)
+
+
+def _is_kept(value: object) -> bool:
+    return value in (None, "") or is_reference(value)
+
+
+def _provides(request: InteractionRequest, option_id: str | None) -> bool:
+    taken = [one for one in request.options if one.option_id == option_id]
+    return not taken or taken[0].action is InteractionAction.PROVIDE_INFO

@@ -1,0 +1,99 @@
+"""Runs of every kind, read only: plans' instances, chats and conversations side by side."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+from fastapi import Query
+
+from holdfast.journal.codec import current_payload
+from holdfast.journal.port import Record, RunQuery
+from holdfast.server.guard import Called
+from holdfast.server.principal import Permission
+from holdfast.server.routes import new_router
+from holdfast.server.schemas import (
+    JOURNAL_KINDS,
+    Before,
+    EventShown,
+    History,
+    InstanceShown,
+    Kind,
+    Limit,
+    RunId,
+    RunLines,
+    RunName,
+    RunShown,
+    Statuses,
+)
+from holdfast.server.services import Served
+from holdfast.server.showing import listed, run_shown
+
+router = new_router("runs")
+
+LONGEST_HISTORY = 1000
+LATEST = 10**15
+
+
+@router.get("/runs")
+async def list_runs(
+    served: Served,
+    caller: Called,
+    kind: Kind | None = None,
+    status: Statuses = None,
+    name: Annotated[
+        str | None, Query(min_length=1, max_length=200, description="A plan or an agent.")
+    ] = None,
+    parent: Annotated[
+        RunName | None, Query(description="Only runs that work for this one.")
+    ] = None,
+    roots: Annotated[bool, Query(description="Leave out runs that work for others.")] = True,
+    before: Before = None,
+    limit: Limit = 50,
+) -> RunLines:
+    """Runs that the caller may see, the newest first."""
+    await caller.require(served, Permission.READ)
+    query = RunQuery(
+        status=None if not status else frozenset(one.value for one in status),
+        name=name,
+        kind=None if kind is None else JOURNAL_KINDS[kind],
+        parent_id=parent,
+        roots_only=roots and parent is None,
+        before=before,
+        limit=limit,
+    )
+    lines, following = await listed(served, caller, query)
+    return RunLines(runs=lines, next=following, server_time=served.now())
+
+
+@router.get("/runs/{run_id}")
+async def get_run(run_id: RunId, served: Served, caller: Called) -> InstanceShown | RunShown:
+    """A run of any kind; an instance with all that is particular to it."""
+    await caller.require(served, Permission.READ, run_id)
+    return await run_shown(served, run_id)
+
+
+@router.get("/runs/{run_id}/history")
+async def get_run_history(
+    run_id: RunId,
+    served: Served,
+    caller: Called,
+    after: Annotated[int, Query(ge=0, le=LATEST, description="A sequence number.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=LONGEST_HISTORY)] = 200,
+) -> History:
+    """What happened in a run, by whom and when: its journal, in order."""
+    await caller.require(served, Permission.READ, run_id)
+    records = await served.journal.read(run_id, after, limit + 1)
+    page = records[:limit]
+    return History(
+        events=[_event(run_id, one) for one in page],
+        next=page[-1].seq if len(records) > limit else None,
+        server_time=served.now(),
+    )
+
+
+def _event(run_id: str, record: Record) -> EventShown:
+    kind, payload = current_payload(record)
+    return EventShown(
+        run_id=run_id, seq=record.seq, at=record.at, type=kind, data=json.loads(payload)
+    )

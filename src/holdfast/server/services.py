@@ -1,0 +1,85 @@
+"""What every route may use: the application and what the server has built around it."""
+
+from __future__ import annotations
+
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from holdfast.app import Holdfast
+from holdfast.journal.port import Journal
+from holdfast.server.counting import Counts
+from holdfast.server.feed import Feed
+from holdfast.server.idempotency import Requests
+from holdfast.server.jwt import Oidc
+from holdfast.server.limits import Attempts
+from holdfast.server.newest import NewestSessions
+from holdfast.server.probe import Probe
+from holdfast.server.pursuits import Pursuits
+from holdfast.server.registered import RegisteredPlans
+from holdfast.server.settings import ServerSettings
+from holdfast.server.streams import Streams
+from holdfast.server.tokens import Tokens
+
+
+@dataclass(frozen=True, slots=True)
+class Services:
+    app: Holdfast
+    settings: ServerSettings
+    tokens: Tokens
+    oidc: Oidc | None
+    attempts: Attempts
+    plans: RegisteredPlans
+    requests: Requests
+    newest: NewestSessions
+    streams: Streams
+    feed: Feed
+    pursuits: Pursuits
+    counts: Counts
+    probe: Probe
+
+    @classmethod
+    def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
+        """Everything that the routes need; nothing is opened yet."""
+        journal, clock = app.journal, app.engine.clock
+        return cls(
+            app=app,
+            settings=settings,
+            tokens=Tokens(journal, clock, settings.session_hours * 3600),
+            oidc=settings.oidc,
+            attempts=Attempts(clock),
+            plans=RegisteredPlans(app),
+            requests=Requests(journal, clock, app.vault),
+            newest=NewestSessions(),
+            streams=Streams(settings),
+            feed=Feed(journal, app.engine.hub, clock),
+            pursuits=Pursuits(app),
+            counts=Counts(),
+            probe=Probe(journal, clock.now),
+        )
+
+    async def open(self, stack: AsyncExitStack) -> None:
+        """Whatever lives with the server, until `stack` closes; the application is open already."""
+        await self.plans.open()
+        await stack.enter_async_context(self.feed)
+        stack.push_async_callback(self.pursuits.close)
+        await self.pursuits.start()
+        stack.callback(self.streams.close)
+
+    @property
+    def journal(self) -> Journal:
+        return self.app.journal
+
+    def now(self) -> float:
+        return self.app.engine.clock.now()
+
+
+def services(request: Request) -> Services:
+    found = request.app.state.services
+    assert isinstance(found, Services)
+    return found
+
+
+Served = Annotated[Services, Depends(services)]

@@ -1,0 +1,207 @@
+"""Serving: one application over HTTP, from the first request to the last stream.
+
+uvicorn waits for open connections before it leaves, and a stream of events is open for as
+long as somebody listens. So a signal first ends the streams; then the requests under way
+have `GRACE` seconds, and the application ends what is in flight. A second signal leaves at
+once: nothing that was acknowledged is lost by that.
+
+While it serves, `server.json` beside the database says where; whoever finds the home taken
+is told so. The file of a process that died stays, and nobody believes it: it counts only
+for the process that holds the home.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import errno
+import logging
+import os
+import socket
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import FrameType
+from typing import Final
+
+import uvicorn
+from fastapi import FastAPI
+
+from holdfast.app import Holdfast
+from holdfast.errors import OperatorError
+from holdfast.journal.home import announce
+from holdfast.journal.sqlite import SqliteJournal
+from holdfast.server import create
+from holdfast.server.services import Services
+from holdfast.server.settings import ServerSettings
+from holdfast.server.tokens import Tokens
+
+GRACE: Final = 5
+"""Seconds that requests under way are given to end once the server stops."""
+
+
+@dataclass(frozen=True, slots=True)
+class Serving:
+    """A server that takes requests: where, and what its routes use."""
+
+    url: str
+    services: Services
+
+
+OnReady = Callable[[Serving], Awaitable[None]]
+
+
+async def serve(
+    app: Holdfast,
+    settings: ServerSettings,
+    on_ready: OnReady,
+    *,
+    on_stop: Callable[[], None] = lambda: None,
+    install: Callable[[FastAPI], None] = lambda web: None,
+    access_log: bool = False,
+) -> None:
+    """Serve an open application until SIGINT or SIGTERM; `on_ready` is awaited when it does.
+
+    `on_stop` is called when it is told to stop. `install` adds what stands above the server,
+    the console for one. OperatorError says why it cannot begin. What
+    `on_ready` raises ends the server.
+    """
+    await refuse_unguarded(app, settings)
+    with listening(settings.host, settings.port) as listener:
+        url = url_of(settings.host, listener.getsockname()[1])
+        web = create(app, settings)
+        install(web)
+        config = uvicorn.Config(
+            web,
+            log_config=None,
+            access_log=access_log,
+            ws="none",
+            lifespan="on",
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=GRACE,
+        )
+        with _announced(app, url), _access_log(access_log):
+            server = _Server(config, Serving(url, web.state.services), on_ready, on_stop)
+            await server.serve([listener])
+            server.raise_failure()
+
+
+class _Server(uvicorn.Server):
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        serving: Serving,
+        on_ready: OnReady,
+        on_stop: Callable[[], None],
+    ) -> None:
+        super().__init__(config)
+        self._serving = serving
+        self._on_ready = on_ready
+        self._on_stop = on_stop
+        self._loop = asyncio.get_running_loop()
+        self._failure: Exception | None = None
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        try:
+            await self._on_ready(self._serving)
+        except Exception as error:
+            self._failure, self.should_exit = error, True
+
+    def raise_failure(self) -> None:
+        if self._failure is not None:
+            raise self._failure
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Unlike uvicorn's it raises no signal again afterwards: having been told is no failure."""
+        if self.should_exit:
+            os._exit(128 + sig)
+        self.should_exit = True
+        self._loop.call_soon_threadsafe(self._stop)
+
+    def _stop(self) -> None:
+        self._serving.services.streams.close()
+        self._on_stop()
+
+
+def url_of(host: str, port: int) -> str:
+    """As people on this machine reach it."""
+    name = {"0.0.0.0": "127.0.0.1", "::": "[::1]", "": "127.0.0.1"}.get(host, host)  # noqa: S104
+    return f"http://{f'[{name}]' if ':' in name.strip('[]') and name[0] != '[' else name}:{port}"
+
+
+@contextmanager
+def listening(host: str, port: int) -> Iterator[socket.socket]:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    # Named as TCP, or asyncio leaves Nagle's delay of 40 ms on its connections.
+    with socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP) as listener:
+        listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            listener.bind((host.strip("[]"), port))
+            listener.listen(2048)
+        except OSError as error:
+            raise OperatorError(_why_not(host, port, error)) from None
+        listener.setblocking(False)
+        yield listener
+
+
+def _why_not(host: str, port: int, error: OSError) -> str:
+    match error.errno:
+        case errno.EADDRINUSE:
+            return f"port {port} of {host} is in use: choose another with --port, or 0 for any"
+        case errno.EACCES:
+            return f"this user may not listen on port {port}: choose one above 1023 with --port"
+        case _:
+            return f"{host}:{port} cannot be listened on: {error.strerror or error}"
+
+
+async def refuse_unguarded(app: Holdfast, settings: ServerSettings) -> None:
+    """Beyond this machine nothing is served before there is a way to tell who asks."""
+    if settings.local_only or settings.oidc is not None:
+        return
+    if not await Tokens(app.journal, app.engine.clock).ever_opened():
+        raise OperatorError(
+            f"{settings.host} can be reached from other machines, and nobody could sign in: make a "
+            "token first (`holdfast token create NAME --role admin`), or name an issuer "
+            "(--oidc-issuer, --oidc-audience), or leave --host out to serve this machine only"
+        )
+
+
+@contextmanager
+def _announced(app: Holdfast, url: str) -> Iterator[None]:
+    if not isinstance(app.journal, SqliteJournal):
+        yield
+        return
+    place = announce(app.journal.path, url)
+    try:
+        yield
+    finally:
+        place.unlink(missing_ok=True)
+
+
+@contextmanager
+def _access_log(wanted: bool) -> Iterator[None]:
+    """One line per request on stderr, without the secrets of one-time links."""
+    if not wanted:
+        yield
+        return
+    handler = logging.StreamHandler()
+    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
+    handler.addFilter(_without_links)
+    log = logging.getLogger("uvicorn.access")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    try:
+        yield
+    finally:
+        log.removeHandler(handler)
+
+
+def _without_links(record: logging.LogRecord) -> bool:
+    """uvicorn's record names the client, the method, the path with its query, and two more."""
+    if isinstance(record.args, tuple) and len(record.args) == 5:
+        client, method, path, *others = record.args
+        place, _, query = str(path).partition("?")
+        hidden = f"{place}?…" if query and place.endswith("/login") else path
+        record.args = (client, method, hidden, *others)
+    return True

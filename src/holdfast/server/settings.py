@@ -1,0 +1,69 @@
+"""How a server is set up: everything an operator may choose, with defaults that are safe.
+
+`allowed_hosts` are the names by which the server may be addressed: `localhost`, `[::1]`,
+`holdfast.example`, `*.example.com`, each with `:port` when only that port is meant. Left
+empty they are the loopback names and the address that is bound, which is what keeps a
+foreign page from reaching a local server under a name of its own (DNS rebinding).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from ipaddress import ip_address
+from typing import Final
+
+from holdfast.server.jwt import Oidc
+
+LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
+MEBIBYTE: Final = 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class ServerSettings:
+    """`four_eyes`: whoever started a run does not approve its calls.
+
+    `body_seconds` is for a request's whole body, `json_depth` for its nesting.
+    `secure_cookies` says that people reach the server over TLS, its own or a proxy's.
+    `default_agent` answers a chat that names nobody.
+    """
+
+    host: str = "127.0.0.1"
+    port: int = 8420
+    allowed_hosts: tuple[str, ...] = ()
+    four_eyes: bool = False
+    oidc: Oidc | None = None
+    body_limit: int = MEBIBYTE
+    body_seconds: float = 30.0
+    json_depth: int = 64
+    heartbeat: float = 15.0
+    stall_seconds: float = 30.0
+    session_hours: float = 12.0
+    secure_cookies: bool = False
+    default_agent: str | None = None
+
+    @property
+    def hosts(self) -> tuple[str, ...]:
+        """The names that are allowed, in the end."""
+        return self.allowed_hosts or tuple(dict.fromkeys((*LOOPBACK, *_named(self.host))))
+
+    @property
+    def local_only(self) -> bool:
+        """Nobody but this machine can connect."""
+        return is_loopback(self.host)
+
+
+def is_loopback(host: str) -> bool:
+    bare = host.strip("[]").lower()
+    try:
+        return ip_address(bare).is_loopback
+    except ValueError:
+        return bare == "localhost"
+
+
+def _named(host: str) -> tuple[str, ...]:
+    """An address that means "all of them" is no name that anybody calls us by."""
+    bare = host.strip("[]").lower()
+    try:
+        return () if ip_address(bare).is_unspecified else (bare,)
+    except ValueError:
+        return (bare,) if bare else ()

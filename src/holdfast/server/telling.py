@@ -1,0 +1,78 @@
+"""Records and questions as event streams tell them.
+
+A record's `data` is what the journal has, spliced in as it is: fields that have their
+default are left out there, and here too.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from holdfast.core.interactions.wire import request_to_wire
+from holdfast.journal.codec import current_payload
+from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, Record
+from holdfast.runtime.views import request_of
+from holdfast.server.streams import Frame, spliced
+
+INTERACTION: Final = "INTERACTION"
+MORE_QUESTIONS: Final = "MORE_QUESTIONS"
+MOST_QUESTIONS: Final = 1_000
+"""Open questions that a newcomer is shown at once; the list of interactions has the rest."""
+
+_OPEN: Final = frozenset({"open"})
+_PAGE: Final = 100
+
+
+def told(run_id: str, record: Record, cursor: str | int) -> bytes:
+    """A record as a frame; `cursor` is what a client comes back with."""
+    kind, payload = current_payload(record)
+    head = json.dumps({"run_id": run_id, "seq": record.seq, "at": record.at, "type": kind})
+    return spliced(kind, cursor, f'{head[:-1]}, "data": {payload}}}')
+
+
+def moved(cursor: str | int) -> bytes:
+    """Moves a client's cursor and shows it nothing."""
+    return f"id: {cursor}\n\n".encode()
+
+
+async def open_questions(
+    journal: Journal,
+    query: QuestionQuery,
+    shown_to: Callable[[QuestionRow], Awaitable[bool]],
+    now: Callable[[], float],
+) -> AsyncGenerator[Frame, None]:
+    """The open questions that fit, the oldest first, in pages; at most MOST_QUESTIONS."""
+    query = replace(query, status=_OPEN, limit=_PAGE)
+    count, last = 0, ""
+    while rows := await journal.questions(query):
+        for row in rows:
+            if not await shown_to(row):
+                continue
+            if count == MOST_QUESTIONS:
+                yield Frame({"after": last}, MORE_QUESTIONS)
+                return
+            count, last = count + 1, row.question_id
+            yield asked(row, now())
+        if len(rows) < _PAGE:
+            return
+        query = replace(query, after=rows[-1].question_id)
+
+
+def asked(row: QuestionRow, now: float) -> Frame:
+    data = request_to_wire(request_of(row)) | {
+        "runId": row.run_id,
+        "rootId": row.root_id,
+        "role": row.role,
+        "openedAt": row.opened_at,
+        "deadline": row.deadline,
+        "serverTime": now,
+    }
+    return Frame(data, INTERACTION)
+
+
+def joined(run_id: str, records: Sequence[Record]) -> bytes:
+    """Records of one run as frames whose ids are their places in it."""
+    return b"".join(told(run_id, one, one.seq) for one in records)

@@ -1,0 +1,256 @@
+"""The part of the conformance suite about what is attached, and about the order of all commits."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from typing import Any, TypeAlias
+
+import pytest
+
+from holdfast.errors import VersionConflict
+from holdfast.journal.chain import verify
+from holdfast.journal.port import (
+    Attached,
+    Committed,
+    Deed,
+    Journal,
+    Kept,
+)
+from holdfast.testing.journal_lookups import LookupSuite
+from holdfast.testing.journal_samples import birth, deed, outcomes, step
+
+Place: TypeAlias = tuple[int, str, int]
+
+
+def places(stretches: Sequence[Committed]) -> list[Place]:
+    """Every record in the stretches: its position among all, its run and its number there."""
+    return [
+        (one.position - one.last + seq, one.run_id, seq)
+        for one in stretches
+        for seq in range(one.first, one.last + 1)
+    ]
+
+
+def did(*words: str, at: float = 1000.5) -> Attached:
+    return Attached([deed(word, at=at) for word in words])
+
+
+class KeepingSuite(LookupSuite):
+    """What every journal must keep; `JournalSuite` includes it."""
+
+    async def test_what_is_kept_is_found_by_its_name(self, journal: Journal) -> None:
+        token, other = Kept("token", "a", '{"n": 1}'), Kept("link", "a", '{"n": 2}')
+        await journal.attach(Attached(kept=[token, other]))
+        assert await journal.kept("token", "a", 0.0) == token
+        assert await journal.kept("link", "a", 0.0) == other
+        assert await journal.kept("token", "b", 0.0) is None
+        renewed = replace(token, body='{"n": 3}', expires_at=50.5)
+        await journal.attach(Attached(kept=[renewed]))
+        assert await journal.kept("token", "a", 0.0) == renewed
+
+    async def test_what_is_dropped_is_gone_and_only_that(self, journal: Journal) -> None:
+        both = [Kept("token", "a", "1"), Kept("token", "b", "2")]
+        await journal.attach(Attached(kept=both))
+        await journal.attach(Attached(dropped=[("token", "a"), ("token", "never"), ("x", "b")]))
+        assert await journal.all_kept("token", 0.0) == both[1:]
+
+    async def test_what_is_dropped_and_kept_at_once_is_kept(self, journal: Journal) -> None:
+        kept = Kept("token", "a", "1")
+        await journal.attach(Attached(kept=[kept], dropped=[("token", "a")]))
+        assert await journal.kept("token", "a", 0.0) == kept
+
+    async def test_all_of_one_kind_come_in_order_of_their_keys(self, journal: Journal) -> None:
+        keys = ["b", "张", "a", "B", "é", "🪢"]
+        await journal.attach(Attached(kept=[Kept("plan", key, "{}") for key in keys]))
+        await journal.attach(Attached(kept=[Kept("token", "c", "{}")]))
+        assert [one.key for one in await journal.all_kept("plan", 0.0)] == sorted(keys)
+
+    async def test_what_has_expired_counts_as_gone(self, journal: Journal) -> None:
+        short, long = Kept("link", "a", "1", 100.0), Kept("link", "b", "2")
+        await journal.attach(Attached(kept=[short, long]))
+        assert await journal.kept("link", "a", 99.9) == short
+        assert await journal.kept("link", "a", 100.0) is None
+        assert await journal.all_kept("link", 99.9) == [short, long]
+        assert await journal.all_kept("link", 100.0) == [long]
+
+    async def test_what_has_expired_is_let_go_when_deeds_are_done_later(
+        self, journal: Journal
+    ) -> None:
+        old = [Kept("link", f"{n}", "1", 100.0) for n in range(5)]
+        lasting = [Kept("link", "x", "2", 300.0), Kept("link", "y", "3")]
+        await journal.attach(Attached(kept=[*old, *lasting]))
+        await journal.attach(did("looked", at=99.0))
+        assert await journal.all_kept("link", 0.0) == [*old, *lasting]
+        await journal.attach(did("looked", at=200.0))
+        assert await journal.all_kept("link", 0.0) == lasting
+
+    async def test_deeds_come_back_in_order_and_chained(self, journal: Journal) -> None:
+        assert await journal.audit() == []
+        await journal.attach(did("one", "two"))
+        await journal.append(replace(birth(), attached=did("three")))
+        await journal.append(step("inst_000001", 1, attached=did("four")))
+        entries = await journal.audit()
+        assert [entry.number for entry in entries] == [1, 2, 3, 4]
+        assert [entry.deed for entry in entries] == [
+            deed("one"),
+            deed("two"),
+            deed("three"),
+            deed("four"),
+        ]
+        assert verify(entries) is None
+        assert await journal.audit(after=2) == entries[2:]
+        assert await journal.audit(after=1, limit=2) == entries[1:3]
+        assert await journal.audit(after=4) == []
+
+    async def test_every_field_of_a_deed_is_kept_and_covered(self, journal: Journal) -> None:
+        done = Deed(5, "will.zhang", "answered", "q1", "inst_000001", "sha", "::1", '{"王": 1}')
+        await journal.attach(Attached([done]))
+        [entry] = await journal.audit()
+        assert entry.deed == done
+        assert verify([entry]) is None
+        for field in ("who", "action", "subject", "run_id", "seen", "origin", "detail"):
+            change: dict[str, Any] = {field: "forged"}
+            forged = replace(entry, deed=replace(done, **change))
+            assert verify([forged]) is not None, field
+        assert verify([replace(entry, deed=replace(done, at=5.5))]) is not None
+
+    async def test_a_crowd_of_deeds_makes_one_chain(self, journal: Journal) -> None:
+        births = [
+            replace(birth(f"inst_{n:06d}"), attached=did(f"began {n}", f"looked at {n}"))
+            for n in range(40)
+        ]
+        alone = [journal.attach(did(f"alone {n}")) for n in range(20)]
+        await asyncio.gather(outcomes(journal, births), *alone)
+        entries = await journal.audit()
+        assert len(entries) == 100
+        assert verify(entries) is None
+        told = [entry.deed.action for entry in entries]
+        for n in range(40):
+            assert told[told.index(f"began {n}") + 1] == f"looked at {n}"
+
+    async def test_an_append_that_fails_leaves_nothing_attached(self, journal: Journal) -> None:
+        await outcomes(journal, [birth(), birth("taken")])
+        attached = Attached([deed("forged")], [Kept("token", "a", "1")], [("token", "old")])
+        old = Kept("token", "old", "0")
+        await journal.attach(Attached([deed("first")], [old]))
+        stale = step("inst_000001", 7, attached=attached)
+        greedy = step("inst_000001", 1, births=[birth("taken")], attached=attached)
+        for failing in (stale, greedy):
+            with pytest.raises(VersionConflict):
+                await journal.append(failing)
+        assert [entry.deed.action for entry in await journal.audit()] == ["first"]
+        assert await journal.all_kept("token", 0.0) == [old]
+
+    async def test_a_failure_in_a_crowd_leaves_no_hole_in_the_chain(self, journal: Journal) -> None:
+        await outcomes(journal, [birth(f"inst_{n:06d}") for n in range(30)])
+        failing = range(0, 30, 3)
+        crowd = [
+            step(
+                f"inst_{n:06d}",
+                1,
+                attached=did(f"{n}"),
+                births=[birth("inst_000001")] if n in failing else [],
+            )
+            for n in range(30)
+        ]
+        told = await outcomes(journal, crowd)
+        assert [n for n, word in enumerate(told) if word != 2] == list(failing)
+        entries = await journal.audit()
+        assert {entry.deed.action for entry in entries} == {
+            f"{n}" for n in range(30) if n not in failing
+        }
+        assert verify(entries) is None
+        assert_gapless(await journal.commits(), 30 + 20)
+
+    async def test_something_may_be_attached_without_a_record(self, journal: Journal) -> None:
+        await journal.append(birth())
+        kept = Kept("request", "r", "{}")
+        attached = Attached([deed("again")], [kept])
+        await journal.append(replace(step("inst_000001", 1, count=0), attached=attached))
+        assert await journal.version("inst_000001") == 1
+        assert await journal.kept("request", "r", 0.0) == kept
+        assert len(await journal.audit()) == 1
+        assert await journal.last_commit() == 1
+
+    async def test_every_record_has_its_place_in_the_order_of_commits(
+        self, journal: Journal
+    ) -> None:
+        assert await journal.last_commit() == 0
+        assert await journal.commits() == []
+        await journal.append(birth("a", count=2))
+        await journal.append(step("a", 2))
+        await journal.append(step("a", 3, births=[birth("b")]))
+        await journal.append(step("b", 1, count=2))
+        await journal.append(step("a", 4))
+        told = places(await journal.commits())
+        runs = [("a", 1), ("a", 2), ("a", 3), ("a", 4), ("b", 1), ("b", 2), ("b", 3), ("a", 5)]
+        assert told == [(n, *one) for n, one in enumerate(runs, 1)]
+        assert await journal.last_commit() == 8
+
+    async def test_one_may_go_on_from_every_position(self, journal: Journal) -> None:
+        for n in range(1, 5):
+            for run_id in ("a", "b", "c")[: 4 - n or 1]:
+                version = await journal.version(run_id)
+                await journal.append(
+                    step(run_id, version, count=n) if version else birth(run_id, count=n)
+                )
+        whole = places(await journal.commits())
+        assert [position for position, _, _ in whole] == list(range(1, len(whole) + 1))
+        for after in range(len(whole) + 2):
+            assert places(await journal.commits(after)) == whole[after:], after
+            first = await journal.commits(after, limit=1)
+            assert len(first) <= 1
+            assert places(first) == whole[after:][: len(places(first))]
+
+    async def test_who_follows_the_commits_misses_nothing(self, journal: Journal) -> None:
+        async def live(run_id: str) -> None:
+            version = await journal.append(birth(run_id))
+            for _ in range(20):
+                version = await journal.append(step(run_id, version, count=2))
+
+        async def follow() -> None:
+            while len(seen) < 10 * 41:
+                for stretch in await journal.commits(seen[-1][0] if seen else 0, limit=3):
+                    seen.extend(places([stretch]))
+                await asyncio.sleep(0)
+
+        seen: list[Place] = []
+        await asyncio.gather(follow(), *(live(f"inst_{n:06d}") for n in range(10)))
+        assert [position for position, _, _ in seen] == list(range(1, 411))
+        for n in range(10):
+            mine = [seq for _, run_id, seq in seen if run_id == f"inst_{n:06d}"]
+            assert mine == list(range(1, 42))
+
+    async def test_a_failed_append_has_no_place_among_the_commits(self, journal: Journal) -> None:
+        await journal.append(birth())
+        with pytest.raises(VersionConflict):
+            await journal.append(birth())
+        with pytest.raises(VersionConflict):
+            await journal.append(step("inst_000001", 1, births=[birth("x"), birth("x")]))
+        assert await journal.commits() == [Committed(1, "inst_000001", 1, 1)]
+
+    async def test_what_was_attached_is_there_after_reopening(
+        self, journal: Journal, connect: Callable[[], Journal]
+    ) -> None:
+        kept = Kept("token", "a", "{}", 9999.5)
+        attached = Attached([deed("one")], [kept])
+        await journal.append(replace(birth(), attached=attached))
+        before = await journal.audit()
+        await journal.close()
+        again = connect()
+        await again.open()
+        assert await again.kept("token", "a", 0.0) == kept
+        assert await again.audit() == before
+        await again.append(step("inst_000001", 1, attached=did("two")))
+        await again.append(birth("inst_000002"))
+        assert verify(await again.audit()) is None
+        assert_gapless(await again.commits(), 3)
+        await again.close()
+
+
+def assert_gapless(stretches: Sequence[Committed], count: int) -> None:
+    told = places(stretches)
+    assert [position for position, _, _ in told] == list(range(1, count + 1))
+    assert len({(run_id, seq) for _, run_id, seq in told}) == count

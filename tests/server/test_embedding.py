@@ -1,0 +1,136 @@
+"""`app.asgi()` inside another application: mounted under a prefix, open or not."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+from fastapi import FastAPI
+from server_scene import furnish, listening
+from starlette.applications import Starlette
+from starlette.routing import Mount
+
+from holdfast import Holdfast
+from holdfast.journal.sqlite import SqliteJournal
+from holdfast.server.services import Services
+
+
+async def token_of(app: Holdfast, web: FastAPI) -> dict[str, str]:
+    services: Services = web.state.services
+    _, secret = await services.tokens.issue("Will Zhang", roles=["admin"])
+    return {"Authorization": f"Bearer {secret}"}
+
+
+@asynccontextmanager
+async def client_of(outer: FastAPI | Starlette) -> AsyncIterator[httpx.AsyncClient]:
+    async with listening(outer) as url, httpx.AsyncClient(base_url=url, trust_env=False) as client:
+        yield client
+
+
+async def start_and_see(client: httpx.AsyncClient, headers: dict[str, str], prefix: str) -> None:
+    body = {"plan_id": "grant_access"}
+    answer = await client.post(f"{prefix}/instances", json=body, headers=headers)
+    assert answer.status_code == 201, answer.text
+    path = f"{prefix}/instances/{answer.json()['id']}"
+    assert (await client.get(path, headers=headers)).json()["plan_id"] == "grant_access"
+    missing = await client.get(f"{prefix}/instances/inst_000099", headers=headers)
+    assert missing.json()["instance"] == f"{prefix}/instances/inst_000099"
+
+
+async def test_mounted_with_a_prefix_the_first_request_opens_it(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+    furnish(app)
+    web = app.asgi()
+    outer = FastAPI()
+
+    @outer.get("/ours")
+    async def ours() -> str:
+        return "ours"
+
+    outer.mount("/holdfast", web)
+    async with client_of(outer) as client:
+        assert not app.is_open
+        assert (await client.get("/ours")).json() == "ours"
+        assert not app.is_open
+        assert (await client.get("/holdfast/instances")).status_code == 401
+        assert app.is_open
+        await start_and_see(client, await token_of(app, web), "/holdfast")
+        document = (await client.get("/holdfast/openapi.json")).json()
+        assert "/instances" in document["paths"]
+
+
+def test_opened_by_a_request_it_closes_with_the_event_loop(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+
+    async def serve_once() -> None:
+        outer = Starlette(routes=[Mount("/holdfast", app.asgi())])
+        async with client_of(outer) as client:
+            assert (await client.get("/holdfast/healthz")).status_code == 200
+        assert app.is_open
+
+    asyncio.run(serve_once())
+    assert not app.is_open
+    again = SqliteJournal(app.home / "holdfast.db")
+    asyncio.run(again.open())
+    asyncio.run(again.close())
+
+
+async def test_requests_at_once_open_it_once(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+    outer = FastAPI()
+    outer.mount("/", app.asgi())
+    async with client_of(outer) as client:
+        answers = await asyncio.gather(*(client.get("/healthz") for _ in range(5)))
+        assert [one.status_code for one in answers] == [200] * 5
+
+
+async def test_an_open_application_is_used_and_left_open() -> None:
+    app = Holdfast.in_memory()
+    furnish(app)
+    async with app:
+        web = app.asgi()
+        outer = Starlette(routes=[Mount("/deep/inside", web)])
+        async with client_of(outer) as client:
+            await start_and_see(client, await token_of(app, web), "/deep/inside")
+        assert app.is_open
+        instance = await app.plans.start_plan_by_prompt("", "grant_access")
+        assert await instance.wait_for_completion() == "done"
+
+
+async def test_the_outer_lifespan_may_hold_it(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+    furnish(app)
+    web = app.asgi()
+    outer = FastAPI(lifespan=web.router.lifespan_context)
+    outer.mount("/holdfast", web)
+    async with client_of(outer) as client:
+        assert app.is_open
+        await start_and_see(client, await token_of(app, web), "/holdfast")
+    assert not app.is_open
+
+
+async def test_a_home_that_is_taken_is_a_503_and_is_tried_again(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    first, second = Holdfast(tmp_path), Holdfast(tmp_path)
+    outer = FastAPI()
+    outer.mount("/holdfast", second.asgi())
+    async with client_of(outer) as client:
+        async with first:
+            answer = await client.get("/holdfast/healthz")
+            assert answer.status_code == 503
+            assert str(tmp_path) not in answer.text
+            assert answer.json()["success"] is False
+        assert (await client.get("/holdfast/healthz")).status_code == 200
+
+
+async def test_served_by_itself_it_opens_and_closes_with_the_server(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+    async with client_of(app.asgi()) as client:
+        assert app.is_open
+        assert (await client.get("/healthz")).status_code == 200
+    assert not app.is_open

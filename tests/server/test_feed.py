@@ -1,0 +1,298 @@
+"""The feed of all runs: one order, nothing lost to the slow, nothing shown to strangers."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from contextlib import aclosing, asynccontextmanager
+from typing import Any
+
+import pytest
+from listeners import Heard, listening_to, recorded, seen
+from server_scene import Scene, furnish, start
+
+from holdfast import Holdfast
+from holdfast.errors import JournalUnavailable
+from holdfast.journal.memory import MemoryJournal
+from holdfast.journal.port import Committed, Record
+from holdfast.server import feed as feeding
+from holdfast.server.feed import Entry, Feed, Ring, Sight
+from holdfast.server.streams import Frames, encoded
+
+ALL = Sight(lambda name: True, everything=True)
+
+
+class WatchedJournal(MemoryJournal):
+    """Counts what is read, may have forgotten old commits, and may be down."""
+
+    reads = 0
+    forgotten = 0
+    down = 0
+
+    async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
+        if self.down:
+            self.down -= 1
+            raise JournalUnavailable("the disk is full")
+        return await super().commits(max(after, self.forgotten), limit)
+
+    async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
+        self.reads += 1
+        return await super().read(run_id, after, limit)
+
+
+class Ear:
+    """A client of the feed that takes what it is given when it wants to."""
+
+    def __init__(self, frames: Frames) -> None:
+        self.frames = frames
+        self.heard: list[Heard] = []
+        self.cursor: str | None = None
+
+    async def next(self) -> list[Heard]:
+        """The blocks that one pull brings."""
+        text = encoded(await anext(self.frames)).decode()
+        blocks = [Heard.parse(one) for one in text.removesuffix("\n\n").split("\n\n")]
+        for one in blocks:
+            self.cursor = one.id or self.cursor
+        self.heard += [one for one in blocks if "data" in one.fields]
+        return blocks
+
+    async def until(self, position: int) -> None:
+        async with asyncio.timeout(30):
+            while int(self.cursor or 0) < position:
+                await self.next()
+
+
+@asynccontextmanager
+async def fed(ring: Ring | None = None) -> AsyncIterator[tuple[Holdfast, WatchedJournal, Feed]]:
+    journal = WatchedJournal()
+    app = Holdfast(journal=journal)
+    furnish(app)
+    async with app, Feed(journal, app.engine.hub, app.engine.clock, ring) as feed:
+        yield app, journal, feed
+
+
+async def order(app: Holdfast) -> str:
+    """A run that is over, of eight records."""
+    instance = await app.plans.start_plan_by_prompt("", "apply_computer")
+    await instance.wait_until_settled()
+    [row] = [one for one in await app.inbox() if one.run_id == instance.id]
+    await app.answer(row.question_id, data={"computer_model": "MacBook Pro"})
+    await instance.wait_for_completion()
+    return instance.id
+
+
+async def everything(journal: MemoryJournal, after: int = 0) -> list[tuple[str, int]]:
+    """All records in the order of their commits."""
+    found = []
+    for one in await journal.commits(after, 10_000):
+        found += [(one.run_id, seq) for seq in range(one.first, one.last + 1)]
+    return found
+
+
+async def test_the_feed_goes_on_from_any_cursor_and_misses_and_repeats_nothing() -> None:
+    async with fed() as (app, journal, feed):
+        await asyncio.gather(*(order(app) for _ in range(5)))
+        last, expected = await journal.last_commit(), await everything(journal)
+        assert len(expected) == last >= 40
+        for cut in range(last):
+            async with aclosing(feed.frames(ALL, str(cut))) as frames:
+                ear = Ear(frames)
+                await ear.until(last)
+                assert recorded(ear.heard) == expected[cut:]
+                assert [one.id for one in ear.heard] == [str(n) for n in range(cut + 1, last + 1)]
+
+
+async def test_a_newcomer_sees_what_is_asked_and_then_what_comes() -> None:
+    async with fed() as (app, journal, feed):
+        instance = await app.plans.start_plan_by_prompt("", "apply_computer")
+        await instance.wait_until_settled()
+        now = await journal.last_commit()
+        async with aclosing(feed.frames(ALL, None)) as frames:
+            ear = Ear(frames)
+            [question] = await ear.next()
+            assert (question.event, question.id) == ("INTERACTION", None)
+            assert question.data["runId"] == instance.id
+            assert [one.fields for one in await ear.next()] == [{"id": str(now)}]
+            await order(app)
+            await ear.until(await journal.last_commit())
+            assert recorded(ear.heard) == await everything(journal, now)
+
+
+async def test_one_that_fell_out_of_the_ring_reads_the_journal_and_catches_up() -> None:
+    async with fed(Ring(most_entries=4)) as (app, journal, feed):
+        async with aclosing(feed.frames(ALL, "0")) as slow, aclosing(feed.frames(ALL, "0")) as fast:
+            ear, other = Ear(slow), Ear(fast)
+            for _ in range(4):
+                await order(app)
+                await other.until(await journal.last_commit())
+                assert len(feed.ring) <= 4
+            await ear.until(await journal.last_commit())
+            assert recorded(ear.heard) == recorded(other.heard) == await everything(journal)
+            await order(app)
+            await ear.until(await journal.last_commit())
+            assert recorded(ear.heard) == await everything(journal)
+        assert feed.resyncs == 0
+
+
+async def test_many_clients_cost_one_reading() -> None:
+    async with fed() as (app, journal, feed):
+        await order(app)
+        now = str(await journal.last_commit())
+        ears = [Ear(feed.frames(ALL, now)) for _ in range(20)]
+        waiting = [asyncio.create_task(ear.next()) for ear in ears]
+        await seen(lambda: feed.clients == 20 and feed.tails(int(now)))
+        before = journal.reads
+        await order(app)
+        await asyncio.gather(*waiting)
+        last = await journal.last_commit()
+        await asyncio.gather(*(ear.until(last) for ear in ears))
+        assert journal.reads - before <= last - int(now)
+        assert all(ear.heard == ears[0].heard for ear in ears)
+        for ear in ears:
+            await ear.frames.aclose()
+
+
+async def test_while_nobody_listens_nothing_is_read() -> None:
+    async with fed() as (app, journal, feed):
+        await order(app)
+        before = journal.reads
+        await order(app)
+        await asyncio.sleep(0)
+        assert (journal.reads - before, len(feed.ring), feed.clients) == (0, 0, 0)
+
+
+async def test_a_cursor_that_is_no_longer_known_is_moved_to_now_and_told_so() -> None:
+    async with fed() as (app, journal, feed):
+        await order(app)
+        journal.forgotten = 5
+        last = await journal.last_commit()
+        for cursor in ("2", str(last + 100)):
+            async with aclosing(feed.frames(ALL, cursor)) as frames:
+                ear = Ear(frames)
+                [told] = await ear.next()
+                assert (told.event, told.id) == ("resync", str(last))
+                await order(app)
+                last, before = await journal.last_commit(), last
+                await ear.until(last)
+                assert recorded(ear.heard[1:]) == (await everything(journal))[before - 5 :]
+        assert feed.resyncs == 2
+
+
+async def test_whoever_may_see_little_sees_that_and_is_told_where_it_stands(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feeding, "UNSEEN", 5)
+    sight = Sight(lambda name: name == "grant_access")
+    async with fed() as (app, journal, feed), aclosing(feed.frames(sight, "0")) as behind:
+        ear = Ear(behind)
+        waiting = asyncio.create_task(ear.next())
+        await order(app)
+        assert [one.fields.keys() for one in await waiting] == [{"id"}]
+        instance = await app.plans.start_plan_by_prompt("", "grant_access")
+        await instance.wait_for_completion()
+        await ear.until(await journal.last_commit())
+        assert {run for run, _ in recorded(ear.heard)} == {instance.id}
+        assert len(ear.heard) == await journal.version(instance.id)
+
+
+async def test_a_journal_that_is_down_for_a_while_delays_and_loses_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(feeding, "RETRY_JOURNAL", 0.01)
+    async with fed() as (app, journal, feed):
+        await order(app)
+        now = await journal.last_commit()
+        async with aclosing(feed.frames(ALL, str(now))) as frames:
+            ear = Ear(frames)
+            waiting = asyncio.create_task(ear.next())
+            await seen(lambda: feed.tails(now))
+            journal.down = 3
+            await order(app)
+            await waiting
+            await ear.until(await journal.last_commit())
+            assert recorded(ear.heard) == await everything(journal, now)
+
+
+def test_the_ring_is_bounded_by_count_and_bytes() -> None:
+    ring = Ring(most_entries=10, most_bytes=100)
+    for size in [1] * 50 + [30] * 50:
+        ring.add(Entry("plan", b"x" * size))
+        assert len(ring) <= 10
+        assert ring.bytes <= 100
+        assert ring.high - ring.low + 1 == len(ring)
+    ring.add(Entry("plan", b"x" * 101))
+    assert (len(ring), ring.bytes, ring.low) == (0, 0, ring.high + 1)
+
+
+async def test_what_is_larger_than_the_ring_is_told_all_the_same() -> None:
+    ring = Ring(most_bytes=200)
+    async with fed(ring) as (app, journal, feed), aclosing(feed.frames(ALL, "0")) as frames:
+        ear = Ear(frames)
+        await order(app)
+        await ear.until(await journal.last_commit())
+        assert recorded(ear.heard) == await everything(journal)
+        assert feed.ring.bytes <= 200
+
+
+async def test_a_client_is_handed_a_chunk_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(feeding, "CHUNK", 500)
+    async with fed() as (app, journal, feed):
+        await order(app)
+        longest = max(len(entry.body) for _, entry in await feed.after(0) or [])
+        async with aclosing(feed.frames(ALL, "0")) as frames:
+            size = 0
+            ear = Ear(frames)
+            while int(ear.cursor or 0) < await journal.last_commit():
+                part = "".join(
+                    f"{name}: {text}\n"
+                    for one in await ear.next()
+                    for name, text in one.fields.items()
+                )
+                size = max(size, len(part.encode()))
+        assert size <= 500 + longest
+
+
+async def test_over_http_people_hear_of_what_they_may_see(scene: Scene) -> None:
+    narrow = await scene.somebody(grants={"grant_access": ["viewer"]})
+    async with (
+        asyncio.timeout(30),
+        listening_to(scene.admin, "/events") as wide,
+        listening_to(narrow, "/events") as little,
+    ):
+        await wide.block()
+        await little.block()
+        hidden = await start(scene)
+        shown = await start(scene, "grant_access")
+        told = await wide.until("RunCompleted")
+        assert {run for run, _ in recorded(told)} == {hidden, shown}
+        told = await little.until("RunCompleted")
+        assert {run for run, _ in recorded(told)} == {shown}
+        cursor = told[0].id
+    async with asyncio.timeout(30), listening_to(narrow, "/events", last=cursor) as little:
+        again = await little.until("RunCompleted")
+        assert [one.fields for one in again] == [one.fields for one in told[1:]]
+
+
+async def test_over_http_a_bad_cursor_and_a_stranger_are_refused(scene: Scene) -> None:
+    for bad in ("soon", "-1", "1.5", "9" * 40):
+        answer = await scene.admin.get("/events", params={"after": bad})
+        assert answer.status_code == 422, bad
+    assert (await scene.stranger.get("/events")).status_code == 401
+    nobody = await scene.somebody()
+    assert (await nobody.get("/events")).status_code == 403
+
+
+async def test_more_questions_than_a_newcomer_is_shown_are_announced(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.server.telling.MOST_QUESTIONS", 2)
+    for _ in range(3):
+        await start(scene)
+    async with asyncio.timeout(30), listening_to(scene.admin, "/events") as one:
+        *shown, more = [await one.event() for _ in range(3)]
+        assert [heard.event for heard in shown] == ["INTERACTION"] * 2
+        assert more.event == "MORE_QUESTIONS"
+        assert more.data == {"after": shown[-1].data["requestId"]}
+    left: Any = (await scene.admin.get("/interactions", params=more.data)).json()
+    assert len(left["interactions"]) == 1

@@ -1,0 +1,92 @@
+"""Health, readiness and numbers."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from chat_scene import asks_to_pay, employ
+from server_scene import Scene, serving
+
+from holdfast import Holdfast
+from holdfast.errors import JournalUnavailable
+from holdfast.journal.memory import MemoryJournal
+from holdfast.journal.port import Attached
+from holdfast.server import probe
+
+
+class Moody(MemoryJournal):
+    """A journal that takes nothing while it is in the mood."""
+
+    refuses = False
+    asked = 0
+
+    async def attach(self, attached: Attached) -> None:
+        self.asked += 1
+        if self.refuses:
+            raise JournalUnavailable("the disk of /secret/place is full")
+        await super().attach(attached)
+
+
+async def test_anybody_may_ask_whether_it_lives(scene: Scene) -> None:
+    assert (await scene.stranger.get("/healthz")).json() == {"status": "alive"}
+    assert (await scene.stranger.get("/readyz")).json() == {"status": "ready"}
+
+
+async def test_it_is_not_ready_while_the_journal_takes_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(probe, "PROBE_SECONDS", 0.0)
+    journal = Moody()
+    async with Holdfast(journal=journal) as app, serving(app) as scene:
+        journal.refuses = True
+        refused = await scene.stranger.get("/readyz")
+        assert refused.status_code == 503
+        assert refused.headers["Retry-After"]
+        assert "/secret/place" not in refused.text
+        assert (await scene.stranger.get("/healthz")).status_code == 200
+        journal.refuses = False
+        assert (await scene.stranger.get("/readyz")).status_code == 200
+
+
+async def test_however_many_ask_the_journal_is_asked_once() -> None:
+    journal = Moody()
+    async with Holdfast(journal=journal) as app, serving(app) as scene:
+        before = journal.asked
+        for _ in range(5):
+            await scene.stranger.get("/readyz")
+        assert journal.asked - before <= 2
+
+
+async def test_the_numbers_tell_of_runs_questions_requests_and_streams(app: Holdfast) -> None:
+    employ(app)
+    async with serving(app) as scene:
+        await asks_to_pay(scene)
+        await scene.stranger.get("/chats")
+        await scene.stranger.get("/no/such/place/4711")
+        viewer = await scene.as_a("viewer")
+        answer = await viewer.get("/metrics")
+        assert answer.headers["content-type"].startswith("text/plain; version=0.0.4")
+        lines = answer.text.splitlines()
+        assert 'holdfast_runs{kind="react",status="pause"} 1' in lines
+        assert 'holdfast_interactions{status="open",type="TOOL_APPROVAL"} 1' in lines
+        chats = 'holdfast_http_requests_total{method="GET",route="/chats",status="401"} 1'
+        assert chats in lines
+        unrouted = 'holdfast_http_requests_total{method="GET",route="(none)",status="404"} 1'
+        assert unrouted in lines
+        assert "holdfast_stream_clients 0" in lines
+        assert "holdfast_refused_logins_total 1" in lines
+        assert "holdfast_uptime_seconds" in answer.text
+        assert "4711" not in answer.text
+        assert "chat_000001" not in answer.text
+
+
+async def test_the_numbers_are_for_who_may_read_everything(scene: Scene) -> None:
+    assert (await scene.stranger.get("/metrics")).status_code == 401
+    guest = await scene.somebody(grants={"apply_computer": ["admin"]}, name="guest")
+    assert (await guest.get("/metrics")).status_code == 403
+
+
+async def test_a_real_journal_is_ready(tmp_path: Path) -> None:
+    async with Holdfast(tmp_path) as app, serving(app) as scene:
+        assert (await scene.stranger.get("/readyz")).status_code == 200

@@ -1,0 +1,284 @@
+"""The seed's own paths: a turn as a stream, an EventSource on the newest session, an answer."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from chat_scene import RESPONSE, STREAM, Heard, Till, employ, listening_to, open_chat, rested
+from server_scene import Scene, serving
+
+from holdfast import Holdfast
+from holdfast.server.settings import ServerSettings
+
+
+@pytest.fixture
+def till(app: Holdfast) -> Till:
+    return employ(app)
+
+
+@pytest.fixture
+async def scene(app: Holdfast, till: Till) -> AsyncIterator[Scene]:
+    async with serving(app) as scene:
+        yield scene
+
+
+def kinds(heard: list[Heard]) -> list[str]:
+    """The events by name; a model's words while it speaks are told as often as it likes."""
+    return [one.event for one in heard if one.id or one.event == "DONE"]
+
+
+async def take(scene: Scene, asked: Heard, option: str, feedback: str | None = None) -> Any:
+    body = {
+        "sessionId": asked.data["sessionId"],
+        "requestId": asked.data["data"]["requestId"],
+        "selectedOptionId": option,
+        "feedback": feedback,
+        "data": {},
+    }
+    return await scene.admin.post(RESPONSE, json=body)
+
+
+async def test_a_turn_is_streamed_from_its_start_until_done(scene: Scene) -> None:
+    body = {"message": "hello", "sessionId": "session-123", "userId": "user-456"}
+    async with listening_to(scene.admin, "POST", json=body) as ear:
+        heard = await ear.rest()
+    assert kinds(heard) == ["STARTED", "THINKING", "PROGRESS", "COMPLETED", "DONE"]
+    assert all(one.data["sessionId"] == "session-123" for one in heard)
+    assert [one.data["type"] for one in heard] == [one.event for one in heard]
+    numbered = [one for one in heard if one.id]
+    assert [int(str(one.id)) for one in numbered] == [one.data["seq"] for one in numbered]
+    assert heard[0].data["data"]["by"] == "some admin"
+    assert heard[-2].data["data"]["answer"] == "You said: hello"
+
+
+@pytest.mark.parametrize(
+    ("option", "feedback", "paid", "status"),
+    [
+        ("approve", None, [5], "done"),
+        ("retry", "only if it must be", [], "done"),
+        ("reject", "not today", [], "done"),
+        ("terminate", None, [], "cancelled"),
+    ],
+)
+async def test_each_option_of_an_approval_goes_its_way(
+    scene: Scene, till: Till, option: str, feedback: str | None, paid: list[int], status: str
+) -> None:
+    body = {"message": "pay 5", "sessionId": "session-123"}
+    async with listening_to(scene.admin, "POST", json=body) as ear:
+        asked = (await ear.until("INTERACTION"))[-1]
+        assert asked.data["data"]["context"]["args"] == {"amount": 5}
+        answer = await take(scene, asked, option, feedback)
+        assert answer.status_code == 200
+        told = answer.json()
+        assert told == {
+            "success": True,
+            "message": "用户响应已处理，正在恢复执行",
+            "sessionId": "session-123",
+            "timestamp": told["timestamp"],
+        }
+        done = (await ear.rest())[-1]
+    assert (done.event, done.data["data"]["status"]) == ("DONE", status)
+    assert till.paid == paid
+
+
+async def test_a_further_message_in_the_session_is_the_next_turn(scene: Scene) -> None:
+    for turn in (1, 2):
+        body = {"message": f"hello {turn}", "sessionId": "session-123"}
+        async with listening_to(scene.admin, "POST", json=body) as ear:
+            heard = await ear.rest()
+        assert heard[0].data["data"] == {
+            "turn": turn,
+            "message": f"hello {turn}",
+            "by": "some admin",
+        }
+
+
+async def test_what_cannot_begin_is_no_stream_but_a_problem(scene: Scene) -> None:
+    busily = {"message": "pay 5", "sessionId": "s"}
+    async with listening_to(scene.admin, "POST", json=busily) as ear:
+        await ear.until("INTERACTION")
+        busy = await scene.admin.post(STREAM, json={"message": "hello", "sessionId": "s"})
+    assert busy.status_code == 409
+    for body in ({}, {"message": ""}, {"message": "x", "sessionId": "../s"}, {"msg": "x"}):
+        assert (await scene.admin.post(STREAM, json=body)).status_code == 422
+    viewer = await scene.as_a("viewer")
+    assert (await viewer.post(STREAM, json={"message": "x"})).status_code == 403
+    assert (await scene.stranger.post(STREAM, json={"message": "x"})).status_code == 401
+    assert (await scene.stranger.get(STREAM)).status_code == 401
+
+
+async def test_without_a_name_the_only_agent_or_the_configured_one_answers(
+    app: Holdfast, till: Till
+) -> None:
+    app.agent("porter", name="Porter")
+    async with serving(app) as scene:
+        unsaid = await scene.admin.post(STREAM, json={"message": "hello"})
+        assert unsaid.status_code == 422
+        assert unsaid.json()["fields"] == {"agentId": "one of: clerk, porter"}
+        async with listening_to(
+            scene.admin, "POST", json={"message": "hello", "agentId": "porter"}
+        ) as ear:
+            await ear.until("DONE")
+    async with serving(app, ServerSettings(default_agent="clerk")) as scene:
+        async with listening_to(scene.admin, "POST", json={"message": "hello"}) as ear:
+            await ear.until("DONE")
+        agents = {one["sessionId"]: one["agentId"] for one in await chats(scene)}
+    assert agents == {"chat_000001": "porter", "chat_000002": "clerk"}
+
+
+async def chats(scene: Scene) -> list[dict[str, Any]]:
+    return list((await scene.admin.get("/chats")).json()["chats"])
+
+
+async def test_a_turn_under_one_key_is_started_once_and_told_again(scene: Scene) -> None:
+    key = {"Idempotency-Key": "turn-1"}
+    told = []
+    for _ in range(2):
+        async with listening_to(scene.admin, "POST", json={"message": "hello"}, headers=key) as ear:
+            told.append([one for one in await ear.rest() if one.id])
+    assert told[0] == told[1]
+    [chat] = await chats(scene)
+    assert chat["turn"] == 1
+
+
+async def test_an_event_source_waits_for_the_callers_first_session(scene: Scene) -> None:
+    async with listening_to(scene.admin) as ear:
+        assert await ear.place() == "0"
+        await scene.admin.post(STREAM, json={"message": "hello", "sessionId": "session-123"})
+        heard = await ear.rest()
+    assert kinds(heard)[0] == "STARTED"
+    assert kinds(heard)[-2:] == ["COMPLETED", "DONE"]
+    assert heard[0].id == f"{heard[0].data['seq']}@session-123"
+
+
+async def test_an_event_source_hears_a_question_and_what_comes_of_its_answer(
+    scene: Scene, till: Till
+) -> None:
+    async with listening_to(scene.admin) as ear:
+        await ear.place()
+        starting = asyncio.create_task(scene.admin.post(STREAM, json={"message": "pay 5"}))
+        asked = (await ear.until("INTERACTION"))[-1]
+        assert (await take(scene, asked, "approve")).status_code == 200
+        rest = await ear.rest()
+        await starting
+    assert kinds(rest)[-2:] == ["COMPLETED", "DONE"]
+    assert till.paid == [5]
+
+
+async def test_a_newcomer_is_shown_what_is_open(scene: Scene) -> None:
+    session_id = await open_chat(scene.admin)
+    await scene.admin.post(f"/chats/{session_id}/messages", json={"message": "pay 5"})
+    await rested(scene, session_id)
+    async with listening_to(scene.admin) as ear:
+        first = await ear.next()
+        assert first is not None
+        assert first.event == "INTERACTION"
+        assert first.data["data"]["context"]["args"] == {"amount": 5}
+
+
+async def test_who_comes_back_misses_and_repeats_nothing(scene: Scene) -> None:
+    async with listening_to(scene.admin) as ear:
+        await ear.place()
+        starting = asyncio.create_task(scene.admin.post(STREAM, json={"message": "pay 5"}))
+        before = await ear.until("INTERACTION")
+    assert (await take(scene, before[-1], "approve")).status_code == 200
+    await starting
+    headers = {"Last-Event-ID": str(ear.last_id)}
+    async with listening_to(scene.admin, headers=headers) as again:
+        after = await again.rest()
+    ids = [int(str(one.id).partition("@")[0]) for one in before + after if one.id]
+    assert ids == sorted(set(ids))
+    told = [record.seq for record in await scene.app.journal.read("chat_000001")]
+    assert ids[-1] == told[-1]
+    assert "OBSERVING" in kinds(after)
+
+
+async def test_who_has_heard_it_all_waits_for_the_next_turn(scene: Scene) -> None:
+    async with listening_to(scene.admin, "POST", json={"message": "one"}) as ear:
+        await ear.rest()
+    end = f"{ear.last_id}@chat_000001"
+    async with listening_to(scene.admin, path=f"{STREAM}?after={end}") as waiting:
+        body = {"message": "two", "sessionId": "chat_000001"}
+        await scene.admin.post(STREAM, json=body)
+        heard = await waiting.rest()
+    assert heard[0].data["data"]["message"] == "two"
+
+
+async def test_a_place_in_one_session_is_none_in_the_next(scene: Scene) -> None:
+    """By the time an EventSource is back the newest session may be another, and longer."""
+    async with listening_to(scene.admin, "POST", json={"message": "hello"}) as first:
+        await first.until("STARTED")
+        place = f"{first.last_id}@chat_000001"
+        await first.rest()
+    async with listening_to(scene.admin, "POST", json={"message": "pay 5"}) as second:
+        await second.until("INTERACTION")
+        async with listening_to(scene.admin, headers={"Last-Event-ID": place}) as again:
+            heard = await again.until("INTERACTION")
+    assert heard[0].event == "STARTED"
+    assert {one.data["sessionId"] for one in heard} == {"chat_000002"}
+
+
+async def test_an_event_source_follows_its_own_caller_only(scene: Scene) -> None:
+    operator = await scene.as_a("operator")
+    async with listening_to(scene.admin) as ear:
+        await ear.place()
+        await operator.post(STREAM, json={"message": "mine"})
+        await scene.admin.post(STREAM, json={"message": "ours"})
+        heard = await ear.rest()
+    assert {one.data["sessionId"] for one in heard} == {"chat_000002"}
+
+
+async def test_the_newest_session_is_known_after_a_restart(tmp_path: Path) -> None:
+    token = ""
+    for life in range(2):
+        app = Holdfast(tmp_path)
+        employ(app)
+        async with app, serving(app) as scene:
+            if not life:
+                _, token = await scene.services.tokens.issue("Will Zhang", roles=["operator"])
+                will = await scene.with_token(token)
+                session_id = await open_chat(will)
+                await will.post(f"/chats/{session_id}/messages", json={"message": "pay 5"})
+                await rested(scene, session_id)
+                continue
+            will = await scene.with_token(token)
+            async with listening_to(will) as ear:
+                assert (await ear.until("INTERACTION"))[-1].data["sessionId"] == "chat_000001"
+
+
+async def test_nonsense_for_an_id_is_refused(scene: Scene) -> None:
+    for place in ("now", "-1", "1@../x", "9" * 30):
+        refused = await scene.admin.get(f"{STREAM}?after={place}")
+        assert refused.status_code == 422, place
+
+
+async def test_the_question_of_another_session_is_not_answered_here(
+    scene: Scene, till: Till
+) -> None:
+    await open_chat(scene.admin, sessionId="mine")
+    body = {"message": "pay 5", "sessionId": "other"}
+    async with listening_to(scene.admin, "POST", json=body) as ear:
+        request_id = (await ear.until("INTERACTION"))[-1].data["data"]["requestId"]
+        here = {"sessionId": "mine", "requestId": request_id, "selectedOptionId": "approve"}
+        assert (await scene.admin.post(RESPONSE, json=here)).status_code == 404
+        unknown = {**here, "sessionId": "other", "requestId": "request-456"}
+        assert (await scene.admin.post(RESPONSE, json=unknown)).status_code == 404
+        assert till.paid == []
+        there = {**here, "sessionId": "other"}
+        assert (await scene.admin.post(RESPONSE, json=there)).status_code == 200
+        await ear.rest()
+    assert till.paid == [5]
+
+
+async def test_streams_end_when_the_server_closes(scene: Scene) -> None:
+    async with listening_to(scene.admin) as ear:
+        await ear.place()
+        scene.services.streams.close()
+        last = await ear.next()
+        assert last is not None
+        assert last.event == "bye"
+        assert await ear.next() is None
