@@ -43,13 +43,23 @@ P99_MS = 50.0
 
 
 @dataclass(frozen=True, slots=True)
+class Pace:
+    """Runs by the clock, and what each cost the server's processor."""
+
+    per_second: float
+    cpu_ms: float
+
+
+@dataclass(frozen=True, slots=True)
 class Figures:
-    runs_per_second: float
-    runs_per_second_heard: float
+    alone: Pace
+    heard: Pace
     ratio: float
+    cpu_ratio: float
     events_heard: int
     continue_p50_ms: float
     continue_p99_ms: float
+    continue_cpu_ms: float
 
 
 async def order(model: str) -> dict[str, str]:
@@ -77,7 +87,7 @@ async def served(home: Path) -> AsyncIterator[tuple[Holdfast, str, str]]:
             config = uvicorn.Config(web, log_config=None, access_log=False, ws="none")
             server = uvicorn.Server(config)
             serving = asyncio.create_task(server.serve([listener]))
-            while not server.started:
+            while not server.started:  # noqa: ASYNC110 - it has no event
                 await asyncio.sleep(0.01)
             services = web.state.services
             _, token = await services.tokens.issue("bench", "service", ["operator"], None)
@@ -116,50 +126,64 @@ async def _line(process: asyncio.subprocess.Process) -> str:
     return (await process.stdout.readline()).decode()
 
 
-async def runs_per_second(app: Holdfast, seconds: float) -> float:
+async def pace(app: Holdfast, seconds: float) -> Pace:
     """Chains of effects, so many at once, for about so long."""
-    began, count = time.perf_counter(), 0
+    began, spent, count = time.perf_counter(), time.process_time(), 0
     while time.perf_counter() - began < seconds:
         started = [await app.plans.start_plan_by_prompt("", "chain") for _ in range(AT_ONCE)]
         done = [await one.wait_for_completion() for one in started]
         count += done.count("done")
-    return count / (time.perf_counter() - began)
+    cpu = (time.process_time() - spent) / count * 1e3
+    return Pace(count / (time.perf_counter() - began), cpu)
 
 
-async def continue_times(app: Holdfast, url: str, token: str, seconds: int) -> list[float]:
-    """Milliseconds from the moment a request was due until it was answered."""
+async def continue_times(
+    app: Holdfast, url: str, token: str, seconds: int
+) -> tuple[list[float], float]:
+    """Milliseconds from when each request was due until its answer, and what one cost us."""
     waiting = []
     for _ in range(RATE * seconds):
         one = await app.plans.start_plan_by_prompt("", "waiting")
         await one.wait_until_settled()
         waiting.append(one.id)
     process = await _child("continue", url, token)
+    spent = time.process_time()
     told, _ = await process.communicate(json.dumps(waiting).encode() + b"\n")
+    cpu = (time.process_time() - spent) / len(waiting) * 1e3
     for run_id in waiting:
-        assert (await app.instance(run_id)).status == "done", run_id
-    times: list[float] = json.loads(told)
-    return times
+        assert await (await app.instance(run_id)).wait_for_completion() == "done", run_id
+    return sorted(json.loads(told)), cpu
 
 
 async def measure(rounds: int, seconds: float, continue_seconds: int) -> Figures:
     with tempfile.TemporaryDirectory(prefix="bench-streams-", dir=ROOT) as folder:
         async with served(Path(folder)) as (app, url, token):
-            await runs_per_second(app, 0.5)
+            await pace(app, 0.5)
             alone, heard, events = [], [], 0
             for _ in range(rounds):
-                alone.append(await runs_per_second(app, seconds))
+                alone.append(await pace(app, seconds))
                 crowd = Crowd(url, token)
                 await crowd.come()
-                heard.append(await runs_per_second(app, seconds))
+                heard.append(await pace(app, seconds))
                 events += await crowd.leave()
-            times = sorted(await continue_times(app, url, token, continue_seconds))
+            times, cpu = await continue_times(app, url, token, continue_seconds)
+    both = list(zip(alone, heard, strict=True))
     return Figures(
-        runs_per_second=statistics.median(alone),
-        runs_per_second_heard=statistics.median(heard),
-        ratio=statistics.median(one / two for one, two in zip(heard, alone, strict=True)),
+        alone=_median(alone),
+        heard=_median(heard),
+        ratio=statistics.median(two.per_second / one.per_second for one, two in both),
+        cpu_ratio=statistics.median(two.cpu_ms / one.cpu_ms for one, two in both),
         events_heard=events,
         continue_p50_ms=times[len(times) // 2],
         continue_p99_ms=times[int(len(times) * 0.99)],
+        continue_cpu_ms=cpu,
+    )
+
+
+def _median(paces: list[Pace]) -> Pace:
+    return Pace(
+        statistics.median(one.per_second for one in paces),
+        statistics.median(one.cpu_ms for one in paces),
     )
 
 
@@ -222,12 +246,15 @@ def told(figures: Figures) -> str:
         (
             f"| | alone | {LISTENERS} listeners, {DEAF} deaf | ratio |",
             "|---|---|---|---|",
-            f"| runs of {STEPS} effects per second | {figures.runs_per_second:,.0f} "
-            f"| {figures.runs_per_second_heard:,.0f} | {figures.ratio:.2f} |",
+            f"| runs of {STEPS} effects per second | {figures.alone.per_second:,.0f} "
+            f"| {figures.heard.per_second:,.0f} | {figures.ratio:.2f} |",
+            f"| ms of the processor per run | {figures.alone.cpu_ms:.2f} "
+            f"| {figures.heard.cpu_ms:.2f} | {figures.cpu_ratio:.2f} |",
             "",
             f"Events heard: {figures.events_heard:,}.",
             f"Continue over HTTP at {RATE}/s: p50 {figures.continue_p50_ms:.1f} ms, "
-            f"p99 {figures.continue_p99_ms:.1f} ms (at most {P99_MS:.0f} ms: {verdict}).",
+            f"p99 {figures.continue_p99_ms:.1f} ms (at most {P99_MS:.0f} ms: {verdict}), "
+            f"{figures.continue_cpu_ms:.1f} ms of the processor each.",
         )
     )
 

@@ -64,7 +64,8 @@ class QuestionDesk:
             raise InvalidAnswer(message, {"session_id": f"must be {row.run_id}, or left out"})
         given = strict_json(dict(response.data))
         place = Place(row.question_id, row.root_id, strict_text(by, "by"))
-        sealed = await sealed_answer(self.vault, request_of(row).form, given, place, row.status)
+        request = request_of(row)
+        sealed = await sealed_answer(self.vault, request.form, given, place, row.status)
         clean = InteractionResponse(
             response.request_id,
             row.run_id,
@@ -72,7 +73,9 @@ class QuestionDesk:
             sealed.data,
             None if response.feedback is None else strict_text(response.feedback, "feedback"),
         )
-        resolved = await self._resolved(row, clean, place)
+        resolved = _Resolved()
+        if row.status == "open":
+            resolved = await self._resolved(request, clean, place)
         command = c.Answer(
             clean.request_id,
             place.by,
@@ -85,12 +88,9 @@ class QuestionDesk:
         return await self.engine.submit(row.run_id, command, attached=attached)
 
     async def _resolved(
-        self, row: QuestionRow, response: InteractionResponse, place: Place
+        self, request: InteractionRequest, response: InteractionResponse, place: Place
     ) -> _Resolved:
         """What a handler makes of the answer; what it puts into secret fields is sealed too."""
-        if row.status != "open":
-            return _Resolved()
-        request = request_of(row)
         resolution = await self.handlers.resolve(request, response)
         if resolution is None:
             return _Resolved()

@@ -25,7 +25,8 @@ from holdfast.cli import main
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    for name in ("HOLDFAST_HOME", "HOLDFAST_APP", "HOLDFAST_MODEL", "CI"):
+    ours = ("HOLDFAST_HOME", "HOLDFAST_APP", "HOLDFAST_MODEL", "HOLDFAST_URL", "HOLDFAST_TOKEN")
+    for name in (*ours, "CI"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "ask.yaml").write_text(ASK, encoding="utf-8")

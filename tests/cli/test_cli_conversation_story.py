@@ -6,7 +6,6 @@ from typing import get_args
 
 import pytest
 
-from holdfast.cli.conversation_story import PHASES, ConversationStory
 from holdfast.core.conversation.decide import blank
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
@@ -15,6 +14,7 @@ from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import pinned_settings
+from holdfast.story.conversations import PHASES, ConversationStory
 
 QUESTION = InteractionRequest("q", "conv_000001", InteractionType.MISSING_INFO, "Task pay")
 BROKEN = Failure(FailureKind.TRANSIENT, "out of order")

@@ -1,4 +1,4 @@
-"""The demo, as `make demo` and scripts run it: without a terminal, and to its end."""
+"""The demo without a browser, as scripts run it: without a terminal, and to its end."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ def test_a_request_is_answered_with_a_sample_when_nobody_is_there(
     assert "inst_000001 is done" in ending.out
 
 
-def test_the_whole_show_fails_resumes_asks_and_ends(holdfast: Command, place: Path) -> None:
-    ending = holdfast("demo")
+def test_the_tour_fails_resumes_asks_and_ends(holdfast: Command, place: Path) -> None:
+    ending = holdfast("demo", "tour")
     assert ending.code == 0
     for moment in ("gives up and waits for a resume", "resumed the run", "asks a person", "sample"):
         assert moment in ending.out
@@ -60,8 +60,8 @@ def test_the_whole_show_fails_resumes_asks_and_ends(holdfast: Command, place: Pa
     assert not (place / ".holdfast").exists()
 
 
-def test_the_whole_show_in_json_is_one_object(holdfast: Command) -> None:
-    shown = holdfast("demo", "--json").json
+def test_the_tour_in_json_is_one_object(holdfast: Command) -> None:
+    shown = holdfast("demo", "tour", "--json").json
     assert shown["onboarding"]["status"] == shown["request"]["status"] == "done"
 
 
@@ -96,8 +96,8 @@ def test_with_agents_the_same_calls_are_made_and_the_agents_check_their_work(
     assert ending.json["verification"]["verify.hr"] == "verified"
 
 
-def test_the_whole_show_with_agents_tells_of_them_by_name(holdfast: Command) -> None:
-    ending = holdfast("demo", "--with-agents")
+def test_the_tour_with_agents_tells_of_them_by_name(holdfast: Command) -> None:
+    ending = holdfast("demo", "tour", "--with-agents")
     assert ending.code == 0
     for moment in (
         "L001 (agent hr) started as inst_000001.L001.1",
@@ -110,6 +110,8 @@ def test_the_whole_show_with_agents_tells_of_them_by_name(holdfast: Command) -> 
         assert moment in ending.out
 
 
-def test_an_option_of_the_whole_show_before_one_part_of_it_is_refused(holdfast: Command) -> None:
-    ending = holdfast("demo", "--with-agents", "onboarding")
-    assert (ending.code, "--with-agents stands after onboarding" in ending.err) == (2, True)
+def test_an_option_of_the_served_demo_before_another_part_of_it_is_refused(
+    holdfast: Command,
+) -> None:
+    ending = holdfast("demo", "--port", "9000", "tour")
+    assert (ending.code, "--port is not for tour" in ending.err) == (2, True)

@@ -11,7 +11,7 @@ from cli_scene import Command
 from rich.cells import cell_len
 from terminal import CTRL_C, ENTER, Terminal
 
-from holdfast.cli.foreign import Speech, named, rows, screen_width
+from holdfast.cli.foreign import Speech, rows, screen_width
 from holdfast.cli.inquiry import answering, shown_args, shown_context
 from holdfast.cli.screen import print_json, print_json_line
 from holdfast.cli.shell import complain
@@ -22,6 +22,7 @@ from holdfast.model.interaction import (
     InteractionRequest,
     InteractionType,
 )
+from holdfast.story.text import named
 
 OPTION = InteractionOption("approve", "Approve", InteractionAction.APPROVE_AND_EXECUTE)
 FORGERY = "ok" + " " * 62 + "    amount = 5" + " " * 66 + '    to = "Will Zhang"'

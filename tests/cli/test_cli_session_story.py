@@ -6,7 +6,6 @@ from typing import get_args
 
 import pytest
 
-from holdfast.cli.session_story import SessionStory
 from holdfast.core.react.decide import blank
 from holdfast.core.react.state import AgentDefinition
 from holdfast.model import events as e
@@ -17,6 +16,7 @@ from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.message import Usage
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
+from holdfast.story.sessions import SessionStory
 
 PAY = r.Call("c1", "call_1", "pay", {"amount": 5})
 QUESTION = InteractionRequest("q", "chat_000001", InteractionType.TOOL_APPROVAL, "Run pay?")

@@ -7,7 +7,6 @@ from typing import get_args
 import pytest
 from cli_scene import ASK
 
-from holdfast.cli.plan_story import PlanStory
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.source.planfile import read_plan
 from holdfast.model import events as e
@@ -21,6 +20,7 @@ from holdfast.model.interaction import (
 from holdfast.model.plan import TaskStatus
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
+from holdfast.story.plans import PlanStory
 
 BROKEN = Failure(FailureKind.TRANSIENT, "out of order")
 QUESTION = InteractionRequest(

@@ -17,6 +17,9 @@ from holdfast.cli.shell import EXIT_CODES
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 NAMES = [
     "demo",
+    "serve",
+    "token",
+    "audit",
     "run",
     "chat",
     "check",
@@ -32,7 +35,7 @@ NAMES = [
 ]
 
 
-SHARED = {"--home", "--json", "--app", "--plans", "--tools", "--agents"}
+SHARED = {"--home", "--json", "--app", "--plans", "--tools", "--agents", "--url", "--token-file"}
 
 
 def commands() -> Iterator[tuple[str, Any]]:
@@ -94,6 +97,12 @@ def test_the_page_explains_every_exit_code() -> None:
         ("run", "ask", "--values", "{"),
         ("graph", "ask", "--format", "png"),
         ("demo", "request", "tea"),
+        ("token", "create", "will"),
+        ("token", "create", "will", "--role", "admin", "--expires", "soon"),
+        ("token", "create", "will", "--grant", "operator"),
+        ("runs", "--url", "127.0.0.1:8420"),
+        ("runs", "--url", "http://127.0.0.1:8420", "--home", "kept"),
+        ("--url", "http://127.0.0.1:8420", "check", "plans"),
         ("history", "\udcff"),
     ],
     ids=repr,

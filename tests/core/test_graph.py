@@ -339,7 +339,7 @@ class TestSafety:
         assert drawing.root.get("aria-label") == "A plan ◐ running"
         told = "4 tasks, 4 listeners; tasks: 3 not started, 1 done"
         assert drawing.root.findtext(f"{SVG}desc") == told
-        assert drawing.node("L1").get("aria-label") == "L1 create_profile: tool: when Done"
+        assert drawing.node("L1").findtext(f"{SVG}title") == "L1 create_profile: tool: when Done"
 
     def test_the_same_plan_is_the_same_text(self) -> None:
         assert render_svg(ONBOARDING) == render_svg(ONBOARDING)

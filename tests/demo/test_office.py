@@ -406,6 +406,7 @@ def test_the_declared_tools_are_the_offices_tools() -> None:
     ("plan_id", "asked"),
     [
         ("onboard_will_zhang", {}),
+        ("onboard_zhang_san", {}),
         ("apply_computer", {"computer_model": "radio"}),
         ("send_email", {"content": "textarea"}),
         ("create_account", {"username": "text", "department": "select"}),

@@ -118,6 +118,7 @@ EVERYTHING: dict[str, Any] = {
     "provided_params": {"size": "XL"},
     "continued_at": 3.0,
     "recoveries": 2,
+    "retried": 5,
     "cancelled_by": "Will Zhang",
     "ended_by": "Will Zhang",
 }

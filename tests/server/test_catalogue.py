@@ -36,6 +36,9 @@ async def test_what_is_not_there_or_not_shown_is_not_found(app: Holdfast) -> Non
         listed = (await guest.get("/agents")).json()["agents"]
         assert [one["agent_id"] for one in listed] == ["porter"]
         assert (await guest.get("/agents/clerk")).status_code == 404
+        starred = await scene.somebody(grants={"cl*": ["operator"]}, name="starred")
+        unknown = await starred.get("/agents/clark")
+        assert (unknown.status_code, "clerk" in unknown.text) == (404, False)
         nobody = await scene.somebody(["finance"], name="nobody")
         assert (await nobody.get("/agents")).status_code == 403
         assert (await nobody.get("/tools")).status_code == 403

@@ -135,6 +135,24 @@ async def test_one_that_fell_out_of_the_ring_reads_the_journal_and_catches_up() 
         assert feed.resyncs == 0
 
 
+async def test_before_within_and_at_the_end_of_the_ring_every_cursor_is_served() -> None:
+    ring = Ring(most_entries=4)
+    async with fed(ring) as (app, journal, feed), aclosing(feed.frames(ALL, "0")) as first:
+        ear = Ear(first)
+        for _ in range(2):
+            await order(app)
+            await ear.until(await journal.last_commit())
+        last, expected = await journal.last_commit(), await everything(journal)
+        await seen(lambda: ring.high == last)
+        assert len(ring) == 4
+        for cut in range(last):
+            assert feed.tails(cut) == (cut >= last - 4)
+            async with aclosing(feed.frames(ALL, str(cut))) as frames:
+                late = Ear(frames)
+                await late.until(last)
+                assert recorded(late.heard) == expected[cut:]
+
+
 async def test_many_clients_cost_one_reading() -> None:
     async with fed() as (app, journal, feed):
         await order(app)

@@ -19,6 +19,30 @@ from holdfast.testing.clock import ManualClock
 MODEL = {"computer_model": "MacBook Pro"}
 KEY = {"Idempotency-Key": "8e03978e-40d5-43e8-bc93"}
 
+ASKS_TWICE = """\
+plan_id: asks_twice
+name: Two amounts
+main_task_id: "001"
+tasks:
+  - {task_id: "001", name: Both}
+  - {task_id: "002", name: The first}
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: human
+    title: How much?
+    form: {amount: {type: number, label: Amount}}
+    success_output: {task_id: "002", status: Done}
+  - listener_id: L002
+    trigger_task_id: "002"
+    trigger_condition: Done
+    listener_type: human
+    title: And how much more?
+    form: {amount: {type: number, label: Amount}}
+    success_output: {task_id: "001", status: Done}
+"""
+
 
 def same(first: httpx.Response, second: httpx.Response) -> None:
     """Byte for byte, and marked as given before."""
@@ -168,6 +192,16 @@ async def test_of_many_at_once_one_is_carried_out(scene: Scene, office: Office) 
     assert office.count("apply_computer") == 1
 
 
+async def test_of_many_starts_at_once_one_is_carried_out(scene: Scene) -> None:
+    async def send() -> httpx.Response:
+        body = {"plan_id": "apply_computer"}
+        return await scene.admin.post("/instances", json=body, headers=KEY)
+
+    answers = await asyncio.gather(*(send() for _ in range(8)))
+    assert len({one.content for one in answers}) == 1
+    assert len((await scene.admin.get("/instances")).json()["instances"]) == 1
+
+
 async def test_a_refusal_is_judged_anew(scene: Scene, office: Office) -> None:
     instance_id = await start(scene)
     path = f"/instances/{instance_id}/resume"
@@ -232,6 +266,22 @@ async def test_commands_whose_answers_were_lost_are_not_carried_out_again(
         assert again.status_code == 200, (command, again.text)
         assert again.json()["id"] == instance_id
         assert await versions(scene) == before
+
+
+@pytest.mark.usefixtures("keeps_no_answers")
+async def test_a_repeated_continue_does_not_answer_the_next_question(
+    scene: Scene, app: Holdfast
+) -> None:
+    app.load_plan_text(ASKS_TWICE)
+    instance_id = await start(scene, "asks_twice")
+    path = f"/plans/{instance_id}/continue"
+    first = await scene.admin.post(path, json={"amount": 7}, headers=KEY)
+    assert first.status_code == 200, first.text
+    assert await settled(scene, instance_id) == "pause"
+    before = await versions(scene)
+    again = await scene.admin.post(path, json={"amount": 7}, headers=KEY)
+    assert again.json() == {"success": True, "status": "pause", "result": None}
+    assert await versions(scene) == before
 
 
 @pytest.mark.usefixtures("keeps_no_answers")

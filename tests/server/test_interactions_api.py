@@ -330,6 +330,10 @@ async def test_several_are_answered_each_with_its_own_outcome(scene: Scene, till
         (409, False),
         (404, False),
     ]
+    won, lost, unknown = (each["problem"] for each in told["outcomes"])
+    assert won is None
+    assert (lost["type"], lost["answered_by"]) == ("urn:holdfast:already-answered", "some admin")
+    assert unknown["type"] == "urn:holdfast:not-found"
     again = await approver.post("/interactions/answers", json=body, headers=headers)
     assert again.json() == told
     anew = (await approver.post("/interactions/answers", json=body)).json()

@@ -43,6 +43,11 @@ def test_operation_ids_are_the_functions_names_and_unique(document: dict[str, An
     assert stable <= set(ids)
 
 
+def test_no_two_schemas_share_a_name(document: dict[str, Any]) -> None:
+    spelled_out = [name for name in document["components"]["schemas"] if "__" in name]
+    assert spelled_out == []
+
+
 def test_every_operation_is_described_and_tagged(document: dict[str, Any]) -> None:
     for method, path, operation in operations(document):
         assert operation.get("description"), (method, path)

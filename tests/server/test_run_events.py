@@ -10,8 +10,10 @@ from listeners import Heard, all_of, listening_to, recorded, seen
 from server_scene import Scene, serving, settled, start
 
 from holdfast import Holdfast
+from holdfast.journal.port import Record
 from holdfast.runtime.hub import PAGE
 from holdfast.server.settings import ServerSettings
+from holdfast.server.telling import told
 
 PARENT = """\
 plan_id: parent
@@ -217,3 +219,16 @@ async def test_a_revoked_token_ends_its_streams(app: Holdfast, office: object) -
             assert answer.status_code == 204, answer.text
             assert [heard.event for heard in await one.rest()] == ["bye"]
         await seen(lambda: scene.services.streams.clients == 0)
+
+
+def test_a_record_of_an_earlier_version_is_told_in_todays_words() -> None:
+    old = Record(7, 1.5, "ListenerWoken", '{"listener_id": "L001"}')
+    heard = Heard.parse(told("inst_000001", old, 7).decode().removesuffix("\n\n"))
+    assert (heard.id, heard.event) == ("7", "StepWoken")
+    assert heard.data == {
+        "run_id": "inst_000001",
+        "seq": 7,
+        "at": 1.5,
+        "type": "StepWoken",
+        "data": {"step_id": "L001"},
+    }

@@ -17,15 +17,16 @@ from holdfast.cli.finding import find_question
 from holdfast.cli.foreign import BAR, told
 from holdfast.cli.house import House
 from holdfast.cli.report import exit_code
-from holdfast.cli.screen import print_json, say, visible
+from holdfast.cli.screen import print_json, say
 from holdfast.cli.shell import FAILED, OK, Settings
 from holdfast.cli.values import read_values
 from holdfast.core.run.state import RunState
-from holdfast.errors import AuthorError, CallerError, NotAllowed
+from holdfast.errors import CallerError, HoldfastError, NotAllowed
 from holdfast.journal.port import QuestionRow
 from holdfast.model.form import Field
 from holdfast.model.interaction import InteractionOption, InteractionRequest
 from holdfast.runtime.views import request_of
+from holdfast.story.text import visible
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,7 +50,7 @@ class Outcome:
 
     name: str
     row: QuestionRow | None
-    error: CallerError | AuthorError | None = None
+    error: HoldfastError | None = None
 
 
 @dataclass(frozen=True, slots=True)

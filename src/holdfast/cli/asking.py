@@ -15,7 +15,7 @@ from questionary import Choice
 
 from holdfast.cli.foreign import BAR, rows, screen_width
 from holdfast.cli.inquiry import edits, shown_args, shown_context
-from holdfast.cli.screen import console, say, visible
+from holdfast.cli.screen import console, say
 from holdfast.cli.values import read_text
 from holdfast.core.forms.validation import validate, visible_fields
 from holdfast.core.forms.values import allowed_options
@@ -27,6 +27,7 @@ from holdfast.model.interaction import (
     InteractionRequest,
     InteractionResponse,
 )
+from holdfast.story.text import visible
 
 _MARK = ">"
 _LEAVE_OUT = object()

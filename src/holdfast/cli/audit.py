@@ -114,7 +114,7 @@ def entry_json(entry: AuditEntry) -> dict[str, Any]:
 
 
 def _cells(entry: AuditEntry) -> tuple[str, ...]:
-    from holdfast.cli.screen import clock, visible
+    from holdfast.story.text import clock, visible
 
     deed = entry.deed
     what = (deed.who, deed.origin, deed.action, deed.subject, deed.run_id)

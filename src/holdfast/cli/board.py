@@ -16,15 +16,16 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.conversation_story import PHASES, counted, spelled_result
 from holdfast.cli.keys import Deed, Keys
-from holdfast.cli.screen import console, status_text, visible
+from holdfast.cli.screen import console, status_text
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.conversation.tables import PAUSABLE
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.story.conversations import PHASES, counted, spelled_result
+from holdfast.story.text import visible
 
 _BAR = 40
 _FEWEST = 5

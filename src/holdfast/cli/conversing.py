@@ -17,7 +17,7 @@ from holdfast.cli.foreign import BAR, rows
 from holdfast.cli.house import House, Partner
 from holdfast.cli.progress import Silence, View, rests
 from holdfast.cli.report import exit_code, say_standing, usage_words, way_on
-from holdfast.cli.screen import print_json_line, say, visible, visible_lines
+from holdfast.cli.screen import print_json_line, say
 from holdfast.cli.shell import OK, Settings
 from holdfast.cli.transcript import Transcript
 from holdfast.core.interactions.wire import request_to_wire
@@ -28,6 +28,7 @@ from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import Recorded, Spoken
 from holdfast.runtime.machines import as_session
 from holdfast.runtime.views import request_of
+from holdfast.story.text import visible, visible_lines
 from holdfast.stream import AgentEventType, AgentExecutionEvent, Narrator
 
 HELP = (

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import Interrupted, Settings
+from holdfast.cli.shell import OK, Interrupted, Settings
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -40,8 +40,33 @@ WithAgents = Annotated[
 app = typer.Typer(name="demo", rich_markup_mode=None)
 
 
-async def demo(settings: Settings, with_agents: WithAgents = False) -> int:
-    """Show what Holdfast does: a run that fails and is resumed, and one that asks a person.
+def demo(
+    settings: Settings,
+    port: Annotated[
+        int | None,
+        typer.Option(
+            "--port",
+            min=0,
+            max=65535,
+            help="Where to serve. Default: 8420, or a free one if that is taken.",
+            show_default=False,
+        ),
+    ] = None,
+) -> int:
+    """Show what Holdfast does, in your browser: four runs that wait for you.
+
+    Starts a mock office and a server on this machine, prints a link that signs you in and
+    what to try, and serves until Ctrl-C. With --json it prints one line: url, link and runs.
+    Runs are kept in a temporary home unless --home is given.
+    """
+    from holdfast.cli.show import Playing
+
+    Playing(settings, port).run()
+    return OK
+
+
+async def tour(settings: Settings, with_agents: WithAgents = False) -> int:
+    """Show it in the terminal: a run that fails and is resumed, and one that asks a person.
 
     A mock office answers from a process of its own. Without a terminal the question is
     answered with sample values. Runs are kept in a temporary home unless --home is given.
@@ -130,6 +155,7 @@ async def request(
 
 
 shell.register_group(app, demo)
+shell.register(app, "tour", tour)
 shell.register(app, "onboarding", onboarding)
 shell.register(app, "request", request)
 
@@ -185,7 +211,8 @@ async def _standing(stage: Stage, run: PlanInstance) -> dict[str, Any]:
 
 def _end(settings: Settings, standing: dict[str, Any], run: PlanInstance) -> int:
     from holdfast.cli.report import exit_code
-    from holdfast.cli.screen import print_json, say, visible
+    from holdfast.cli.screen import print_json, say
+    from holdfast.story.text import visible
 
     if settings.as_json:
         print_json(standing)

@@ -9,14 +9,12 @@ begins with a bar.
 from __future__ import annotations
 
 import os
-import re
 import sys
 from collections.abc import Iterator
 
 from rich.cells import cell_len
 
-from holdfast.cli.screen import visible, visible_lines
-from holdfast.core.language.strict import canonical_json
+from holdfast.story.text import visible, visible_lines
 
 BAR = "│ "
 WITHOUT_TERMINAL = 78
@@ -28,8 +26,6 @@ _LEAST_ROOM = 10
 _TAB = "    "
 _BELOW_THE_CLOCK = " " * 10 + BAR
 _WIDENS = "\ufe0f"
-_PLAIN_NAME = re.compile(r"[\w.-]{1,64}")
-_LONGEST_NAME = 60
 
 
 def screen_width() -> int:
@@ -81,11 +77,6 @@ def _cells(character: str) -> int:
 
 def _printable(text: str) -> str:
     return visible_lines(text.replace("\t", _TAB))
-
-
-def named(name: str) -> str:
-    """A name that somebody else chose: as it is if it looks like one, else as a quotation."""
-    return name if _PLAIN_NAME.fullmatch(name) else visible(canonical_json(name), _LONGEST_NAME)
 
 
 class Speech:

@@ -17,7 +17,7 @@ from holdfast.cli.local import LocalHouse
 from holdfast.cli.needs import refuse_without_tools
 from holdfast.cli.progress import Silence, View, view_of
 from holdfast.cli.report import exit_code, say_standing, way_on
-from holdfast.cli.screen import note, print_json_line, say, visible
+from holdfast.cli.screen import note, print_json_line, say
 from holdfast.cli.shell import OK, Settings
 from holdfast.conversation import ConversationEngine
 from holdfast.core.conversation.decide import blank
@@ -32,6 +32,7 @@ from holdfast.narration import asked, narrate
 from holdfast.pursuing import Left, Pursuit, coordinator_of, lacks_model, model_of
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import as_conversation
+from holdfast.story.text import visible
 from holdfast.work.knowledge import Knowledge
 
 NO_MODEL = "no model is configured (HOLDFAST_MODEL, --model): the goal becomes one task"

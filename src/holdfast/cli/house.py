@@ -17,14 +17,14 @@ from typing import Any, Protocol, TypeAlias
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import RunState
-from holdfast.errors import AuthorError, CallerError, NotAllowed
+from holdfast.errors import HoldfastError, NotAllowed
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.interaction import InteractionResponse
 from holdfast.pursuing import Pursuit
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 
 Heard: TypeAlias = AsyncGenerator[Recorded | Spoken | AskedBelow, None]
-Outcomes: TypeAlias = Mapping[str, CallerError | AuthorError | None]
+Outcomes: TypeAlias = Mapping[str, HoldfastError | None]
 
 
 @dataclass(frozen=True, slots=True)

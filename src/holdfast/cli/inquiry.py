@@ -15,8 +15,8 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from holdfast.cli.foreign import BAR, named, rows, screen_width
-from holdfast.cli.screen import clock, say, visible
+from holdfast.cli.foreign import BAR, rows, screen_width
+from holdfast.cli.screen import say
 from holdfast.core.forms.shapes import dump_form
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
@@ -31,6 +31,7 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.values import Json
 from holdfast.runtime.views import request_of
+from holdfast.story.text import clock, named, visible
 
 SHORTEST_PREFIX = 8
 MOST_SHOWN = 2_000

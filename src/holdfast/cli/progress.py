@@ -20,10 +20,8 @@ from rich.text import Text
 
 from holdfast.cli.board import Board
 from holdfast.cli.foreign import told
-from holdfast.cli.screen import console, say, status_text, table, visible
+from holdfast.cli.screen import console, say, status_text, table
 from holdfast.cli.shell import Settings
-from holdfast.cli.telling import Line
-from holdfast.cli.timeline import storyteller
 from holdfast.cli.transcript import Transcript
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
@@ -33,6 +31,8 @@ from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import machine_of, replay
+from holdfast.story import Line, storyteller
+from holdfast.story.text import visible
 
 LOOK_AGAIN = 0.25
 """Seconds between two looks at a journal that another process writes."""

@@ -73,8 +73,9 @@ def _print_rows(rows: list[QuestionRow]) -> None:
     import time
 
     from holdfast.cli.inquiry import short_ids, time_left
-    from holdfast.cli.screen import clock, print_table, visible
+    from holdfast.cli.screen import print_table
     from holdfast.runtime.views import request_of
+    from holdfast.story.text import clock, visible
 
     now = time.time()
     short = short_ids([row.question_id for row in rows])
@@ -110,8 +111,9 @@ async def _show_one(settings: Settings, row: QuestionRow, state: QuestionState |
 
     from holdfast.cli.asking import introduce
     from holdfast.cli.inquiry import answering, question_json, shown_drafts, shown_times
-    from holdfast.cli.screen import clock, print_json, say
+    from holdfast.cli.screen import print_json, say
     from holdfast.runtime.views import request_of
+    from holdfast.story.text import clock
 
     if settings.as_json:
         print_json(question_json(row, state))

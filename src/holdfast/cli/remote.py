@@ -18,21 +18,17 @@ from holdfast.cli.house import Heard, Outcomes, Partner, the_only_agent
 from holdfast.cli.loading import is_plan_file
 from holdfast.cli.shell import Address
 from holdfast.client import Client
+from holdfast.client.refusals import refusal_in
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.core.secrets import is_reference
 from holdfast.errors import (
-    AuthorError,
-    CallerError,
+    HoldfastError,
     InternalError,
-    InvalidAnswer,
-    NotAllowed,
     NotFound,
-    NotPermitted,
     OperatorError,
-    TooLate,
     Unauthenticated,
 )
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
@@ -260,17 +256,5 @@ class RemoteHouse:
         await self.client.chats.say(session_id, message)
 
 
-_REFUSALS: Mapping[int, type[CallerError]] = {
-    403: NotPermitted,
-    404: NotFound,
-    409: NotAllowed,
-    410: TooLate,
-}
-
-
-def _refusal(told: Mapping[str, Any]) -> CallerError | AuthorError | None:
-    if told["success"]:
-        return None
-    if told["status"] == 422:
-        return InvalidAnswer(told["error"], told["fields"])
-    return _REFUSALS.get(told["status"], CallerError)(told["error"])
+def _refusal(told: Mapping[str, Any]) -> HoldfastError | None:
+    return None if told["problem"] is None else refusal_in(told["problem"])

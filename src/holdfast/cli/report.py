@@ -8,10 +8,9 @@ from typing import Any
 
 from rich.text import Text
 
-from holdfast.cli.conversation_story import spelled_result
-from holdfast.cli.foreign import named, rows
+from holdfast.cli.foreign import rows
 from holdfast.cli.inquiry import question_json, say_open
-from holdfast.cli.screen import say, status_text, visible
+from holdfast.cli.screen import say, status_text
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
@@ -22,6 +21,8 @@ from holdfast.journal.port import QuestionRow
 from holdfast.model.message import Usage
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of
+from holdfast.story.conversations import spelled_result
+from holdfast.story.text import named, visible
 
 EXITS: Mapping[str, int] = {
     RunStatus.ERROR: WAITS_FOR_RESUME,

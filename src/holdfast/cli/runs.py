@@ -142,7 +142,8 @@ def row_json(row: RunRow) -> dict[str, Any]:
 def row_cells(row: RunRow) -> tuple[Any, ...]:
     import json
 
-    from holdfast.cli.screen import clock, status_text, visible
+    from holdfast.cli.screen import status_text
+    from holdfast.story.text import clock, visible
 
     summary = json.loads(row.summary)
     kind = kind_of(row)
@@ -278,7 +279,7 @@ async def history(settings: Settings, instance: RunArgument) -> int:
     from holdfast.cli.foreign import told
     from holdfast.cli.opening import full_run_id, reading
     from holdfast.cli.screen import print_json, say
-    from holdfast.cli.timeline import storyteller
+    from holdfast.story import storyteller
 
     async with reading(settings) as book:
         run_id = full_run_id(instance)

@@ -10,9 +10,7 @@ from __future__ import annotations
 import json
 import re
 import sys
-import unicodedata
 from collections.abc import Sequence
-from datetime import datetime
 from typing import Any
 
 from rich.cells import cell_len
@@ -27,7 +25,6 @@ WHOLE = frozenset({"question", "run", "task", "status"})
 
 _PIPE_WIDTH = 200
 _READABLE = 10
-_HIDDEN = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
 _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
 """What JSON allows in a string as it is, and a terminal obeys; C0 it escapes by itself."""
 
@@ -86,33 +83,8 @@ def json_text(value: Any, indent: int | None = None) -> str:
     return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
-def visible(text: object, limit: int = 400) -> str:
-    """Foreign text on one line, with what would not be seen made visible."""
-    whole = str(text)
-    short = whole if len(whole) <= limit else whole[: limit - 1] + "…"
-    return "".join(_shown(character) for character in short)
-
-
-def visible_lines(text: str) -> str:
-    """As `visible`, whole and with its lines."""
-    return "".join(one if one in "\n\t" else _shown(one) for one in text)
-
-
-def _shown(character: str) -> str:
-    if character in "\n\r\t":
-        return " "
-    if unicodedata.category(character) in _HIDDEN:
-        return f"\\u{ord(character):04x}"
-    return character
-
-
 def status_text(status: str) -> Text:
     return Text(status, style=COLOURS.get(status, ""))
-
-
-def clock(at: float, *, date: bool = False) -> str:
-    moment = datetime.fromtimestamp(at).astimezone()
-    return moment.strftime("%Y-%m-%d %H:%M:%S" if date else "%H:%M:%S")
 
 
 def table(*columns: str) -> Table:

@@ -16,6 +16,8 @@ if TYPE_CHECKING:
     from holdfast.server.serving import Serving
     from holdfast.server.settings import ServerSettings
 
+DEFAULT_PORT = 8420
+
 
 def register(group: typer.Typer) -> None:
     shell.register(group, "serve", serve)
@@ -40,7 +42,7 @@ def serve(
         typer.Option(
             "--port", min=0, max=65535, envvar="HOLDFAST_PORT", help="0 takes one that is free."
         ),
-    ] = 8080,
+    ] = DEFAULT_PORT,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(

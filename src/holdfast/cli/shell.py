@@ -169,7 +169,7 @@ class Settings:
         if not url:
             return None
         if not url.startswith(("http://", "https://")):
-            raise typer.BadParameter(f"--url {url}: write it as http://127.0.0.1:8080.")
+            raise typer.BadParameter(f"--url {url}: write it as http://127.0.0.1:8420.")
         return Address(url.rstrip("/"), self.token_file)
 
     @property
@@ -283,7 +283,8 @@ def _refuse_two_places(settings: Settings, distant: bool, command: str) -> None:
 def _refuse_misplaced(given: dict[str, Any], command: str) -> None:
     """What a group does by itself, its commands do not: only the common options go over."""
     for name in _given_only(given):
-        raise typer.BadParameter(f"--{name.replace('_', '-')} stands after {command}, not before.")
+        option = f"--{name.replace('_', '-')}"
+        raise typer.BadParameter(f"{option} is not for {command}, whose options stand after it.")
 
 
 def _given_only(options: dict[str, Any]) -> dict[str, Any]:
@@ -312,7 +313,8 @@ def run(settings: Settings, work: Callable[[], Ending]) -> int:
 def complain(
     kind: str, message: str, as_json: bool, particulars: dict[str, Any] | None = None
 ) -> None:
-    from holdfast.cli.screen import json_text, visible_lines
+    from holdfast.cli.screen import json_text
+    from holdfast.story.text import visible_lines
 
     if as_json:
         error = {"kind": kind, "message": message.partition("\n")[0], **(particulars or {})}

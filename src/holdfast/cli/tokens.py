@@ -78,7 +78,8 @@ async def create(
 async def list_tokens(settings: Settings) -> int:
     """List tokens, links and sign-ins that are still good, the oldest first."""
     from holdfast.cli.credentials import custody
-    from holdfast.cli.screen import clock, print_json, print_table, say, visible
+    from holdfast.cli.screen import print_json, print_table, say
+    from holdfast.story.text import clock, visible
 
     async with custody(settings) as keys:
         found = await keys.all()

@@ -13,15 +13,16 @@ from typing import Self
 
 from rich.text import Text
 
-from holdfast.cli.foreign import Speech, named
-from holdfast.cli.screen import console, visible
-from holdfast.cli.session_story import ended, spelled
-from holdfast.cli.timeline import storyteller
+from holdfast.cli.foreign import Speech
+from holdfast.cli.screen import console
 from holdfast.core.react.state import THINK, ReactState
 from holdfast.core.run.state import RunState
 from holdfast.model import events as e
 from holdfast.model import react_events as r
 from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.story import storyteller
+from holdfast.story.sessions import ended, spelled
+from holdfast.story.text import named, visible
 
 _MARK = "· "
 _LONGEST = 2000
@@ -64,7 +65,7 @@ class Transcript:
             case r.CallStarted(step_id=step_id, args=args):
                 self._whisper(f"{_tool(state, step_id)} {visible(spelled(args), _LONGEST)}")
             case r.StepEnded(step_id=step_id) as event if step_id != THINK:
-                self._whisper(f"{_tool(state, step_id)} {ended(event)}")
+                self._whisper(ended(event, _tool(state, step_id)))
             case r.TurnStarted() if not self._echo:
                 return
             case (

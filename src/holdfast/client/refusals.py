@@ -30,12 +30,18 @@ _BY_NAME: Final[Mapping[str, type[errors.HoldfastError]]] = {
 
 def refusal_of(response: httpx.Response) -> errors.HoldfastError:
     """The error that a response with a status of 400 or above stands for; its body is read."""
-    members = _members(response)
-    detail = str(members.get("detail") or f"the server answered {response.status_code}")
-    kind = str(members.get("type", "")).removeprefix(_PREFIX)
-    return _particular(kind, detail, members, response) or _plain(
-        kind, detail, response.status_code
-    )
+    problem = {**_members(response), "status": response.status_code}
+    return refusal_in(problem, seconds_to_wait(response))
+
+
+def refusal_in(problem: Mapping[str, Any], wait: float | None = None) -> errors.HoldfastError:
+    """The error that a problem stands for; `wait` is when to try again, if that was told."""
+    status = int(problem["status"])
+    detail = str(problem.get("detail") or f"the server answered {status}")
+    if status == 429:
+        return errors.TooMany(detail, wait or 1.0)
+    kind = str(problem.get("type", "")).removeprefix(_PREFIX)
+    return _particular(kind, detail, problem) or _plain(kind, detail, status)
 
 
 def _members(response: httpx.Response) -> Mapping[str, Any]:
@@ -46,11 +52,7 @@ def _members(response: httpx.Response) -> Mapping[str, Any]:
     return found if isinstance(found, dict) else {}
 
 
-def _particular(
-    kind: str, detail: str, members: Mapping[str, Any], response: httpx.Response
-) -> errors.HoldfastError | None:
-    if response.status_code == 429:
-        return errors.TooMany(detail, seconds_to_wait(response) or 1.0)
+def _particular(kind: str, detail: str, members: Mapping[str, Any]) -> errors.HoldfastError | None:
     match kind:
         case "already-answered":
             return errors.AlreadyAnswered(
@@ -67,7 +69,7 @@ def _particular(
         case "form-rejected":
             problems = [((one["place"],), one["message"]) for one in members["problems"]]
             return errors.FormRejected([errors.FormProblem(*one) for one in problems])
-        case _ if response.status_code == 422 and "fields" in members:
+        case _ if members["status"] == 422 and "fields" in members:
             return errors.InvalidAnswer(detail, members["fields"])
         case _:
             return None

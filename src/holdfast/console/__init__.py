@@ -13,19 +13,31 @@ from __future__ import annotations
 
 from fastapi import Depends, FastAPI
 from fastapi.responses import RedirectResponse
+from starlette.middleware.gzip import GZipMiddleware
 
-from holdfast.console import assets, counts, language, pages_runs
+from holdfast.console import (
+    assets,
+    counts,
+    language,
+    pages_cards,
+    pages_chat,
+    pages_inbox,
+    pages_plans,
+    pages_run,
+    pages_runs,
+)
 from holdfast.console.refusals import answer_with_pages
 from holdfast.console.showing import note_cursor
 
-PAGES = (pages_runs,)
-PARTS = (assets, language, counts)
+PAGES = (pages_runs, pages_run, pages_inbox, pages_chat, pages_plans)
+PARTS = (assets, language, counts, pages_cards)
 
 
 def install(server: FastAPI) -> None:
     """Serve the console under /console; `/` leads there."""
     console = FastAPI(openapi_url=None, docs_url=None, redoc_url=None)
     console.state = server.state
+    console.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     answer_with_pages(console)
     for page in PAGES:
         console.include_router(page.router, dependencies=[Depends(note_cursor)])

@@ -7,11 +7,14 @@ told why, and is offered nothing.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from holdfast.console.rendering import seen
 from holdfast.console.views_form import FormView, form_view
+from holdfast.console.words import Words
 from holdfast.core.secrets import is_reference
 from holdfast.model.form import Form
 from holdfast.model.interaction import (
@@ -25,9 +28,6 @@ from holdfast.model.values import Json
 from holdfast.server.guard import Caller
 from holdfast.server.questions import Question, Questions
 from holdfast.server.services import Services
-
-FEEDBACK: Final = "$feedback"
-"""Where a draft keeps what was typed beside the form; no field is called so."""
 
 CUSTOMARY: Final[Mapping[str, str]] = {
     "Provide": "provide",
@@ -44,9 +44,17 @@ CUSTOMARY: Final[Mapping[str, str]] = {
 }
 """The options that are offered by custom, whose words we know in every language."""
 
+_OUR_LINES: Final[Mapping[str, re.Pattern[str]]] = {
+    "card.wants": re.compile(r"(?P<who>.+) wants to call (?P<tool>\S+) with these arguments\."),
+    "card.needed": re.compile(r"Needed to go on: (?P<names>.+)"),
+    "card.feedback": re.compile(r"Feedback on the last answer: (?P<text>.+)"),
+}
+"""What the core says by custom, line by line."""
+
 _SAYS_WHY: Final = frozenset(
     {InteractionAction.REJECT_WITH_REASON, InteractionAction.RETRY_WITH_FEEDBACK}
 )
+_GOES_ON: Final = frozenset({InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO})
 _HIDDEN_CONTEXT: Final = frozenset({"tool", "args", "tool_version", "defaults", "quoted"})
 
 
@@ -81,14 +89,16 @@ class OptionView:
     fills: bool
     """Whether the form goes with it."""
 
+    def label(self, words: Words) -> str:
+        return words(f"card.option.{self.word}") if self.word else seen(self.option.label)
+
 
 @dataclass(frozen=True, slots=True)
 class Ending:
     """How a question ended; `by` is empty where nobody answered."""
 
     by: str
-    label: str
-    word: str
+    option: OptionView | None
     feedback: str
     data: tuple[Fact, ...]
 
@@ -112,8 +122,7 @@ class Card:
     options: tuple[OptionView, ...]
     default: OptionView | None
     why_not: str | None
-    restored: bool
-    feedback: str
+    draft: Mapping[str, Json]
     ending: Ending | None
 
     @property
@@ -143,6 +152,16 @@ class Card:
         """The options that need words of the person's own."""
         return tuple(one for one in self.options if one.option.requires_input)
 
+    def title(self, words: Words) -> str:
+        return title_of(self.request, words)
+
+    def message(self, words: Words) -> str:
+        """Each line in the reader's language where it is one of ours, else as it was written."""
+        return "\n".join(_line(line, words) for line in self.request.message.split("\n"))
+
+    def needing_words(self, words: Words) -> str:
+        return words("card.comma").join(one.label(words) for one in self.asks_words)
+
     @property
     def takes_words(self) -> bool:
         actions = {one.option.action for one in self.options}
@@ -162,6 +181,19 @@ class Card:
         return facts({name: value for name, value in rest.items() if name != "call_id"})
 
 
+def title_of(request: InteractionRequest, words: Words) -> str:
+    tool = request.context.get("tool")
+    ours = isinstance(tool, str) and request.title == f"Run {tool}?"
+    return words("card.run", tool=seen(tool)) if ours else seen(request.title)
+
+
+def _line(line: str, words: Words) -> str:
+    for key, pattern in _OUR_LINES.items():
+        if found := pattern.fullmatch(line):
+            return words(key, **{name: seen(text) for name, text in found.groupdict().items()})
+    return seen(line)
+
+
 async def card_of(served: Services, caller: Caller, question_id: str) -> Card:
     """The card of a question; NotFound if there is none that the caller may see."""
     questions = Questions(served, caller)
@@ -174,9 +206,8 @@ async def card_from(questions: Questions, question: Question) -> Card:
 
 
 def _card(question: Question, request: InteractionRequest, shown: Mapping[str, Any]) -> Card:
-    row, draft = question.row, shown["draft"]
-    words = (draft or {}).get(FEEDBACK)
-    options = tuple(_option(request, one) for one in request.options)
+    row, draft = question.row, shown["draft"] or {}
+    options = options_of(request)
     named = {one.option.option_id: one for one in options}
     return Card(
         request=request,
@@ -194,13 +225,12 @@ def _card(question: Question, request: InteractionRequest, shown: Mapping[str, A
         options=options,
         default=named.get(request.default_option_id or ""),
         why_not=shown["mayNotBecause"],
-        restored=bool(draft),
-        feedback=words if isinstance(words, str) else "",
+        draft=draft,
         ending=_ending(request.form, shown, named),
     )
 
 
-def _form(request: InteractionRequest, draft: Mapping[str, Json] | None) -> FormView:
+def _form(request: InteractionRequest, draft: Mapping[str, Json]) -> FormView:
     changes = request.type is InteractionType.TOOL_APPROVAL
     args = request.context.get("args") if changes else None
     given = args if isinstance(args, Mapping) else {}
@@ -235,30 +265,26 @@ def _pretty(value: Json) -> str:
     return json.dumps(value, ensure_ascii=False, indent=2)
 
 
-def _option(request: InteractionRequest, option: InteractionOption) -> OptionView:
+def options_of(request: InteractionRequest) -> tuple[OptionView, ...]:
+    """Where one option alone goes on it leads; among several the reader chooses unguided."""
+    ways_on = sum(one.action in _GOES_ON for one in request.options)
+    return tuple(_option(request, one, leads=ways_on == 1) for one in request.options)
+
+
+def _option(request: InteractionRequest, option: InteractionOption, leads: bool) -> OptionView:
     approval = request.type is InteractionType.TOOL_APPROVAL
-    stops = option.action is InteractionAction.TERMINATE
-    goes_on = option.action in (
-        InteractionAction.PROVIDE_INFO,
-        InteractionAction.APPROVE_AND_EXECUTE,
-    )
-    risky = option.is_dangerous and not (approval and goes_on)
+    goes_on = option.action in _GOES_ON
+    consents = approval and goes_on
+    again = option.action is InteractionAction.TERMINATE or (option.is_dangerous and not consents)
+    provides = option.action in (InteractionAction.PROVIDE_INFO, InteractionAction.CUSTOM)
+    first = leads or option.action is InteractionAction.PROVIDE_INFO
     return OptionView(
         option=option,
         word=CUSTOMARY.get(option.label, ""),
-        tone="danger" if risky or stops else "primary" if goes_on else "",
-        again=risky or stops,
-        fills=bool(request.form.fields) and _fills(request, option),
+        tone="danger" if again else "primary" if goes_on and first else "",
+        again=again,
+        fills=bool(request.form.fields) and (consents if approval else provides),
     )
-
-
-def _fills(request: InteractionRequest, option: InteractionOption) -> bool:
-    if request.type is InteractionType.TOOL_APPROVAL:
-        return option.action in (
-            InteractionAction.APPROVE_AND_EXECUTE,
-            InteractionAction.PROVIDE_INFO,
-        )
-    return option.action in (InteractionAction.PROVIDE_INFO, InteractionAction.CUSTOM)
 
 
 def _ending(
@@ -271,8 +297,7 @@ def _ending(
     data = {labels.get(name, name): value for name, value in (shown["data"] or {}).items()}
     return Ending(
         by=shown["answeredBy"] or "",
-        label=taken.option.label if taken else "",
-        word=taken.word if taken else "",
+        option=taken,
         feedback=shown["feedback"] or "",
         data=facts(data),
     )

@@ -1,8 +1,8 @@
 """A form's fields as a page shows them: what each holds, what each offers, what each costs.
 
-What a field holds is, in this order: what somebody has begun to fill in, what the call has
-that is to be changed, what the plan has as default. Nothing else is ever chosen beforehand,
-and a secret is never shown again.
+A field holds what the call has that is to be changed, else what the plan has as default.
+Nothing else is ever chosen beforehand, and a secret is never shown. What somebody has begun to
+fill in decides which fields are asked; the browser puts it in, so that it knows what is new.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """`text` is what a control of one line or more holds; `moment` the same as a point in time."""
+    """`text` is what a control of one line or more holds, `yes` what a boolean one does."""
 
     id: str
     field: Field
@@ -68,16 +68,14 @@ class FieldView:
         return self.field.validation.max_length or longest(self.field)
 
     @property
+    def lines(self) -> bool:
+        """Whether it needs more than one line: another control would lose the breaks."""
+        text = self.field.type is FieldType.TEXT
+        return self.field.type is FieldType.TEXTAREA or (text and "\n" in self.text)
+
+    @property
     def priced(self) -> bool:
         return any(one.price and one.price.amount is not None for one in self.choices)
-
-    @property
-    def writes_own(self) -> bool:
-        return any(one.requires_input for one in self.choices)
-
-    @property
-    def own_text(self) -> str:
-        return next((one.text for one in self.choices if one.text), "")
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,20 +98,17 @@ def form_view(
     args: Mapping[str, Json] = _EMPTY,
 ) -> FormView:
     """`prefix` begins the ids; `args` is the call that the form changes."""
-    begun = draft or {}
-    asked = {field.name for field in visible_fields(form, begun)}
+    asked = {field.name for field in visible_fields(form, draft or {})}
     views = (
-        _view(field, f"{prefix}-f{number}", _held(field, begun, args), field.name in asked)
+        _view(field, f"{prefix}-f{number}", _held(field, args), field.name in asked)
         for number, field in enumerate(form.fields)
     )
     return FormView(tuple(views))
 
 
-def _held(field: Field, begun: Mapping[str, Json], args: Mapping[str, Json]) -> Json:
+def _held(field: Field, args: Mapping[str, Json]) -> Json:
     if field.type is FieldType.SECRET:
         return None
-    if field.name in begun:
-        return begun[field.name]
     if field.name not in args:
         return field.default
     value = args[field.name]

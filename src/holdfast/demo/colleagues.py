@@ -16,6 +16,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any
 
+from holdfast.demo import assistant
 from holdfast.model.message import ToolOffer, ToolReturned
 from holdfast.model.values import Json
 from holdfast.testing.model_script import Entry, ScriptedCall, Seen
@@ -27,11 +28,17 @@ _REASONS = ("error", "reason", "rejected", "retry", "skipped", "result")
 
 
 def office_model() -> ScriptedModel:
-    return ScriptedModel(reply, name="office-colleagues")
+    return ScriptedModel(whoever_is_asked, name="office-colleagues")
+
+
+def whoever_is_asked(seen: Seen) -> Entry:
+    """The next words of whichever agent is asked; its tools tell which one that is."""
+    pays = any(offer.name == assistant.TOOL for offer in seen.tools)
+    return assistant.reply(seen) if pays else reply(seen)
 
 
 def reply(seen: Seen) -> Entry:
-    """The next words of whichever agent is asked; its tools tell which one that is."""
+    """The next words of an agent with one tool."""
     if seen.results:
         return _report(seen.results[-1])
     if not seen.tools:

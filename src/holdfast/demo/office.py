@@ -1,4 +1,4 @@
-"""The mock office: HR, access, IT, stock and mail, over real HTTP, in a process of its own.
+"""The mock office: HR, access, IT, stock, mail and cash, over real HTTP, in a process of its own.
 
     POST /tool                {"tool": name, "args": {...}}, optionally an Idempotency-Key header
     POST /configure_failures  {"failures": {tool: n}}: the next n calls of that tool answer 500
@@ -10,7 +10,7 @@
 It behaves as the outside world does, so that a run can be judged by what really happened:
 
 - HR and access honour an idempotency key: a key they have answered with success gets that answer
-  again, and the log says `repeated`. IT, stock and mail know no keys: each call is a new order.
+  again, and the log says `repeated`. The others know no keys: each call is a new order.
 - A delay holds back the answer, never the work. Whoever gives up waiting, or dies, leaves behind
   an effect that took place.
 - The log has every call that reached a service, also one that the service refused or failed. A

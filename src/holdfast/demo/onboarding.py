@@ -1,4 +1,4 @@
-"""What `holdfast demo` runs: the onboarding and the requests, against a mock office.
+"""What `holdfast demo tour` runs: the onboarding and the requests, against a mock office.
 
 The office is a process of its own that answers over real HTTP; the stage only knows
 an open application and that office. Who watches passes a `Follow`: it is given the
@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 HERE = Path(__file__).parent
 ONBOARDING = "onboard_will_zhang"
 ONBOARDING_WITH_AGENTS = "onboard_with_agents"
+ONBOARDING_WITH_DESK = "onboard_zhang_san"
 WILL_ZHANG = {
     "id": "WZ001",
     "name": "Will Zhang",
@@ -95,6 +96,11 @@ class Stage:
         await self._let_fail(failures)
         plan_id = ONBOARDING_WITH_AGENTS if self.with_agents else ONBOARDING
         return await self._play("Will Zhang 入职", plan_id, WILL_ZHANG)
+
+    async def welcome(self, failures: Mapping[str, int]) -> PlanInstance:
+        """张三's onboarding, which asks a person for a desk."""
+        await self._let_fail(failures)
+        return await self._play("张三入职", ONBOARDING_WITH_DESK, {})
 
     async def mend_and_resume(self, instance: PlanInstance) -> bool:
         """The office works again; True when the run could be resumed."""

@@ -18,6 +18,8 @@ from typing import Any, TypeAlias, cast
 Args: TypeAlias = dict[str, Any]
 Complaint: TypeAlias = str | None
 
+LARGEST_AMOUNT = 50_000
+
 
 class Refusal(Exception):
     """A request that is not granted; nothing changed."""
@@ -38,6 +40,7 @@ class Services:
         self.orders: dict[str, Args] = {}
         self.outbounds: dict[str, Args] = {}
         self.mails: dict[str, Args] = {}
+        self.payments: dict[str, Args] = {}
 
     def create_employee_profile(self, args: Args) -> Args:
         employee_id = args.get("id") or self._free_employee_id()
@@ -89,6 +92,9 @@ class Services:
     def send_email(self, args: Args) -> Args:
         return {"message_id": _file(self.mails, "MSG", args), "to": args["to"]}
 
+    def pay_expense(self, args: Args) -> Args:
+        return {"payment_id": _file(self.payments, "PAY", args), **args}
+
 
 def _file(drawer: dict[str, Args], prefix: str, entry: Args) -> str:
     number = f"{prefix}-{len(drawer) + 1:04}"
@@ -121,6 +127,11 @@ def _text(value: object) -> Complaint:
 def _address(value: object) -> Complaint:
     name, _, domain = value.partition("@") if isinstance(value, str) else ("", "", "")
     return None if name and domain else "must be a mail address such as someone@example.com"
+
+
+def _amount(value: object) -> Complaint:
+    fine = type(value) in (int, float) and 0 < cast(float, value) <= LARGEST_AMOUNT
+    return None if fine else f"must be a number above 0, at most {LARGEST_AMOUNT}"
 
 
 def _texts(value: object) -> Complaint:
@@ -175,4 +186,7 @@ TOOLS: Mapping[str, Tool] = {
     "outbound": Tool(Services.outbound, {"order_id": _text}),
     "check_outbound_status": Tool(Services.check_outbound_status, {"order_id": _text}),
     "send_email": Tool(Services.send_email, {"to": _address, "subject": _text, "content": _text}),
+    "pay_expense": Tool(
+        Services.pay_expense, {"employee": _text, "amount": _amount, "purpose": _text}
+    ),
 }

@@ -24,12 +24,12 @@ from holdfast.server.shield import Shield
 from holdfast.server.streams import Abortable
 
 ROUTERS: Final = (
-    "plans",
     "instances",
+    "interactions",
+    "plans",
     "runs",
     "definitions",
     "events",
-    "interactions",
     "chats",
     "seed_chat",
     "conversations",
@@ -39,6 +39,7 @@ ROUTERS: Final = (
     "login",
     "audit",
 )
+"""Paths are tried in this order: what is asked most stands first."""
 
 
 def create(app: Holdfast, settings: ServerSettings | None = None) -> FastAPI:

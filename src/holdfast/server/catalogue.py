@@ -10,10 +10,10 @@ from pydantic import BaseModel
 from holdfast.core.approval import rule_to_json
 from holdfast.core.react.state import AgentDefinition
 from holdfast.errors import NotFound
-from holdfast.server.guard import Called
-from holdfast.server.principal import Permission
+from holdfast.server.guard import Called, Caller
+from holdfast.server.principal import Permission, sees_all
 from holdfast.server.routes import new_router
-from holdfast.server.services import Served
+from holdfast.server.services import Served, Services
 from holdfast.work.tools import ToolSpec
 
 router = new_router("catalogue")
@@ -72,9 +72,16 @@ async def list_agents(served: Served, caller: Called) -> AgentsShown:
 @router.get("/agents/{agent_id}", response_model=AgentShown)
 async def get_agent(agent_id: AgentId, served: Served, caller: Called) -> AgentShown:
     """An agent: what it may call, and what it must ask before."""
-    if not caller.may(Permission.READ, agent_id):
+    return _agent(known_agent(served, caller, agent_id))
+
+
+def known_agent(served: Services, caller: Caller, agent_id: str) -> AgentDefinition:
+    """One that the caller may not read does not exist for them, nor do its neighbours."""
+    library = served.app.engine.library
+    known = caller.may(Permission.READ, agent_id) and agent_id in library.agent_ids()
+    if not known and not sees_all(caller.principal):
         raise NotFound(f"there is no agent {agent_id!r}")
-    return _agent(served.app.engine.library.agent(agent_id))
+    return library.agent(agent_id)
 
 
 def _agent(definition: AgentDefinition) -> AgentShown:

@@ -47,10 +47,6 @@ class MessageGiven(Given):
     message: str = Field(min_length=1, max_length=LONGEST_MESSAGE)
 
 
-class ReasonGiven(Given):
-    reason: str = Field("", max_length=10_000, examples=["not needed any more"])
-
-
 class ApprovalGiven(Given):
     """Calls of `tool` that fit `pattern` need no further consent in this session."""
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from dataclasses import replace
 from typing import Annotated, Any
 
 from fastapi import Query, Request, Response
@@ -26,6 +25,7 @@ from holdfast.model.interaction import InteractionType
 from holdfast.model.react_events import ApprovalRemembered
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import as_session
+from holdfast.server.catalogue import known_agent
 from holdfast.server.chat_schemas import (
     ApprovalGiven,
     ChatGiven,
@@ -36,7 +36,6 @@ from holdfast.server.chat_schemas import (
     GrantShown,
     GrantsShown,
     MessageGiven,
-    ReasonGiven,
     SessionId,
     grant_shown,
     session_shown,
@@ -44,10 +43,13 @@ from holdfast.server.chat_schemas import (
 from holdfast.server.guard import Called, Caller, identify
 from holdfast.server.idempotency import Claimed, answered_again
 from holdfast.server.newest import Newest
+from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission, may_answer
 from holdfast.server.questions import Questions
 from holdfast.server.routes import new_router
+from holdfast.server.schemas import Before, Limit, Reason, Statuses
 from holdfast.server.services import Served, Services
+from holdfast.server.showing import visible
 
 router = new_router("chats")
 
@@ -80,7 +82,7 @@ async def open_session(
     approval: dict[str, Any] | None = None,
 ) -> AgentSession:
     await caller.require(served, Permission.OPERATE, name=agent_id)
-    served.app.engine.library.agent(agent_id)
+    known_agent(served, caller, agent_id)
     rules = {tool: _rule(tool, raw) for tool, raw in (approval or {}).items()}
     if any(map(_lets_run, rules.values())):
         _refuse_to_approve(served, caller, agent_id, started_by=caller.principal.id)
@@ -148,20 +150,15 @@ async def open_chat(body: ChatGiven, served: Served, caller: Called) -> dict[str
     return await shown(served, caller, await find(served, caller, session.id))
 
 
-@router.get("/chats", response_model=ChatsListed)
+@router.get("/chats", response_model=ChatsListed, responses=NOT_FOUND)
 async def list_chats(
     served: Served,
     caller: Called,
-    status: Annotated[list[RunStatus] | None, Query()] = None,
+    status: Statuses = None,
     agent_id: Annotated[str | None, Query(alias="agentId", min_length=1, max_length=200)] = None,
-    before: Annotated[
-        str | None,
-        Query(
-            pattern=r"^[A-Za-z][\w.:-]*$", max_length=256, description="`next` of the page before."
-        ),
-    ] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 100,
-) -> dict[str, Any]:
+    before: Before = None,
+    limit: Limit = 50,
+) -> ChatsListed:
     """The sessions that the caller may see, the newest first."""
     await caller.require(served, Permission.READ)
     query = RunQuery(
@@ -170,16 +167,10 @@ async def list_chats(
         status=None if not status else frozenset(one.value for one in status),
         name=agent_id,
         before=before,
-        limit=200,
+        limit=limit,
     )
-    found: list[RunRow] = []
-    while rows := await served.journal.runs(query):
-        found += (row for row in rows if caller.may(Permission.READ, row.name))
-        if len(found) > limit:
-            break
-        query = replace(query, before=rows[-1].run_id)
-    more = found[limit - 1].run_id if len(found) > limit else None
-    return {"chats": [_listed(row) for row in found[:limit]], "next": more}
+    rows, following = await visible(served, caller, query)
+    return ChatsListed(chats=[_listed(row) for row in rows], next=following)
 
 
 def _listed(row: RunRow) -> ChatListed:
@@ -215,7 +206,7 @@ async def send_message(
 @router.post("/chats/{session_id}/cancel", response_model=ChatShown)
 @answered_again(_shown_again)
 async def cancel_chat(
-    session_id: SessionId, served: Served, caller: Called, body: ReasonGiven | None = None
+    session_id: SessionId, served: Served, caller: Called, body: Reason | None = None
 ) -> dict[str, Any]:
     """End the session for good: nothing more starts in it."""
     await _operable(served, caller, session_id)

@@ -10,9 +10,9 @@ import json
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from fastapi import Path, Query, Request, Response
+from fastapi import Path, Request, Response
 from fastapi.responses import JSONResponse
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import ConfigDict, Field
 
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.state import ConversationState
@@ -27,9 +27,12 @@ from holdfast.runtime.acting import acting, current
 from holdfast.runtime.machines import as_conversation, pinned_settings
 from holdfast.server.guard import Called, Caller, identify
 from holdfast.server.idempotency import Claimed, answered_again
+from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission
 from holdfast.server.routes import new_router
+from holdfast.server.schemas import Before, Given, Limit, Reason, Shown, Statuses
 from holdfast.server.services import Served, Services
+from holdfast.server.showing import visible
 
 router = new_router("conversations")
 
@@ -40,10 +43,6 @@ LONGEST_INPUT: Final = 1_000_000
 _ID: Final = r"^[A-Za-z][\w.:-]*$"
 
 ConversationId = Annotated[str, Path(pattern=_ID, max_length=256, examples=["conv_000001"])]
-
-
-class Given(BaseModel):
-    model_config = ConfigDict(extra="forbid")
 
 
 class ConversationGiven(Given):
@@ -61,11 +60,7 @@ class InputGiven(Given):
     )
 
 
-class ReasonGiven(Given):
-    reason: str = Field("", max_length=10_000, examples=["not needed any more"])
-
-
-class TaskShown(BaseModel):
+class SubTaskShown(Shown):
     id: str
     description: str
     type: str
@@ -75,7 +70,7 @@ class TaskShown(BaseModel):
     result: Any
 
 
-class ConversationShown(BaseModel):
+class ConversationShown(Shown):
     """`version` is the last record that this shows: follow the run from there."""
 
     id: str
@@ -86,7 +81,7 @@ class ConversationShown(BaseModel):
     progress: float
     total_tasks: int
     completed_tasks: int
-    tasks: list[TaskShown]
+    tasks: list[SubTaskShown]
     error: str
     waiting: int
     started_by: str
@@ -96,7 +91,7 @@ class ConversationShown(BaseModel):
     server_time: float
 
 
-class ConversationListed(BaseModel):
+class ConversationListed(Shown):
     id: str
     title: str
     status: RunStatus
@@ -109,7 +104,7 @@ class ConversationListed(BaseModel):
     updated_at: float
 
 
-class ConversationsListed(BaseModel):
+class ConversationsListed(Shown):
     """The newest first; `next` is the `before` of the next page."""
 
     conversations: list[ConversationListed]
@@ -139,7 +134,7 @@ def _shown(served: Services, state: ConversationState) -> ConversationShown:
         total_tasks=state.total,
         completed_tasks=state.completed,
         tasks=[
-            TaskShown(
+            SubTaskShown(
                 id=one.id,
                 description=one.description,
                 type=one.type,
@@ -214,30 +209,25 @@ async def _converse(served: Services, caller: Caller, run_id: str, text: str) ->
     return _shown(served, state)
 
 
-@router.get("/conversations", response_model=ConversationsListed)
+@router.get("/conversations", response_model=ConversationsListed, responses=NOT_FOUND)
 async def list_conversations(
     served: Served,
     caller: Called,
-    status: Annotated[list[RunStatus] | None, Query()] = None,
-    before: Annotated[
-        str | None, Query(pattern=_ID, max_length=256, description="`next` of the page before.")
-    ] = None,
-    limit: Annotated[int, Query(ge=1, le=200)] = 100,
+    status: Statuses = None,
+    before: Before = None,
+    limit: Limit = 50,
 ) -> ConversationsListed:
     """The conversations, the newest first, for whoever may read them."""
     await caller.require(served, Permission.READ)
-    if not caller.may(Permission.READ, NAME):
-        return ConversationsListed(conversations=[], next=None)
     query = RunQuery(
         kind="conversation",
         roots_only=True,
         status=None if not status else frozenset(one.value for one in status),
         before=before,
-        limit=limit + 1,
+        limit=limit,
     )
-    rows = await served.journal.runs(query)
-    more = rows[limit - 1].run_id if len(rows) > limit else None
-    return ConversationsListed(conversations=[_listed(row) for row in rows[:limit]], next=more)
+    rows, following = await visible(served, caller, query)
+    return ConversationsListed(conversations=[_listed(row) for row in rows], next=following)
 
 
 def _listed(row: RunRow) -> ConversationListed:
@@ -306,7 +296,7 @@ async def cancel_conversation(
     conversation_id: ConversationId,
     served: Served,
     caller: Called,
-    body: ReasonGiven | None = None,
+    body: Reason | None = None,
 ) -> ConversationShown:
     """End the conversation for good: nothing more starts in it."""
     reason = strict_text(body.reason if body else "", "reason")

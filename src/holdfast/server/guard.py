@@ -16,8 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
-from fastapi import Depends, Request, Security
-from fastapi.security import APIKeyCookie, HTTPBearer
+from fastapi import Depends, Request
 
 from holdfast.errors import NotFound, NotPermitted, Unauthenticated
 from holdfast.journal.port import RunRow
@@ -89,14 +88,14 @@ def _lacking(permission: Permission, name: str | None) -> str:
     return f"your roles do not permit you to {permission}{where}: ask an admin for a role"
 
 
-Bearer = Annotated[object, Security(HTTPBearer(auto_error=False, scheme_name="token"))]
-Cookie = Annotated[
-    object, Security(APIKeyCookie(name=COOKIE, auto_error=False, scheme_name="session"))
-]
-"""They only have OpenAPI say what proves who somebody is; the request itself is judged."""
+PROOFS: Final = {
+    "token": {"type": "http", "scheme": "bearer"},
+    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+}
+"""What proves who somebody is, as OpenAPI says it; any one of them is enough."""
 
 
-async def identify(request: Request, _bearer: Bearer = None, _cookie: Cookie = None) -> Caller:
+async def identify(request: Request) -> Caller:
     """Who is asking, or Unauthenticated; asked once for a request however often it is called."""
     known = request.scope.get(_CALLER)
     if not isinstance(known, Caller):

@@ -6,6 +6,9 @@ effect is known even when the server fell right after; when the answer is there 
 claim's place and is given again, byte for byte. A claim without an answer is answered from the
 run as it is now, by what the route says with `answered_again`.
 
+Where a claim is on disk and the route knows how to answer again, nobody waits until the answer
+is kept: a server that falls right then answers from the claim.
+
 A refusal changed nothing and is not kept: the same request is judged anew.
 
 An answer may hold what is shown only once, a token's plaintext for one. It is kept under the
@@ -37,6 +40,7 @@ from holdfast.journal.port import Attached, Journal, Kept
 from holdfast.runtime.acting import Claim
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.deeds import CLAIM_SECONDS, REQUEST
+from holdfast.server.late import LateKeeping
 from holdfast.vault import Vault
 
 if TYPE_CHECKING:
@@ -85,6 +89,7 @@ class Requests:
         self._journal = journal
         self._clock = clock
         self._vault = vault
+        self.late = LateKeeping(journal)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def once(
@@ -97,14 +102,18 @@ class Requests:
         claim = Claim(_name(key, who, request), await self._fingerprint(request))
         lock = self._locks.setdefault(claim.key, asyncio.Lock())
         async with lock:
-            kept = await self._journal.kept(REQUEST, claim.key, self._clock.now())
+            kept = await self._kept(claim)
             if kept is not None:
                 known = self._known(json.loads(kept.body), claim)
                 answer = self._given_before(known, claim)
                 return answer or await _answered_now(known, request, again, services)
             response = await serve(claim)
-            await self._keep(claim, response)
+            await self._keep(claim, response, again)
             return response
+
+    async def _kept(self, claim: Claim) -> Kept | None:
+        now = self._clock.now()
+        return self.late.known(claim.key, now) or await self._journal.kept(REQUEST, claim.key, now)
 
     async def _fingerprint(self, request: Request) -> str:
         sent = request.url.query.encode() + b"\0" + await request.body()
@@ -118,7 +127,7 @@ class Requests:
     def _given_before(self, known: Mapping[str, Any], claim: Claim) -> Response | None:
         return self._opened(claim, known["answer"]) if "answer" in known else None
 
-    async def _keep(self, claim: Claim, response: Response) -> None:
+    async def _keep(self, claim: Claim, response: Response, again: Again | None) -> None:
         """The command is on disk already: an answer that cannot be kept is given all the same."""
         body = getattr(response, "body", None)
         if not isinstance(body, bytes) or not 200 <= response.status_code < 400:
@@ -126,6 +135,9 @@ class Requests:
         members = {"fingerprint": claim.fingerprint, "answer": self._sealed(claim, response, body)}
         expires = self._clock.now() + CLAIM_SECONDS
         kept = Kept(REQUEST, claim.key, json.dumps(members), expires)
+        if again is not None and await self._kept(claim) is not None:
+            self.late.put(kept)
+            return
         try:
             await self._journal.attach(Attached(kept=(kept,)))
         except OperatorError as error:

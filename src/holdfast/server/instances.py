@@ -25,6 +25,7 @@ from holdfast.server.commanding import (
 )
 from holdfast.server.guard import Called, Caller
 from holdfast.server.idempotency import answered_again
+from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.plans import SVG, SVG_ANSWER
 from holdfast.server.principal import Permission
 from holdfast.server.routes import new_router
@@ -68,7 +69,7 @@ async def start_instance(body: Start, served: Served, caller: Called) -> Instanc
     return await instance_shown(served, instance.id)
 
 
-@router.get("/instances")
+@router.get("/instances", responses=NOT_FOUND)
 async def list_instances(
     served: Served,
     caller: Called,

@@ -156,13 +156,14 @@ class InteractionsShown(Shown):
 
 
 class AnswerOutcome(Shown):
-    """What became of one of several answers; `status` is what it alone would have had."""
+    """What became of one of several answers: `status`, and the problem if it was refused, are
+    what it alone would have been answered with."""
 
     request_id: str
     success: bool
     status: int
     error: str | None = None
-    fields: dict[str, str] | None = None
+    problem: dict[str, Any] | None = None
 
 
 class AnswerOutcomes(Shown):

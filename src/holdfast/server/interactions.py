@@ -35,8 +35,9 @@ from holdfast.server.interaction_schemas import (
     SecretGiven,
     SecretKept,
 )
+from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission
-from holdfast.server.problems import status_of
+from holdfast.server.problems import problem_of
 from holdfast.server.questions import Question, Questions, refuse_other_digest, refuse_raw_secrets
 from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
@@ -49,7 +50,7 @@ LATEST_MOMENT = 1e11
 NAME = r"^[A-Za-z0-9][\w.:-]{0,199}$"
 
 
-@router.get("/interactions", response_model=InteractionsShown)
+@router.get("/interactions", response_model=InteractionsShown, responses=NOT_FOUND)
 async def list_interactions(
     served: Served,
     caller: Called,
@@ -176,12 +177,13 @@ async def _outcome(
     try:
         await answer(served, caller, response)
     except (CallerError, AuthorError) as error:
+        problem = problem_of(error)
         return AnswerOutcome(
             request_id=response.request_id,
             success=False,
-            status=status_of(error)[0],
-            error=str(error),
-            fields=getattr(error, "fields", None),
+            status=problem["status"],
+            error=problem["error"],
+            problem=problem,
         )
     return AnswerOutcome(request_id=response.request_id, success=True, status=200)
 

@@ -21,6 +21,7 @@ from holdfast.errors import NotPermitted, Unauthenticated
 from holdfast.server.credentials import LINK, Credential, listed
 from holdfast.server.guard import COOKIE, Called, bearer, client_of, same_origin
 from holdfast.server.limits import LOGIN
+from holdfast.server.openapi import SIGNING_IN
 from holdfast.server.principal import Kind, Permission, Principal, permitted
 from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
@@ -110,7 +111,11 @@ class IssuedLink(Issued):
     url: str = Field(examples=["http://127.0.0.1:8420/login?token=link_…"])
 
 
-@router.get("/login", response_class=HTMLResponse, responses={303: {"description": "Signed in"}})
+@router.get(
+    "/login",
+    response_class=HTMLResponse,
+    responses={303: {"description": "Signed in"}, **SIGNING_IN},
+)
 async def open_link(
     request: Request, served: Served, token: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
@@ -134,7 +139,7 @@ def _by_hand(request: Request) -> bool:
 @router.post(
     "/login",
     response_model=Me,
-    responses={303: {"description": "Signed in by the form of a page"}},
+    responses={303: {"description": "Signed in by the form of a page"}, **SIGNING_IN},
     openapi_extra={
         "requestBody": {
             "required": True,

@@ -13,6 +13,7 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
+from holdfast.server.guard import PROOFS
 from holdfast.server.idempotency import HEADER, REPLAYED
 from holdfast.server.problems import MEDIA_TYPE, TITLES, problem
 
@@ -79,7 +80,9 @@ def _described(server: FastAPI) -> dict[str, Any]:
 
 
 def _completed(document: dict[str, Any]) -> dict[str, Any]:
-    schemas = document.setdefault("components", {}).setdefault("schemas", {})
+    components = document.setdefault("components", {})
+    components["securitySchemes"] = PROOFS
+    schemas = components.setdefault("schemas", {})
     schemas.pop("HTTPValidationError", None)
     schemas.pop("ValidationError", None)
     schemas[_PROBLEM] = PROBLEM_SCHEMA
@@ -103,18 +106,19 @@ def _complete(method: str, path: str, operation: dict[str, Any]) -> None:
         for status, response in operation["responses"].items():
             if status.startswith("2"):
                 response.setdefault("headers", {})[REPLAYED] = REPLAYED_HEADER
-    for status in sorted(_problems(path, guarded, changes)):
+    for status in sorted(_problems(method, path, guarded)):
         operation["responses"][str(status)] = problem_answer(status)
 
 
-def _problems(path: str, guarded: bool, changes: bool) -> set[int]:
+def _problems(method: str, path: str, guarded: bool) -> set[int]:
     found = {400, 422, 503}
     if guarded:
         found |= {401, 403, 429}
     if "{" in path:
         found |= {404}
-    if changes:
-        found |= {404, 408, 409, 410, 413}
+    if method != "get":
+        found |= {408, 413}
+        found |= {404, 409, 410} if guarded else set()
     return found
 
 
@@ -124,6 +128,14 @@ def problem_answer(status: int) -> dict[str, Any]:
     content = {"schema": {"$ref": f"#/components/schemas/{_PROBLEM}"}, "example": example}
     return {"description": title, "content": {MEDIA_TYPE: content}}
 
+
+NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: problem_answer(404)}
+"""For lists that begin at, or are about, something that may not be there."""
+
+SIGNING_IN: Final[dict[int | str, dict[str, Any]]] = {
+    status: problem_answer(status) for status in (401, 403, 429)
+}
+"""For whoever is not known yet, and may stay so."""
 
 IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
     "name": HEADER,

@@ -115,19 +115,24 @@ def status_of(error: Exception) -> tuple[int, str]:
 
 def refusal(request: Request, error: Exception) -> Response:
     """The answer to a request that ended in `error`."""
-    status, title = status_of(error)
-    if status >= 500:
+    members = problem_of(error, instance=request.url.path, request_id=request_id(request))
+    if members["status"] >= 500:
         _log(request, error)
-    members = problem(
+    return problem_response(members, _headers(members["status"], error))
+
+
+def problem_of(error: Exception, *, instance: str = "", request_id: str = "") -> dict[str, Any]:
+    """An error as the problem that its receiver is told."""
+    status, title = status_of(error)
+    return problem(
         status,
         _detail(status, error),
         title=title,
         kind=_kind(status, error),
-        instance=request.url.path,
-        request_id=request_id(request),
+        instance=instance,
+        request_id=request_id,
         extra=_extra(error),
     )
-    return problem_response(members, _headers(status, error))
 
 
 def request_id(request: Request) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping
 from dataclasses import dataclass, replace
+from functools import cached_property
 from typing import Any, Final
 
 from holdfast.core.interactions.wire import request_to_wire
@@ -36,18 +37,18 @@ _SPEAKS: Final = frozenset({"TurnStarted", "CallProposed", "InputReceived"})
 """Records by which somebody wants something done, after the run's start."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Question:
     """A question that the caller may see, and the name that permissions for it go by."""
 
     row: QuestionRow
     name: str
 
-    @property
+    @cached_property
     def request(self) -> InteractionRequest:
         return request_of(self.row)
 
-    @property
+    @cached_property
     def digest(self) -> str:
         return request_digest(self.request)
 

@@ -22,7 +22,7 @@ from starlette.exceptions import HTTPException
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import HoldfastError, InvalidValue
 from holdfast.runtime.acting import Claim
-from holdfast.server.guard import acting_as, identify
+from holdfast.server.guard import PROOFS, acting_as, identify
 from holdfast.server.idempotency import way_to_answer_again
 from holdfast.server.problems import refusal
 from holdfast.server.services import services
@@ -53,10 +53,19 @@ class StrictRequest(Request):
 
 
 class Route(APIRoute):
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        if self._is_guarded():
+            proofs = [{name: []} for name in PROOFS]
+            self.openapi_extra = {"security": proofs, **(self.openapi_extra or {})}
+
+    def _is_guarded(self) -> bool:
+        return any(one.call is identify for one in _all_of(self.dependant))
+
     def get_route_handler(self) -> Handler:
         serve = super().get_route_handler()
         flat = list(_all_of(self.dependant))
-        guarded = any(one.call is identify for one in flat)
+        guarded = self._is_guarded()
         known = {param.alias for one in flat for param in one.query_params}
         changes = guarded and bool(UNSAFE & set(self.methods or ()))
         again = way_to_answer_again(self.endpoint)

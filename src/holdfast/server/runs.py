@@ -10,6 +10,7 @@ from fastapi import Query
 from holdfast.journal.codec import current_payload
 from holdfast.journal.port import Record, RunQuery
 from holdfast.server.guard import Called
+from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission
 from holdfast.server.routes import new_router
 from holdfast.server.schemas import (
@@ -35,7 +36,7 @@ LONGEST_HISTORY = 1000
 LATEST = 10**15
 
 
-@router.get("/runs")
+@router.get("/runs", responses=NOT_FOUND)
 async def list_runs(
     served: Served,
     caller: Called,

@@ -23,7 +23,7 @@ from holdfast.core.react.state import ReactState
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import RunState
 from holdfast.desk import is_above
-from holdfast.errors import InvalidAnswer, NotFound
+from holdfast.errors import InvalidAnswer, NotFound, NotPermitted
 from holdfast.journal.codec import decode
 from holdfast.live import AT_REST
 from holdfast.model.interaction import InteractionResponse
@@ -137,19 +137,24 @@ async def _session(served: Services, caller: Caller, body: TurnGiven) -> str:
     assert acts is not None
     # The request is carried out when its message is: an empty session is not that yet.
     with acting(replace(acts, claim=None)):
-        agent_id = body.agent_id or _usual_agent(served)
+        agent_id = body.agent_id or _usual_agent(served, caller)
         return (await open_session(served, caller, agent_id, body.session_id)).id
 
 
-def _usual_agent(served: Services) -> str:
-    known = sorted(served.app.engine.library.agent_ids())
-    default = served.settings.default_agent or (known[0] if len(known) == 1 else None)
-    if default is None:
+def _usual_agent(served: Services, caller: Caller) -> str:
+    """Whom to speak to where nobody is named: one that is configured, or the only one."""
+    if served.settings.default_agent is not None:
+        return served.settings.default_agent
+    every = sorted(served.app.engine.library.agent_ids())
+    known = [one for one in every if caller.may(Permission.OPERATE, one)]
+    if every and not known:
+        raise NotPermitted("your roles do not permit you to speak to any agent: ask an admin")
+    if len(known) != 1:
         listed = ", ".join(known) or "none is declared"
         raise InvalidAnswer(
             f"say which agent, as agentId: {listed}", {"agentId": f"one of: {listed}"}
         )
-    return default
+    return known[0]
 
 
 async def _turn(served: Services, turn: Newest) -> Frames:

@@ -63,6 +63,7 @@ class Services:
     async def open(self, stack: AsyncExitStack) -> None:
         """Whatever lives with the server, until `stack` closes; the application is open already."""
         await self.plans.open()
+        stack.push_async_callback(self.requests.late.close)
         await stack.enter_async_context(self.feed)
         stack.push_async_callback(self.pursuits.close)
         await self.pursuits.start()
@@ -82,4 +83,9 @@ def services(request: Request) -> Services:
     return found
 
 
-Served = Annotated[Services, Depends(services)]
+async def _served(request: Request) -> Services:
+    """FastAPI would send what is not async to a thread."""
+    return services(request)
+
+
+Served = Annotated[Services, Depends(_served)]

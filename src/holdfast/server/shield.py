@@ -20,7 +20,7 @@ from itertools import accumulate
 from typing import Final
 from uuid import uuid4
 
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.server.problems import problem, problem_response
@@ -49,6 +49,7 @@ FOR_TLS: Final[Mapping[str, str]] = {"Strict-Transport-Security": "max-age=31536
 LINGER_SECONDS: Final = 2.0
 
 _NO_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_REQUEST_ID: Final = REQUEST_ID.lower().encode()
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]/@\s]+)(?::(\d{1,5}))?")
 _STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
@@ -76,7 +77,8 @@ class Shield:
         self._app = app
         self._settings = settings
         self._hosts = frozenset(_normal(one) for one in settings.hosts)
-        self._headers = {**HEADERS, **(FOR_TLS if settings.secure_cookies else {})}
+        headers = {**HEADERS, **(FOR_TLS if settings.secure_cookies else {})}
+        self._headers = [(n.lower().encode(), value.encode()) for n, value in headers.items()]
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
@@ -105,10 +107,10 @@ class Shield:
     def _with_headers(self, send: Send, request_id: str) -> Send:
         async def answer(message: Message) -> None:
             if message["type"] == "http.response.start":
-                headers = MutableHeaders(scope=message)
-                for name, value in self._headers.items():
-                    headers.setdefault(name, value)
-                headers[REQUEST_ID] = request_id
+                given = message.get("headers", ())
+                names = {name for name, _ in given}
+                ours = [one for one in self._headers if one[0] not in names]
+                message["headers"] = [*given, *ours, (_REQUEST_ID, request_id.encode())]
             await send(message)
 
         return answer

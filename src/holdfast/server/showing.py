@@ -58,13 +58,21 @@ async def listed(
     services: Services, caller: Caller, query: RunQuery
 ) -> tuple[list[RunLine], str | None]:
     """A page of what the caller may see, and where the next one begins."""
-    wanted, found = query.limit, list[RunLine]()
+    rows, following = await visible(services, caller, query)
+    return [run_line(row) for row in rows], following
+
+
+async def visible(
+    services: Services, caller: Caller, query: RunQuery
+) -> tuple[list[RunRow], str | None]:
+    """As `listed`, the rows themselves."""
+    wanted, found = query.limit, list[RunRow]()
     everything = sees_all(caller.principal)
     for _ in range(MOST_PAGES_READ):
         rows = await services.journal.runs(query)
         for row in rows:
             if everything or await _may_see(services, caller, row):
-                found.append(run_line(row))
+                found.append(row)
             if len(found) == wanted:
                 return found, row.run_id
         if len(rows) < query.limit:

@@ -25,7 +25,7 @@ export function notify(text, tone = "done") {
 
 /** Runs what a press asks for, once at a time, and says what went wrong. */
 export async function press(button, deed) {
-  
+  if (button.ariaBusy === "true") return;
   button.ariaBusy = "true";
   try {
     await deed();

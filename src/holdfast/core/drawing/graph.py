@@ -14,10 +14,11 @@ from dataclasses import dataclass, field
 from typing import Final, assert_never
 
 from holdfast.core.drawing.outline import outline
-from holdfast.core.drawing.picture import GLYPHS, Condition, Edge, Node, Picture
+from holdfast.core.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
 from holdfast.core.drawing.svg import draw
 from holdfast.core.plan.compiled import INPUTS, VERIFY
 from holdfast.core.plan.state import PlanState, TaskState
+from holdfast.core.run.moves import retry_timer
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.plan import (
@@ -72,9 +73,11 @@ _ENDS: Final = frozenset(
 )
 
 
-def render_svg(plan: Plan, state: PlanState | None = None, *, styled: bool = True) -> str:
+def render_svg(
+    plan: Plan, state: PlanState | None = None, *, styled: bool = True, say: Say = english
+) -> str:
     """The plan as SVG; without its style sheet when `styled` is false."""
-    return draw(picture_of(plan, state), styled=styled)
+    return draw(picture_of(plan, state, say), styled=styled, say=say)
 
 
 def render_text(plan: Plan, state: PlanState | None = None, *, width: int = 80) -> str:
@@ -82,32 +85,36 @@ def render_text(plan: Plan, state: PlanState | None = None, *, width: int = 80) 
     return outline(picture_of(plan, state), width)
 
 
-def picture_of(plan: Plan, state: PlanState | None = None) -> Picture:
-    sketch = _Sketch(plan, state)
+def picture_of(plan: Plan, state: PlanState | None = None, say: Say = english) -> Picture:
+    sketch = _Sketch(plan, state, say)
     sketch.add_tasks()
     sketch.add_inputs()
     for listener in plan.listeners:
         sketch.add_listener(listener)
     sketch.add_goal()
-    return Picture(_title(plan, state), _description(plan, state), *sketch.finished())
+    return Picture(_title(plan, state, say), _description(plan, state, say), *sketch.finished())
 
 
-def _title(plan: Plan, state: PlanState | None) -> str:
+def _title(plan: Plan, state: PlanState | None, say: Say) -> str:
     name = plan.name or plan.plan_id
-    return name if state is None else f"{name} {GLYPHS[INSTANCES[state.status]]} {state.status}"
+    if state is None:
+        return name
+    return f"{name} {GLYPHS[INSTANCES[state.status]]} {say(state.status)}"
 
 
-def _description(plan: Plan, state: PlanState | None) -> str:
-    size = f"{_counted(len(plan.tasks), 'task')}, {_counted(len(plan.listeners), 'listener')}"
+def _description(plan: Plan, state: PlanState | None, say: Say) -> str:
+    tasks, listeners = len(plan.tasks), len(plan.listeners)
+    size = ", ".join(
+        [
+            say("{n} task" if tasks == 1 else "{n} tasks", n=tasks),
+            say("{n} listener" if listeners == 1 else "{n} listeners", n=listeners),
+        ]
+    )
     if state is None:
         return size
     counts = Counter(TASKS[state.task(task.task_id).status][1] for task in plan.tasks)
-    told = (f"{counts[text]} {text}" for _, text in TASKS.values() if counts[text])
-    return f"{size}; tasks: {', '.join(told)}"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}" if number == 1 else f"{number} {noun}s"
+    told = (f"{counts[text]} {say(text)}" for _, text in TASKS.values() if counts[text])
+    return say("{size}; tasks: {told}", size=size, told=", ".join(told))
 
 
 @dataclass(slots=True)
@@ -116,6 +123,7 @@ class _Sketch:
 
     plan: Plan
     state: PlanState | None
+    say: Say
     nodes: list[Node] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
@@ -135,11 +143,11 @@ class _Sketch:
 
     def add_inputs(self) -> None:
         if self.plan.inputs.fields and self.plan.main_task_id in self.places:
-            place = self._place_listener(INPUTS, "form", "human")
+            place = self._place_listener(INPUTS, self.say("form"), "human")
             self.edges.append(Edge(place, self.places[self.plan.main_task_id]))
 
     def add_listener(self, listener: Listener) -> None:
-        what, kind = _work(listener)
+        what, kind = _work(listener, self.say)
         place = self._place_listener(listener.listener_id, what, kind, listener)
         for task_id in listener.trigger_task_id:
             if task_id in self.places:
@@ -161,7 +169,8 @@ class _Sketch:
         goal = len(self.nodes)
         main = self.plan.main_task_id
         condition, told = self._task_standing(main)
-        self.nodes.append(Node(main, f"{main} goal", told, "task goal", condition=condition))
+        label = f"{main} {self.say('goal')}"
+        self.nodes.append(Node(main, label, told, "task goal", condition=condition))
         self.edges.extend(Edge(one.source, goal, one.label, one.failure) for one in self.endings)
         for number, check in enumerate(self.plan.verify, 1):
             place = self._place_listener(f"{VERIFY}{number}", check.tool, "tool")
@@ -171,11 +180,13 @@ class _Sketch:
         self, listener_id: str, what: str, kind: str, listener: Listener | None = None
     ) -> int:
         condition, told = self._step_standing(listener_id, listener)
-        note = ", ".join(filter(None, [kind, told]))
-        hint = f"when {listener.trigger_condition}" if listener else ""
+        note = ", ".join(filter(None, [self.say(kind), told]))
+        when = listener.trigger_condition if listener else ""
+        hint = self.say("when {condition}", condition=when) if listener else ""
         classes = f"listener {kind}"
         label = f"{listener_id} {what}".strip()
-        self.nodes.append(Node(listener_id, label, note, classes, True, condition, hint))
+        due = self.state.timers.get(retry_timer(listener_id)) if self.state else None
+        self.nodes.append(Node(listener_id, label, note, classes, True, condition, hint, due))
         return len(self.nodes) - 1
 
     def _task_standing(self, task_id: str) -> tuple[Condition | None, str]:
@@ -183,7 +194,7 @@ class _Sketch:
             return None, ""
         task = self.state.task(task_id)
         condition, told = TASKS[task.status]
-        return condition, told + _retries(task)
+        return condition, _retries(task, self.say) or self.say(told)
 
     def _step_standing(
         self, listener_id: str, listener: Listener | None
@@ -194,38 +205,38 @@ class _Sketch:
         if step is None:
             return self._before_its_turn(listener_id)
         condition, told = STEPS[step.status]
-        return condition, told + _attempts(step, listener)
+        return condition, _attempts(step, listener, self.say) or self.say(told)
 
     def _before_its_turn(self, listener_id: str) -> tuple[Condition, str]:
         assert self.state is not None
         begun = self.state.status is not PlanInstanceStatus.NOT_STARTED
         if listener_id == INPUTS and begun:
-            return Condition.SKIPPED, "not needed"
+            return Condition.SKIPPED, self.say("not needed")
         return Condition.IDLE, ""
 
 
-def _retries(task: TaskState) -> str:
+def _retries(task: TaskState, say: Say) -> str:
     count, most = task.context.get("retry_count"), task.context.get("max_retries")
     counted = task.status is TaskStatus.RETRYING and count is not None
-    return f" {count} of {most}" if counted else ""
+    return say("retrying {n} of {most}", n=count, most=most) if counted else ""
 
 
-def _attempts(step: StepState, listener: Listener | None) -> str:
+def _attempts(step: StepState, listener: Listener | None, say: Say) -> str:
     if listener is None:
         return ""
     most = listener.retry.attempts
     match step.status:
         case StepStatus.BACKOFF:
-            return f" {step.attempt + 1} of {most}"
+            return say("retrying {n} of {most}", n=step.attempt + 1, most=most)
         case StepStatus.RUNNING if step.attempt > 1:
-            return f", try {step.attempt} of {most}"
+            return say("running, try {n} of {most}", n=step.attempt, most=most)
         case StepStatus.WAITING:
-            return " for a run" if step.question_id is None else " for a person"
+            return say("waiting for a run" if step.question_id is None else "waiting for a person")
         case _:
             return ""
 
 
-def _work(listener: Listener) -> tuple[str, str]:
+def _work(listener: Listener, say: Say) -> tuple[str, str]:
     """What a listener does, in a word or two, and the kind of it."""
     match listener.action:
         case ToolAction(tool=tool):
@@ -233,7 +244,7 @@ def _work(listener: Listener) -> tuple[str, str]:
         case CodeAction():
             return "", "code"
         case HumanAction(asking=asking):
-            return asking.title or "ask a person", "human"
+            return asking.title or say("ask a person"), "human"
         case PlanAction(plan_id=plan_id):
             return plan_id, "plan"
         case AgentAction(agent_id=agent_id):

@@ -2,7 +2,8 @@
 
 Boxes are of two kinds: *solid* ones (tasks, states) and *dashed* ones between them
 (listeners, moves). A box's condition is one of a few words that every medium shows thrice:
-as a colour, as an icon, and in the note that says it in full.
+as a colour, as an icon, and in the note that says it in full. Notes are said in English, or
+as whoever draws wants them said: the English phrase is the key.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Final
+from typing import Final, Protocol
 
 
 class Condition(StrEnum):
@@ -36,9 +37,22 @@ GLYPHS: Final[Mapping[Condition, str]] = {
 }
 
 
+class Say(Protocol):
+    """Says an English phrase, perhaps in another language; `values` fill its braces."""
+
+    def __call__(self, phrase: str, /, **values: object) -> str: ...
+
+
+def english(phrase: str, /, **values: object) -> str:
+    return phrase.format_map(values)
+
+
 @dataclass(frozen=True, slots=True)
 class Node:
-    """One box; `classes` are the words that style sheets may use, without the condition."""
+    """One box; `classes` are the words that style sheets may use, without the condition.
+
+    `due` is when it will move by itself, in seconds since the epoch.
+    """
 
     id: str
     label: str
@@ -47,6 +61,7 @@ class Node:
     dashed: bool = False
     condition: Condition | None = None
     hint: str = ""
+    due: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -3,7 +3,8 @@
 Colours come from custom properties that follow the reader's light or dark preference; a
 page that inlines the drawing may set them itself, and may leave the style sheet out
 (`styled=False`) and serve `STYLE` as a file of its own. Arrow heads and icons are plain
-paths, because markers and symbols would need ids.
+paths, because markers and symbols would need ids. A node that will move by itself says when
+(`data-due`) and has room for a page to count down to it.
 
 An arrow that would cross very many layers, or go far back, is a line nobody can follow. It
 becomes a short one to a *reference* that names its target.
@@ -18,7 +19,7 @@ from xml.sax.saxutils import escape, quoteattr
 
 from holdfast.core.drawing.display import clip, columns, visible
 from holdfast.core.drawing.layout import Box, Layout, Link, Point, arrange, rank
-from holdfast.core.drawing.picture import Condition, Edge, Node, Picture
+from holdfast.core.drawing.picture import Condition, Edge, Node, Picture, Say, english
 
 _LABEL_COLUMNS: Final = 28
 _NOTE_COLUMNS: Final = 40
@@ -26,6 +27,7 @@ _LABEL_SIZE: Final = 12.0
 _NOTE_SIZE: Final = 10.0
 _NARROW: Final = 0.62
 _HEIGHT: Final = 42.0
+_COUNTDOWN: Final = 70.0
 _REFERENCE_HEIGHT: Final = 18.0
 _INSET: Final = 12.0
 _ICON: Final = 17.0
@@ -97,9 +99,9 @@ stroke-width:3px;paint-order:stroke;text-anchor:middle}}
 """
 
 
-def draw(picture: Picture, *, styled: bool = True, reach_back: int = 6) -> str:
+def draw(picture: Picture, *, styled: bool = True, reach_back: int = 6, say: Say = english) -> str:
     """The drawing; arrows that lead back over more than `reach_back` layers are cut short."""
-    shown = _with_references(picture, reach_back)
+    shown = _with_references(picture, reach_back, say)
     links = _links(shown)
     boxes = [_box(node) for node in shown.nodes]
     layout = arrange(boxes, links, rank(len(boxes), links), _label_widths(shown.edges))
@@ -118,7 +120,7 @@ def _links(picture: Picture) -> list[Link]:
     return [(edge.source, edge.target) for edge in picture.edges]
 
 
-def _with_references(picture: Picture, reach_back: int) -> Picture:
+def _with_references(picture: Picture, reach_back: int, say: Say) -> Picture:
     links = _links(picture)
     ranking = rank(len(picture.nodes), links)
     forward = _REACH if len(picture.nodes) < _LARGE else _REACH_OF_LARGE
@@ -129,14 +131,15 @@ def _with_references(picture: Picture, reach_back: int) -> Picture:
             edges.append(edge)
             continue
         edges.append(replace(edge, target=len(nodes), label=""))
-        nodes.append(_reference(picture.nodes[edge.target], edge))
+        nodes.append(_reference(picture.nodes[edge.target], edge, say))
     return replace(picture, nodes=tuple(nodes), edges=tuple(edges))
 
 
-def _reference(target: Node, edge: Edge) -> Node:
+def _reference(target: Node, edge: Edge, say: Say) -> Node:
     label = f"{target.id} {edge.label}".strip()
     classes = "reference failure" if edge.failure else "reference"
-    return Node(target.id, label, classes=classes, hint=f"goes on at {target.label}")
+    hint = say("goes on at {place}", place=target.label)
+    return Node(target.id, label, classes=classes, hint=hint)
 
 
 def _is_reference(node: Node) -> bool:
@@ -148,6 +151,7 @@ def _box(node: Node) -> Box:
     if _is_reference(node):
         return Box(label + 4, _REFERENCE_HEIGHT)
     note = _room(clip(node.note, _NOTE_COLUMNS), _NOTE_SIZE)
+    note += _COUNTDOWN if node.due is not None else 0.0
     icon = _ICON if node.condition else 0.0
     return Box(max(label + icon, note) + 2 * _INSET, _HEIGHT)
 
@@ -246,9 +250,9 @@ def _node(node: Node, centre: Point, width: float) -> str:
         ["node", node.classes, *["dashed"] * node.dashed, *filter(None, [node.condition])]
     )
     told = visible(": ".join(filter(None, [node.label, node.note, node.hint])))
+    due = "" if node.due is None else f' data-due="{node.due:.3f}"'
     return (
-        f'<g class="{classes}" data-id={_attribute(node.id)} role="img"'
-        f" aria-label={_attribute(told)}"
+        f'<g class="{classes}" data-id={_attribute(node.id)}{due} role="img"'
         f' transform="translate({_n(centre[0] - width / 2)} {_n(centre[1])})">'
         f"<title>{escape(told)}</title>{_frame(node, width)}{_icon(node)}{_texts(node)}</g>\n"
     )

@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, TypeAlias, assert_never, cast
 
-from holdfast.cli.screen import visible
-from holdfast.cli.telling import Sentence, Teller, reason
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState
 from holdfast.core.language.strict import canonical_json
 from holdfast.model import conversation_events as v
@@ -14,6 +12,9 @@ from holdfast.model.conversation import EngineState
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.recorded import Event
 from holdfast.model.values import Json
+from holdfast.story.telling import Sentence, Teller
+from holdfast.story.text import visible
+from holdfast.story.voice import ENGLISH, Voice
 
 _Work: TypeAlias = (
     v.WorkStarted | v.ContextReceived | v.DecompositionRefused | v.GoalDecomposed | v.PhaseChanged
@@ -57,12 +58,19 @@ class ConversationStory(Teller):
 
     engine: ClassVar[str] = "engine"
 
-    def __init__(self, state: ConversationState, asked: Iterable[InteractionRequest] = ()) -> None:
-        super().__init__(asked)
+    def __init__(
+        self,
+        state: ConversationState,
+        asked: Iterable[InteractionRequest] = (),
+        say: Voice = ENGLISH,
+    ) -> None:
+        super().__init__(asked, say)
         self._tasks = {step_id: task.id for step_id, task in state.tasks.items()}
 
     def step(self, step_id: str) -> str:
-        return visible(_WORK.get(step_id) or f"task {self._tasks.get(step_id, step_id)}")
+        if step_id in _WORK:
+            return self.say(_WORK[step_id])
+        return self.say("task {id}", id=visible(self._tasks.get(step_id, step_id)))
 
     def sentence(self, event: Event) -> Sentence:
         # The journal of a conversation holds a conversation's events only.
@@ -77,7 +85,7 @@ class ConversationStory(Teller):
                 | v.GoalDecomposed()
                 | v.PhaseChanged()
             ):
-                return self.engine, self._work(event)
+                return self.itself, self._work(event)
             case (
                 v.TaskScheduled()
                 | v.TaskChosen()
@@ -87,7 +95,7 @@ class ConversationStory(Teller):
                 | v.TaskCompleted()
                 | v.TaskFailed()
             ):
-                return self.engine, f"{self.step(event.step_id)} {_fate(event)}"
+                return self.itself, self._task(event, self.step(event.step_id))
             case (
                 v.ConversationOpened()
                 | v.InputReceived()
@@ -105,23 +113,25 @@ class ConversationStory(Teller):
     def _turn(self, event: _Turn) -> Sentence:
         match event:
             case v.ConversationOpened():
-                return event.by or self.engine, "began a conversation"
+                return event.by or self.itself, self.say("began a conversation")
             case v.InputReceived():
-                return event.by or self.engine, f"wants: {visible(event.text)}"
+                wanted = self.say("wants: {text}", text=visible(event.text))
+                return event.by or self.itself, wanted
             case v.EnginePaused():
-                return self.engine, "starts nothing more until it is resumed"
+                return self.itself, self.say("starts nothing more until it is resumed")
             case v.EngineResumed():
-                return self.engine, "was resumed"
+                return self.itself, self.say("was resumed")
             case v.EngineCompleted():
-                return self.engine, "all tasks are done"
+                return self.itself, self.say("all tasks are done")
             case v.EngineFailed():
-                place = self.step(event.step_id) if event.step_id else event.phase.value
-                return self.engine, f"failed at {place}{reason(event.error)}"
+                place = self.step(event.step_id) if event.step_id else self.say(event.phase.value)
+                told = self.say("failed at {place}", place=place)
+                return self.itself, self.because(told, event.error)
             case v.StartedOver():
-                return event.by or self.engine, "started over"
+                return event.by or self.itself, self.say("started over")
             case v.SnapshotRestored():
                 self._remember(event.snapshot["tasks"])
-                return self.engine, "took a snapshot's place"
+                return self.itself, self.say("took a snapshot's place")
             case _:
                 assert_never(event)
 
@@ -130,18 +140,53 @@ class ConversationStory(Teller):
             case v.WorkStarted():
                 return self.step(event.step_id)
             case v.ContextReceived(rules=rules, knowledge=knowledge, tools=tools):
-                counts = f"rules {len(rules)}, passages {len(knowledge)}, tools {len(tools)}"
-                return f"has the context: {counts}"
+                return self.say(
+                    "has the context: rules {rules}, passages {passages}, tools {tools}",
+                    rules=len(rules),
+                    passages=len(knowledge),
+                    tools=len(tools),
+                )
             case v.DecompositionRefused():
-                return f"asks for other tasks{reason(event.reason)}"
+                return self.because(self.say("asks for other tasks"), event.reason)
             case v.GoalDecomposed(tasks=tasks):
                 self._tasks = {f"t{n}": task.id for n, task in enumerate(tasks, start=1)}
                 named = (f"{one.id} ({one.description})" for one in tasks)
-                return f"has {counted(len(tasks))}: {visible(', '.join(named))}"
+                told = self.say("has 1 task") if len(tasks) == 1 else self._many(len(tasks))
+                return self.because(told, ", ".join(named))
             case v.PhaseChanged(after=after):
-                return PHASES[after]
+                return self.say(PHASES[after])
             case _:
                 assert_never(event)
+
+    def _many(self, tasks: int) -> str:
+        return self.say("has {n} tasks", n=tasks)
+
+    def _task(self, event: _Task, step: str) -> str:
+        match event:
+            case v.TaskScheduled():
+                return self.say("{step} is scheduled", step=step)
+            case v.TaskChosen():
+                return self.say("{step} is next", step=step)
+            case v.TaskStarted():
+                return self._started(event, step)
+            case v.TaskFinished():
+                result = visible(spelled_result(event.result))
+                return self.say("{step} returned: {result}", step=step, result=result)
+            case v.TaskBroke():
+                return self.because(self.say("{step} failed", step=step), event.failure.message)
+            case v.TaskCompleted():
+                return self.say("{step} is completed", step=step)
+            case v.TaskFailed():
+                return self.say("{step} waits for a person to decide", step=step)
+            case _:
+                assert_never(event)
+
+    def _started(self, event: v.TaskStarted, step: str) -> str:
+        told = self.say("{step} started", step=step)
+        if event.attempt > 1:
+            told += self.say(", attempt {n}", n=event.attempt)
+        child = visible(event.child_id or "")
+        return told + self.say(" as {child}", child=child) if child else told
 
     def _remember(self, tasks: Iterable[Mapping[str, Json]]) -> None:
         self._tasks = {f"t{n}": str(task["id"]) for n, task in enumerate(tasks, start=1)}
@@ -154,25 +199,3 @@ def counted(tasks: int) -> str:
 def spelled_result(result: Json) -> str:
     """A task's result as a person reads it."""
     return result if isinstance(result, str) else canonical_json(result)
-
-
-def _fate(event: _Task) -> str:
-    match event:
-        case v.TaskScheduled():
-            return "is scheduled"
-        case v.TaskChosen():
-            return "is next"
-        case v.TaskStarted():
-            attempt = f", attempt {event.attempt}" if event.attempt > 1 else ""
-            child = f" as {event.child_id}" if event.child_id else ""
-            return f"started{attempt}{visible(child)}"
-        case v.TaskFinished():
-            return f"returned: {visible(spelled_result(event.result))}"
-        case v.TaskBroke():
-            return f"failed{reason(event.failure.message)}"
-        case v.TaskCompleted():
-            return "is completed"
-        case v.TaskFailed():
-            return "waits for a person to decide"
-        case _:
-            assert_never(event)

@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, TypeAlias, assert_never, cast
 
-from holdfast.cli.screen import visible
-from holdfast.cli.telling import Line, Sentence, Teller, reason
 from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledPlan
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.plan import AgentAction, PlanAction, ToolAction
 from holdfast.model.recorded import Event
 from holdfast.runtime.hub import Recorded
+from holdfast.story.telling import Line, Sentence, Teller
+from holdfast.story.text import visible
+from holdfast.story.voice import ENGLISH, Voice
 
-_PLANNER = "planner"
 _REASONS = {
     "waiting_for_person": "waits for a person",
     "waiting_for_resume": "waits for a resume",
@@ -45,8 +45,13 @@ _Listener: TypeAlias = (
 class PlanStory(Teller):
     engine: ClassVar[str] = "plan"
 
-    def __init__(self, plan: CompiledPlan, asked: Iterable[InteractionRequest] = ()) -> None:
-        super().__init__(asked)
+    def __init__(
+        self,
+        plan: CompiledPlan,
+        asked: Iterable[InteractionRequest] = (),
+        say: Voice = ENGLISH,
+    ) -> None:
+        super().__init__(asked, say)
         self._tasks = {task.task_id: task.name for task in plan.plan.tasks}
         self._actions = {one.listener_id: one.action for one in plan.plan.listeners}
         self._checks = [check.tool for check in plan.plan.verify]
@@ -62,15 +67,16 @@ class PlanStory(Teller):
             if not move.reason and not move.context:
                 continue  # only tidies the task's context
             why = _REASONS.get(move.reason, "")
-            because = f" ({why})" if why else ""
-            yield f"{self._task(move.task_id)} is {move.status.value}{because}"
+            because = f" ({self.say(why)})" if why else ""
+            task, status = self._task(move.task_id), self.say(move.status.value)
+            yield self.say("{task} is {status}", task=task, status=status) + because
 
     def _task(self, task_id: str) -> str:
         return visible(f"{task_id} {self._tasks.get(task_id, '')}".strip())
 
     def step(self, step_id: str) -> str:
         if step_id == INPUTS:
-            return "the form for the plan's inputs"
+            return self.say("the form for the plan's inputs")
         if step_id.startswith(VERIFY):
             return self._check(step_id.removeprefix(VERIFY))
         return visible(f"{step_id} ({self._deed(step_id)})")
@@ -79,8 +85,9 @@ class PlanStory(Teller):
         """The plan's own checks have numbers, those of its agents their ids."""
         number = int(name) if name.isdecimal() and name.isascii() else 0
         if 0 < number <= len(self._checks):
-            return f"check {number} ({visible(self._checks[number - 1])})"
-        return f"the check of agent {visible(name)}"
+            tool = visible(self._checks[number - 1])
+            return self.say("check {number} ({tool})", number=number, tool=tool)
+        return self.say("the check of agent {agent}", agent=visible(name))
 
     def _deed(self, listener_id: str) -> str:
         action = self._actions.get(listener_id)
@@ -88,13 +95,13 @@ class PlanStory(Teller):
             case ToolAction(tool=tool):
                 return tool
             case PlanAction(plan_id=plan_id):
-                return f"plan {plan_id}"
+                return self.say("plan {name}", name=plan_id)
             case AgentAction(agent_id=agent_id):
-                return f"agent {agent_id}"
+                return self.say("agent {name}", name=agent_id)
             case None:
-                return "unknown"
+                return self.say("unknown")
             case _:
-                return action.kind
+                return self.say(action.kind)
 
     def _steps(self, step_ids: Sequence[str]) -> str:
         return ", ".join(self.step(one) for one in step_ids)
@@ -106,21 +113,25 @@ class PlanStory(Teller):
     def _sentence(self, event: e.PlanEvent) -> Sentence:
         match event:
             case e.RunStarted():
-                who = event.by or self.engine
-                return who, f"started {visible(event.plan_id)}{reason(event.prompt)}"
+                told = self.say("started {plan}", plan=visible(event.plan_id))
+                return event.by or self.itself, self.because(told, event.prompt)
             case e.RunResumed():
-                again = self._steps(event.refired)
-                return event.by, f"resumed the run{f'; runs again: {again}' if again else ''}"
+                return event.by, self._resumed(event)
             case e.RunCompleted():
-                return self.engine, f"the run is done{_verdicts(event.verification)}"
+                done = self.say("the run is done") + self._verdicts(event.verification)
+                return self.itself, done
             case e.VerificationStarted():
-                return self.engine, f"checks the outcome: {self._steps(event.fired)}"
+                steps = self._steps(event.fired)
+                return self.itself, self.say("checks the outcome: {steps}", steps=steps)
             case e.PlannerGaveUp():
-                return _PLANNER, f"gives up and waits for a resume{reason(event.message)}"
+                told = self.say("gives up and waits for a resume")
+                return self._planner, self.because(told, event.message)
             case e.TasksEdited():
-                return event.by, _EDITS.get(event.reason, visible(event.reason))
+                edit = _EDITS.get(event.reason)
+                return event.by, self.say(edit) if edit else visible(event.reason)
             case e.ListenersReset():
-                return event.by, f"runs the plan again from {self._steps(event.fired)}"
+                steps = self._steps(event.fired)
+                return event.by, self.say("runs the plan again from {steps}", steps=steps)
             case (
                 e.ListenerStarted()
                 | e.ListenerSucceeded()
@@ -138,42 +149,62 @@ class PlanStory(Teller):
             case _:
                 return self.shared(event)
 
+    @property
+    def _planner(self) -> str:
+        return self.say("planner")
+
+    def _resumed(self, event: e.RunResumed) -> str:
+        steps = self._steps(event.refired)
+        if not steps:
+            return self.say("resumed the run")
+        return self.say("resumed the run; runs again: {steps}", steps=steps)
+
     def _listener(self, event: _Listener) -> Sentence:
-        listener = self.step(event.listener_id)
+        step, say = self.step(event.listener_id), self.say
         match event:
             case e.ListenerStarted(child_id=None) if event.listener_id in self._concluding:
                 self._concluding.discard(event.listener_id)
-                return self.engine, f"{listener} takes up what its sub-run returned"
+                return self.itself, say("{step} takes up what its sub-run returned", step=step)
             case e.ListenerStarted():
-                attempt = f", attempt {event.attempt}" if event.attempt > 1 else ""
-                child = f" as {event.child_id}" if event.child_id else ""
-                return self.engine, f"{listener} started{attempt}{visible(child)}"
+                return self.itself, self._started(event, step)
             case e.ListenerSucceeded():
-                return self.engine, f"{listener} succeeded"
+                return self.itself, say("{step} succeeded", step=step)
             case e.ListenerFailed():
-                handled = "; the plan has a branch for that" if event.handled else ""
-                return self.engine, f"{listener} failed{reason(event.failure.message)}{handled}"
+                handled = say("; the plan has a branch for that") if event.handled else ""
+                told = self.because(say("{step} failed", step=step), event.failure.message)
+                return self.itself, told + handled
             case e.ListenerSkipped():
-                return event.by, f"skipped {listener}{reason(event.reason)}"
+                return event.by, self.because(say("skipped {step}", step=step), event.reason)
             case e.FunctionCalled():
-                return self.engine, f"{listener} calls {visible(event.function)}"
+                function = visible(event.function)
+                return self.itself, say("{step} calls {function}", step=step, function=function)
             case e.FunctionReturned():
-                return self.engine, f"{listener} has the result of call {event.index}"
+                told = say("{step} has the result of call {n}", step=step, n=event.index)
+                return self.itself, told
             case e.PlannerRetried():
-                count = f"{event.retry_count} of {event.max_retries}"
-                return _PLANNER, f"runs {listener} again, retry {count}"
+                n, most = event.retry_count, event.max_retries
+                told = say("runs {step} again, retry {n} of {most}", step=step, n=n, most=most)
+                return self._planner, told
             case e.CheckConcluded():
-                verdict = event.verdict.replace("_", " ")
+                verdict = say(event.verdict.replace("_", " "))
                 agent = event.listener_id.removeprefix(VERIFY)
                 message = event.message.removeprefix(f"agent {agent}: ")
-                return self.engine, f"{listener}: {verdict}{reason(message)}"
+                told = say("{told}: {reason}", told=step, reason=verdict)
+                return self.itself, self.because(told, message)
             case _:
                 assert_never(event)
 
+    def _started(self, event: e.ListenerStarted, step: str) -> str:
+        told = self.say("{step} started", step=step)
+        if event.attempt > 1:
+            told += self.say(", attempt {n}", n=event.attempt)
+        if event.child_id:
+            told += self.say(" as {child}", child=visible(event.child_id))
+        return told
 
-def _verdicts(verification: Mapping[str, str]) -> str:
-    if not verification:
-        return ""
-    counts = {one: list(verification.values()).count(one) for one in verification.values()}
-    words = ", ".join(f"{count} {name.replace('_', ' ')}" for name, count in counts.items())
-    return f" ({words})"
+    def _verdicts(self, verification: Mapping[str, str]) -> str:
+        if not verification:
+            return ""
+        counts = {one: list(verification.values()).count(one) for one in verification.values()}
+        words = (f"{n} {self.say(name.replace('_', ' '))}" for name, n in counts.items())
+        return f" ({', '.join(words)})"

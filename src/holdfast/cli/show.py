@@ -1,0 +1,109 @@
+"""The show behind `holdfast demo`: an office, a server with its console, and four waiting runs.
+
+It serves this machine alone, until Ctrl-C or SIGTERM. Then the server ends, the application,
+the office, and the home, if it was a temporary one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import tempfile
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import uvloop
+
+from holdfast.cli.local import as_this_user, os_user
+from holdfast.cli.screen import note, print_json_line, say
+from holdfast.cli.serve import DEFAULT_PORT, link_address
+from holdfast.cli.shell import Settings
+from holdfast.console import install
+from holdfast.demo.show import ASSISTANT, Show, open_show, play
+from holdfast.errors import OperatorError
+from holdfast.server.serving import Serving, listening, serve
+from holdfast.server.settings import ServerSettings
+
+
+@dataclass(frozen=True, slots=True)
+class Playing:
+    """The demo in a terminal, or under a script that reads one line of JSON."""
+
+    settings: Settings
+    port: int | None
+
+    def run(self) -> None:
+        # A Ctrl-C before the server is there to hear it raises; after that it does not.
+        with suppress(KeyboardInterrupt):
+            self._note("Starting a mock office, a server and four runs …")
+            loop = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+            with self._home() as home, loop as runner:
+                runner.run(self._play(home))
+        self._note("The demo is over; nothing of it is running any more.")
+
+    @contextmanager
+    def _home(self) -> Iterator[Path]:
+        if self.settings.home is not None:
+            yield self.settings.home
+            return
+        with tempfile.TemporaryDirectory(prefix="holdfast-demo-") as temporary:
+            yield Path(temporary)
+
+    async def _play(self, home: Path) -> None:
+        chosen = ServerSettings(
+            port=free_port(DEFAULT_PORT) if self.port is None else self.port,
+            default_agent=ASSISTANT,
+        )
+        async with open_show(home) as stage:
+            with as_this_user():
+                show = await play(stage)
+            await serve(
+                stage.app,
+                chosen,
+                lambda serving: self._announce(serving, show),
+                on_stop=lambda: self._note("stopping …"),
+                install=install,
+            )
+
+    async def _announce(self, serving: Serving, show: Show) -> None:
+        _, secret = await serving.services.tokens.new_link(by=os_user(), origin="cli")
+        link = link_address(serving.url, secret)
+        if self.settings.as_json:
+            print_json_line({"url": serving.url, "link": link, "runs": asdict(show)})
+        else:
+            say(*_invitation(link, show), *self._farewell())
+
+    def _farewell(self) -> list[str]:
+        kept = f"The runs are kept in {self.settings.home}." if self.settings.home else ""
+        return [f"Ctrl-C ends everything. {kept}".rstrip()]
+
+    def _note(self, text: str) -> None:
+        if not self.settings.as_json:
+            note(text)
+
+
+def free_port(wanted: int) -> int:
+    """`wanted`, or 0, which takes any, when somebody has it already."""
+    try:
+        with listening("127.0.0.1", wanted):
+            return wanted
+    except OperatorError:
+        return 0
+
+
+def _invitation(link: str, show: Show) -> list[str]:
+    return [
+        "",
+        "Open this link in your browser. It signs you in, once and within 15 minutes:",
+        "",
+        f"  {link}",
+        "",
+        "Four runs wait for you, and the office that failed works again. Try:",
+        "",
+        f"  1. Inbox: choose a computer for 张三; it is ordered, and {show.computer} is done.",
+        f"  2. Runs, {show.failed}: press Resume; only what failed runs again, and it ends.",
+        f"  3. Runs, {show.onboarding}: it was retried, now asks for a desk; answer: it ends.",
+        f"  4. Chat, {show.chat}: approve, change or refuse a payment; no other is made.",
+        "",
+    ]

@@ -1,0 +1,105 @@
+// Sending an answer: the secrets first, each to its own place, then the rest. What is refused is
+// said at its field.
+
+import { post, Refusal, showFields } from "./api.js";
+import { forget } from "./drafts.js";
+import { changes, control, dress, isSecret, read, rows, values } from "./form.js";
+import { refresh } from "./live.js";
+import { notify } from "./shell.js";
+import { t } from "./words.js";
+
+const sealed = new WeakMap();
+const settling = new WeakMap();
+
+/** Which fields are asked is for the server to say; an answer waits until it has. */
+export function settle(card, form) {
+  if (form.dataset.conditional === undefined) return;
+  const asking = post(`${card.dataset.part}/asked`, { values: values(form, { everything: true }) })
+    .then(({ asked }) => {
+      if (settling.get(form) !== asking) return;
+      for (const row of rows(form)) row.hidden = !asked.includes(row.dataset.name);
+      dress(form);
+    });
+  settling.set(form, asking);
+  asking.catch(() => {}); // whoever answers is told
+}
+
+/** What is typed anew in a secret field replaces what is under lock. */
+export const unseal = (form, name) => sealed.get(form)?.delete(name);
+
+/** Each secret goes to its own place, and leaves the page; what the answer names is its reference. */
+async function seal(card, form) {
+  const kept = sealed.get(form) ?? new Map();
+  sealed.set(form, kept);
+  for (const row of rows(form).filter((one) => isSecret(one) && !one.hidden)) {
+    const input = control(row);
+    if (!input.value) continue;
+    const path = `/interactions/${card.dataset.question}/secrets/${encodeURIComponent(row.dataset.name)}`;
+    const { reference } = await post(path, { value: input.value });
+    kept.set(row.dataset.name, reference);
+    input.value = "";
+    input.placeholder = t("js-card.sealed");
+  }
+  return Object.fromEntries(kept);
+}
+
+async function body(card, form, { option, fills, provides, prompt }) {
+  const given = { selectedOptionId: option, digest: card.dataset.digest };
+  const feedback = form.querySelector("[data-field=feedback]")?.value.trim();
+  if (feedback && (provides === undefined || prompt !== undefined)) given.feedback = feedback;
+  if (fills === undefined) return given;
+  const approval = form.dataset.approval !== undefined;
+  const data = approval ? changes(form) : { ...values(form), ...(await seal(card, form)) };
+  return approval && !Object.keys(data).length ? given : { ...given, data };
+}
+
+function show(form, fields, message) {
+  const edit = form.querySelector(".edit");
+  if (edit && Object.keys(fields).some((name) => name !== "feedback")) edit.open = true;
+  if (!showFields(form, fields)) form.querySelector(".errors").textContent = message;
+}
+
+export async function answer(card, form, button) {
+  const emptied = Object.entries(form.dataset.approval === undefined ? {} : changes(form))
+    .filter(([, value]) => value === null);
+  if (emptied.length && button.dataset.fills !== undefined) {
+    return show(form, Object.fromEntries(emptied.map(([name]) => [name, t("js-card.not_emptied")])));
+  }
+  card.dataset.sending = "true";
+  try {
+    await settling.get(form);
+    await forget(card);
+    await post(`/interactions/${card.dataset.question}/answer`, await body(card, form, button.dataset));
+    delete card.dataset.dirty;
+    card.querySelector("h2").focus({ preventScroll: true });
+    notify(t("js-card.answered"));
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    refused(form, button, error);
+    form.dispatchEvent(new Event("input", { bubbles: true })); // it stays a draft
+  } finally {
+    delete card.dataset.sending;
+  }
+  refresh(card.id);
+}
+
+function refused(form, { dataset }, { status, fields, message }) {
+  if (status === 409 || status === 410) notify(message, "failed");
+  const told = inWords(form, fields);
+  if (fields.feedback && dataset.prompt) told.feedback = dataset.prompt;
+  show(form, told, message);
+}
+
+/** A refusal's messages in the reader's words, where the form itself shows what is wrong. */
+function inWords(form, fields) {
+  return Object.fromEntries(Object.entries(fields).map(([name, message]) => {
+    const row = rows(form).find((one) => one.dataset.name === name);
+    return [name, (row && plainly(row)) || message];
+  }));
+}
+
+function plainly(row) {
+  if ([...row.querySelectorAll("[data-own]")].some((own) => !own.hidden && !own.value.trim())) return t("js-card.specify");
+  if (read(row) !== null || isSecret(row) && control(row).value) return "";
+  return t(row.querySelector("fieldset, select") ? "js-card.choose" : "js-card.required");
+}

@@ -1,0 +1,112 @@
+// Cards (templates/card.html), wherever they stand: a page loads this module, and every card
+// that is on it or comes later works. A card that somebody writes in is never swapped; when it
+// was answered elsewhere it says so, and what was written stays, to be copied.
+
+import { answer, settle, unseal } from "./answering.js";
+import "./countdown.js";
+import { keep } from "./drafts.js";
+import { changes, control, dress, restore, values } from "./form.js";
+import { press } from "./shell.js";
+import { t } from "./words.js";
+import { keepWritten } from "./written.js";
+
+const formOf = (card) => card.querySelector("form.answer");
+const words = (form) => form.querySelector("[data-field=feedback]");
+
+function prepare(card) {
+  const form = formOf(card);
+  if (!form || form.dataset.ready) return;
+  form.dataset.ready = "true";
+  const { $feedback = "", ...draft } = JSON.parse(form.dataset.draft);
+  restore(form, draft);
+  if ($feedback && words(form)) words(form).value = $feedback;
+  const begun = Object.keys(draft).length > 0;
+  if (begun || $feedback) card.dataset.dirty = "true";
+  if (begun && form.dataset.approval !== undefined) form.querySelector(".edit").open = true;
+  sayChanges(form);
+}
+
+function prepareAll(root) {
+  if (root.matches?.(".question")) prepare(root);
+  root.querySelectorAll(".question").forEach(prepare);
+}
+
+function said(form) {
+  return form.dataset.approval === undefined ? values(form, { everything: true }) : changes(form);
+}
+
+function sayChanges(form) {
+  const place = form.querySelector(".changed");
+  if (!place) return;
+  const names = Object.keys(changes(form)).join(t("js-card.comma"));
+  place.hidden = !names;
+  place.textContent = names && t("js-card.changed", { names });
+}
+
+function changed({ target }) {
+  const form = target.closest("form.answer");
+  if (!form) return;
+  const card = form.closest(".question");
+  card.dataset.dirty = "true";
+  if (target.type === "password") unseal(form, target.dataset.field);
+  dress(form);
+  sayChanges(form);
+  settle(card, form);
+  keep(card, form, () => ({ ...said(form), ...(words(form)?.value && { $feedback: words(form).value }) }));
+}
+
+/** Whoever looks into a card, or is about to answer, keeps it as it is. */
+function hold({ target }) {
+  const card = target.closest?.(".question");
+  const opened = target.matches?.("details[open]") || target.closest?.("form.answer");
+  if (card && opened) card.dataset.dirty = "true";
+}
+
+/** A part that holds several cards (`data-cards`): those that are new come, those held stay. */
+function merge(part, fresh) {
+  const kept = new Set([...fresh.querySelectorAll(".question")].map((card) => card.id));
+  for (const card of part.querySelectorAll(".question:not([data-dirty])")) {
+    if (!kept.has(card.id)) card.remove();
+  }
+  for (const card of fresh.querySelectorAll(".question")) {
+    if (document.getElementById(card.id)) continue;
+    part.append(document.adoptNode(card));
+    prepare(card);
+  }
+}
+
+document.addEventListener("input", changed);
+document.addEventListener("focusin", hold);
+document.addEventListener("toggle", hold, true);
+document.addEventListener("submit", (event) => {
+  if (event.target.matches("form.answer")) event.preventDefault();
+});
+
+document.addEventListener("click", ({ target }) => {
+  const card = target.closest(".question");
+  const button = target.closest("[data-option], [data-confirms], [data-clears]");
+  if (!card || !button) return;
+  if (button.dataset.clears !== undefined) return clear(button);
+  if (button.dataset.again !== undefined) {
+    return card.querySelector(`dialog[data-for="${CSS.escape(button.dataset.option)}"]`).showModal();
+  }
+  const dialog = button.closest("dialog");
+  dialog?.close();
+  const meant = dialog
+    ? card.querySelector(`[data-option="${CSS.escape(dialog.dataset.for)}"]`) : button;
+  press(meant, () => answer(card, formOf(card), meant));
+});
+
+function clear(button) {
+  const row = button.closest("[data-name]");
+  for (const input of row.querySelectorAll("input")) input.checked = false;
+  control(row).focus();
+  changed({ target: control(row) });
+}
+
+document.addEventListener("part:swapped", ({ target }) => prepareAll(target));
+document.addEventListener("part:held", ({ target, detail }) => {
+  if (target.matches(".question")) keepWritten(target, detail);
+  else if (target.dataset.cards !== undefined) merge(target, detail);
+});
+prepareAll(document);

@@ -1,0 +1,150 @@
+// A chat: it tells what happens as it happens, sends what is written, and stops when asked to.
+
+import { post, Refusal, showFields } from "./api.js";
+import { refresh } from "./live.js";
+import { merge } from "./merging.js";
+import { press } from "./shell.js";
+import { passages, Speech } from "./speech.js";
+import { t } from "./words.js";
+
+const find = (id) => document.getElementById(id);
+const form = find("say");
+const message = find("message");
+const { session } = form.dataset;
+const kept = `message of ${session}`;
+const speech = new Speech(session, speak);
+let lately = false;
+
+const told = () => find("chat").dataset;
+
+/** Whoever reads the end follows it; whoever reads something else is left in peace. */
+function following(change) {
+  const page = document.documentElement;
+  const atEnd = innerHeight + scrollY > page.scrollHeight - 160;
+  change();
+  if (atEnd) toTheEnd();
+}
+
+/** A question that waits is what matters there. */
+function toTheEnd() {
+  scrollTo(0, document.documentElement.scrollHeight);
+  const asked = document.querySelector("#transcript .question[data-status=open]");
+  if (asked?.getBoundingClientRect().top < 60) asked.scrollIntoView();
+}
+
+function speak(began, text) {
+  if (began <= Number(told().replied)) return;
+  speech.shown = { began, text };
+  if (lately) return;
+  lately = true;
+  requestAnimationFrame(() => {
+    lately = false;
+    following(showSpeech);
+  });
+}
+
+function showSpeech() {
+  const { began = 0, text = "" } = speech.shown ?? {};
+  const place = find("speaking");
+  const over = began <= Number(told().replied);
+  place.replaceChildren(...(over ? [] : passages(text)));
+  place.hidden = !place.firstChild;
+}
+
+/** A card in which somebody writes stays, whatever became of its question. */
+const leave = (child) => child.querySelector(":scope > .question[data-dirty]") !== null;
+
+function update(fresh) {
+  const chat = find("chat");
+  if (Number(fresh.dataset.version) < Number(chat.dataset.version)) return;
+  const focused = document.activeElement;
+  following(() => {
+    merge(chat, fresh, leave);
+    showSpeech();
+    show();
+  });
+  if (focused !== document.body && !focused.isConnected) goOn();
+}
+
+/** What had the focus is gone: the next question has it, else whoever writes. */
+function goOn() {
+  const next = document.querySelector("#transcript .question[data-status=open] h2");
+  (next ?? message).focus({ preventScroll: true });
+}
+
+function show() {
+  const { why, works, stoppable } = told();
+  find("send").disabled = Boolean(why);
+  if (find("why").textContent !== why) find("why").textContent = why;
+  find("stop").hidden = !stoppable;
+  if (works && !document.hidden) speech.listen();
+  else speech.stop();
+}
+
+async function send() {
+  const text = message.value;
+  if (told().why) return;
+  if (!text.trim()) return void showFields(form, { message: t("js-chat.empty") });
+  showFields(form, {});
+  await Promise.race([speech.listen(), new Promise((wake) => setTimeout(wake, 2000))]);
+  try {
+    await post(`/chats/${encodeURIComponent(session)}/messages`, { message: text });
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    show();
+    if (!showFields(form, error.fields)) throw error;
+    return;
+  }
+  if (message.value === text) message.value = "";
+  keep();
+  refresh("chat");
+}
+
+const keep = () => (message.value
+  ? sessionStorage.setItem(kept, message.value) : sessionStorage.removeItem(kept));
+
+message.addEventListener("input", keep);
+message.addEventListener("keydown", (event) => {
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  event.preventDefault();
+  press(find("send"), send);
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  press(find("send"), send);
+});
+
+find("stop").addEventListener("click", () => {
+  const calls = [...document.querySelectorAll("#transcript [data-open]")].map(({ dataset }) => {
+    const line = document.createElement("li");
+    line.textContent = t("js-chat.call", dataset);
+    return line;
+  });
+  find("stopping-calls").replaceChildren(...calls);
+});
+
+const command = (name) => async () => {
+  await post(`/chats/${encodeURIComponent(session)}/${name}`);
+  refresh("chat");
+};
+
+find("stop-now").addEventListener("click", ({ currentTarget }) => {
+  find("stopping").close();
+  press(currentTarget, command("cancel"));
+});
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest("#resume");
+  if (button) press(button, command("resume"));
+});
+
+document.addEventListener("part:held", ({ target, detail }) => {
+  if (target.id === "chat") update(detail);
+});
+document.addEventListener("part:swapped", ({ target }) => {
+  if (target.matches(".question:not([data-status=open])")) refresh("chat");
+});
+document.addEventListener("visibilitychange", show);
+
+message.value = sessionStorage.getItem(kept) ?? "";
+show();
+toTheEnd();

@@ -1,0 +1,13 @@
+// The list of chats: a press starts one with an agent and goes there.
+
+import { post } from "./api.js";
+import { press } from "./shell.js";
+
+document.addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-agent]");
+  if (!button) return;
+  press(button, async () => {
+    const { sessionId } = await post("/chats", { agentId: button.dataset.agent });
+    location.assign(`/console/chat/${encodeURIComponent(sessionId)}`);
+  });
+});

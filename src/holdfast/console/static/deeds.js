@@ -1,0 +1,74 @@
+// What a press asks first: a dialog of the server's that says what will come of it.
+
+import { Refusal, newKey, post, showFields } from "./api.js";
+import { refreshAll } from "./live.js";
+import { notify, press } from "./shell.js";
+import { t } from "./words.js";
+
+export const run = document.querySelector("[data-run-id]");
+export const parts = `/console/parts/runs/${run.dataset.runId}`;
+
+export async function fetchPart(path) {
+  const response = await fetch(path, { cache: "no-store" }).catch(() => null);
+  if (!response) throw new Refusal(0, {});
+  if (response.status === 401) location.reload();
+  if (!response.ok) throw new Refusal(response.status, { detail: t("js-run.moved_on") });
+  const page = new DOMParser().parseFromString(await response.text(), "text/html");
+  return document.adoptNode(page.body.firstElementChild);
+}
+
+export async function ask({ deed, of = "" }) {
+  const dialog = await fetchPart(`${parts}/deed?${new URLSearchParams({ name: deed, of })}`);
+  const key = newKey();
+  document.getElementById("asking").replaceChildren(dialog);
+  dialog.addEventListener("close", () => dialog.remove());
+  dialog.querySelector("form").addEventListener("submit", (event) => {
+    event.preventDefault();
+    press(document.getElementById("deed-do"), () => carryOut(dialog, key));
+  });
+  dialog.showModal();
+}
+
+async function carryOut(dialog, key) {
+  const form = dialog.querySelector("form");
+  const { values, errors } = filledIn(form);
+  if (showFields(form, errors)) return;
+  try {
+    await post(dialog.dataset.path, { ...JSON.parse(dialog.dataset.body), ...values }, key);
+  } catch (error) {
+    if (!(error instanceof Refusal) || error.status === 401) throw error;
+    if (!showFields(form, error.fields)) form.querySelector(".errors").textContent = error.message;
+    return;
+  }
+  dialog.close();
+  notify(t(`js-run.done.${dialog.dataset.name}`));
+  refreshAll();
+}
+
+function filledIn(form) {
+  const values = {};
+  const errors = {};
+  for (const control of form.querySelectorAll("[data-field]")) {
+    const { field: name, json } = control.dataset;
+    try {
+      if (json !== undefined) values[name] = parsed(control.value);
+      else if (control.value.trim()) values[name] = control.value.trim();
+    } catch (error) {
+      errors[name] = error.message;
+    }
+  }
+  return { values, errors };
+}
+
+function parsed(text) {
+  let value;
+  try {
+    value = JSON.parse(text.trim() || "{}");
+  } catch (error) {
+    throw new Error(t("js-run.not_json", { why: error.message }));
+  }
+  if (value === null || typeof value !== "object" || Array.isArray(value)) {
+    throw new Error(t("js-run.not_object"));
+  }
+  return value;
+}

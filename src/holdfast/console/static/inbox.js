@@ -1,0 +1,119 @@
+// The inbox: a selection that outlives a refresh, and one answer for exactly what is selected,
+// as far as all of it offers the same.
+
+import { post, showFields } from "./api.js";
+import { refresh } from "./live.js";
+import { notify, press } from "./shell.js";
+import { t } from "./words.js";
+
+const find = (id) => document.getElementById(id);
+const picks = () => [...document.querySelectorAll("#inbox-queue input[type=checkbox]")];
+const chosen = () => picks().filter((pick) => pick.checked);
+const selected = new Set();
+let meant = null;
+
+const offers = (pick) => JSON.parse(pick.dataset.offered);
+const alike = (one) => (other) => one.id === other.id && one.action === other.action && one.label === other.label;
+
+/** The answers that every one of them takes. */
+function common(all) {
+  const [first, ...others] = all.map(offers);
+  return (first ?? []).filter((one) => others.every((list) => list.some(alike(one))));
+}
+
+function show() {
+  const all = chosen();
+  find("bulk").hidden = !all.length;
+  const text = all.length ? t("js-inbox.selected", { n: all.length }) : "";
+  if (find("selected").textContent !== text) find("selected").textContent = text;
+  const options = common(all);
+  find("bulk-none").hidden = !all.length || options.length > 0;
+  find("bulk-options").replaceChildren(...options.map(button));
+}
+
+function button(option) {
+  const one = document.createElement("button");
+  one.type = "button";
+  one.className = `button little ${option.tone}`;
+  one.textContent = option.label;
+  one.addEventListener("click", () => ask(option));
+  return one;
+}
+
+/** Shows exactly what will be answered, and asks once more. */
+function ask(option) {
+  const all = chosen();
+  meant = { option, all };
+  find("bulk-list").replaceChildren(...all.map((pick) => {
+    const line = document.createElement("li");
+    line.textContent = pick.dataset.title;
+    return line;
+  }));
+  showFields(find("answering"), {});
+  find("bulk-send").className = `button ${option.tone === "danger" ? "fatal" : "primary"}`;
+  find("bulk-send").textContent = t("js-inbox.send", { option: option.label, n: all.length });
+  find("answering").showModal();
+}
+
+find("bulk-send").addEventListener("click", ({ currentTarget }) => press(currentTarget, async () => {
+  const { option, all } = meant;
+  const feedback = find("bulk-feedback").value.trim();
+  if (option.needed && !feedback) {
+    showFields(find("answering"), { feedback: t("js-inbox.needed") });
+    return;
+  }
+  const requestIds = all.map((pick) => pick.value);
+  const { outcomes } = await post("/interactions/answers",
+    { requestIds, selectedOptionId: option.id, ...(feedback && { feedback }) });
+  find("answering").close();
+  find("bulk-feedback").value = "";
+  report(outcomes, new Map(all.map((pick) => [pick.value, pick.dataset.title])));
+}));
+
+function report(outcomes, titles) {
+  const n = outcomes.filter((one) => one.success).length;
+  if (n) notify(t("js-inbox.answered", { n }));
+  for (const { requestId, success, error } of outcomes) {
+    if (success) choose(find(`pick-${requestId}`), false);
+    else notify(t("js-inbox.refused", { title: titles.get(requestId), why: error }), "failed");
+  }
+  show();
+  refresh("inbox-queue");
+}
+
+function choose(pick, yes) {
+  if (!pick) return;
+  pick.checked = yes;
+  if (yes) selected.add(pick.value);
+  else selected.delete(pick.value);
+}
+
+document.addEventListener("change", ({ target }) => {
+  if (target.closest("#inbox-queue")) choose(target, target.checked);
+  else if (target.closest("#filters")) return find("filters").requestSubmit();
+  show();
+});
+
+document.addEventListener("part:swapped", ({ target }) => {
+  if (target.id !== "inbox-queue") return;
+  for (const pick of picks()) pick.checked = selected.has(pick.value) && !pick.disabled;
+  show();
+});
+
+find("clear").addEventListener("click", () => {
+  for (const pick of chosen()) choose(pick, false);
+  show();
+});
+
+document.addEventListener("keydown", (event) => {
+  const step = { j: 1, k: -1 }[event.key];
+  if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.target.closest("input, textarea, select, dialog")) return;
+  const links = [...document.querySelectorAll("#inbox-queue li > a")];
+  const here = links.findIndex((link) => link === document.activeElement);
+  const from = here < 0 ? links.findIndex((link) => link.ariaCurrent) : here;
+  links[Math.min(Math.max(from + step, 0), links.length - 1)]?.focus();
+});
+
+if (find("apply")) find("apply").hidden = true;
+show();

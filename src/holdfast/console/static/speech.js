@@ -1,0 +1,100 @@
+// A reply while it is being spoken, read from its session's own events. Its words are for eyes
+// only: they have no place in the journal, and the finished reply takes theirs.
+//
+// A browser has six connections to a server, so this one is open only while the agent is at
+// work and somebody looks.
+
+const FENCE = /^[ \t]*```.*$\n?/m;
+const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Cn}]/gu;
+const PLAIN = "\n\u200c\u200d";
+
+/** Text with nothing hidden in it, as the server's `seen` has it. */
+export function seen(text) {
+  return text.replaceAll("\t", "    ").replace(HIDDEN, (one) => {
+    const code = one.codePointAt(0);
+    const unassigned = /\p{Cn}/u.test(one) && (code & 0xfffe) !== 0xfffe;
+    if (unassigned || PLAIN.includes(one)) return one;
+    if (code < 0x20) return String.fromCodePoint(0x2400 + code);
+    return code === 0x7f ? "␡" : `⟨${code.toString(16).toUpperCase().padStart(4, "0")}⟩`;
+  });
+}
+
+/** Paragraphs and blocks of code, as elements that hold nothing but text. */
+export function passages(text) {
+  return text.split(FENCE).flatMap((block, place) =>
+    place % 2 ? [element("pre", "code", block.replace(/\n+$/, ""))] : paragraphs(block));
+}
+
+const paragraphs = (block) => block.split(/\n\s*\n/).filter((one) => one.trim())
+  .map((one) => element("p", "text", one.replace(/^\n+|\n+$/g, "")));
+
+function element(name, classes, text) {
+  const one = document.createElement(name);
+  one.className = classes;
+  one.textContent = seen(text);
+  return one;
+}
+
+export class Speech {
+  /** `show(began, text)` hears the whole reply so far; null takes it back. */
+  constructor(run, show) {
+    this.run = run;
+    this.show = show;
+    this.listening = null;
+    this.began = 0;
+    this.text = "";
+  }
+
+  /** Settles when the server listens to us, or will not. */
+  listen() {
+    this.listening ??= this.#open();
+    return this.listening.ready;
+  }
+
+  stop() {
+    this.listening?.stopping.abort();
+    this.listening = null;
+  }
+
+  #open() {
+    const stopping = new AbortController();
+    let begun;
+    const ready = new Promise((settle) => { begun = settle; });
+    const one = { stopping, ready };
+    this.#read(stopping.signal, begun)
+      .catch(() => {}) // the finished reply comes by another way
+      .finally(() => {
+        begun();
+        if (this.listening === one) this.listening = null;
+      });
+    return one;
+  }
+
+  async #read(signal, begun) {
+    const address = `/runs/${encodeURIComponent(this.run)}/events?after=now`;
+    const headers = { Accept: "text/event-stream" };
+    const response = await fetch(address, { headers, cache: "no-store", signal });
+    if (response.status !== 200) return;
+    let rest = "";
+    const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done) return;
+      const frames = (rest + value).split("\n\n");
+      rest = frames.pop();
+      for (const frame of frames) {
+        if (frame.startsWith("id:")) begun();
+        this.#hear(frame);
+      }
+    }
+  }
+
+  #hear(frame) {
+    if (!frame.startsWith("event: Spoken")) return;
+    const { began, text } = JSON.parse(/^data: (.*)$/m.exec(frame)[1]);
+    if (began !== this.began || text === null) this.text = "";
+    this.began = began;
+    this.text += text ?? "";
+    this.show(began, this.text);
+  }
+}

@@ -1,0 +1,78 @@
+// Starting a plan: its inputs, each read by its type, and a prompt. What is wrong is said at its
+// field; what is started is where one goes.
+
+import { post, Refusal, showFields } from "./api.js";
+import { control, dress, isSecret, read, restore, rows, values } from "./form.js";
+import { press } from "./shell.js";
+import { t } from "./words.js";
+
+const form = document.getElementById("starting");
+const { plan } = form.dataset;
+const prompt = form.querySelector("[data-field=prompt]");
+let settling = null;
+
+/** Which inputs are asked for is for the plan to say. */
+function settle() {
+  if (form.dataset.conditional === undefined) return;
+  const given = { values: values(form, { everything: true }) };
+  const asking = post(`/console/parts/plans/${encodeURIComponent(plan)}/asked`, given)
+    .then(({ asked }) => {
+      if (settling !== asking) return;
+      for (const row of rows(form)) row.hidden = !asked.includes(row.dataset.name);
+      dress(form);
+    });
+  settling = asking;
+  asking.catch(() => {}); // whoever starts is told
+}
+
+/** Without a prompt to read them from, all that is required must be given. */
+function missing() {
+  if (prompt.value.trim()) return {};
+  const empty = rows(form).filter((row) => !row.hidden && row.dataset.required !== undefined
+    && read(row) === null);
+  return Object.fromEntries(empty.map((row) => [row.dataset.name,
+    t(row.querySelector("fieldset, select") ? "js-plans.choose" : "js-plans.required")]));
+}
+
+function inputs() {
+  const secrets = rows(form).filter((row) => isSecret(row) && !row.hidden && control(row).value);
+  const kept = secrets.map((row) => [row.dataset.name, control(row).value]);
+  return { ...values(form), ...Object.fromEntries(kept) };
+}
+
+async function start() {
+  await settling;
+  const wrong = missing();
+  if (showFields(form, wrong)) return;
+  try {
+    const body = { plan_id: plan, prompt: prompt.value, values: inputs() };
+    const { id } = await post("/instances", body);
+    location.assign(`/console/runs/${encodeURIComponent(id)}`);
+  } catch (error) {
+    if (!(error instanceof Refusal)) throw error;
+    if (!showFields(form, named(error.fields))) throw error;
+  }
+}
+
+/** A refusal names a field as it stands in the request; here it is known by its own name. */
+const named = (fields) => Object.fromEntries(
+  Object.entries(fields).map(([name, message]) => [name.replace(/^values\./, ""), message]));
+
+form.addEventListener("input", () => {
+  dress(form);
+  settle();
+});
+form.addEventListener("click", ({ target }) => {
+  const button = target.closest("[data-clears]");
+  if (!button) return;
+  const row = button.closest("[data-name]");
+  for (const input of row.querySelectorAll("input")) input.checked = false;
+  control(row).focus();
+  dress(form);
+  settle();
+});
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  press(document.getElementById("start-now"), start);
+});
+restore(form, {});

@@ -1,0 +1,177 @@
+"""What the run page says of a run: how it is, what failed, what works for it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.console.deeds import run_deeds, step_deeds
+from holdfast.console.views_card import Card, card_from
+from holdfast.console.views_graph import counts_of
+from holdfast.core.conversation.state import ConversationState
+from holdfast.core.drawing.picture import Condition
+from holdfast.core.drawing.tasks import standing
+from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
+from holdfast.core.run.tables import StepStatus
+from holdfast.instances import resumed_listeners
+from holdfast.journal.port import QuestionQuery, RunQuery
+from holdfast.model.conversation import EngineState
+from holdfast.model.run import RunStatus
+from holdfast.runtime.machines import definition_of
+from holdfast.server.guard import Caller, root_of
+from holdfast.server.principal import Permission
+from holdfast.server.questions import Questions
+from holdfast.server.schemas import RunLine, RunShown
+from holdfast.server.services import Services
+from holdfast.server.showing import listed, run_shown
+from holdfast.story import storyteller
+from holdfast.story.voice import Voice
+
+MOST_FAILURES: Final = 20
+MOST_CARDS: Final = 10
+MOST_CHILDREN: Final = 50
+_ENDED: Final = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
+
+
+@dataclass(frozen=True, slots=True)
+class Head:
+    """`ended_at` is when it came to rest, `deeds` what the caller may do with it."""
+
+    run: RunShown
+    digest: str
+    phase: EngineState | None
+    counts: Mapping[Condition, int]
+    ended_at: float | None
+    deeds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failure:
+    """A step that failed for good; `tries` is how often it ran, `child_id` the run that failed."""
+
+    step_id: str
+    name: str
+    tries: int
+    message: str
+    child_id: str | None
+    deeds: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Failures:
+    """`again` is what a resume would run; `kept` counts the steps that it would not run again."""
+
+    run_id: str
+    rows: tuple[Failure, ...]
+    more: int
+    message: str
+    again: tuple[str, ...]
+    kept: int
+    resumable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task of a conversation."""
+
+    step_id: str
+    id: str
+    description: str
+    type: str
+    condition: Condition
+    status: str
+    priority: int
+    waits_for: tuple[str, ...]
+
+
+async def may_operate(served: Services, caller: Caller, run_id: str) -> bool:
+    root = await root_of(served, run_id)
+    return root is not None and caller.may(Permission.OPERATE, root.name)
+
+
+async def head_of(served: Services, caller: Caller, state: RunState, say: Voice) -> Head:
+    shown = await run_shown(served, state.run_id)
+    operates = await may_operate(served, caller, state.run_id)
+    return Head(
+        run=shown,
+        digest=definition_of(state).digest,
+        phase=state.phase if isinstance(state, ConversationState) else None,
+        counts=counts_of(state, say),
+        ended_at=state.updated_at if state.status in _ENDED else None,
+        deeds=run_deeds(state, served.now()) if operates else (),
+    )
+
+
+async def failures_of(
+    served: Services, caller: Caller, state: RunState, say: Voice
+) -> Failures | None:
+    """What stands in the way; None where nothing does."""
+    shown = await run_shown(served, state.run_id)
+    if not state.failed and not shown.error:
+        return None
+    operates = await may_operate(served, caller, state.run_id)
+    teller, now = storyteller(state, say), served.now()
+    again = resumed_listeners(state, now) if isinstance(state, PlanState) else list(state.failed)
+    rows = tuple(
+        _failure(state, one, teller.step(one), step_deeds(state, one, now) if operates else ())
+        for one in state.failed[:MOST_FAILURES]
+    )
+    return Failures(
+        run_id=state.run_id,
+        rows=rows,
+        more=max(len(state.failed) - MOST_FAILURES, 0),
+        message=shown.error or "",
+        again=tuple(teller.step(one) for one in again),
+        kept=sum(step.status is StepStatus.DONE for step in state.steps.values()),
+        resumable=operates and "resume" in run_deeds(state, now),
+    )
+
+
+def _failure(
+    state: RunState, step_id: str, name: str, deeds: tuple[tuple[str, str], ...]
+) -> Failure:
+    step = state.steps[step_id]
+    tries = max(step.attempt, 1)
+    message = step.failure.message if step.failure else ""
+    return Failure(step_id, name, tries, message, step.child_id, deeds)
+
+
+async def open_cards(served: Services, caller: Caller, state: RunState) -> list[Card]:
+    """The questions of this run and of those that work for it, the oldest first."""
+    questions, found = Questions(served, caller), list[Card]()
+    query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id)
+    async for one in questions.listed(query, below=state.run_id):
+        found.append(await card_from(questions, one))
+        if len(found) == MOST_CARDS:
+            break
+    return found
+
+
+async def children_of(served: Services, caller: Caller, state: RunState) -> list[RunLine]:
+    query = RunQuery(parent_id=state.run_id, limit=MOST_CHILDREN)
+    children, _ = await listed(served, caller, query)
+    return children
+
+
+def task_rows(state: RunState, say: Voice) -> tuple[TaskRow, ...]:
+    """The tasks of a conversation in the order in which they are due."""
+    if not isinstance(state, ConversationState):
+        return ()
+    return tuple(_task_row(state, one, say) for one in state.order)
+
+
+def _task_row(state: ConversationState, step_id: str, say: Voice) -> TaskRow:
+    task = state.tasks[step_id]
+    condition, told = standing(task, state.steps.get(step_id))
+    return TaskRow(
+        step_id=step_id,
+        id=task.id,
+        description=task.description,
+        type=task.type,
+        condition=condition,
+        status=say(told),
+        priority=task.priority,
+        waits_for=task.dependencies,
+    )

@@ -1,0 +1,169 @@
+"""A run's timeline: who did what and when, the newest first, and how long it took.
+
+A page reads a little further back than it shows: what began there may end here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Final
+
+from holdfast.core.react.state import THINK
+from holdfast.core.run.state import RunState
+from holdfast.journal.codec import decode
+from holdfast.journal.port import Record
+from holdfast.model.recorded import Event
+from holdfast.runtime.hub import Recorded
+from holdfast.server.services import Services
+from holdfast.story import Teller, storyteller
+from holdfast.story.voice import Voice
+
+PAGE: Final = 20
+FURTHER_BACK: Final = 100
+
+TONES: Final[Mapping[str, frozenset[str]]] = {
+    "done": frozenset(
+        {
+            "ListenerSucceeded",
+            "RunCompleted",
+            "TurnCompleted",
+            "TaskFinished",
+            "TaskCompleted",
+            "EngineCompleted",
+            "CheckConcluded",
+            "FunctionReturned",
+        }
+    ),
+    "failed": frozenset(
+        {
+            "ListenerFailed",
+            "PlannerGaveUp",
+            "TurnFailed",
+            "TaskBroke",
+            "TaskFailed",
+            "EngineFailed",
+            "OutcomeLost",
+            "QuestionExpired",
+        }
+    ),
+    "retrying": frozenset({"AttemptFailed", "PlannerRetried", "StepWoken"}),
+    "waiting": frozenset(
+        {"QuestionOpened", "QuestionReminded", "QuestionEscalated", "EnginePaused", "DraftKept"}
+    ),
+    "cancelled": frozenset({"CancelRequested", "RunCancelled", "ListenerSkipped"}),
+    "idle": frozenset({"QuestionWithdrawn", "StepReleased", "LateResultKept", "PhaseChanged"}),
+}
+"""Events by the colour of their dot; all others are something under way."""
+
+_TONE_OF: Final = {name: tone for tone, names in TONES.items() for name in names}
+_BEGINS: Final = frozenset(
+    {"ListenerStarted", "TaskStarted", "CallStarted", "WorkStarted", "ThinkingStarted"}
+)
+_ENDS: Final = frozenset(
+    {
+        "ListenerSucceeded",
+        "ListenerFailed",
+        "AttemptFailed",
+        "CheckConcluded",
+        "TaskFinished",
+        "TaskBroke",
+        "StepEnded",
+        "ModelReplied",
+        "ContextReceived",
+        "GoalDecomposed",
+    }
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """One event; `moves` are what it did to tasks, `took` how long what it ends has taken."""
+
+    seq: int
+    at: float
+    tone: str
+    who: str
+    what: str
+    moves: tuple[str, ...]
+    took: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class Timeline:
+    """`before` is where the page begins that was asked for, `older` where the next one does."""
+
+    run_id: str
+    rows: tuple[Told, ...]
+    before: int | None
+    older: int | None
+
+    @property
+    def part(self) -> str:
+        page = "" if self.before is None else f"?before={self.before}"
+        return f"/console/parts/runs/{self.run_id}/timeline{page}"
+
+
+async def timeline_of(
+    served: Services, state: RunState, say: Voice, before: int | None
+) -> Timeline:
+    last = state.version if before is None else min(before - 1, state.version)
+    first = max(last - PAGE, 0)
+    back = max(first - FURTHER_BACK, 0)
+    records = await served.journal.read(state.run_id, back, last - back)
+    rows = [one for one in _told(state, say, records) if one.seq > first]
+    older = first + 1 if first else None
+    return Timeline(state.run_id, tuple(reversed(rows)), before, older)
+
+
+async def told_event(served: Services, state: RunState, say: Voice) -> Told:
+    """The event that made the run what it is in `state`."""
+    back = max(state.version - FURTHER_BACK, 0)
+    records = await served.journal.read(state.run_id, back, state.version - back)
+    return _told(state, say, records)[-1]
+
+
+def _told(state: RunState, say: Voice, records: Iterable[Record]) -> list[Told]:
+    chronicle = _Chronicle(storyteller(state, say), state.created_at)
+    return [chronicle.tell(Recorded(one.seq, one.at, decode(one))) for one in records]
+
+
+@dataclass(slots=True)
+class _Chronicle:
+    """Remembers when things began, to say at their end how long they took."""
+
+    teller: Teller
+    created_at: float
+    began: dict[str, float] = field(default_factory=dict)
+
+    def tell(self, recorded: Recorded) -> Told:
+        first, *moves = self.teller.tell(recorded)
+        kind = type(recorded.event).__name__
+        return Told(
+            seq=recorded.seq,
+            at=recorded.at,
+            tone=_TONE_OF.get(kind, "running"),
+            who=first.who,
+            what=first.what,
+            moves=tuple(one.what.strip() for one in moves),
+            took=self._took(kind, recorded.event, recorded.at),
+        )
+
+    def _took(self, kind: str, event: Event, at: float) -> float | None:
+        if kind == "RunCompleted":
+            return at - self.created_at
+        name = _subject(event)
+        if kind in _BEGINS or kind == "QuestionOpened":
+            self.began[name] = at
+            return None
+        ends = kind in _ENDS or kind in ("QuestionAnswered", "QuestionExpired")
+        began = self.began.pop(name, None) if ends else None
+        return None if began is None else at - began
+
+
+def _subject(event: Event) -> str:
+    """The step or question that an event is about."""
+    request = getattr(event, "request", None)
+    question = getattr(event, "question_id", None) or getattr(request, "request_id", None)
+    step = getattr(event, "step_id", None) or getattr(event, "listener_id", None)
+    return question or step or THINK

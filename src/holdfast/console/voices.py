@@ -1,0 +1,35 @@
+"""The voices of the console: stories and graphs in the reader's language.
+
+A page is read where its reader's clock is, which the server does not know; so a time to come is
+told by how far away it was.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+
+from holdfast.console.rendering import span
+from holdfast.console.words import Words
+from holdfast.console.words_story import CHINESE
+from holdfast.story.voice import Voice
+
+
+class ReadersVoice(Voice):
+    def __init__(self, language: str) -> None:
+        self._language = language
+        self._units = Words(language)("js.units").split()
+
+    def __call__(self, phrase: str, /, **values: object) -> str:
+        text = CHINESE.get(phrase, phrase) if self._language == "zh" else phrase
+        return text.format_map(values)
+
+    def due(self, at: float, now: float) -> str:
+        if at - now < 0.5:
+            return "立即" if self._language == "zh" else "at once"
+        away = span(at - now, self._units)
+        return f"{away}后" if self._language == "zh" else f"in {away}"
+
+
+@cache
+def voice(language: str) -> Voice:
+    return ReadersVoice(language)

@@ -1,0 +1,150 @@
+"""The inbox: what waits, in its order; what became of the rest; one answer for many."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import pytest_asyncio
+from card_scene import Bureau, a_bureau
+from console_scene import NARROW, House, OpenWindow, Window, fits, housed
+from playwright.async_api import expect
+
+from holdfast.model.run import RunStatus
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def bureau() -> Bureau:
+    return a_bureau()
+
+
+@pytest_asyncio.fixture(loop_scope="session")
+async def house(bureau: Bureau) -> AsyncIterator[House]:
+    async with housed(bureau.app) as one:
+        yield one
+
+
+async def test_the_most_urgent_question_stands_first(bureau: Bureau, admin: Window) -> None:
+    for plan in ("computer", "travel", "clean_up"):
+        await bureau.start(plan)
+    page = await admin.live("/console/inbox")
+    await expect(page.locator("#inbox-queue .title")).to_have_text(
+        ["Delete the old files?", "Traveller details", "Computer for a colleague: Ordered"]
+    )
+    await expect(page.locator("#inbox-queue [data-deadline]").first).to_contain_text("min")
+
+
+async def test_the_queue_and_its_number_are_live(bureau: Bureau, admin: Window) -> None:
+    page = await admin.live("/console/inbox")
+    await expect(page.locator("main")).to_contain_text("Nothing waits for you")
+    await bureau.start("travel")
+    await expect(page.locator("#inbox-queue .title")).to_have_text(["Traveller details"])
+    await expect(page.locator("#inbox-count")).to_contain_text("1 question waits")
+    await page.locator("#inbox-queue a").click()
+    await page.wait_for_url("**/console/inbox/*")
+    await expect(page.locator("#inbox-queue [aria-current]")).to_have_count(1)
+    await expect(page.get_by_role("heading", name="Traveller details")).to_be_visible()
+
+
+async def test_tabs_tell_answered_from_expired(bureau: Bureau, admin: Window) -> None:
+    answered = await bureau.ask_clerk("pay 1")
+    row = await bureau.question(answered)
+    await bureau.app.answer(row.question_id, option_id="approve", by="Will Zhang")
+    await bureau.came_to(answered, RunStatus.DONE)
+    await bureau.start("clean_up")
+    bureau.clock.advance(601)
+    page = await admin.live("/console/inbox?tab=expired")
+    await expect(page.locator("#inbox-queue .title")).to_have_text(["Delete the old files?"])
+    await page.get_by_role("link", name="Answered").click()
+    await expect(page.locator("#inbox-queue .title")).to_have_text(["Run pay?"])
+    await page.locator("#inbox-queue a").click()
+    await expect(page.locator(".question")).to_contain_text("Will Zhang answered: Approve and run")
+    await page.get_by_role("link", name="Withdrawn").click()
+    await expect(page.locator("main")).to_contain_text("No such questions")
+
+
+async def test_the_role_narrows_the_queue(bureau: Bureau, admin: Window) -> None:
+    await bureau.start("travel")
+    await bureau.start("clean_up")
+    page = await admin.live("/console/inbox")
+    await page.get_by_label("For the role").select_option("archive")
+    await page.wait_for_url("**/console/inbox?role=archive")
+    await expect(page.locator("#inbox-queue .title")).to_have_text(["Delete the old files?"])
+
+
+async def test_a_runs_questions_alone(bureau: Bureau, admin: Window) -> None:
+    await bureau.start("travel")
+    run = await bureau.start("clean_up")
+    page = await admin.live(f"/console/inbox?run={run}")
+    await expect(page.locator("#inbox-queue .title")).to_have_text(["Delete the old files?"])
+    await page.get_by_role("link", name="Show all").click()
+    await expect(page.locator("#inbox-queue .title")).to_have_count(2)
+
+
+async def test_one_answer_for_exactly_what_is_selected(bureau: Bureau, admin: Window) -> None:
+    runs = [await bureau.ask_clerk(f"pay {amount}") for amount in (1, 2, 3)]
+    await bureau.start("clean_up")
+    page = await admin.live("/console/inbox")
+    rows = page.locator("#inbox-queue li")
+    await rows.filter(has_text="amount: 1,").locator("input").check()
+    await rows.filter(has_text="amount: 3,").locator("input").check()
+    bulk = page.locator("#bulk")
+    await expect(bulk).to_contain_text("2 questions selected")
+    await rows.filter(has_text="Delete the old").locator("input").check()
+    await expect(bulk).to_contain_text("These questions have no answer in common")
+    await rows.filter(has_text="Delete the old").locator("input").uncheck()
+
+    await bulk.get_by_role("button", name="Reject", exact=True).click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.locator("li")).to_have_count(2)
+    await dialog.get_by_role("button", name="Reject (2)").click()
+    await expect(dialog).to_contain_text("Please say why")
+    await dialog.get_by_label("Reason or feedback").fill("not this month")
+    await dialog.get_by_role("button", name="Reject (2)").click()
+    await expect(page.locator("#notices")).to_contain_text("2 questions answered")
+    await expect(page.locator("#inbox-queue .title")).to_have_count(2)
+    await expect(bulk).to_be_hidden()
+    for run in (runs[0], runs[2]):
+        await bureau.came_to(run, RunStatus.DONE)
+    assert (await bureau.question(runs[1])).status == "open"
+    assert bureau.calls == []
+
+
+async def test_a_selection_outlives_what_comes_in(bureau: Bureau, admin: Window) -> None:
+    await bureau.ask_clerk("pay 1")
+    page = await admin.live("/console/inbox")
+    await page.locator("#inbox-queue input").check()
+    await bureau.ask_clerk("pay 2")
+    await expect(page.locator("#inbox-queue .title")).to_have_count(2)
+    await expect(page.locator("#inbox-queue li").first.locator("input")).to_be_checked()
+    await expect(page.locator("#bulk")).to_contain_text("1 question selected")
+
+
+async def test_one_column_on_a_telephone_in_chinese(
+    bureau: Bureau, open_window: OpenWindow
+) -> None:
+    await bureau.ask_clerk("pay 1")
+    narrow = await open_window(viewport=NARROW, locale="zh-CN", color_scheme="dark")
+    page = await narrow.live("/console/inbox")
+    assert await fits(page)
+    await page.locator("#inbox-queue a").click()
+    card = page.locator(".question")
+    await expect(card).to_contain_text("Clerk 想用以下参数调用 pay。")
+    await expect(card.get_by_role("button", name="批准并执行")).to_be_visible()
+    await expect(page.locator("#inbox-queue")).to_be_hidden()
+    assert await fits(page)
+    await page.get_by_role("link", name="返回列表").click()
+    await expect(page.locator("#inbox-queue")).to_be_visible()
+
+
+async def test_a_viewer_selects_nothing(bureau: Bureau, open_window: OpenWindow) -> None:
+    await bureau.ask_clerk("pay 1")
+    viewer = await open_window(name="Some viewer", roles=("viewer",))
+    page = await viewer.live("/console/inbox")
+    await expect(page.locator("#inbox-queue")).to_contain_text("Not for you")
+    await expect(page.locator("#inbox-queue input")).to_have_count(0)
+
+
+async def test_a_question_that_is_not_there(admin: Window) -> None:
+    admin.forgive("404 (Not Found")
+    page = await admin.open("/console/inbox/nothing-here")
+    await expect(page.get_by_role("heading")).to_have_text("There is nothing here")

@@ -1,0 +1,280 @@
+"""Who may do what: one table for every operation there is, and every kind of caller is tried.
+
+Whoever may is served as the OpenAPI declares it. Whoever may not gets 401, 403 or 404, and
+nothing at all is different afterwards: no commit, no deed, no call of a tool.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import httpx
+import pytest
+import schemathesis
+from chat_scene import RESPONSE, STREAM
+from hostile_scene import CROWD, PRINCIPALS, Ground, standing_ground
+
+from holdfast import Holdfast
+from holdfast.server.problems import MEDIA_TYPE
+
+EVERYBODY = frozenset(PRINCIPALS)
+KNOWN = EVERYBODY - {"nobody"}
+READERS = KNOWN - {"granted", "elsewhere"}
+OF_THE_PLAN = READERS | {"granted"}
+OPERATORS = frozenset({"operator", "service", "admin"})
+OPERATORS_OF_THE_PLAN = OPERATORS | {"granted"}
+OF_SOMETHING = OPERATORS | {"approver", "granted", "elsewhere"}
+ANSWERERS = OPERATORS | {"approver"}
+APPROVERS = frozenset({"approver", "admin"})
+AUTHORS = frozenset({"author", "admin"})
+ADMINS = frozenset({"admin"})
+
+APPROVE = {"selectedOptionId": "approve"}
+MODEL = {"computer_model": "MacBook Pro"}
+FRESH_PLAN = """\
+plan_id: fresh
+name: Fresh
+main_task_id: "001"
+tasks: [{task_id: "001"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: code
+    code_snippet: "result = {'success': True}"
+    success_output: {task_id: "001", status: Done}
+"""
+
+
+@dataclass(frozen=True)
+class Ask:
+    """A request that is good in everything but perhaps who sends it."""
+
+    path: str
+    body: Any = None
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+
+Recipe = Callable[[Ground], Awaitable[Ask]]
+
+
+def at(path: str, body: Any = None) -> Recipe:
+    async def recipe(ground: Ground) -> Ask:
+        return Ask(path, body)
+
+    return recipe
+
+
+def about(make: Callable[[Ground], Awaitable[str]], path: str, body: Any = None) -> Recipe:
+    """A request for a subject that is made for it: `{}` in the path is its id."""
+
+    async def recipe(ground: Ground) -> Ask:
+        return Ask(path.format(await make(ground)), body)
+
+    return recipe
+
+
+async def version_of_a_plan(ground: Ground) -> Ask:
+    digest = ground.scene.app.engine.library.current("apply_computer").digest
+    return Ask(f"/plans/apply_computer/versions/{digest}")
+
+
+async def computer_question(ground: Ground) -> str:
+    return str((await ground.question(await ground.waiting()))["requestId"])
+
+
+async def consent(ground: Ground) -> str:
+    return str((await ground.approval())["requestId"])
+
+
+async def secret_question(ground: Ground) -> str:
+    return str((await ground.locked())["requestId"])
+
+
+async def several_answers(ground: Ground) -> Ask:
+    return Ask("/interactions/answers", {"requestIds": [await consent(ground)], **APPROVE})
+
+
+async def seeds_answer(ground: Ground) -> Ask:
+    question = await ground.approval()
+    named = {"sessionId": question["runId"], "requestId": question["requestId"]}
+    return Ask(RESPONSE, {**named, **APPROVE})
+
+
+async def seeds_resume(ground: Ground) -> Ask:
+    return Ask("/plans/grant_access/resume", {"plan_instance_id": await ground.failed()})
+
+
+async def remembered_approval(ground: Ground) -> Ask:
+    session_id, grant_id = await ground.remembered()
+    return Ask(f"/chats/{session_id}/approvals/{grant_id}")
+
+
+async def with_a_link(ground: Ground) -> Ask:
+    return Ask("/login", {"token": await ground.link()})
+
+
+WAITING, FAILED, CHAT = Ground.waiting, Ground.failed, Ground.chat
+ONE_TASK = {"task_id": "002", "context": {"order": "PC-0"}}
+
+TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
+    "list_plans": (KNOWN, at("/plans")),
+    "register_plan": (AUTHORS, at("/plans", {"source": FRESH_PLAN})),
+    "check_plan": (KNOWN, at("/plans/check", {"source": FRESH_PLAN})),
+    "get_plan": (OF_THE_PLAN, at("/plans/apply_computer")),
+    "list_plan_versions": (OF_THE_PLAN, at("/plans/apply_computer/versions")),
+    "get_plan_version": (OF_THE_PLAN, version_of_a_plan),
+    "draw_plan": (OF_THE_PLAN, at("/plans/apply_computer/graph.svg")),
+    "continue_plan": (ANSWERERS | {"granted"}, about(WAITING, "/plans/{}/continue", MODEL)),
+    "resume_plan": (OPERATORS_OF_THE_PLAN, seeds_resume),
+    "start_instance": (OPERATORS_OF_THE_PLAN, at("/instances", {"plan_id": "apply_computer"})),
+    "list_instances": (KNOWN, at("/instances")),
+    "get_instance": (OF_THE_PLAN, about(WAITING, "/instances/{}")),
+    "draw_instance": (OF_THE_PLAN, about(WAITING, "/instances/{}/graph.svg")),
+    "continue_instance": (
+        ANSWERERS | {"granted"},
+        about(WAITING, "/instances/{}/continue", {"provided_params": MODEL}),
+    ),
+    "resume_instance": (OPERATORS_OF_THE_PLAN, about(FAILED, "/instances/{}/resume")),
+    "skip_listener": (
+        OPERATORS_OF_THE_PLAN,
+        about(FAILED, "/instances/{}/skip", {"listener_id": "L001", "reason": "no"}),
+    ),
+    "mark_task_done": (
+        OPERATORS_OF_THE_PLAN,
+        about(WAITING, "/instances/{}/mark-done", ONE_TASK),
+    ),
+    "edit_task_context": (
+        OPERATORS_OF_THE_PLAN,
+        about(FAILED, "/instances/{}/context", {"task_id": "001", "context": {"a": 1}}),
+    ),
+    "rerun_from_listener": (
+        OPERATORS_OF_THE_PLAN,
+        about(FAILED, "/instances/{}/rerun", {"listener_id": "L001"}),
+    ),
+    "cancel_instance": (OPERATORS_OF_THE_PLAN, about(WAITING, "/instances/{}/cancel")),
+    "list_runs": (KNOWN, at("/runs")),
+    "get_run": (OF_THE_PLAN, about(WAITING, "/runs/{}")),
+    "get_run_history": (OF_THE_PLAN, about(WAITING, "/runs/{}/history")),
+    "get_run_definition": (OF_THE_PLAN, about(WAITING, "/runs/{}/definition")),
+    "stream_run_events": (OF_THE_PLAN, about(WAITING, "/runs/{}/events")),
+    "stream_events": (KNOWN, at("/events")),
+    "list_interactions": (KNOWN, at("/interactions")),
+    "get_interaction": (OF_THE_PLAN, about(computer_question, "/interactions/{}")),
+    "answer_interaction": (APPROVERS, about(consent, "/interactions/{}/answer", APPROVE)),
+    "answer_interactions": (APPROVERS, several_answers),
+    "keep_draft": (
+        ANSWERERS | {"granted"},
+        about(computer_question, "/interactions/{}/draft", {"data": MODEL}),
+    ),
+    "keep_secret": (
+        ANSWERERS | {"elsewhere"},
+        about(secret_question, "/interactions/{}/secrets/code", {"value": "4711"}),
+    ),
+    "open_chat": (OPERATORS, at("/chats", {"agentId": "clerk"})),
+    "list_chats": (KNOWN, at("/chats")),
+    "get_chat": (READERS, about(CHAT, "/chats/{}")),
+    "send_message": (OPERATORS, about(CHAT, "/chats/{}/messages", {"message": "hello"})),
+    "cancel_chat": (OPERATORS, about(CHAT, "/chats/{}/cancel")),
+    "resume_chat": (OPERATORS, about(lambda g: g.chat("break"), "/chats/{}/resume")),
+    "list_approvals": (READERS, about(CHAT, "/chats/{}/approvals")),
+    "remember_approval": (APPROVERS, about(CHAT, "/chats/{}/approvals", {"tool": "pay"})),
+    "revoke_approval": (ANSWERERS, remembered_approval),
+    "start_turn": (OPERATORS, at(STREAM, {"message": "hello", "userId": "admin"})),
+    "follow_newest_session": (KNOWN, at(STREAM)),
+    "respond_to_interaction": (APPROVERS, seeds_answer),
+    "start_conversation": (OPERATORS, at("/conversations", {"input": "sell"})),
+    "list_conversations": (KNOWN, at("/conversations")),
+    "get_conversation": (READERS, about(Ground.achieved, "/conversations/{}")),
+    "get_snapshot": (READERS, about(Ground.achieved, "/conversations/{}/snapshot")),
+    "send_input": (
+        OPERATORS,
+        about(Ground.achieved, "/conversations/{}/messages", {"input": "more"}),
+    ),
+    "pause_conversation": (OPERATORS, about(Ground.pursued, "/conversations/{}/pause")),
+    "resume_conversation": (OPERATORS, about(Ground.held, "/conversations/{}/resume")),
+    "cancel_conversation": (OPERATORS, about(Ground.pursued, "/conversations/{}/cancel")),
+    "list_agents": (KNOWN, at("/agents")),
+    "get_agent": (READERS, at("/agents/clerk")),
+    "list_tools": (KNOWN, at("/tools")),
+    "get_tool": (KNOWN, at("/tools/pay")),
+    "healthz": (EVERYBODY, at("/healthz")),
+    "readyz": (EVERYBODY, at("/readyz")),
+    "get_metrics": (READERS, at("/metrics")),
+    "open_link": (EVERYBODY, about(Ground.link, "/login?token={}")),
+    "sign_in": (EVERYBODY, with_a_link),
+    "sign_out": (KNOWN, at("/logout")),
+    "who_am_i": (KNOWN, at("/me")),
+    "list_tokens": (ADMINS, at("/tokens")),
+    "issue_token": (ADMINS, at("/tokens", {"name": "me", "roles": ["admin"]})),
+    "issue_link": (ADMINS, at("/tokens/link", {"name": "me", "roles": ["admin"]})),
+    "revoke_token": (ADMINS, about(Ground.spare_token, "/tokens/{}")),
+    "read_audit": (ADMINS, at("/audit")),
+    "verify_audit": (ADMINS, at("/audit/verify")),
+}
+
+DOCUMENT = Holdfast.in_memory().asgi().openapi()
+OPERATIONS = {
+    one.ok().definition.raw["operationId"]: one.ok()
+    for one in schemathesis.openapi.from_dict(DOCUMENT).get_all_operations()
+}
+
+
+@pytest.fixture
+async def ground(app: Holdfast) -> AsyncIterator[Ground]:
+    async with standing_ground(app) as ground:
+        yield ground
+
+
+def test_every_operation_stands_in_the_table_and_nothing_else() -> None:
+    assert set(TABLE) == set(OPERATIONS)
+
+
+def named(operation_id: str) -> Iterator[tuple[str, bool]]:
+    """Whoever may not comes first: they must find everything as it was."""
+    may, _ = TABLE[operation_id]
+    yield from ((one, False) for one in CROWD if one not in may)
+    yield from ((one, True) for one in CROWD if one in may)
+
+
+async def sent(client: httpx.AsyncClient, method: str, ask: Ask) -> httpx.Response:
+    """The answer; of a stream only its head, because it has no end."""
+    request = client.build_request(method, ask.path, json=ask.body, headers=dict(ask.headers))
+    answer = await client.send(request, stream=True)
+    if answer.headers.get("content-type", "").startswith("text/event-stream"):
+        answer._content = b""
+    else:
+        await answer.aread()
+    await answer.aclose()
+    return answer
+
+
+def status_of(operation_id: str, answer: httpx.Response) -> int:
+    """Several answers at once have an outcome each; here it is one."""
+    if operation_id == "answer_interactions" and answer.status_code == 200:
+        [outcome] = answer.json()["outcomes"]
+        return int(outcome["status"])
+    return answer.status_code
+
+
+@pytest.mark.parametrize("operation_id", sorted(TABLE))
+async def test_only_those_in_the_table_may(operation_id: str, ground: Ground) -> None:
+    operation = OPERATIONS[operation_id]
+    _, recipe = TABLE[operation_id]
+    ask = await recipe(ground)
+    before = await ground.standing()
+    for name, may in named(operation_id):
+        ask = await recipe(ground) if may else ask
+        answer = await sent(ground.crowd[name], operation.method.upper(), ask)
+        told = (operation_id, name, answer.status_code, answer.text)
+        status = status_of(operation_id, answer)
+        operation.validate_response(answer)
+        if may:
+            assert status < 300, told
+            continue
+        assert status in ((401,) if name == "nobody" else (403, 404)), told
+        if answer.status_code >= 400:
+            assert answer.headers["content-type"] == MEDIA_TYPE, told
+        assert await ground.standing() == before, told
