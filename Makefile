@@ -10,15 +10,18 @@ READY := .venv/.ready
 COVERED := tests/core tests/model tests/replay tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
-.PHONY: demo test check bench bench-setup diagrams images format clean setup
+.PHONY: demo test browser check bench bench-setup diagrams images format clean setup
 
 demo: setup
 	@$(BIN)/holdfast demo
 
-test: setup
+test: setup browser
 	HOLDFAST_FROZEN=1 $(BIN)/pytest -n 2 $(COVERED) --cov=holdfast.core --cov=holdfast.model \
 		--cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 	$(BIN)/pytest -n 2 $(COVERED:%=--ignore=%)
+
+browser: setup
+	@$(BIN)/python tests/chromium.py
 
 check: setup
 	$(BIN)/ruff format --check src tests bench docs examples

@@ -15,6 +15,7 @@ from typing import Any, TypeAlias
 import httpx
 import pytest
 import pytest_asyncio
+from hypothesis import HealthCheck, settings
 
 from holdfast import Holdfast, PlanInstance
 from holdfast.core.plan.state import PlanState
@@ -25,6 +26,11 @@ from holdfast.testing.clock import ManualClock
 
 PATIENCE = 60.0
 """Far beyond what anything here takes; a test that reaches it has hung."""
+
+settings.register_profile(
+    "whatever the speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
+)
+settings.load_profile("whatever the speed")
 
 OpenApp: TypeAlias = Callable[..., Awaitable[Holdfast]]
 Until: TypeAlias = Callable[[Holdfast, PlanInstance, Callable[[PlanState], bool]], Awaitable[Any]]

@@ -43,6 +43,14 @@ def demo(place: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
         process.communicate(timeout=LONGEST)
 
 
+def announced(process: subprocess.Popen[str]) -> dict[str, Any]:
+    """Its one line of JSON."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, process.communicate(timeout=LONGEST)[1]
+    return dict(json.loads(line))
+
+
 def interrupted(process: subprocess.Popen[str]) -> tuple[int, str, str]:
     """How it ends. The office shares its stderr: as long as that ran, this would not return."""
     process.send_signal(signal.SIGINT)
@@ -80,10 +88,7 @@ class Visit:
 def visit(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Visit]:
     """One demo for all that look at one run each."""
     with demo(tmp_path_factory.mktemp("demo"), "--json") as process:
-        assert process.stdout is not None
-        line = process.stdout.readline()
-        assert line, process.communicate(timeout=LONGEST)[1]
-        said = json.loads(line)
+        said = announced(process)
         assert set(said) == {"url", "link", "runs"}
         with Served(process, said["url"], said["link"]).sign_in() as browser:
             found = {one["id"]: one for one in browser.get("/runs").json()["runs"]}
@@ -206,8 +211,7 @@ def test_ctrl_c_before_all_is_ready_is_an_end_like_any_other(tmp_path: Path) -> 
 def test_runs_stay_in_a_home_that_is_named(tmp_path: Path, holdfast: Command) -> None:
     home = tmp_path / "kept"
     with demo(tmp_path, "--json", "--home", str(home)) as process:
-        assert process.stdout is not None
-        runs = json.loads(process.stdout.readline())["runs"]
+        runs = announced(process)["runs"]
         assert interrupted(process) == (0, "", "")
     kept = {row["instance_id"] for row in holdfast("runs", "--home", str(home), "--json").json}
     assert kept == set(runs.values())

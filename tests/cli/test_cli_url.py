@@ -74,20 +74,6 @@ def test_a_run_is_started_watched_and_answered_over_http(there: There, place: Pa
     assert (again.code, again.json["error"]["kind"]) == (1, "AlreadyAnswered")
 
 
-def test_several_are_answered_at_once_and_each_says_how_it_went(there: There) -> None:
-    first, second = (
-        there("run", "call_pay", "--set", f"who={who}", "--json").json["questions"][0]
-        for who in ("张三", "Will Zhang")
-    )
-    names = (first["question_id"], second["question_id"])
-    there("answer", names[1], "--option", "reject", "--feedback", "no", "--yes")
-    told = there("answer", *names, "--option", "approve", "--yes", "--json")
-    won, lost = told.json
-    assert (told.code, won["answered"], lost["answered"]) == (1, True, False)
-    assert lost["error"]["kind"] == "AlreadyAnswered"
-    assert "will" in lost["error"]["message"]
-
-
 def without(found: Any, *names: str) -> Any:
     return [{key: value for key, value in one.items() if key not in names} for one in found]
 
@@ -139,12 +125,16 @@ def test_what_failed_is_resumed_and_what_is_unwanted_cancelled(there: There, pla
 
 
 def test_several_questions_have_an_outcome_each(there: There) -> None:
-    ids = [there("run", "call_pay", "--set", f"who={n}", "--json").json for n in "ab"]
+    ids = [there("run", "call_pay", "--set", f"who={n}", "--json").json for n in "abc"]
     names = [one["questions"][0]["question_id"] for one in ids]
-    words = ("--option", "approve", "--yes", "--no-wait", "--json")
-    outcomes = there("answer", *names, "nonsense", *words)
+    words = ("--yes", "--no-wait", "--json")
+    there("answer", names[2], "--option", "reject", *words)
+    outcomes = there("answer", *names, "nonsense", "--option", "approve", *words)
     assert outcomes.code == 1
-    assert [one["answered"] for one in outcomes.json] == [True, True, False]
+    assert [one["answered"] for one in outcomes.json] == [True, True, False, False]
+    lost, unknown = outcomes.json[2:]
+    assert (lost["error"]["kind"], unknown["error"]["kind"]) == ("AlreadyAnswered", "NotFound")
+    assert "will" in lost["error"]["message"]
 
 
 def test_an_interrupt_stops_looking_and_the_run_goes_on(

@@ -13,6 +13,7 @@ from cli_scene import Command
 
 from holdfast.cli import app
 from holdfast.cli.shell import EXIT_CODES
+from holdfast.server.settings import ServerSettings
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 NAMES = [
@@ -117,6 +118,11 @@ def test_wrong_usage_is_2_with_one_line_and_the_way_to_the_help(
     in_json = holdfast(*arguments, "--json")
     assert in_json.code == 2
     assert in_json.json["error"]["kind"] == "Usage"
+
+
+@pytest.mark.parametrize("command", ["serve", "demo"])
+def test_help_names_the_port_that_is_taken_without_one(holdfast: Command, command: str) -> None:
+    assert f"Default: {ServerSettings().port}" in holdfast(command, "--help").out
 
 
 def test_help_says_what_the_exit_codes_mean(holdfast: Command) -> None:

@@ -8,7 +8,6 @@ anything the content policy stopped.
 from __future__ import annotations
 
 import asyncio
-import shutil
 import socket
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
@@ -19,6 +18,7 @@ import httpx
 import uvicorn
 from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright, expect
 
+from chromium import REMEDY, find
 from holdfast import Holdfast
 from holdfast.console import install
 from holdfast.server import create
@@ -28,7 +28,6 @@ from holdfast.server.settings import ServerSettings
 WIDE = {"width": 1280, "height": 900}
 NARROW = {"width": 360, "height": 740}
 
-CHROMIUM = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM_OPTIONS = (
     "--no-sandbox",
     "--disable-gpu",
@@ -44,14 +43,10 @@ expect.set_options(timeout=20_000)
 
 async def launch(playwright: Playwright) -> Browser:
     """The machine's own Chromium, else Playwright's."""
-    found = next(filter(None, map(shutil.which, CHROMIUM)), None)
     try:
-        return await playwright.chromium.launch(executable_path=found, args=CHROMIUM_OPTIONS)
+        return await playwright.chromium.launch(executable_path=find(), args=CHROMIUM_OPTIONS)
     except Error as error:
-        raise RuntimeError(
-            "these tests need a browser: install the package `chromium`, "
-            f"or run `playwright install chromium`\n{error}"
-        ) from None
+        raise RuntimeError(f"{REMEDY}\n{error}") from None
 
 
 @dataclass(slots=True)

@@ -57,6 +57,26 @@ listeners:
     success_output: {task_id: "001", status: Done}
 """
 
+LATER = """
+plan_id: later
+name: Computer, once the door is open
+main_task_id: "001"
+tasks:
+  - {task_id: "001", name: Computer}
+  - {task_id: "002", name: Inside}
+listeners:
+  - {listener_id: L001, trigger_task_id: "001", trigger_condition: Running, listener_type: tool,
+     tool: hold_door, success_output: {task_id: "002", status: Done}}
+  - listener_id: L002
+    trigger_task_id: "002"
+    trigger_condition: Done
+    listener_type: tool
+    tool: apply_computer
+    args: {employee: Will Zhang}
+    fields: {computer_model: {type: radio, label: 电脑型号, options: [MacBook Pro, ThinkPad]}}
+    success_output: {task_id: "001", status: Done}
+"""
+
 TASKS = [
     {"id": "load", "description": "Load the figures", "type": "hold_door", "priority": 1},
     {"id": "sum", "description": "Sum them up", "type": "hold_door", "dependencies": ["load"]},

@@ -5,15 +5,36 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import pytest
 import pytest_asyncio
 from card_scene import HOSTILE, Bureau, a_bureau, at_card
 from console_scene import House, OpenWindow, Window, housed
 from playwright.async_api import Page, Route, expect
 
+from holdfast.console.views_form import price_of
 from holdfast.model.run import RunStatus
 
 DONE = RunStatus.DONE
 REFUSED = "422 (Unprocessable"
+
+
+@pytest.mark.parametrize(
+    ("price", "amount", "unit"),
+    [
+        ("¥18,999", 18999.0, "¥#"),
+        ("+¥58.50", 58.5, "¥#"),
+        ("12.50 €", 12.5, "#€"),
+        (420, 420.0, "#"),
+        ("on request", None, ""),
+        ("¥10 to ¥20", None, ""),
+    ],
+)
+def test_a_price_that_is_one_number_can_be_added_up(
+    price: object, amount: float | None, unit: str
+) -> None:
+    read = price_of(price)
+    assert (read.amount, read.unit) == (amount, unit)
+    assert read.text == str(price)
 
 
 @pytest_asyncio.fixture(loop_scope="session")

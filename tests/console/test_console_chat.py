@@ -175,9 +175,11 @@ async def test_two_questions_are_answered_one_after_the_other(chat: Page, bank: 
     cards = transcript(chat).get_by_role("article", name="Run pay?")
     await expect(cards).to_have_count(2)
     await cards.nth(1).get_by_label("Reason or feedback").fill("still thinking")
+    await cards.nth(1).evaluate("one => { one.untouched = true; }")
     await cards.nth(0).get_by_role("button", name="Approve and run").click()
     await expect(cards).to_have_count(1)
     await expect(cards.get_by_label("Reason or feedback")).to_have_value("still thinking")
+    assert await cards.evaluate("one => one.untouched")
     await cards.get_by_role("button", name="Reject", exact=True).click()
     await expect(transcript(chat)).to_contain_text("Done:")
     assert bank.paid == [5]
@@ -208,7 +210,7 @@ async def test_stop_asks_and_says_what_is_open(chat: Page, bank: Bank) -> None:
     await expect(dialog.get_by_role("button", name="Keep going")).to_be_focused()
     await expect(dialog.get_by_role("listitem")).to_have_text("pay: Waits for an answer")
     await chat.keyboard.press("Escape")
-    assert (await bank.sessions.session("chat_000001")).status is RunStatus.PAUSE
+    assert (await bank.sessions.session("chat_000001")).status == RunStatus.PAUSE
     await chat.get_by_role("button", name="Stop…").click()
     await dialog.get_by_role("button", name="Stop the chat").click()
     await expect(transcript(chat)).to_contain_text("Will Zhang stopped the chat.")
@@ -242,7 +244,7 @@ async def test_what_a_model_says_is_text(chat: Page) -> None:
 
 
 async def test_what_is_being_spoken_is_text_too(chat: Page, bank: Bank) -> None:
-    await say(chat, "slowly <img src=x onerror=alert(1)>\u202e and more of it, and the end")
+    await say(chat, "slowly <img src=x onerror=alert(1)>\u202e" + " and more of it" * 5)
     speaking = chat.locator("#speaking")
     await expect(speaking).to_contain_text("<img src=x onerror=alert(1)>⟨202E⟩")
     await expect(speaking.locator("img")).to_have_count(0)
@@ -328,7 +330,9 @@ async def test_a_long_chat_shows_its_end_first(admin: Window, bank: Bank) -> Non
     await expect(transcript(page)).to_contain_text("You said: number 1")
 
 
-async def test_it_listens_only_while_the_agent_works(chat: Page, house: House, bank: Bank) -> None:
+async def test_it_listens_only_while_the_agent_works(
+    chat: Page, house: House, bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
     hub = house.app.engine.hub
     heard = asyncio.Event()
     follow = hub.follow
@@ -341,7 +345,7 @@ async def test_it_listens_only_while_the_agent_works(chat: Page, house: House, b
             finally:
                 heard.set()
 
-    hub.follow = followed
+    monkeypatch.setattr(hub, "follow", followed)
     await say(chat, "slowly does it, my friend, one word after the other")
     await expect(chat.locator("#speaking")).to_contain_text("You said")
     assert not heard.is_set()

@@ -10,7 +10,7 @@ import pytest_asyncio
 from console_plans import Office, started
 from console_scene import NARROW, House, OpenWindow, Window, fits
 from playwright.async_api import Locator, Page, Response, Route, expect
-from run_scene import OUTER, chain, chat, conversation, trip
+from run_scene import LATER, OUTER, chain, chat, conversation, trip
 
 from holdfast.model.run import RunStatus
 
@@ -160,10 +160,16 @@ class TestMending:
         await page.locator("#failures").get_by_role("button", name="Skip…").click()
         dialog = page.get_by_role("dialog", name="Skip L002 (grant_access)?")
         await expect(dialog).to_contain_text("003 Weather → skipped")
+        await expect(dialog).to_contain_text("still waits to be resumed")
         await dialog.get_by_label("Reason").fill("it is always sunny")
         await dialog.get_by_role("button", name="Skip").click()
         await expect(node(page, "L002")).to_contain_class("skipped")
         await expect(page.locator("#timeline")).to_contain_text("it is always sunny")
+        await expect(page.locator("#failures")).to_contain_text("What failed is settled")
+        await press(page, "Resume…", "Resume")
+        await page.get_by_label("ThinkPad").check()
+        await page.get_by_role("button", name="Submit").click()
+        await expect(status(page)).to_have_text("Done")
         await expect(page.locator("#failures")).to_have_count(0)
 
     async def test_a_task_is_marked_done_by_hand(
@@ -360,11 +366,14 @@ class TestQuestions:
     async def test_a_question_that_comes_later_shows_itself(
         self, admin: Window, office: Office
     ) -> None:
-        office.broken = False
-        run_id = await started(office, "hold", RunStatus.RUNNING)
+        office.load_plan_text(LATER)
+        run_id = await started(office, "later", RunStatus.RUNNING)
         page = await admin.live(f"/console/runs/{run_id}")
-        await expect(page.locator("#aside .question")).to_have_count(0)
+        await expect(page.locator("#timeline")).to_contain_text("hold_door")
+        await expect(page.locator(".question")).to_have_count(0)
         office.door.opened.set()
+        await page.get_by_label("ThinkPad").check()
+        await page.get_by_role("button", name="Submit").click()
         await expect(status(page)).to_have_text("Done")
 
     async def test_sub_runs_and_their_questions(self, admin: Window, office: Office) -> None:
@@ -431,7 +440,7 @@ async def test_a_run_of_sixty_boxes_weighs_at_most_sixty_kilobytes(
     run_id = await started(office, "chain")
     page = await admin.context.new_page()
     seen: list[Response] = []
-    page.on("response", seen.append)
+    page.on("response", lambda one: seen.append(one))
     await page.goto(f"{admin.house.url}/console/runs/{run_id}")
     await expect(page.locator("html")).to_have_attribute("data-live", "live")
     await expect(page.locator("#stage .node")).to_have_count(61)

@@ -218,6 +218,7 @@ def live_on(machine: Machine) -> None:
     assert machine.settle().status in ENDED
 
 
+@pytest.mark.timeout(1800)
 @settings(derandomize=True, max_examples=1000, deadline=None)
 @given(st.binary(min_size=100, max_size=400))
 def test_whatever_happens_replay_equals_the_live_state_and_no_promise_breaks(

@@ -81,7 +81,7 @@ def carry_out(furniture: Furniture, order: dict[str, Any]) -> int:
 def main() -> None:
     furniture = Furniture(sys.argv[1])
     for line in sys.stdin:
-        print(carry_out(furniture, json.loads(line)), flush=True)  # noqa: T201
+        print(carry_out(furniture, json.loads(line)), flush=True)
 
 
 if __name__ == "__main__":

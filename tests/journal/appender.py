@@ -14,7 +14,7 @@ async def live(journal: SqliteJournal, run_id: str) -> None:
     while True:
         append = step(run_id, version, count=2) if version else birth(run_id)
         version = await journal.append(append)
-        print(run_id, version, flush=True)  # noqa: T201
+        print(run_id, version, flush=True)
 
 
 async def main(path: str) -> None:

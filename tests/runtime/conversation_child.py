@@ -101,7 +101,7 @@ def carry_out(order: dict[str, Any]) -> int:
 
 def main() -> None:
     for line in sys.stdin:
-        print(carry_out(json.loads(line)), flush=True)  # noqa: T201
+        print(carry_out(json.loads(line)), flush=True)
 
 
 if __name__ == "__main__":

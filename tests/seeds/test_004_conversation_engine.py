@@ -75,7 +75,7 @@ async def test_basic_use_prints_every_event(
     engine = ConversationEngine(coordinator=coordinator, llm=llm)
 
     async for event in engine.run("帮我分析销售数据"):
-        print(f"[{event.event_type}] {event.data}")  # noqa: T201
+        print(f"[{event.event_type}] {event.data}")
 
     lines = capsys.readouterr().out.splitlines()
     assert lines[0] == "[state_changed] {'from': 'idle', 'to': 'receiving'}"
@@ -147,11 +147,11 @@ async def test_the_pause_example_after_five_events_gets_false_and_a_later_pause_
 
     for _ in range(5):
         event = await gen.__anext__()
-        print(event)  # noqa: T201
+        print(event)
 
     assert engine.state is EngineState.DECOMPOSING
     assert engine.pause() is False
-    print(f"进度: {engine.current_progress}")  # noqa: T201
+    print(f"进度: {engine.current_progress}")
     assert engine.resume() is False
 
     await gen.__anext__()

@@ -45,6 +45,9 @@ listeners:
     retry: {{attempts: 1}}
     success_output: {{task_id: "001", status: Done, context: {{said: "{{{{result}}}}"}}}}
 """
+GIVEN_AT_THE_START = """
+inputs: {code: {type: secret}}
+"""
 Code = Annotated[str, Field(max_length=LONGEST, json_schema_extra={"format": "password"})]
 
 log = logging.getLogger("office")
@@ -87,6 +90,8 @@ async def main(home: Path, notes: Path, model_url: str) -> None:
     app.agent("porter", tools=["unlock"])
     for door in DOORS:
         app.load_plan_text(PLAN.format(door=door))
+    hall = PLAN.format(door="hall") + GIVEN_AT_THE_START
+    app.load_plan_text(hall.replace("{door: hall}", '{door: hall, code: "{001.context.code}"}'))
 
     async def ready(serving: Serving) -> None:
         _, token = await serving.services.tokens.issue("Will Zhang", "person", ["admin"], None)

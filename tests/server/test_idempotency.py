@@ -14,6 +14,7 @@ from server_scene import GRANT_ACCESS, Office, Scene, furnish, serving, settled,
 from holdfast import Holdfast, errors
 from holdfast.journal.port import Attached
 from holdfast.runtime.deeds import REQUEST
+from holdfast.server.late import LateKeeping
 from holdfast.testing.clock import ManualClock
 
 MODEL = {"computer_model": "MacBook Pro"}
@@ -212,17 +213,66 @@ async def test_a_refusal_is_judged_anew(scene: Scene, office: Office) -> None:
     assert "idempotency-replayed" not in again.headers
 
 
+def _has_answers(attached: Attached) -> bool:
+    return any("answer" in json.loads(one.body) for one in attached.kept if one.kind == REQUEST)
+
+
 @pytest.fixture
 def keeps_no_answers(monkeypatch: pytest.MonkeyPatch, app: Holdfast) -> None:
     """The server falls after every commit, and the answer is never kept."""
     kept = app.journal.attach
 
     async def attach(attached: Attached) -> None:
-        if any("answer" in json.loads(one.body) for one in attached.kept if one.kind == REQUEST):
+        if _has_answers(attached):
             raise errors.JournalUnavailable("the server fell")
         await kept(attached)
 
     monkeypatch.setattr(app.journal, "attach", attach)
+    monkeypatch.setattr(LateKeeping, "known", lambda *_: None)
+
+
+@pytest.fixture
+def writes_answers(monkeypatch: pytest.MonkeyPatch, app: Holdfast) -> asyncio.Event:
+    """No answer reaches the disk before this is set."""
+    let, kept = asyncio.Event(), app.journal.attach
+
+    async def attach(attached: Attached) -> None:
+        if _has_answers(attached):
+            await let.wait()
+        await kept(attached)
+
+    monkeypatch.setattr(app.journal, "attach", attach)
+    return let
+
+
+async def test_nobody_waits_for_the_disk_to_have_an_answer_that_a_claim_vouches_for(
+    scene: Scene, office: Office, writes_answers: asyncio.Event
+) -> None:
+    instance_id = await start(scene)
+    path, body = f"/instances/{instance_id}/continue", {"provided_params": MODEL}
+    first = await twice(scene.admin, "POST", path, body)
+    await settled(scene, instance_id)
+    [claim] = await scene.app.journal.all_kept(REQUEST, scene.services.now())
+    assert "answer" not in json.loads(claim.body)
+    writes_answers.set()
+    await scene.services.requests.late.flush()
+    [answer] = await scene.app.journal.all_kept(REQUEST, scene.services.now())
+    assert "answer" in json.loads(answer.body)
+    same(first, await scene.admin.post(path, json=body, headers=KEY))
+    assert office.count("apply_computer") == 1
+
+
+async def test_what_cannot_be_told_again_is_on_disk_before_it_is_told(
+    scene: Scene, writes_answers: asyncio.Event
+) -> None:
+    body = {"name": "ci", "roles": ["viewer"]}
+    issuing = asyncio.create_task(scene.admin.post("/tokens", json=body, headers=KEY))
+    done, _ = await asyncio.wait((issuing,), timeout=0.2)
+    assert not done
+    writes_answers.set()
+    assert (await issuing).status_code == 201
+    [answer] = await scene.app.journal.all_kept(REQUEST, scene.services.now())
+    assert "answer" in json.loads(answer.body)
 
 
 @pytest.mark.usefixtures("keeps_no_answers")

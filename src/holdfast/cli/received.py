@@ -12,13 +12,13 @@ from typing import Any
 
 from pydantic import TypeAdapter
 
-from holdfast.cli.runs import JOURNAL_KINDS, Kind
 from holdfast.core.interactions.wire import camel, request_from_wire
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.errors import JournalDamaged, OperatorError
 from holdfast.journal.codec import VERSIONS, decode
 from holdfast.journal.port import AuditEntry, Deed, QuestionRow, Record, RunRow
 from holdfast.model.interaction import InteractionRequest
+from holdfast.model.run import JOURNAL_KINDS, RunKind
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import Definition, definition_from
 
@@ -52,7 +52,7 @@ def run_row(told: Told) -> RunRow:
     summary = {name: value for name, value in told["summary"].items() if value is not None}
     return RunRow(
         run_id=told["id"],
-        kind=JOURNAL_KINDS[Kind(told["kind"])],
+        kind=JOURNAL_KINDS[RunKind(told["kind"])],
         name=told["name"],
         definition="",
         status=told["status"],

@@ -27,6 +27,7 @@ from holdfast.core.secrets import is_reference
 from holdfast.errors import (
     HoldfastError,
     InternalError,
+    NotAllowed,
     NotFound,
     OperatorError,
     Unauthenticated,
@@ -34,6 +35,7 @@ from holdfast.errors import (
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
+from holdfast.model.run import KINDS
 from holdfast.pursuing import Pursuit
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import blank, replay
@@ -44,8 +46,6 @@ PATIENCE = 5.0
 
 PAGE = 200
 HISTORY_PAGE = 1000
-KINDS = {"plan": "plan", "react": "chat", "conversation": "conversation"}
-"""As the server calls them."""
 
 
 @asynccontextmanager

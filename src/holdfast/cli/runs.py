@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-from enum import StrEnum
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -11,6 +10,7 @@ import typer
 
 from holdfast.cli import shell
 from holdfast.cli.shell import OK, AnywayOption, SetOption, Settings, WaitOption
+from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
 
 if TYPE_CHECKING:
     from holdfast.cli.driving import Driver
@@ -24,21 +24,8 @@ RunArgument = Annotated[
 ]
 
 
-class Kind(StrEnum):
-    PLAN = "plan"
-    CHAT = "chat"
-    CONVERSATION = "conversation"
-
-
-JOURNAL_KINDS = {Kind.PLAN: "plan", Kind.CHAT: "react", Kind.CONVERSATION: "conversation"}
-"""As the journal calls them."""
-
-NAMES = {Kind.PLAN: "plan_id", Kind.CHAT: "agent_id", Kind.CONVERSATION: "name"}
+NAMES = {RunKind.PLAN: "plan_id", RunKind.CHAT: "agent_id", RunKind.CONVERSATION: "name"}
 """What a run's name is."""
-
-
-def kind_of(row: RunRow) -> Kind:
-    return next(kind for kind, name in JOURNAL_KINDS.items() if name == row.kind)
 
 
 def register(group: typer.Typer) -> None:
@@ -67,7 +54,7 @@ async def runs(
         str | None, typer.Option("--agent", metavar="ID", help="Only chats with this agent.")
     ] = None,
     kind: Annotated[
-        Kind | None,
+        RunKind | None,
         typer.Option("--kind", help="Only runs of this kind.", show_default=False),
     ] = None,
     limit: Annotated[
@@ -98,9 +85,9 @@ async def runs(
     return OK
 
 
-def _one_kind(plan: str | None, agent: str | None, kind: Kind | None) -> Kind | None:
-    named = {Kind.PLAN: plan is not None, Kind.CHAT: agent is not None}
-    wanted = [one for one in Kind if named.get(one) or one is kind]
+def _one_kind(plan: str | None, agent: str | None, kind: RunKind | None) -> RunKind | None:
+    named = {RunKind.PLAN: plan is not None, RunKind.CHAT: agent is not None}
+    wanted = [one for one in RunKind if named.get(one) or one is kind]
     if len(wanted) > 1:
         raise typer.BadParameter("no run is of two kinds: leave one option out.")
     return wanted[0] if wanted else None
@@ -126,7 +113,7 @@ def row_json(row: RunRow) -> dict[str, Any]:
 
     from holdfast.core.run.draft import iso
 
-    kind = kind_of(row)
+    kind = KINDS[row.kind]
     return {
         "instance_id": row.run_id,
         "kind": kind.value,
@@ -146,14 +133,14 @@ def row_cells(row: RunRow) -> tuple[Any, ...]:
     from holdfast.story.text import clock, visible
 
     summary = json.loads(row.summary)
-    kind = kind_of(row)
+    kind = KINDS[row.kind]
     tasks = f"{summary.get('done', 0)}/{summary.get('tasks', 0)} tasks"
     return (
         row.run_id,
         kind.value,
         visible(row.name),
         status_text(row.status),
-        f"turn {summary.get('turn', 0)}" if kind is Kind.CHAT else tasks,
+        f"turn {summary.get('turn', 0)}" if kind is RunKind.CHAT else tasks,
         str(summary.get("waiting") or ""),
         clock(row.updated_at, date=True),
         visible(row.title),

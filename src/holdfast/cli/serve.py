@@ -16,8 +16,6 @@ if TYPE_CHECKING:
     from holdfast.server.serving import Serving
     from holdfast.server.settings import ServerSettings
 
-DEFAULT_PORT = 8420
-
 
 def register(group: typer.Typer) -> None:
     shell.register(group, "serve", serve)
@@ -38,11 +36,16 @@ def serve(
         ),
     ] = "127.0.0.1",
     port: Annotated[
-        int,
+        int | None,
         typer.Option(
-            "--port", min=0, max=65535, envvar="HOLDFAST_PORT", help="0 takes one that is free."
+            "--port",
+            min=0,
+            max=65535,
+            envvar="HOLDFAST_PORT",
+            help="Default: 8420; 0 takes one that is free.",
+            show_default=False,
         ),
-    ] = DEFAULT_PORT,
+    ] = None,
     allow_host: Annotated[
         list[str] | None,
         typer.Option(
@@ -132,7 +135,7 @@ def serve(
         opened.app.engine.library.agent(default_agent)
     chosen = ServerSettings(
         host=host.strip("[]"),
-        port=port,
+        port=ServerSettings().port if port is None else port,
         allowed_hosts=tuple(allow_host or ()),
         four_eyes=four_eyes,
         oidc=_oidc(oidc_issuer, oidc_audience, oidc_roles_claim),

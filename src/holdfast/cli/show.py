@@ -7,17 +7,18 @@ the office, and the home, if it was a temporary one.
 from __future__ import annotations
 
 import asyncio
+import signal
 import tempfile
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
-from dataclasses import asdict, dataclass
+from contextlib import AsyncExitStack, contextmanager, suppress
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
 import uvloop
 
 from holdfast.cli.local import as_this_user, os_user
 from holdfast.cli.screen import note, print_json_line, say
-from holdfast.cli.serve import DEFAULT_PORT, link_address
+from holdfast.cli.serve import link_address
 from holdfast.cli.shell import Settings
 from holdfast.console import install
 from holdfast.demo.show import ASSISTANT, Show, open_show, play
@@ -34,8 +35,8 @@ class Playing:
     port: int | None
 
     def run(self) -> None:
-        # A Ctrl-C before the server is there to hear it raises; after that it does not.
-        with suppress(KeyboardInterrupt):
+        # What a signal does before the server is there to hear it.
+        with suppress(KeyboardInterrupt, asyncio.CancelledError):
             self._note("Starting a mock office, a server and four runs …")
             loop = asyncio.Runner(loop_factory=uvloop.new_event_loop)
             with self._home() as home, loop as runner:
@@ -51,13 +52,14 @@ class Playing:
             yield Path(temporary)
 
     async def _play(self, home: Path) -> None:
-        chosen = ServerSettings(
-            port=free_port(DEFAULT_PORT) if self.port is None else self.port,
-            default_agent=ASSISTANT,
-        )
-        async with open_show(home) as stage:
-            with as_this_user():
-                show = await play(stage)
+        chosen = ServerSettings(default_agent=ASSISTANT)
+        port = free_port(chosen.port) if self.port is None else self.port
+        chosen = replace(chosen, port=port)
+        async with AsyncExitStack() as opened:
+            with _cancelled_by_signals():
+                stage = await opened.enter_async_context(open_show(home))
+                with as_this_user():
+                    show = await play(stage)
             await serve(
                 stage.app,
                 chosen,
@@ -81,6 +83,20 @@ class Playing:
     def _note(self, text: str) -> None:
         if not self.settings.as_json:
             note(text)
+
+
+@contextmanager
+def _cancelled_by_signals() -> Iterator[None]:
+    """Within, Ctrl-C and SIGTERM cancel this task, and never raise in the midst of other work."""
+    loop, task = asyncio.get_running_loop(), asyncio.current_task()
+    assert task is not None
+    for one in (signal.SIGINT, signal.SIGTERM):
+        loop.add_signal_handler(one, task.cancel)
+    try:
+        yield
+    finally:
+        for one in (signal.SIGINT, signal.SIGTERM):
+            loop.remove_signal_handler(one)
 
 
 def free_port(wanted: int) -> int:

@@ -26,6 +26,7 @@ from holdfast.console.views_timeline import timeline_of
 from holdfast.console.voices import voice
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotPermitted
+from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of
 from holdfast.server.guard import Called
 from holdfast.server.principal import Permission
@@ -180,6 +181,7 @@ def _asking(state: RunState, say: Voice, asked: deeds.Asked) -> dict[str, object
         "about": teller.step(deed.of) if deed.name in deeds.STEP else deed.of,
         "explained": f"run.ask.{deed.name}.{other}",
         "will": told_consequences(state, say, asked.foreseen),
+        "stopped": asked.foreseen.status is RunStatus.ERROR and deed.name != "context",
         "body": json.dumps(dict(deed.body)),
         "context": pretty(dict(deed.context)),
     }

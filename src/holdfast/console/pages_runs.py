@@ -9,9 +9,10 @@ from fastapi.responses import RedirectResponse
 
 from holdfast.console.showing import show_page, show_part
 from holdfast.console.views_runs import Filters, names_of_runs, runs_page, startable_plans
+from holdfast.model.run import RunKind
 from holdfast.server.guard import Called
 from holdfast.server.principal import Permission
-from holdfast.server.schemas import Kind, PlanName, RunName
+from holdfast.server.schemas import PlanName, RunName
 from holdfast.server.services import Served
 
 Status = Literal["", "running", "pause", "error", "done", "cancelled"]
@@ -22,7 +23,7 @@ router = APIRouter()
 def filters(
     status: Status = "",
     plan: PlanName | Literal[""] = "",
-    kind: Kind | Literal[""] = "",
+    kind: RunKind | Literal[""] = "",
     before: RunName | None = None,
 ) -> Filters:
     return Filters(status or None, plan or None, kind or None, before)

@@ -7,7 +7,6 @@ that wait, those that are due soon are shown in any case.
 from __future__ import annotations
 
 import json
-from collections import deque
 from collections.abc import Mapping
 from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
@@ -32,7 +31,6 @@ TABS: Final[Mapping[str, str]] = {
 }
 SHOWN: Final = 200
 SOON: Final = 86_400.0
-LOOKED_THROUGH: Final = 5_000
 _LONGEST_HINT: Final = 80
 
 
@@ -58,7 +56,8 @@ class Filters:
         return "/console/parts/inbox" + self.query(chosen=chosen or None)
 
     def asked(self) -> QuestionQuery:
-        return QuestionQuery(status=frozenset({TABS[self.tab]}), role=self.role, limit=SHOWN)
+        status, newest = frozenset({TABS[self.tab]}), self.tab != "pending"
+        return QuestionQuery(status=status, role=self.role, newest=newest, limit=SHOWN)
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,15 +144,8 @@ async def _first(questions: Questions, asked: QuestionQuery, run: str | None) ->
 
 
 async def _closed(_: Services, questions: Questions, filters: Filters) -> list[Question]:
-    """The newest first."""
-    found: deque[Question] = deque(maxlen=SHOWN + 1)
-    looked = 0
-    async with aclosing(questions.listed(filters.asked(), below=filters.run)) as listed:
-        async for one in listed:
-            found.append(one)
-            looked += 1
-            if looked == LOOKED_THROUGH:
-                break
+    """Of those asked last, the last closed first."""
+    found = await _first(questions, filters.asked(), filters.run)
     return sorted(found, key=lambda one: -(one.row.closed_at or 0.0))
 
 

@@ -10,8 +10,9 @@ from holdfast.console.deeds import run_deeds, step_deeds
 from holdfast.console.views_card import Card, card_from
 from holdfast.console.views_graph import counts_of
 from holdfast.core.conversation.state import ConversationState
+from holdfast.core.drawing.layout import rank
 from holdfast.core.drawing.picture import Condition
-from holdfast.core.drawing.tasks import standing
+from holdfast.core.drawing.tasks import picture_of_tasks, standing
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
@@ -61,7 +62,10 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """`again` is what a resume would run; `kept` counts the steps that it would not run again."""
+    """`again` is what a resume would run; `kept` counts the steps that it would not run again.
+
+    `mended`: nothing stands in the way any more, and a resume lets the run go on.
+    """
 
     run_id: str
     rows: tuple[Failure, ...]
@@ -70,6 +74,7 @@ class Failures:
     again: tuple[str, ...]
     kept: int
     resumable: bool
+    mended: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,6 +131,7 @@ async def failures_of(
         again=tuple(teller.step(one) for one in again),
         kept=sum(step.status is StepStatus.DONE for step in state.steps.values()),
         resumable=operates and "resume" in run_deeds(state, now),
+        mended=isinstance(state, PlanState) and not state.failed,
     )
 
 
@@ -156,10 +162,13 @@ async def children_of(served: Services, caller: Caller, state: RunState) -> list
 
 
 def task_rows(state: RunState, say: Voice) -> tuple[TaskRow, ...]:
-    """The tasks of a conversation in the order in which they are due."""
+    """The tasks of a conversation in the order in which they may run."""
     if not isinstance(state, ConversationState):
         return ()
-    return tuple(_task_row(state, one, say) for one in state.order)
+    edges = picture_of_tasks(state, say).edges
+    ranks = rank(len(state.order), [(one.source, one.target) for one in edges]).ranks
+    places = sorted(range(len(state.order)), key=lambda place: (ranks[place], place))
+    return tuple(_task_row(state, state.order[place], say) for place in places)
 
 
 def _task_row(state: ConversationState, step_id: str, say: Voice) -> TaskRow:

@@ -8,10 +8,10 @@ from typing import Any, Final
 
 from holdfast.console.rendering import query
 from holdfast.journal.port import RunQuery
-from holdfast.model.run import RunStatus
+from holdfast.model.run import JOURNAL_KINDS, RunKind, RunStatus
 from holdfast.server.guard import Caller
 from holdfast.server.principal import Permission
-from holdfast.server.schemas import JOURNAL_KINDS, Kind, RunLine
+from holdfast.server.schemas import RunLine
 from holdfast.server.services import Services
 from holdfast.server.showing import listed
 
@@ -42,7 +42,7 @@ class Filters:
 
     status: str | None = None
     plan: str | None = None
-    kind: Kind | None = None
+    kind: RunKind | None = None
     before: str | None = None
 
     @property
@@ -97,8 +97,8 @@ class RunsPage:
         return tuple(STATUSES)
 
     @property
-    def kinds(self) -> tuple[Kind, ...]:
-        return tuple(Kind)
+    def kinds(self) -> tuple[RunKind, ...]:
+        return tuple(RunKind)
 
 
 async def runs_page(served: Services, caller: Caller, filters: Filters) -> RunsPage:

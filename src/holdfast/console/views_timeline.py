@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.core.react.state import THINK
+from holdfast.core.react.state import THINK, ReactState
 from holdfast.core.run.state import RunState
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
@@ -33,6 +33,7 @@ TONES: Final[Mapping[str, frozenset[str]]] = {
             "EngineCompleted",
             "CheckConcluded",
             "FunctionReturned",
+            "StepEnded",
         }
     ),
     "failed": frozenset(
@@ -91,12 +92,16 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """`before` is where the page begins that was asked for, `older` where the next one does."""
+    """`before` is where the page begins that was asked for, `older` where the next one does.
+
+    `drawn` says that the run has a graph, which can be seen as it was at each event.
+    """
 
     run_id: str
     rows: tuple[Told, ...]
     before: int | None
     older: int | None
+    drawn: bool
 
     @property
     def part(self) -> str:
@@ -113,7 +118,8 @@ async def timeline_of(
     records = await served.journal.read(state.run_id, back, last - back)
     rows = [one for one in _told(state, say, records) if one.seq > first]
     older = first + 1 if first else None
-    return Timeline(state.run_id, tuple(reversed(rows)), before, older)
+    drawn = not isinstance(state, ReactState)
+    return Timeline(state.run_id, tuple(reversed(rows)), before, older, drawn)
 
 
 async def told_event(served: Services, state: RunState, say: Voice) -> Told:

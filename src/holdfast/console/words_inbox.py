@@ -148,10 +148,8 @@ _INBOX: Final[dict[str, tuple[str, str]]] = {
     "inbox.queue": ("Questions", "问题列表"),
     "inbox.of_run": ("Only run {run}", "仅运行 {run}"),
     "inbox.all_runs": ("Show all", "查看全部"),
-    "inbox.waiting": ("{n} question waits|{n} questions wait", "{n} 个问题待答"),
     "inbox.capped": ("There are more than the {n} shown here", "此处仅显示 {n} 个，还有更多"),
     "inbox.select_one": ("Select: {title}", "选择：{title}"),
-    "inbox.no_deadline": ("No deadline", "无期限"),
     "inbox.not_yours": ("Not for you", "无需您回答"),
     "inbox.empty": ("Nothing waits for you", "没有等待您回答的问题"),
     "inbox.empty.text": (

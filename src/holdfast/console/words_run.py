@@ -33,7 +33,7 @@ _PAGE: Final[dict[str, tuple[str, str]]] = {
     "run.history": ("History", "历史"),
     "run.now": ("Now", "现在"),
     "run.moment": ("Event {n} of {of}", "第 {n}/{of} 个事件"),
-    "run.show_then": ("Show the graph at event {n}", "查看第 {n} 个事件时的运行图"),
+    "run.show_then": ("Shows the graph as it was then", "查看当时的运行图"),
     "run.as_it_was": ("As it was at event {n}", "第 {n} 个事件时的状态"),
     "run.failures": ("Failures", "失败"),
     "run.tries": ("{n} try|{n} tries", "已尝试 {n} 次"),
@@ -41,6 +41,10 @@ _PAGE: Final[dict[str, tuple[str, str]]] = {
     "run.more_failures": (
         "{n} more failure is in the graph|{n} more failures are in the graph",
         "图中另有 {n} 处失败",
+    ),
+    "run.mended": (
+        "What failed is settled. The run still waits to be resumed.",
+        "失败已处理，运行仍等待恢复。",
     ),
     "run.resume_failed": ("Resume from the failed step", "从失败步骤恢复运行"),
     "run.resume_again": ("Runs again: {steps}.", "将重新执行：{steps}。"),
@@ -136,6 +140,10 @@ _DEEDS: Final[dict[str, tuple[str, str]]] = {
     "run.will.pass": ("Does not run", "不再执行"),
     "run.will.move": ("Tasks that change", "变化的任务"),
     "run.will.withdraw": ("Questions withdrawn", "撤回的问题"),
+    "run.will.still_stopped": (
+        "The run then still waits to be resumed.",
+        "之后运行仍等待恢复。",
+    ),
     "run.will.stay": ("Does not run again", "不会重新执行"),
     "run.and_more": ("and {n} more", "以及另外 {n} 个"),
     "run.reason": ("Reason (optional)", "原因（可选）"),

@@ -41,7 +41,9 @@ def is_reference(value: object) -> TypeGuard[str]:
 
 def references_in(value: Json) -> frozenset[str]:
     """Every reference anywhere in it, inside longer texts and names as well."""
-    return frozenset(_found(value))
+    found: set[str] = set()
+    _gather(value, found)
+    return frozenset(found)
 
 
 def fill(value: Json, values: Mapping[str, str]) -> Json:
@@ -86,17 +88,21 @@ def _known(found: re.Match[str], values: Mapping[str, str]) -> str:
     return values.get(found[0], found[0])
 
 
-def _found(value: Json) -> Iterator[str]:
+def _gather(value: Json, found: set[str]) -> None:
+    """Every call's arguments pass here, and whether something is a Mapping is slow to tell."""
     match value:
-        case str() if _PREFIX in value:
-            yield from _REFERENCE.findall(value)
-        case Mapping():
-            for name, one in value.items():
-                yield from _found(name)
-                yield from _found(one)
+        case str():
+            if _PREFIX in value:
+                found.update(_REFERENCE.findall(value))
+        case None | int() | float():
+            return
         case list() | tuple():
             for one in value:
-                yield from _found(one)
+                _gather(one, found)
+        case _:
+            for name, one in value.items():
+                _gather(name, found)
+                _gather(one, found)
 
 
 def _same(number: float) -> Json:

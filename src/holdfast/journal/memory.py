@@ -131,7 +131,7 @@ class MemoryJournal:
 
     async def questions(self, query: QuestionQuery = ANY_QUESTION) -> list[QuestionRow]:
         self._require_open()
-        later = self._questions_after(query.after)
+        later = self._questions_after(query.after, query.newest)
         fitting = [row for row in later if _suits(row, query)]
         return fitting[: query.limit]
 
@@ -268,8 +268,8 @@ class MemoryJournal:
         if len(self._commits) > 2 * STRETCHES_KEPT:
             del self._commits[:-STRETCHES_KEPT]
 
-    def _questions_after(self, question_id: str | None) -> Iterator[QuestionRow]:
-        rows = iter(self._questions.values())
+    def _questions_after(self, question_id: str | None, newest: bool) -> Iterator[QuestionRow]:
+        rows = reversed(self._questions.values()) if newest else iter(self._questions.values())
         if question_id is None:
             return rows
         if question_id not in self._questions:

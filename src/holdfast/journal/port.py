@@ -198,7 +198,9 @@ class RunQuery:
 
 @record
 class QuestionQuery:
-    """Questions that fit everything given, the oldest first; `role` means exactly that role.
+    """Questions that fit everything given; `role` means exactly that role.
+
+    The oldest come first, or with `newest` the newest.
 
     `due_before` leaves those without a deadline out. `after` is the question id that ended
     the last page.
@@ -210,6 +212,7 @@ class QuestionQuery:
     role: str | None = None
     due_before: float | None = None
     after: str | None = None
+    newest: bool = False
     limit: int = 100
 
 

@@ -54,7 +54,16 @@ from holdfast.journal.rules import check
 from holdfast.journal.statements import load_queries
 from holdfast.journal.writer import Writer
 
-_SQL = load_queries("sqlite_queries.sql")
+_SQL = dict(load_queries("sqlite_queries.sql"))
+_SQL |= {
+    f"newest_{name}": statement.replace("id > :after", "id < :after").replace(
+        "ORDER BY id", "ORDER BY id DESC"
+    )
+    for name, statement in _SQL.items()
+    if name.startswith("questions_") and "id > :after" in statement
+}
+"""The lists of questions, each also from its other end."""
+
 _STRETCH = 1000
 _LAST = 2**62
 _LONGEST_NUMBER = 18
@@ -180,19 +189,20 @@ class SqliteJournal:
             "role": query.role,
             "statuses": _as_json(query.status),
             "due_before": query.due_before,
-            "after": self._place_after(query.after),
+            "after": self._place_after(query.after, query.newest),
             "limit": query.limit,
         }
+        way = "newest_" if query.newest else ""
         if query.run_id is not None:
-            rows = self._select("questions_of_run", parameters)
+            rows = self._select(f"{way}questions_of_run", parameters)
         elif query.root_id is not None:
-            rows = self._select("questions_of_root", parameters)
+            rows = self._select(f"{way}questions_of_root", parameters)
         elif query.status is not None:
             name = "questions_of_status" if query.role is None else "questions_for_role"
-            found = self._select_each(name, query.status, parameters)
-            rows = sorted(found, key=_number)[: query.limit]
+            found = self._select_each(way + name, query.status, parameters)
+            rows = sorted(found, key=_number, reverse=query.newest)[: query.limit]
         else:
-            rows = self._select("questions_oldest", parameters)
+            rows = self._select(f"{way}questions_of_all", parameters)
         return [QuestionRow(*row[:-1]) for row in rows]
 
     async def notices(self, target_id: str | None = None) -> list[Notice]:
@@ -290,9 +300,9 @@ class SqliteJournal:
             raise NotFound(f"there is no run {run_id} to go on from")
         return int(rows[0][0])
 
-    def _place_after(self, question_id: str | None) -> int:
+    def _place_after(self, question_id: str | None, newest: bool) -> int:
         if question_id is None:
-            return 0
+            return _LAST if newest else 0
         rows = self._select("locate_question", (question_id,))
         if not rows:
             raise NotFound(f"there is no question {question_id} to go on from")

@@ -1,8 +1,9 @@
-"""What every run has, whichever machine drives it: a status, and perhaps a parent."""
+"""What every run has, whichever machine drives it: a kind, a status, and perhaps a parent."""
 
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import Final
 
 from holdfast.model.record import record
 
@@ -18,6 +19,25 @@ class RunStatus(StrEnum):
     ERROR = "error"
     CANCELLING = "cancelling"
     CANCELLED = "cancelled"
+
+
+class RunKind(StrEnum):
+    """What a run is a run of, as people call it."""
+
+    PLAN = "plan"
+    CHAT = "chat"
+    CONVERSATION = "conversation"
+
+
+JOURNAL_KINDS: Final = {
+    RunKind.PLAN: "plan",
+    RunKind.CHAT: "react",
+    RunKind.CONVERSATION: "conversation",
+}
+"""As the journal calls them."""
+
+KINDS: Final = {name: kind for kind, name in JOURNAL_KINDS.items()}
+"""The journal's names, as people call them."""
 
 
 @record

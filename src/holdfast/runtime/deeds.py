@@ -7,7 +7,7 @@ work is in the run's own journal, and a draft is no decision.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
 from pydantic import TypeAdapter
@@ -18,7 +18,7 @@ from holdfast.journal.port import NOTHING, Attached, Deed, Kept
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.values import Json
-from holdfast.runtime.acting import Acting, Claim
+from holdfast.runtime.acting import Acting, Claim, current
 
 REQUEST = "request"
 """The kind under which claims are kept."""
@@ -57,8 +57,20 @@ def deed_of(acting: Acting, command: c.Command, state: RunState, now: float) -> 
 
 def claim_of(claim: Claim, state: RunState, now: float) -> Kept:
     """That a request was served, by which run, and how far that run was then."""
-    body = {"fingerprint": claim.fingerprint, "run_id": state.run_id, "version": state.version}
-    return Kept(REQUEST, claim.key, canonical_json(body), now + CLAIM_SECONDS)
+    return _claimed(claim, now, run_id=state.run_id, version=state.version)
+
+
+def with_claim(attached: Attached, now: float) -> Attached:
+    """What belongs to no run, together with the claim of the request under way, if it has one."""
+    acting = current()
+    if acting is None or acting.claim is None:
+        return attached
+    return replace(attached, kept=[*attached.kept, _claimed(acting.claim, now)])
+
+
+def _claimed(claim: Claim, now: float, **served: Json) -> Kept:
+    body = canonical_json({"fingerprint": claim.fingerprint, **served})
+    return Kept(REQUEST, claim.key, body, now + CLAIM_SECONDS)
 
 
 def request_digest(request: InteractionRequest) -> str:

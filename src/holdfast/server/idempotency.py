@@ -192,15 +192,6 @@ async def _answered_now(
     return response
 
 
-def with_claim(attached: Attached, claim: Claim | None, now: float) -> Attached:
-    """What belongs to no run, committed together with the claim of the request for it."""
-    if claim is None:
-        return attached
-    body = json.dumps({"fingerprint": claim.fingerprint})
-    kept = Kept(REQUEST, claim.key, body, now + CLAIM_SECONDS)
-    return Attached(attached.deeds, (*attached.kept, kept), attached.dropped)
-
-
 def _name(key: str, who: str, request: Request) -> str:
     if not _KEY.fullmatch(key):
         raise InvalidValue("1 to 200 visible ASCII characters", HEADER)

@@ -22,7 +22,7 @@ from holdfast.errors import PlanRejected
 from holdfast.journal.port import Attached, Deed, Kept
 from holdfast.model.plan import Plan
 from holdfast.runtime.acting import Acting, current
-from holdfast.server.idempotency import with_claim
+from holdfast.runtime.deeds import with_claim
 
 log = logging.getLogger("holdfast")
 
@@ -108,8 +108,7 @@ class RegisteredPlans:
         kept = Kept(KIND, plan.plan_id, json.dumps(body, ensure_ascii=False))
         acting = current()
         deeds = () if acting is None else (_deed(acting, compiled, origin.at),)
-        claim = None if acting is None else acting.claim
-        attached = with_claim(Attached(deeds, (kept,)), claim, origin.at)
+        attached = with_claim(Attached(deeds, (kept,)), origin.at)
         await self._app.journal.attach(attached)
 
     def origin(self, plan_id: str) -> Origin:

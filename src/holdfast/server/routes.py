@@ -10,6 +10,7 @@ Whatever a handler raises becomes a problem, and only what we did not foresee is
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Coroutine, Iterator
 from typing import Any, Final, NoReturn
 
@@ -56,7 +57,7 @@ class Route(APIRoute):
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
         if self._is_guarded():
-            proofs = [{name: []} for name in PROOFS]
+            proofs: list[dict[str, list[str]]] = [{name: []} for name in PROOFS]
             self.openapi_extra = {"security": proofs, **(self.openapi_extra or {})}
 
     def _is_guarded(self) -> bool:
@@ -119,7 +120,7 @@ def _is_json(content_type: str) -> bool:
 
 def _parsed(body: bytes) -> Any:
     try:
-        return json.loads(body, parse_constant=_not_finite)
+        return json.loads(body, parse_constant=_not_finite, object_pairs_hook=_said_once)
     except RecursionError:
         raise InvalidValue("nested too deeply", "body") from None
     except json.JSONDecodeError as error:
@@ -127,6 +128,16 @@ def _parsed(body: bytes) -> Any:
         raise InvalidValue(f"is not JSON: {error.msg} at {place}", "body") from None
     except ValueError:
         raise InvalidValue("is not JSON in UTF-8, or has a number beyond 64 bits", "body") from None
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two values under one name: whoever checked the one may not have seen the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(name for name, _ in pairs)
+        [(twice, _)] = times.most_common(1)
+        raise InvalidValue(f"says {twice[:100]!r} twice", "body")
+    return found
 
 
 def _not_finite(name: str) -> NoReturn:

@@ -9,17 +9,16 @@ from fastapi import Query
 
 from holdfast.journal.codec import current_payload
 from holdfast.journal.port import Record, RunQuery
+from holdfast.model.run import JOURNAL_KINDS, RunKind
 from holdfast.server.guard import Called
 from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission
 from holdfast.server.routes import new_router
 from holdfast.server.schemas import (
-    JOURNAL_KINDS,
     Before,
     EventShown,
     History,
     InstanceShown,
-    Kind,
     Limit,
     RunId,
     RunLines,
@@ -40,7 +39,7 @@ LATEST = 10**15
 async def list_runs(
     served: Served,
     caller: Called,
-    kind: Kind | None = None,
+    kind: RunKind | None = None,
     status: Statuses = None,
     name: Annotated[
         str | None, Query(min_length=1, max_length=200, description="A plan or an agent.")

@@ -5,14 +5,13 @@ Whatever a caller sends is bounded, and an unknown key is refused rather than ov
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from holdfast.model.plan import TaskStatus
-from holdfast.model.run import RunStatus
+from holdfast.model.run import RunKind, RunStatus
 
 LONGEST_PAGE: Final = 200
 LONGEST_SOURCE: Final = 500_000
@@ -50,18 +49,6 @@ Wait = Annotated[
         description="Seconds to wait for what comes of it; without, it answers after the commit.",
     ),
 ]
-
-
-class Kind(StrEnum):
-    """What a run is a run of."""
-
-    PLAN = "plan"
-    CHAT = "chat"
-    CONVERSATION = "conversation"
-
-
-JOURNAL_KINDS: Final = {Kind.PLAN: "plan", Kind.CHAT: "react", Kind.CONVERSATION: "conversation"}
-"""As the journal calls them."""
 
 
 class Given(BaseModel):
@@ -196,7 +183,7 @@ class Summary(Shown):
 
 class RunLine(Shown):
     id: str = Field(examples=["inst_000001"])
-    kind: Kind
+    kind: RunKind
     name: str = Field(description="The plan or agent it is a run of.", examples=["apply_computer"])
     title: str = Field(examples=["Computer for a colleague"])
     status: RunStatus

@@ -16,13 +16,12 @@ from holdfast.core.run.state import RunState, StepState
 from holdfast.errors import NotFound
 from holdfast.instances import TaskInstance, instance_context, resumed_listeners
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
-from holdfast.model.run import RunStatus
+from holdfast.model.run import KINDS, RunStatus
 from holdfast.runtime.machines import as_plan, machine_of
 from holdfast.runtime.views import run_row
 from holdfast.server.guard import Caller
 from holdfast.server.principal import Permission, sees_all
 from holdfast.server.schemas import (
-    JOURNAL_KINDS,
     InstanceShown,
     RunLine,
     RunShown,
@@ -36,13 +35,11 @@ from holdfast.server.services import Services
 MOST_PAGES_READ: Final = 20
 """How far a list reads on for one who may see little of it."""
 
-_KINDS: Final = {name: kind for kind, name in JOURNAL_KINDS.items()}
-
 
 def run_line(row: RunRow) -> RunLine:
     return RunLine(
         id=row.run_id,
-        kind=_KINDS[row.kind],
+        kind=KINDS[row.kind],
         name=row.name,
         title=row.title,
         status=RunStatus(row.status),

@@ -18,6 +18,7 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -46,6 +47,8 @@ SOCKET_BYTES = 128 * 1024
 """What the kernel may hold for one client; unasked it would be megabytes."""
 
 TRANSPORT = "holdfast.transport"
+
+_UNICODE_BREAKS = re.compile("[\x85\u2028\u2029]")
 
 _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"}
 
@@ -95,6 +98,9 @@ def _event(frame: Frame, data: str) -> bytes:
 
 
 def _line(text: str) -> str:
+    """One line for everybody: some clients break lines where only Unicode does."""
+    if not text.isascii():
+        text = _UNICODE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return text.replace("\r", " ").replace("\n", " ") if "\n" in text or "\r" in text else text
 
 

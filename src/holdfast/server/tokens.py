@@ -18,8 +18,7 @@ from typing import Final, Protocol
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
 from holdfast.journal.port import Attached, Deed, Journal, Kept
-from holdfast.runtime.acting import current
-from holdfast.runtime.deeds import CLAIM_SECONDS, REQUEST
+from holdfast.runtime.deeds import with_claim
 from holdfast.server.credentials import (
     FORMS,
     LINK,
@@ -105,8 +104,8 @@ class Tokens:
         )
         secret = form.new_secret()
         deed = self._deed(by, f"issued_{form.kind}", made, origin)
-        kept = [kept_as(made, secret), *self._claim(), *((_opened(made),) if form is TOKEN else ())]
-        await self._journal.attach(Attached(deeds=[deed], kept=kept))
+        kept = [kept_as(made, secret), *((_opened(made),) if form is TOKEN else ())]
+        await self._attach(Attached(deeds=[deed], kept=kept))
         return made, secret
 
     async def authenticate(self, secret: str) -> Principal | None:
@@ -229,16 +228,12 @@ class Tokens:
     async def _drop(self, one: Credential, key: str, by: str, action: str, origin: str) -> None:
         dropped = [(one.form, key), ("used", one.id)]
         deed = self._deed(by, action, one, origin)
-        await self._journal.attach(Attached(deeds=[deed], kept=self._claim(), dropped=dropped))
+        await self._attach(Attached(deeds=[deed], dropped=dropped))
         self._noted.pop(one.id, None)
 
-    def _claim(self) -> Sequence[Kept]:
-        """That the request under way is served, if it must not be served twice."""
-        acting = current()
-        if acting is None or acting.claim is None:
-            return ()
-        body = json.dumps({"fingerprint": acting.claim.fingerprint})
-        return (Kept(REQUEST, acting.claim.key, body, self._clock.now() + CLAIM_SECONDS),)
+    async def _attach(self, attached: Attached) -> None:
+        """What a request asked for, and that it is served."""
+        await self._journal.attach(with_claim(attached, self._clock.now()))
 
     def _deed(self, by: str, action: str, one: Credential, origin: str, via: str = "") -> Deed:
         told = {

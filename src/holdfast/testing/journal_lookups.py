@@ -97,7 +97,10 @@ class LookupSuite:
             found = await journal.questions(query)
             assert " ".join(row.question_id for row in found) == ids, query
 
-    async def test_pages_of_questions_join_whatever_is_asked_for(self, journal: Journal) -> None:
+    @pytest.mark.parametrize("newest", [False, True])
+    async def test_pages_of_questions_join_whatever_is_asked_for(
+        self, journal: Journal, newest: bool
+    ) -> None:
         await journal.append(birth("a"))
         rows = [
             question_row(f"q{n}", "a", status="open" if n % 3 else "answered") for n in range(25)
@@ -113,6 +116,10 @@ class LookupSuite:
             QuestionQuery(status=some, role="approver"),
         ]:
             whole = await journal.questions(query)
+            turned = await journal.questions(replace(query, newest=True))
+            assert turned == whole[::-1]
+            query = replace(query, newest=newest)
+            whole = turned if newest else whole
             seen: list[QuestionRow] = []
             while page := await journal.questions(
                 replace(query, after=seen[-1].question_id if seen else None, limit=4)

@@ -30,7 +30,8 @@ async def call_with_secrets(
     tool = tools.get(name)
 
     async def with_values(filled: Json, hide: Callable[[str], str]) -> Json:
-        return await tool.call(filled, replace(call, hide=hide))
+        told = call if hide is call.hide else replace(call, hide=hide)
+        return await tool.call(filled, told)
 
     return await in_confidence(tools.secrets, call.run_id, args, with_values)
 

@@ -16,6 +16,7 @@ const speech = new Speech(session, speak);
 let lately = false;
 
 const told = () => find("chat").dataset;
+const listen = () => speech.listen(Number(told().version));
 
 /** Whoever reads the end follows it; whoever reads something else is left in peace. */
 function following(change) {
@@ -77,8 +78,19 @@ function show() {
   find("send").disabled = Boolean(why);
   if (find("why").textContent !== why) find("why").textContent = why;
   find("stop").hidden = !stoppable;
-  if (works && !document.hidden) speech.listen();
+  nameCalls();
+  if (works && !document.hidden) listen();
   else speech.stop();
+}
+
+/** What a stop would meet, also while somebody thinks about it. */
+function nameCalls() {
+  const calls = [...document.querySelectorAll("#transcript [data-open]")].map(({ dataset }) => {
+    const line = document.createElement("li");
+    line.textContent = t("js-chat.call", dataset);
+    return line;
+  });
+  find("stopping-calls").replaceChildren(...calls);
 }
 
 async function send() {
@@ -86,7 +98,7 @@ async function send() {
   if (told().why) return;
   if (!text.trim()) return void showFields(form, { message: t("js-chat.empty") });
   showFields(form, {});
-  await Promise.race([speech.listen(), new Promise((wake) => setTimeout(wake, 2000))]);
+  await Promise.race([listen(), new Promise((wake) => setTimeout(wake, 2000))]);
   try {
     await post(`/chats/${encodeURIComponent(session)}/messages`, { message: text });
   } catch (error) {
@@ -112,15 +124,6 @@ message.addEventListener("keydown", (event) => {
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   press(find("send"), send);
-});
-
-find("stop").addEventListener("click", () => {
-  const calls = [...document.querySelectorAll("#transcript [data-open]")].map(({ dataset }) => {
-    const line = document.createElement("li");
-    line.textContent = t("js-chat.call", dataset);
-    return line;
-  });
-  find("stopping-calls").replaceChildren(...calls);
 });
 
 const command = (name) => async () => {

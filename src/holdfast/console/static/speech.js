@@ -36,7 +36,7 @@ function element(name, classes, text) {
 }
 
 export class Speech {
-  /** `show(began, text)` hears the whole reply so far; null takes it back. */
+  /** `show(began, text)` hears the reply so far; who came late missed its beginning. */
   constructor(run, show) {
     this.run = run;
     this.show = show;
@@ -45,9 +45,12 @@ export class Speech {
     this.text = "";
   }
 
-  /** Settles when the server listens to us, or will not. */
-  listen() {
-    this.listening ??= this.#open();
+  /** `since` is the last record that is known; settles when the server has heard of us. */
+  listen(since) {
+    if (!this.listening) {
+      this.since = since;
+      this.listening = this.#open();
+    }
     return this.listening.ready;
   }
 
@@ -95,6 +98,6 @@ export class Speech {
     if (began !== this.began || text === null) this.text = "";
     this.began = began;
     this.text += text ?? "";
-    this.show(began, this.text);
+    this.show(began, began > this.since ? this.text : `… ${this.text}`);
   }
 }

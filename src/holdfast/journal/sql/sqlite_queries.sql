@@ -212,7 +212,7 @@ SELECT id FROM questions WHERE question_id = ?;
 SELECT status, type, count(*) FROM questions INDEXED BY questions_status_type
 GROUP BY status, type;
 
--- name: questions_oldest
+-- name: questions_of_all
 -- Questions of every status, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
        closed_at, body, id

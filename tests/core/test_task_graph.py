@@ -1,0 +1,93 @@
+"""The tasks of a conversation as a picture, and pictures in other words than English."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from rpds import HashTrieMap
+
+from holdfast.core.conversation.state import ConversationDefinition, ConversationState
+from holdfast.core.drawing.graph import render_svg
+from holdfast.core.drawing.picture import Condition, Edge
+from holdfast.core.drawing.svg import draw
+from holdfast.core.drawing.tasks import picture_of_tasks, standing
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.state import PlanState
+from holdfast.core.run.moves import retry_timer
+from holdfast.core.run.state import StepState
+from holdfast.core.run.tables import StepStatus
+from holdfast.model.conversation import ConversationSettings, SubTask
+from holdfast.model.plan import Listener, Plan, Task, ToolAction
+from holdfast.model.run import RunStatus
+
+LOAD = SubTask("load", "Load it", "read", status="completed")
+SUM = SubTask("sum", dependencies=("load", "gone"), status="running")
+STATE = ConversationState(
+    "conv_000001",
+    definition=ConversationDefinition(ConversationSettings(), "digest"),
+    status=RunStatus.RUNNING,
+    tasks=HashTrieMap({"t1": LOAD, "t2": SUM}),
+    steps=HashTrieMap({"t2": StepState(status=StepStatus.BACKOFF)}),
+    timers=HashTrieMap({retry_timer("t2"): 30.0}),
+    order=("t1", "t2"),
+    total=2,
+    completed=1,
+)
+
+
+def test_each_task_stands_after_what_it_waits_for() -> None:
+    picture = picture_of_tasks(STATE)
+
+    assert [(one.id, one.label, one.note) for one in picture.nodes] == [
+        ("t1", "load Load it", "read, done"),
+        ("t2", "sum", "retrying"),
+    ]
+    assert picture.edges == (Edge(0, 1),)
+    assert picture.title == "conv_000001 ◐ running"
+    assert picture.description == "1 of 2 tasks done"
+
+
+def test_a_box_that_moves_by_itself_says_when() -> None:
+    assert 'data-id="t2" data-due="30.000"' in draw(picture_of_tasks(STATE))
+    assert 'data-id="t1" role' in draw(picture_of_tasks(STATE))
+
+
+@pytest.mark.parametrize(
+    ("status", "step", "condition"),
+    [
+        ("pending", None, Condition.IDLE),
+        ("running", StepStatus.WAITING, Condition.WAITING),
+        ("failed", StepStatus.FAILED, Condition.FAILED),
+        ("completed", StepStatus.DONE, Condition.DONE),
+        ("something else", None, Condition.IDLE),
+    ],
+)
+def test_a_task_is_as_its_step_is_while_that_is_under_way(
+    status: str, step: StepStatus | None, condition: Condition
+) -> None:
+    task = replace(SUM, status=status)
+
+    assert standing(task, StepState(status=step) if step else None)[0] is condition
+
+
+def shout(phrase: str, /, **values: object) -> str:
+    return phrase.upper().format_map({name.upper(): value for name, value in values.items()})
+
+
+def test_whoever_draws_chooses_the_words() -> None:
+    listener = Listener("L1", ("1",), "Done", ToolAction("work"))
+    plan = Plan("p", "Plan", "1", (Task("1", "One"),), (listener,))
+    waits = StepState(status=StepStatus.BACKOFF, attempt=1)
+    state = PlanState(
+        "inst_000001",
+        plan=CompiledPlan(plan, "digest"),
+        status=RunStatus.RUNNING,
+        steps=HashTrieMap({"L1": waits}),
+    )
+
+    drawn = render_svg(plan, state, say=shout)
+
+    assert "RETRYING 2 OF 3" in drawn
+    assert "WHEN Done" in drawn
+    assert "1 TASK, 1 LISTENER; TASKS: 1 NOT STARTED" in drawn
