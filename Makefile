@@ -35,8 +35,9 @@ bench: bench-setup
 bench-setup: setup
 	$(BIN)/python -m bench.setup
 
-images: setup
+images: setup browser
 	$(BIN)/python docs/make_images.py
+	$(BIN)/python docs/make_screenshots.py
 
 diagrams: setup
 	$(BIN)/python docs/make_diagrams.py

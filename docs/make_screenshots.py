@@ -1,8 +1,7 @@
 """Takes the console's pictures: every page of the demo, in English by day and Chinese by night.
 
 The demo's runs are played as `holdfast demo` plays them, only on a clock that begins at a fixed
-moment and in the time zone UTC, so that two takings differ in little more than durations. The
-pictures show no address. Each is brought down to a palette of 256 colours.
+moment and in the time zone UTC, so that two takings differ in little more than durations.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
-from playwright.async_api import Browser, BrowserContext, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Error, Page, async_playwright
 
 from holdfast.app import Holdfast
 from holdfast.console import install
@@ -32,9 +31,10 @@ from holdfast.server.serving import listening, url_of
 from holdfast.server.settings import ServerSettings
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE), str(HERE.parent / "tests")]
-from chromium import REMEDY, find  # noqa: E402
+sys.path.insert(0, str(HERE.parent / "tests"))
 from palette import reduced  # noqa: E402
+
+from chromium import REMEDY, find  # noqa: E402
 
 PICTURES: Final = HERE / "images"
 BEGINNING: Final = 1_793_610_000.0
@@ -80,18 +80,21 @@ class Studio:
     async def take_all(self) -> None:
         for look in (DAY, NIGHT):
             chat = self.show.chat if look is DAY else await self._ask_in_chinese()
+            pages = await self._pages(chat)
+            if look is DAY:
+                pages["run-failed"] = f"/console/runs/{self.show.failed}"
             async with self._signed_in(look) as context:
-                for name, path in (await self._pages(chat)).items():
+                for name, path in pages.items():
                     await take(context, self.url + path, f"{name}{look.mark}")
 
     async def _pages(self, chat: str) -> dict[str, str]:
         asked = {row.root_id: row.question_id for row in await self.stage.app.inbox()}
         return {
             "runs": "/console/runs",
-            "run-failed": f"/console/runs/{self.show.failed}",
-            "run-waiting": f"/console/runs/{self.show.onboarding}",
+            "run": f"/console/runs/{self.show.onboarding}",
             "inbox": f"/console/inbox/{asked[self.show.computer]}",
             "chat": f"/console/chat/{chat}",
+            "plans": "/console/plans",
             "plan": "/console/plans/onboard_zhang_san",
         }
 
@@ -132,7 +135,7 @@ async def take(context: BrowserContext, address: str, name: str) -> None:
 
 async def _settled(page: Page) -> None:
     """It hears of what happens, and its letters are there."""
-    await page.wait_for_function("document.documentElement.dataset.live === 'live'")
+    await page.locator("html[data-live=live]").wait_for()
     await page.evaluate("document.fonts.ready.then(() => true)")
 
 
@@ -167,18 +170,27 @@ async def served(app: Holdfast) -> AsyncIterator[tuple[str, Any]]:
             await serving
 
 
+@asynccontextmanager
+async def browsing() -> AsyncIterator[Browser]:
+    async with async_playwright() as playwright:
+        try:
+            browser = await playwright.chromium.launch(
+                executable_path=find(), args=["--no-sandbox", "--disable-gpu"]
+            )
+        except Error as error:
+            raise SystemExit(f"{REMEDY}\n{error}") from None
+        yield browser
+        await browser.close()
+
+
 async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as home:
-        async with staged(Path(home)) as (stage, show), served(stage.app) as (url, tokens):
-            async with async_playwright() as playwright:
-                try:
-                    browser = await playwright.chromium.launch(
-                        executable_path=find(), args=["--no-sandbox", "--disable-gpu"]
-                    )
-                except Exception as error:
-                    raise SystemExit(f"{REMEDY}\n{error}") from None
-                await Studio(stage, show, browser, url, tokens).take_all()
-                await browser.close()
+        async with (
+            staged(Path(home)) as (stage, show),
+            served(stage.app) as (url, tokens),
+            browsing() as browser,
+        ):
+            await Studio(stage, show, browser, url, tokens).take_all()
 
 
 if __name__ == "__main__":

@@ -18,6 +18,7 @@ from holdfast.model.form import Field, FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionResponse, Resolution
 from holdfast.model.values import Json
 from holdfast.plans import LOCAL
+from holdfast.runtime.deeds import deeds_of_entering
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.views import request_of
 from holdfast.vault import Place, Vault, sealed_answer
@@ -109,7 +110,8 @@ class QuestionDesk:
         if row.status != "open" or (row.deadline is not None and now >= row.deadline):
             status = "too late for" if row.status == "open" else row.status
             raise TooLate(f"{row.title!r} is {status}; nothing was changed")
-        asked = _secret_field(request_of(row), field)
+        request = request_of(row)
+        asked = _secret_field(request, field)
         given = strict_json(value)
         if is_reference(given) or is_empty(asked, given):
             raise _misfit(field, "enter the secret itself")
@@ -117,15 +119,10 @@ class QuestionDesk:
             text = str(clean(asked, given))
         except Refusal as refusal:
             raise _misfit(field, str(refusal)) from None
-        reference, kept = self.vault.seal(
-            question_id,
-            field,
-            row.root_id,
-            text,
-            by=strict_text(by, "by"),
-            expires_at=now + KEPT_AHEAD,
-        )
-        await self.engine.journal.attach(Attached(kept=(kept,)))
+        place = Place(question_id, row.root_id, strict_text(by, "by"))
+        reference, kept = self.vault.enter(place, field, text, now + KEPT_AHEAD)
+        deeds = deeds_of_entering(field, request, row.run_id, now)
+        await self.engine.journal.attach(Attached(deeds, (kept,)))
         return reference
 
     async def answer_many(

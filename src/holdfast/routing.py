@@ -2,11 +2,15 @@
 
 `continue_plan` gives values by name; they go to the open forms of a run and of the child
 runs below it. Nothing is answered unless everything fits.
+
+Several forms are several answers, and one may be on disk when the next one fails. Whoever then
+gives everything again repeats the answers that were taken, which are judged as such, and gives
+the rest.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from holdfast.core.forms.validation import validate
@@ -30,13 +34,11 @@ async def route(engine: Engine, state: PlanState, params: Mapping[str, Json]) ->
         answered = await _questions(engine, state, "answered")
         return _already_answered(state, params, opened, answered)
     _refuse_ambiguous(asked, params)
-    answers = []
+    answers = await _repeated(engine, state, asked, params)
     for run_id, question in asked:
-        names = {field.name for field in question.request.form.fields}
-        values = {name: value for name, value in params.items() if name in names}
+        values = _fitting(question, params)
         if values or len(asked) == 1:
             answers.append((run_id, question, values))
-    _refuse_unknown(asked, params)
     if not answers:
         wanted = {field.name: "needed" for _, one in asked for field in one.request.form.fields}
         raise InvalidAnswer(f"nothing was provided; wanted: {', '.join(wanted)}", wanted)
@@ -72,20 +74,50 @@ def _already_answered(
     answered: list[Asked],
 ) -> list[Routed]:
     """No form is open: the same answer again, a lost race, or a mistake."""
-    matching = [
-        (run_id, question)
-        for run_id, question in answered
-        if params and set(params) <= {field.name for field in question.request.form.fields}
-    ]
-    if not matching and opened:
+    repeated, unknown = _taken_before(params, answered)
+    if repeated and not unknown:
+        return repeated
+    if opened:
         ids = ", ".join(question.request.request_id for _, question in opened)
         message = f"No paused listener found: what is open asks for a decision, answer by id: {ids}"
         raise NotAllowed(message)
-    if not matching:
-        message = f"Plan instance is not in PAUSE status, current: {state.status.value}"
-        raise NotAllowed(message)
-    run_id, latest = max(matching, key=lambda one: one[1].closed_at or 0.0)
-    return [(run_id, latest, dict(params))]
+    raise NotAllowed(f"Plan instance is not in PAUSE status, current: {state.status.value}")
+
+
+async def _repeated(
+    engine: Engine, state: PlanState, asked: list[Asked], params: Mapping[str, Json]
+) -> list[Routed]:
+    """The answers among the values that were taken before, the forms still open aside."""
+    known = {field.name for _, question in asked for field in question.request.form.fields}
+    others = {name: value for name, value in params.items() if name not in known}
+    if not others:
+        return []
+    answered = [one for one in await _questions(engine, state, "answered") if _takes_values(one[1])]
+    repeated, unknown = _taken_before(others, answered)
+    _refuse_unknown(known, unknown)
+    return repeated
+
+
+def _taken_before(
+    params: Mapping[str, Json], answered: list[Asked]
+) -> tuple[list[Routed], dict[str, Json]]:
+    """The answered forms that the values fit, the fullest and newest first, and what fits none."""
+    found: list[Routed] = []
+    left = dict(params)
+    while left:
+        fitting = [(*one, _fitting(one[1], left)) for one in answered]
+        fitting = [one for one in fitting if one[2]]
+        if not fitting:
+            break
+        best = max(fitting, key=lambda one: (len(one[2]), one[1].closed_at or 0.0))
+        found.append(best)
+        left = {name: value for name, value in left.items() if name not in best[2]}
+    return found, left
+
+
+def _fitting(question: QuestionState, params: Mapping[str, Json]) -> dict[str, Json]:
+    names = {field.name for field in question.request.form.fields}
+    return {name: value for name, value in params.items() if name in names}
 
 
 def _refuse_ambiguous(asked: list[Asked], params: Mapping[str, Json]) -> None:
@@ -102,12 +134,11 @@ def _refuse_ambiguous(asked: list[Asked], params: Mapping[str, Json]) -> None:
             )
 
 
-def _refuse_unknown(asked: list[Asked], params: Mapping[str, Json]) -> None:
-    known = {field.name for _, question in asked for field in question.request.form.fields}
-    unknown = {name: "nobody asks for this" for name in params if name not in known}
+def _refuse_unknown(known: Collection[str], unknown: Collection[str]) -> None:
     if unknown:
         wanted = ", ".join(sorted(known))
-        raise InvalidAnswer(f"{', '.join(unknown)}: not asked for (wanted: {wanted})", unknown)
+        message = f"{', '.join(unknown)}: not asked for (wanted: {wanted})"
+        raise InvalidAnswer(message, dict.fromkeys(unknown, "nobody asks for this"))
 
 
 def _refuse_invalid(answers: list[Routed]) -> None:

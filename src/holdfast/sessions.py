@@ -81,15 +81,19 @@ class AgentSessionHub(QuestionDesk):
         by: str = LOCAL,
     ) -> AgentSession:
         """A new session; `approval` overrides the agent's rules for its tools."""
+        rules = _session_rules(self.bound_agents(agent_id), approval or {})
         definition = self.engine.library.agent(agent_id)
-        self._refuse_incomplete(definition.agent)
-        rules = _session_rules(self._with_helpers(definition.agent), approval or {})
         run_id = await self._free_id(session_id)
         command = c.StartSession(agent_id, by=strict_text(by, "by"), approval=rules)
         return AgentSession(self.engine, await self.engine.begin(run_id, definition, command))
 
+    def bound_agents(self, agent_id: str) -> list[Agent]:
+        """Whom a session's rules bind: the agent, and all those that work may be handed on to."""
+        agent = self.engine.library.agent(agent_id).agent
+        self._refuse_incomplete(agent)
+        return self._with_helpers(agent)
+
     def _with_helpers(self, agent: Agent) -> list[Agent]:
-        """The agent, and all those that work may be handed on to: a session's rules bind them."""
         found = [agent]
         for one in agent.agents:
             found += self._with_helpers(self.engine.library.agent(one).agent)

@@ -6,6 +6,10 @@ same answer again, and nobody without the key can try values out. The value itse
 encrypted (AES-256-GCM), in the transaction of the answer it belongs to; the ciphertext is bound to
 its reference and its root run, so one that is put elsewhere does not open.
 
+A value may be *entered* ahead of its answer. Until then it is kept for whoever entered it, apart
+from what belongs to answers: several people may enter the same, and to enter it again takes
+nothing away from an answer that is on its way.
+
 The key is `HOLDFAST_SECRET_KEY` (32 bytes in base64), or the file `secret.key` in the home, made
 when it is first needed and readable by its owner only. A journal in memory has a key that ends
 with it. Whoever has a copy of the database without the key has no secrets.
@@ -38,6 +42,7 @@ from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.values import Json
 
 KIND: Final = "secret"
+ENTERED: Final = "entered_secret"
 KEY_VARIABLE: Final = "HOLDFAST_SECRET_KEY"
 KEY_FILE: Final = "secret.key"
 
@@ -82,16 +87,7 @@ class Vault:
         words = canonical_json([question_id, field, value])
         return reference_of(hmac.digest(self._references, words.encode(), hashlib.sha256))
 
-    def seal(
-        self,
-        question_id: str,
-        field: str,
-        root_id: str,
-        value: str,
-        *,
-        by: str = "",
-        expires_at: float | None = None,
-    ) -> tuple[str, Kept]:
+    def seal(self, question_id: str, field: str, root_id: str, value: str) -> tuple[str, Kept]:
         """The reference, and the ciphertext that is yet to be kept."""
         reference = self.reference(question_id, field, value)
         nonce = os.urandom(_NONCE_BYTES)
@@ -100,10 +96,16 @@ class Vault:
             "root_id": root_id,
             "question_id": question_id,
             "field": field,
-            "by": by,
             "sealed": b64encode(sealed).decode(),
         }
-        return reference, Kept(KIND, reference, json.dumps(body), expires_at)
+        return reference, Kept(KIND, reference, json.dumps(body))
+
+    def enter(self, place: Place, field: str, value: str, until: float) -> tuple[str, Kept]:
+        """As `seal`, for an answer that the same person is yet to give."""
+        reference, kept = self.seal(place.question_id, field, place.root_id, value)
+        return reference, replace(
+            kept, kind=ENTERED, key=_entered_key(reference, place.by), expires_at=until
+        )
 
     async def open(self, references: Iterable[str], root_id: str) -> dict[str, str]:
         """The values behind those references that belong to this root run."""
@@ -146,17 +148,18 @@ class Vault:
 
     async def _taken(self, field: Field, value: Json, place: Place) -> tuple[str, Kept]:
         if is_reference(value):
-            return value, await self._sealed_before(value, field.name, place)
+            return value, await self._entered(value, field.name, place)
         text = str(clean(field, value))
         return self.seal(place.question_id, field.name, place.root_id, text)
 
-    async def _sealed_before(self, reference: str, field: str, place: Place) -> Kept:
-        kept = await self._kept(reference)
+    async def _entered(self, reference: str, field: str, place: Place) -> Kept:
+        key, now = _entered_key(reference, place.by), self._clock.now()
+        kept = await self._journal.kept(ENTERED, key, now)
         body = {} if kept is None else json.loads(kept.body)
         here = (body.get("question_id"), body.get("field")) == (place.question_id, field)
-        if kept is None or not here or body["by"] not in ("", place.by):
+        if kept is None or not here:
             raise Refusal(_NOT_OURS)
-        return replace(kept, expires_at=None)
+        return Kept(KIND, reference, kept.body)
 
     async def _kept(self, reference: str) -> Kept | None:
         return await self._journal.kept(KIND, reference, self._clock.now())
@@ -198,6 +201,10 @@ async def sealed_answer(
 
 def _bound(reference: str, root_id: str) -> bytes:
     return f"{reference} {root_id}".encode()
+
+
+def _entered_key(reference: str, by: str) -> str:
+    return f"{reference} {by}"
 
 
 def _secrets_given(form: Form, data: Mapping[str, Json]) -> list[Field]:

@@ -128,7 +128,7 @@ def test_several_questions_have_an_outcome_each(there: There) -> None:
     ids = [there("run", "call_pay", "--set", f"who={n}", "--json").json for n in "abc"]
     names = [one["questions"][0]["question_id"] for one in ids]
     words = ("--yes", "--no-wait", "--json")
-    there("answer", names[2], "--option", "reject", *words)
+    there("answer", names[2], "--option", "reject", "--feedback", "no", *words)
     outcomes = there("answer", *names, "nonsense", "--option", "approve", *words)
     assert outcomes.code == 1
     assert [one["answered"] for one in outcomes.json] == [True, True, False, False]

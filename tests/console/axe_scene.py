@@ -8,7 +8,7 @@ from axe_playwright_python.async_playwright import Axe
 from playwright.async_api import Page
 
 THEMES = ("light", "dark")
-GRAVE = ("serious", "critical")
+GRAVE = ("moderate", "serious", "critical")
 
 _AXE = Axe()
 

@@ -90,6 +90,8 @@ async def test_an_option_of_ones_own_asks_for_its_text(bureau: Bureau, admin: Wi
     await card.get_by_label("交货日期").fill("2026-12-01")
     await card.get_by_role("button", name="Submit").click()
     await expect(card.locator(".error", has_text="Please specify")).to_be_visible()
+    await expect(own).to_be_focused()
+    await expect(own).to_have_attribute("aria-invalid", "true")
     await own.fill("Framework 13")
     await card.get_by_role("button", name="Submit").click()
     await bureau.came_to(run, DONE)
@@ -107,6 +109,7 @@ async def test_approved_with_other_arguments_the_tool_gets_exactly_those(
     await card.get_by_role("button", name="Approve and run").click()
     await expect(card.get_by_role("alert")).to_have_text("Please fix 1 field")
     await expect(card.get_by_label("Amount")).to_be_focused()
+    await expect(card.locator(".changed")).to_be_hidden()
     assert bureau.calls == []
 
     await card.get_by_label("Amount").fill("800")
@@ -194,6 +197,27 @@ async def test_what_nobody_answers_expires_before_the_readers_eyes(
     await expect(card).to_contain_text("Nobody answered in time; the tool did not run")
     await expect(card.get_by_role("button", name="Approve and run")).to_have_count(0)
     assert bureau.calls == []
+
+
+async def test_a_plans_step_fails_when_nobody_answers_and_the_card_says_so(
+    bureau: Bureau, admin: Window
+) -> None:
+    run = await bureau.start("travel")
+    _, card = await at_card(admin, await bureau.question(run))
+    await expect(card.locator(".then")).to_contain_text("the run stops until somebody resumes it")
+    bureau.clock.advance(1801)
+    await expect(card).to_contain_text("Nobody answered in time; the step failed")
+    assert await bureau.came_to(run, RunStatus.ERROR) is RunStatus.ERROR
+
+
+async def test_who_is_asked_for_more_is_told_what_it_is_about(
+    bureau: Bureau, admin: Window
+) -> None:
+    run = await bureau.start("computer")
+    page, card = await at_card(admin, await bureau.question(run))
+    await expect(card.get_by_role("heading")).to_have_text("apply_computer needs more")
+    await expect(card.locator(".facts")).to_contain_text("张三")
+    await expect(page.locator("#inbox-queue")).to_contain_text("employee: 张三")
 
 
 async def test_the_default_is_named_before_and_after_the_deadline(

@@ -68,6 +68,16 @@ async def reach(page: Page, target: Locator) -> None:
     raise AssertionError("the keyboard does not lead there")
 
 
+async def test_a_chat_that_rests_is_ready_for_more(admin: Window, bank: Bank) -> None:
+    session_id = await opened(bank)
+    page = await admin.live(f"/console/chat/{session_id}")
+    await expect(page.get_by_label("Message")).to_be_focused()
+    await told(bank, session_id, "hello")
+    await expect(page.locator("#chat-head .pill")).to_have_text("Ready")
+    await page.get_by_role("link", name="All chats").click()
+    await expect(page.locator(f"#row-{session_id} .pill")).to_have_text("Ready")
+
+
 async def test_a_chat_starts_with_an_agent(admin: Window, house: House) -> None:
     page = await admin.live("/console/chat")
     await expect(page.get_by_text("No chats yet")).to_be_visible()
@@ -381,3 +391,29 @@ async def test_it_fits_a_narrow_window_in_both_languages(
     narrow = await open_window(viewport=NARROW, locale=locale, color_scheme=theme)
     for path in ("/console/chat", f"/console/chat/{session_id}"):
         assert await fits(await narrow.live(path))
+
+
+async def test_on_a_small_screen_nothing_covers_the_question(
+    open_window: OpenWindow, bank: Bank
+) -> None:
+    session_id = await opened(bank)
+    for text in ("code", "code", "pay 5"):
+        await told(bank, session_id, text)
+    page = await (await open_window(viewport=NARROW)).live(f"/console/chat/{session_id}")
+    card = transcript(page).get_by_role("article", name="Run pay?")
+    header, composer = page.get_by_role("banner"), page.locator("#say")
+    assert await top(card) >= await bottom(header)
+    assert await bottom(page.get_by_label("Message")) - await top(page.get_by_label("Message")) < 40
+    await card.get_by_text("Edit the arguments").click()
+    for place in (card.get_by_role("button").last, card.get_by_label("Amount")):
+        await place.focus()
+        assert await top(place) >= await bottom(header)
+        assert await bottom(place) <= await top(composer)
+
+
+async def top(place: Locator) -> float:
+    return float(await place.evaluate("one => one.getBoundingClientRect().top"))
+
+
+async def bottom(place: Locator) -> float:
+    return float(await place.evaluate("one => one.getBoundingClientRect().bottom"))

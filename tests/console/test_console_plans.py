@@ -238,6 +238,14 @@ async def test_an_author_writes_and_does_not_start(open_window: OpenWindow) -> N
     await expect(start_form(page)).to_have_count(0)
 
 
+async def test_characters_that_do_not_show_are_told_with_their_lines(travel: Page) -> None:
+    source = travel.get_by_role("textbox", name="Source")
+    await expect(travel.locator("#hidden")).to_be_empty()
+    await source.fill("# plain\n# \u202egnp.exe\n" + await source.input_value())
+    await expect(travel.locator("#hidden")).to_contain_text("line 2 ⟨202E⟩")
+    await expect(travel.locator(".gutter [data-hidden=yes]")).to_have_count(1)
+
+
 async def test_another_plan_id_is_noticed(travel: Page) -> None:
     source = travel.get_by_role("textbox", name="Source")
     await source.fill(TRAVEL.replace("plan_id: travel", "plan_id: voyage"))

@@ -79,6 +79,20 @@ class TestWatching:
         await page.get_by_role("button", name="Newest").click()
         await expect(rows.first).to_contain_text("the run is done")
 
+    async def test_what_somebody_fills_in_is_one_line_however_often_it_was_kept(
+        self, admin: Window, office: Office
+    ) -> None:
+        run_id = await started(office, "computer", RunStatus.PAUSE)
+        asked = next(iter((await office.engine.state(run_id)).open_questions))
+        for by, model in [*[("Will Zhang", f"Mac {n}") for n in range(130)], ("张三", "Mac")]:
+            await office.keep_draft(asked, {"computer_model": model}, by=by)
+        page = await admin.live(f"/console/runs/{run_id}")
+        drafts = page.locator("#timeline li").filter(has_text="has begun to answer")
+        await expect(drafts).to_have_count(2)
+        await expect(drafts.first).to_contain_text("张三")
+        await page.get_by_role("button", name="Older").click()
+        await expect(page.locator("#timeline li").last).to_contain_text("started computer")
+
     async def test_a_reload_in_the_middle_loses_nothing(
         self, admin: Window, office: Office
     ) -> None:
@@ -146,7 +160,7 @@ class TestMending:
         self, admin: Window, office: Office, stuck: str
     ) -> None:
         page = await admin.live(f"/console/runs/{stuck}")
-        await press(page, "Cancel…", "Keep running")
+        await press(page, "Cancel…", "Leave it")
         await expect(page.get_by_role("dialog")).to_have_count(0)
         await page.get_by_role("button", name="Cancel…").click()
         await page.get_by_label("Reason").fill("no trip after all")
@@ -292,6 +306,27 @@ class TestGraph:
         await expect(drawing).to_have_attribute("viewBox", str(whole))
         await expect(page.locator("#details")).to_have_count(0)
 
+    async def test_a_small_graph_opens_whole(self, admin: Window, stuck: str) -> None:
+        page = await admin.live(f"/console/runs/{stuck}")
+        await expect(page.locator("#stage")).to_have_attribute("data-more", "")
+        first = await page.locator("#stage svg").get_attribute("viewBox")
+        await page.get_by_role("button", name="Fit").click()
+        await expect(page.locator("#stage svg")).to_have_attribute("viewBox", str(first))
+
+    async def test_a_large_graph_shows_where_it_goes_on_and_is_moved_by_the_wheel(
+        self, admin: Window, office: Office
+    ) -> None:
+        office.load_plan_text(chain(30))
+        run_id = await started(office, "chain")
+        page = await admin.live(f"/console/runs/{run_id}")
+        stage = page.locator("#stage")
+        await expect(stage).to_have_attribute("data-more", "right")
+        await stage.hover()
+        await page.mouse.wheel(300, 0)
+        await expect(stage).to_have_attribute("data-more", "left right")
+        await page.mouse.wheel(100_000, 0)
+        await expect(stage).to_have_attribute("data-more", "left")
+
     async def test_a_focused_box_keeps_the_focus_while_the_run_moves(
         self, admin: Window, office: Office
     ) -> None:
@@ -416,6 +451,11 @@ class TestOtherKinds:
         await press(page, "Resume…", "Resume")
         await expect(status(page)).to_have_text("Done")
         await expect(page.locator("#tasks .pill")).to_have_text(["done", "done"])
+        graph = f"{house.url}/console/parts/runs/{run_id}/graph"
+        drawn = [
+            await (await admin.context.request.get(f"{graph}?at={at}")).text() for at in (1, 9)
+        ]
+        assert ["<svg" in one for one in drawn] == [False, True]
 
 
 async def test_it_fits_a_narrow_window(open_window: OpenWindow, stuck: str, locale: str) -> None:

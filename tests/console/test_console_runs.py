@@ -90,7 +90,11 @@ async def test_many_are_cancelled_after_a_second_look(page: Page, house: House) 
     await expect(page.locator("#selected")).to_have_text("2 runs selected")
     await page.get_by_role("button", name="Cancel…").click()
     dialog = page.get_by_role("dialog", name="Cancel the selected runs?")
-    await expect(dialog.get_by_role("button", name="Keep running")).to_be_focused()
+    await expect(dialog.get_by_role("button", name="Leave them")).to_be_focused()
+    named = dialog.get_by_role("listitem")
+    await expect(named).to_have_count(2)
+    for run_id in waiting:
+        await expect(named.filter(has_text=run_id)).to_contain_text("Computer for a colleague")
     await dialog.get_by_label("Reason").fill("no longer needed")
     await dialog.get_by_role("button", name="Cancel 2 runs").click()
     for run_id in waiting:
@@ -100,13 +104,13 @@ async def test_many_are_cancelled_after_a_second_look(page: Page, house: House) 
     await expect(page.locator("#bulk")).to_be_hidden()
 
 
-async def test_keep_running_changes_nothing(page: Page, house: House) -> None:
+async def test_who_leaves_them_changes_nothing(page: Page, house: House) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     await page.get_by_label(f"Select {run_id}").check()
     await page.get_by_role("button", name="Cancel…").click()
     await page.keyboard.press("Escape")
     await page.get_by_role("button", name="Cancel…").click()
-    await page.get_by_role("button", name="Keep running").click()
+    await page.get_by_role("button", name="Leave them").click()
     await expect(page.get_by_role("dialog")).to_have_count(0)
     assert (await house.app.instance(run_id)).status == "pause"
 
@@ -126,7 +130,7 @@ async def test_by_the_keyboard_alone(page: Page, house: House) -> None:
         if await cancel.evaluate("one => one === document.activeElement"):
             break
     await page.keyboard.press("Enter")
-    await expect(page.get_by_role("button", name="Keep running")).to_be_focused()
+    await expect(page.get_by_role("button", name="Leave them")).to_be_focused()
     await page.keyboard.press("Tab")
     await expect(page.get_by_role("button", name="Cancel 1 run")).to_be_focused()
     await page.keyboard.press("Enter")
@@ -139,7 +143,11 @@ async def test_what_failed_is_resumed_together(page: Page, house: House) -> None
         await expect(page.locator(f"#row-{run_id}")).to_contain_text("Failed")
     house.app.broken = False
     await page.get_by_label("Select all on this page").check()
-    await page.get_by_role("button", name="Resume").click()
+    await page.get_by_role("button", name="Resume…").click()
+    dialog = page.get_by_role("dialog", name="Resume the selected runs?")
+    await expect(dialog.get_by_role("button", name="Leave them")).to_be_focused()
+    await expect(dialog.get_by_role("listitem")).to_contain_text(failed[::-1])
+    await dialog.get_by_role("button", name="Resume 2 runs").click()
     for run_id in failed:
         await expect(page.locator(f"#row-{run_id}")).to_contain_text("Done")
     await expect(page.get_by_text("2 runs go on")).to_be_visible()
@@ -157,7 +165,8 @@ async def test_a_run_that_moved_on_is_refused_and_said(admin: Window, house: Hou
         await route.continue_()
 
     await page.route("**/resume", later)
-    await page.get_by_role("button", name="Resume").click()
+    await page.get_by_role("button", name="Resume…").click()
+    await page.get_by_role("button", name="Resume 1 run").click()
     await house.app.cancel(run_id, by="somebody else")
     held.set()
     await expect(page.locator(".notice.failed")).to_contain_text(run_id)
@@ -210,3 +219,22 @@ async def test_a_double_press_cancels_once(page: Page, house: House) -> None:
     await page.get_by_role("button", name="Cancel 1 run").dblclick()
     await expect(page.locator(f"#row-{run_id}")).to_contain_text("Cancelled")
     assert len(sent) == 1
+
+
+async def test_two_runs_of_one_plan_differ_by_what_they_were_asked(
+    page: Page, house: House
+) -> None:
+    wishes = ["a computer for Will Zhang", "a computer for 张三"]
+    for wish in wishes:
+        instance = await house.app.plans.start_plan_by_prompt(wish, "computer")
+        row = page.locator(f"#row-{instance.id}")
+        await expect(row).to_contain_text(f"“{wish}”")
+    await page.goto(f"{house.url}/console/runs/{instance.id}")
+    await expect(page.locator("#run-head")).to_contain_text(f"“{wishes[-1]}”")
+
+
+async def test_a_filter_that_makes_no_sense_is_named(admin: Window, house: House) -> None:
+    admin.forgive("422")
+    page = await admin.open("/console/runs?kind=x")
+    await expect(page.locator("main")).to_contain_text("kind")
+    await expect(page.locator("main")).not_to_contain_text("enum")

@@ -275,6 +275,42 @@ class TestWhatARunAdds:
 
         assert drawing.texts("001")[1] == "retrying 2 of 3"
 
+    @pytest.mark.parametrize(
+        ("status", "told"),
+        [(PlanInstanceStatus.PAUSE, "waiting"), (PlanInstanceStatus.RUNNING, "running")],
+    )
+    def test_a_task_is_at_work_only_while_its_run_is(
+        self, status: PlanInstanceStatus, told: str
+    ) -> None:
+        tasks = {"001": TaskState(TaskStatus.RUNNING), "002": TaskState(DONE)}
+
+        drawing = drawn(ONBOARDING, at(ONBOARDING, status=status, tasks=tasks))
+
+        assert told in drawing.classes("001")
+        assert drawing.texts("001")[1] == told
+        assert drawing.texts("002")[1] == "done"
+
+    @pytest.mark.parametrize(
+        ("title", "label"),
+        [
+            ("Where will {001.context.name} sit?", "L1 Where will 张三 sit?"),
+            ("{001.context.size} desks", "L1 2 desks"),
+            ("{002.context.desk} for {001.context.name}", "L1 … for 张三"),
+            ("{{result", "L1 {{result"),
+        ],
+    )
+    def test_a_question_is_named_by_what_is_known_of_it(self, title: str, label: str) -> None:
+        shown = plan("001 002", listener("L1", "001", "002", HumanAction(asking=Asking(title))))
+        known = {"001": TaskState(TaskStatus.RUNNING, {"name": "张三", "size": 2})}
+
+        assert drawn(shown, at(shown, tasks=known)).texts("L1")[0] == label
+
+    def test_before_a_run_what_a_question_names_is_open(self) -> None:
+        asking = Asking(title="Where will {001.context.name} sit?")
+        shown = plan("001 002", listener("L1", "001", "002", HumanAction(asking=asking)))
+
+        assert drawn(shown).texts("L1")[0] == "L1 Where will … sit?"
+
     def test_a_form_that_waits_for_its_inputs_is_seen_waiting(self) -> None:
         waiting = StepState(status=StepStatus.WAITING, question_id="q")
 
@@ -376,12 +412,12 @@ class TestText:
 
         assert render_text(shown, state) == (
             "A plan ‖ pause\n"
-            "2 tasks, 1 listener; tasks: 1 running, 1 waiting\n"
+            "2 tasks, 1 listener; tasks: 2 waiting\n"
             "\n"
-            "◐ 001 Task 001  running\n"
+            "‖ 001 Task 001  waiting\n"
             "└─ ‖ L1 work    tool, waiting for a person  → 002, ✕→ 001 Error\n"
             "‖ 002 Task 002  waiting\n"
-            "◐ 001 goal      running\n"
+            "‖ 001 goal      waiting\n"
         )
 
     @pytest.mark.parametrize("width", [20, 40, 80, 200])

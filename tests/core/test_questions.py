@@ -327,6 +327,25 @@ class TestConsent:
         reply(machine, data={"size": "XL"})
         assert question(machine).type is InteractionType.TOOL_APPROVAL
 
+    def test_who_is_asked_for_more_sees_the_tool_and_what_it_knows_already(self) -> None:
+        action = ToolAction("picky", {"colour": "red", "size": None, "note": None})
+        machine = started(on("L001", "001 Running", action, "001"))
+        asked = question(machine)
+        assert asked.title == "picky needs more"
+        assert asked.context == {"tool": "picky", "args": {"colour": "red", "note": None}}
+
+    def test_a_tool_that_asks_for_more_shows_what_it_was_called_with(self) -> None:
+        action = replace(CALL, args={"colour": "red"})
+        machine = started(on("L001", "001 Running", action, "001"))
+        fail(machine, c.Missing(Form((Field("size"),))))
+        assert question(machine).context == {"tool": CALL.tool, "args": {"colour": "red"}}
+
+    def test_a_snippet_that_asks_for_more_is_named_by_its_task(self) -> None:
+        machine = started(on("L001", "001 Running", CALLING_CODE, "002"))
+        fail(machine, c.Missing(Form((Field("size"),))))
+        assert question(machine).title.startswith("Small")
+        assert question(machine).context == {}
+
 
 class TestUnknownOutcomes:
     def lost(self) -> Machine:

@@ -248,6 +248,12 @@ class _Rows:
     def fetchall(self) -> list[Any]:
         return self._rows
 
+    def __iter__(self) -> Iterator[Any]:
+        return iter(self._rows)
+
+    def close(self) -> None:
+        self._rows = []
+
 
 class ApswConnection:
     """An apsw connection in the shape of sqlite3's."""

@@ -24,6 +24,8 @@ from holdfast.core.secrets import is_reference
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, OperatorError, PermanentError, TooLate
 from holdfast.journal.port import Attached
 from holdfast.model.interaction import InteractionAction, InteractionResponse, Resolution
+from holdfast.runtime.acting import Acting, acting
+from holdfast.runtime.deeds import request_digest
 from holdfast.runtime.views import request_of
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.model_peer import ModelPeer
@@ -443,6 +445,57 @@ class TestKeepSecret:
             await app.answer(question, data={"pin": reference, "name": "Will"})
             clock.advance(7200)
             assert await app.vault.open([reference], instance.id) == {reference: CANARY}
+
+    async def test_several_people_may_enter_the_same_and_each_answers_with_their_own(self) -> None:
+        app = Holdfast.in_memory()
+        async with app:
+            load(app, step("L001", "001", "001", form={"pin": {"type": "secret"}}))
+            instance = await start(app)
+            question = await question_of(app, instance)
+            reference = await app.sessions.keep_secret(question, "pin", CANARY, by="will")
+            assert reference == await app.sessions.keep_secret(question, "pin", CANARY, by="wang")
+            with pytest.raises(InvalidAnswer, match="does not fit"):
+                await app.answer(question, data={"pin": reference}, by="somebody else")
+            await app.answer(question, data={"pin": reference}, by="will")
+            assert await app.vault.open([reference], instance.id) == {reference: CANARY}
+
+    async def test_to_enter_it_again_takes_nothing_from_the_answer_on_its_way(
+        self, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        app = Holdfast.in_memory(clock=clock)
+        async with app:
+            load(app, step("L001", "001", "001", form={"pin": {"type": "secret"}}))
+            instance = await start(app)
+            question = await question_of(app, instance)
+            reference = await app.sessions.keep_secret(question, "pin", CANARY)
+            attach = app.journal.attach
+
+            async def answered_meanwhile(attached: Attached) -> None:
+                monkeypatch.setattr(app.journal, "attach", attach)
+                await app.answer(question, data={"pin": reference})
+                await attach(attached)
+
+            monkeypatch.setattr(app.journal, "attach", answered_meanwhile)
+            assert await app.sessions.keep_secret(question, "pin", CANARY) == reference
+            clock.advance(7200)
+            assert await app.vault.open([reference], instance.id) == {reference: CANARY}
+
+    async def test_it_is_a_deed_of_whoever_was_let_in_and_names_no_value(self) -> None:
+        app = Holdfast.in_memory()
+        async with app:
+            load(app, step("L001", "001", "001", form={"pin": {"type": "secret"}}))
+            instance = await start(app)
+            question = await question_of(app, instance)
+            with acting(Acting("will", "127.0.0.1", "tok_1")):
+                reference = await app.sessions.keep_secret(question, "pin", CANARY, by="will")
+            [entry] = [one.deed for one in await app.journal.audit()]
+            assert (entry.who, entry.action, entry.subject) == ("will", "entered_secret", question)
+            assert (entry.run_id, entry.origin) == (instance.id, "127.0.0.1")
+            assert json.loads(entry.detail) == {"field": "pin", "via": "tok_1"}
+            row = await app.journal.question(question)
+            assert row is not None
+            assert entry.seen == request_digest(request_of(row))
+            assert reference not in str(entry)
 
     async def test_a_question_whose_time_is_over_takes_none(self, clock: ManualClock) -> None:
         app = Holdfast.in_memory(clock=clock)

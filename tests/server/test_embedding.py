@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import signal
+import socket
+import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -10,6 +13,7 @@ from pathlib import Path
 import httpx
 import pytest
 from fastapi import FastAPI
+from listeners import listening_to
 from server_scene import furnish, listening
 from starlette.applications import Starlette
 from starlette.routing import Mount
@@ -134,3 +138,35 @@ async def test_served_by_itself_it_opens_and_closes_with_the_server(tmp_path: Pa
         assert app.is_open
         assert (await client.get("/healthz")).status_code == 200
     assert not app.is_open
+
+
+@pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
+async def test_an_open_stream_does_not_keep_another_server_from_stopping(
+    how: signal.Signals,
+) -> None:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    child = str(Path(__file__).with_name("embedded_child.py"))
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, child, str(port), stdout=asyncio.subprocess.PIPE
+    )
+    assert process.stdout is not None
+    try:
+        async with asyncio.timeout(60):
+            token = (await process.stdout.readline()).decode().strip()
+            headers = {"Authorization": f"Bearer {token}"}
+            transport = httpx.AsyncHTTPTransport(retries=10)
+            url = f"http://127.0.0.1:{port}"
+            async with (
+                httpx.AsyncClient(base_url=url, headers=headers, transport=transport) as client,
+                listening_to(client, "/holdfast/events") as ear,
+            ):
+                await ear.block()
+                process.send_signal(how)
+                assert [heard.event for heard in await ear.rest()] == ["bye"]
+                await process.wait()
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()

@@ -5,19 +5,23 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing, asynccontextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
+from chains import chain
 from listeners import Heard, listening_to, recorded, seen
 from server_scene import Scene, furnish, start
 
 from holdfast import Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Committed, Record
+from holdfast.journal.port import Committed, QuestionQuery, QuestionRow, Record
 from holdfast.server import feed as feeding
+from holdfast.server import telling
 from holdfast.server.feed import Entry, Feed, Ring, Sight
-from holdfast.server.streams import Frames, encoded
+from holdfast.server.streams import Frame, Frames, encoded
+from holdfast.testing.journal_samples import birth, question_row
 
 ALL = Sight(lambda name: True, everything=True)
 
@@ -26,6 +30,7 @@ class WatchedJournal(MemoryJournal):
     """Counts what is read, may have forgotten old commits, and may be down."""
 
     reads = 0
+    text = 0
     forgotten = 0
     down = 0
 
@@ -35,9 +40,17 @@ class WatchedJournal(MemoryJournal):
             raise JournalUnavailable("the disk is full")
         return await super().commits(max(after, self.forgotten), limit)
 
-    async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
+    async def read(
+        self,
+        run_id: str,
+        after: int = 0,
+        limit: int | None = None,
+        most_text: int | None = None,
+    ) -> list[Record]:
+        found = await super().read(run_id, after, limit, most_text)
         self.reads += 1
-        return await super().read(run_id, after, limit)
+        self.text += sum(len(one.payload) for one in found)
+        return found
 
 
 class Ear:
@@ -80,6 +93,19 @@ async def order(app: Holdfast) -> str:
     await app.answer(row.question_id, data={"computer_model": "MacBook Pro"})
     await instance.wait_for_completion()
     return instance.id
+
+
+async def pages(feed: Feed) -> list[list[tuple[int, Entry]]]:
+    """The whole feed as it is read."""
+    found, position, full = [], 0, True
+    while full:
+        page = await feed.after(position)
+        assert page is not None
+        full = page.full
+        if page.entries:
+            found.append(page.entries)
+            position = page.entries[-1][0]
+    return found
 
 
 async def everything(journal: MemoryJournal, after: int = 0) -> list[tuple[str, int]]:
@@ -257,7 +283,7 @@ async def test_a_client_is_handed_a_chunk_at_a_time(monkeypatch: pytest.MonkeyPa
     monkeypatch.setattr(feeding, "CHUNK", 500)
     async with fed() as (app, journal, feed):
         await order(app)
-        longest = max(len(entry.body) for _, entry in await feed.after(0) or [])
+        longest = max(len(entry.body) for _, entry in (await pages(feed))[0])
         async with aclosing(feed.frames(ALL, "0")) as frames:
             size = 0
             ear = Ear(frames)
@@ -269,6 +295,50 @@ async def test_a_client_is_handed_a_chunk_at_a_time(monkeypatch: pytest.MonkeyPa
                 )
                 size = max(size, len(part.encode()))
         assert size <= 500 + longest
+
+
+async def test_of_large_records_no_more_is_read_than_is_handed_on() -> None:
+    async with fed() as (app, journal, feed):
+
+        async def touch() -> dict[str, str]:
+            return {"note": "x" * 50_000}
+
+        app.tool(touch, idempotent=True)
+        app.load_plan_text(chain(30))
+        started = [await app.plans.start_plan_by_prompt("", "chain") for _ in range(3)]
+        for instance in started:
+            assert await instance.wait_for_completion() == "done"
+        last, before = await journal.last_commit(), journal.text
+        read = await pages(feed)
+        assert [place for page in read for place, _ in page] == [*range(1, last + 1)]
+        sizes = [[len(entry.body) for _, entry in page] for page in read]
+        largest, total = max(map(max, sizes)), sum(map(sum, sizes))
+        assert total > 3 * 30 * 50_000
+        assert max(map(sum, sizes)) < 2 * feeding.CHUNK + largest
+        assert journal.text - before < 2 * total
+        async with aclosing(feed.frames(ALL, "0")) as frames:
+            ear = Ear(frames)
+            await ear.until(last)
+            assert recorded(ear.heard) == await everything(journal)
+        assert journal.text - before < 4 * total
+
+
+async def test_large_records_reach_those_who_go_along_the_ring() -> None:
+    async with fed() as (app, journal, feed), aclosing(feed.frames(ALL, "0")) as frames:
+
+        async def touch() -> dict[str, str]:
+            return {"note": "x" * 50_000}
+
+        app.tool(touch, idempotent=True)
+        app.load_plan_text(chain(30))
+        ear = Ear(frames)
+        waiting = asyncio.create_task(ear.next())
+        instance = await app.plans.start_plan_by_prompt("", "chain")
+        assert await instance.wait_for_completion() == "done"
+        await waiting
+        await ear.until(await journal.last_commit())
+        assert recorded(ear.heard) == await everything(journal)
+        assert feed.resyncs == 0
 
 
 async def test_over_http_people_hear_of_what_they_may_see(scene: Scene) -> None:
@@ -314,3 +384,34 @@ async def test_more_questions_than_a_newcomer_is_shown_are_announced(
         assert more.data == {"after": shown[-1].data["requestId"]}
     left: Any = (await scene.admin.get("/interactions", params=more.data)).json()
     assert len(left["interactions"]) == 1
+
+
+async def test_many_questions_that_are_hidden_are_not_all_gone_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(telling, "_PAGE", 2)
+    monkeypatch.setattr(telling, "_MOST_PAGES", 3)
+    journal, looked_at, turns = MemoryJournal(), list[str](), 0
+    await journal.open()
+    for number in range(1, 11):
+        run_id = f"inst_{number:06}"
+        asked = [question_row(f"q{number}", run_id)]
+        await journal.append(replace(birth(run_id), questions=asked))
+
+    async def hidden(row: QuestionRow) -> bool:
+        looked_at.append(row.question_id)
+        return False
+
+    async def others() -> None:
+        nonlocal turns
+        while True:
+            await asyncio.sleep(0)
+            turns += 1
+
+    beside = asyncio.create_task(others())
+    found = telling.open_questions(journal, QuestionQuery(), hidden, lambda: 0.0)
+    assert [one async for one in found] == [Frame({"after": "q6"}, "MORE_QUESTIONS")]
+    assert looked_at == [f"q{number}" for number in range(1, 7)]
+    assert turns >= 2
+    beside.cancel()
+    await journal.close()

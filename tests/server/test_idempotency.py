@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Sequence
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,8 @@ from server_scene import GRANT_ACCESS, Office, Scene, furnish, serving, settled,
 
 from holdfast import Holdfast, errors
 from holdfast.journal.port import Attached
+from holdfast.results import Taken
+from holdfast.routing import Routed
 from holdfast.runtime.deeds import REQUEST
 from holdfast.server.late import LateKeeping
 from holdfast.testing.clock import ManualClock
@@ -40,6 +44,49 @@ listeners:
     trigger_condition: Done
     listener_type: human
     title: And how much more?
+    form: {amount: {type: number, label: Amount}}
+    success_output: {task_id: "001", status: Done}
+"""
+
+
+ASKS_BOTH = """\
+plan_id: asks_both
+name: Two forms at once
+main_task_id: "001"
+tasks:
+  - {task_id: "001", name: Both}
+  - {task_id: "002", name: The one}
+  - {task_id: "003", name: The other}
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: human
+    title: How much?
+    form: {amount: {type: number, label: Amount}}
+    success_output: {task_id: "002", status: Done}
+  - listener_id: L002
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: human
+    title: What for?
+    form: {purpose: {type: text, label: Purpose}}
+    success_output: {task_id: "003", status: Done}
+  - listener_id: L003
+    trigger_task_id: "003"
+    trigger_condition: "003.status == Done and 002.status == Done"
+    listener_type: code
+    code_snippet: "result = {'success': True}"
+    success_output: {task_id: "001", status: Done}
+"""
+
+
+ASKS_THE_SAME_AGAIN = """\
+  - listener_id: L004
+    trigger_task_id: "002"
+    trigger_condition: Done
+    listener_type: human
+    title: How much again?
     form: {amount: {type: number, label: Amount}}
     success_output: {task_id: "001", status: Done}
 """
@@ -332,6 +379,82 @@ async def test_a_repeated_continue_does_not_answer_the_next_question(
     again = await scene.admin.post(path, json={"amount": 7}, headers=KEY)
     assert again.json() == {"success": True, "status": "pause", "result": None}
     assert await versions(scene) == before
+
+
+BOTH = {"amount": 7, "purpose": "paper"}
+
+
+@pytest.fixture
+def fails_at_the_second_form(monkeypatch: pytest.MonkeyPatch, app: Holdfast) -> None:
+    """Of the forms in one request the first is answered, and then the disk is full, once."""
+    provide, calls = app.plans.provide, count(1)
+
+    async def provide_or_fail(answers: Sequence[Routed], by: str) -> list[Taken]:
+        if next(calls) == 2:
+            raise errors.JournalUnavailable("the disk is full")
+        return await provide(answers, by)
+
+    monkeypatch.setattr(app.plans, "provide", provide_or_fail)
+
+
+@pytest.mark.usefixtures("fails_at_the_second_form")
+@pytest.mark.parametrize("headers", [KEY, {}])
+async def test_forms_of_which_one_was_answered_before_the_fall_are_given_again_whole(
+    scene: Scene, app: Holdfast, headers: dict[str, str]
+) -> None:
+    app.load_plan_text(ASKS_BOTH)
+    instance_id = await start(scene, "asks_both")
+    path = f"/plans/{instance_id}/continue"
+    assert (await scene.admin.post(path, json=BOTH, headers=headers)).status_code == 503
+    assert len((await scene.admin.get(f"/instances/{instance_id}")).json()["interactions"]) == 1
+
+    other = {**BOTH, "amount": 8}
+    assert (await scene.admin.post(path, json=other)).status_code == 409
+    operator = await scene.as_a("operator")
+    assert (await operator.post(path, json=BOTH)).status_code == 409
+    unknown = await scene.admin.post(path, json={**BOTH, "colour": "red"})
+    assert unknown.json()["fields"] == {"colour": "nobody asks for this"}
+    assert len((await scene.admin.get(f"/instances/{instance_id}")).json()["interactions"]) == 1
+
+    again = await scene.admin.post(path, json=BOTH, headers=headers)
+    assert again.status_code == 200, again.text
+    assert await settled(scene, instance_id) == "done"
+    actions = [one.deed.action for one in await app.journal.audit()]
+    assert actions.count("answered") == 2
+    assert (await scene.admin.post(path, json=BOTH, headers=headers)).status_code == 200
+
+
+@pytest.mark.usefixtures("fails_at_the_second_form")
+async def test_forms_given_again_go_where_they_went_and_not_to_one_that_asks_the_same_by_then(
+    scene: Scene, app: Holdfast
+) -> None:
+    app.load_plan_text(ASKS_BOTH.replace("asks_both", "asks_on") + ASKS_THE_SAME_AGAIN)
+    instance_id = await start(scene, "asks_on")
+    path = f"/plans/{instance_id}/continue"
+    assert (await scene.admin.post(path, json=BOTH, headers=KEY)).status_code == 503
+    await settled(scene, instance_id)
+    again = await scene.admin.post(path, json=BOTH, headers=KEY)
+    assert again.status_code == 200, again.text
+    assert await settled(scene, instance_id) == "pause"
+    asked = await scene.admin.get("/interactions", params={"run": instance_id, "status": "open"})
+    [left] = asked.json()["interactions"]
+    assert left["title"] == "How much again?"
+
+
+async def test_an_answer_is_not_told_to_the_same_person_with_other_roles(scene: Scene) -> None:
+    mighty = await scene.somebody(["admin"], name="Will Zhang")
+    body = {"name": "ci", "roles": ["viewer"]}
+    first = await mighty.post("/tokens", json=body, headers=KEY)
+    assert first.status_code == 201
+    for roles in (["viewer"], ["admin", "approver"]):
+        other = await scene.somebody(roles, name="Will Zhang")
+        answer = await other.post("/tokens", json=body, headers=KEY)
+        assert answer.status_code == 422
+        assert first.json()["token"] not in answer.text
+        assert "idempotency-replayed" not in answer.headers
+    named = [one["name"] for one in (await scene.admin.get("/tokens")).json()["tokens"]]
+    assert named.count("ci") == 1
+    same(first, await mighty.post("/tokens", json=body, headers=KEY))
 
 
 @pytest.mark.usefixtures("keeps_no_answers")

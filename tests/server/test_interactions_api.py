@@ -10,6 +10,7 @@ from chat_scene import RESPONSE, Till, asked, asks_to_pay, employ, forget, open_
 from server_scene import Scene, furnish, serving, settled, start
 
 from holdfast import Holdfast
+from holdfast.server import questions
 from holdfast.server.settings import ServerSettings
 from holdfast.testing.clock import ManualClock
 
@@ -295,6 +296,22 @@ async def test_lists_are_filtered_and_come_in_pages(scene: Scene) -> None:
     closed = await scene.admin.get("/interactions?status=answered&status=expired")
     assert closed.json()["interactions"] == []
     assert (await scene.admin.get("/interactions?run=inst_000099")).status_code == 404
+
+
+async def test_a_list_ends_somewhere_among_much_that_one_may_not_see(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(questions, "PAGE", 1)
+    monkeypatch.setattr(questions, "MOST_PAGES_READ", 2)
+    for amount in (1, 2, 3):
+        await asks_to_pay(scene, amount)
+    shown = await start(scene)
+    narrow = await scene.somebody(grants={"apply_computer": ["viewer"]})
+    page = (await narrow.get("/interactions?status=open")).json()
+    assert page["interactions"] == []
+    assert page["next"] is not None
+    page = (await narrow.get(f"/interactions?status=open&after={page['next']}")).json()
+    assert [one["runId"] for one in page["interactions"]] == [shown]
 
 
 async def test_a_draft_is_ones_own_and_binds_nobody(scene: Scene) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import base64
 import hmac
 import json
@@ -38,9 +39,14 @@ class Issuer:
     says_it_is: str | None = None
     status: int = 200
     asked: list[str] = field(default_factory=list)
+    answers: threading.Event = field(default_factory=threading.Event)
+
+    def __post_init__(self) -> None:
+        self.answers.set()
 
     def answer(self, path: str) -> dict[str, Any]:
         self.asked.append(path)
+        self.answers.wait(30)
         if path == "/jwks":
             return {"keys": self.keys}
         return {"issuer": self.says_it_is or self.url, "jwks_uri": f"{self.url}/jwks"}
@@ -170,14 +176,63 @@ async def test_roles_may_stand_deeper_and_grants_in_a_claim_of_their_own(issuer:
     assert who.grants == {"apply_*": frozenset({"approver"})}
 
 
-@pytest.mark.parametrize(
-    "said", [{"client_id": "u-1"}, {"azp": "u-1"}, {"gty": "client-credentials"}]
-)
+PROGRAMS: dict[str, dict[str, Any]] = {
+    "itself by client_id": {"client_id": "u-1", "auth_time": 1},
+    "itself by azp": {"azp": "u-1"},
+    "auth0": {"gty": "client-credentials", "azp": "ci-bot"},
+    "okta": {"cid": "u-1", "scp": ["read"]},
+    "okta, of another subject": {"cid": "ci-bot", "scp": ["read"]},
+    "keycloak": {"azp": "ci-bot", "preferred_username": "service-account-ci-bot"},
+    "keycloak, with a session": {"preferred_username": "service-account-ci-bot", "sid": "s-1"},
+    "keycloak, without profile": {"azp": "ci-bot", "clientId": "ci-bot", "clientHost": "10.0.0.5"},
+    "keycloak, once": {"azp": "ci-bot", "clientId": "ci-bot", "auth_time": 0},
+    "entra": {"azp": "ci-bot", "idtyp": "app", "oid": "o-1"},
+    "entra, without idtyp": {"azp": "ci-bot", "oid": "u-1"},
+    "rfc 9068": {"client_id": "ci-bot"},
+}
+
+PEOPLE: dict[str, dict[str, Any]] = {
+    "plain": {},
+    "odd": {"preferred_username": 7, "idtyp": ["app"], "oid": None},
+    "keycloak": {"azp": "console", "sid": "s-1", "preferred_username": "will"},
+    "entra": {"azp": "console", "oid": "o-1", "idtyp": "user", "scp": "all"},
+    "entra's first version": {"appid": "console", "oid": "o-1", "amr": ["pwd"]},
+    "entra for customers": {"azp": "console", "oid": "u-1", "auth_time": 1},
+    "okta": {"cid": "console", "uid": "o-1", "scp": ["openid"]},
+    "cognito": {"client_id": "console", "auth_time": 1},
+}
+
+
+@pytest.mark.parametrize("issued", PROGRAMS)
 async def test_a_client_that_signed_in_as_itself_is_a_service(
-    oidc: Oidc, issuer: Issuer, said: dict[str, str]
+    oidc: Oidc, issuer: Issuer, issued: str
 ) -> None:
-    assert (await oidc.authenticate(signed(issuer, **said))).kind == "service"
-    assert (await oidc.authenticate(signed(issuer, azp="console"))).kind == "person"
+    assert (await oidc.authenticate(signed(issuer, **PROGRAMS[issued]))).kind == "service"
+
+
+@pytest.mark.parametrize("issued", PEOPLE)
+async def test_whoever_signed_in_is_a_person(oidc: Oidc, issuer: Issuer, issued: str) -> None:
+    assert (await oidc.authenticate(signed(issuer, **PEOPLE[issued]))).kind == "person"
+
+
+@pytest.mark.parametrize(
+    ("claim", "said", "kind"),
+    [
+        ("sid", {"sid": "s-1"}, "person"),
+        ("sid", {"sid": "s-1", "client_id": "u-1"}, "person"),
+        ("sid", {}, "service"),
+        ("sid", {"sid": ""}, "service"),
+        ("idtyp=user", {"idtyp": "user"}, "person"),
+        ("idtyp=user", {"idtyp": "device"}, "service"),
+        ("idtyp=user", {}, "service"),
+        ("act.level=2", {"act": {"level": 2}}, "person"),
+    ],
+)
+async def test_the_operator_may_say_what_only_people_have(
+    issuer: Issuer, claim: str, said: dict[str, Any], kind: str
+) -> None:
+    oidc = Oidc(issuer.url, "holdfast", person_claim=claim)
+    assert (await oidc.authenticate(signed(issuer, **said))).kind == kind
 
 
 def unsigned(header: dict[str, Any], payload: dict[str, Any]) -> str:
@@ -324,6 +379,39 @@ async def test_known_keys_go_on_for_a_day_without_the_issuer(
     watch.at += STALE_SECONDS
     with pytest.raises(IssuerUnavailable):
         await oidc.authenticate(signed(issuer))
+
+
+async def test_while_the_issuer_is_slow_known_keys_do_and_nobody_waits_in_line(
+    oidc: Oidc, issuer: Issuer, watch: Watch, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("holdfast.server.jwt.PATIENCE_SECONDS", 0.01)
+    await oidc.authenticate(signed(issuer))
+    issuer.answers.clear()
+    watch.at += FRESH_SECONDS
+    unknown = asyncio.create_task(refused(oidc, signed(issuer, kid="made-up")))
+    await asyncio.gather(*(oidc.authenticate(signed(issuer)) for _ in range(20)))
+    assert not unknown.done()
+    issuer.keys = [EC_JWK]
+    issuer.answers.set()
+    assert "no such key" in await unknown
+    assert "no such key" in await refused(oidc, signed(issuer))
+    assert issuer.fetches == 2
+
+
+async def test_what_is_no_character_is_replaced_in_names_and_roles(
+    oidc: Oidc, issuer: Issuer
+) -> None:
+    token = signed(
+        issuer, name="Will \ud83d", roles=["viewer\udc00"], holdfast_grants={"a\ud83d": ["x\ud83d"]}
+    )
+    who = await oidc.authenticate(token)
+    assert (who.name, who.roles) == ("Will ?", {"viewer?"})
+    assert who.grants == {"a?": {"x?"}}
+
+
+async def test_a_person_is_known_until_their_token_ends(oidc: Oidc, issuer: Issuer) -> None:
+    end = int(time.time()) + 77
+    assert (await oidc.authenticate(signed(issuer, exp=end))).until == end
 
 
 @pytest.mark.parametrize("keys", ["no list", None])

@@ -112,10 +112,28 @@ def test_without_a_named_role_approvals_are_for_approvers(
 
 @pytest.mark.parametrize("kind", list(InteractionType))
 def test_a_named_role_must_be_held_and_the_admin_passes(kind: str) -> None:
-    assert answers(holding("viewer", "finance"), kind, "finance") is None
+    assert answers(holding("approver", "finance"), kind, "finance") is None
     assert answers(holding("admin"), kind, "finance") is None
     for other in ("approver", "operator", "viewer"):
         assert "finance" in str(answers(holding(other), kind, "finance"))
+
+
+@pytest.mark.parametrize("other", ["viewer", "operator", "author"])
+@pytest.mark.parametrize("named", ["viewer", "operator", "author", "finance"])
+def test_a_named_role_narrows_who_approves_and_makes_nobody_an_approver(
+    other: str, named: str
+) -> None:
+    who = holding(other, named)
+    assert f"approver and {named}" in str(answers(who, APPROVAL, named))
+    assert answers(who, INPUT, named) is None
+    assert answers(holding("approver", named), APPROVAL, named) is None
+    assert answers(holding("approver"), APPROVAL, "approver") is None
+
+
+def test_who_a_question_is_for_is_told_once() -> None:
+    assert str(answers(holding("viewer"), APPROVAL, "approver")).endswith("the role approver")
+    assert str(answers(holding("viewer"), APPROVAL)).endswith("the role approver")
+    assert str(answers(holding("viewer"), INPUT)).endswith("the role approver or operator")
 
 
 def test_a_free_role_alone_does_not_let_anybody_in() -> None:

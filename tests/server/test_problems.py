@@ -104,7 +104,7 @@ async def test_an_unknown_query_parameter_is_refused(scene: Scene) -> None:
 async def test_a_mistake_of_ours_says_nothing_of_our_insides(
     scene: Scene, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    async def broken(source: str) -> None:
+    async def broken(source: str, sees: object) -> None:
         raise RuntimeError(f"hunter2 in {source}")
 
     monkeypatch.setattr(scene.services.plans, "check", broken)

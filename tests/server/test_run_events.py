@@ -173,9 +173,11 @@ async def test_a_long_run_is_read_page_by_page(scene: Scene) -> None:
     limits: list[int | None] = []
     read = scene.app.journal.read
 
-    async def watched(run: str, after: int = 0, limit: int | None = None) -> object:
+    async def watched(
+        run: str, after: int = 0, limit: int | None = None, most_text: int | None = None
+    ) -> object:
         limits.append(limit)
-        return await read(run, after, limit)
+        return await read(run, after, limit, most_text)
 
     scene.app.journal.read = watched  # type: ignore[method-assign, assignment]
     events = await all_of(scene.admin, f"/runs/{run_id}/events")
@@ -232,3 +234,22 @@ def test_a_record_of_an_earlier_version_is_told_in_todays_words() -> None:
         "type": "StepWoken",
         "data": {"step_id": "L001"},
     }
+
+
+async def test_of_a_draft_others_hear_only_that_it_was_kept(scene: Scene) -> None:
+    run_id = await start(scene)
+    found = await scene.admin.get("/interactions", params={"run": run_id})
+    [question] = found.json()["interactions"]
+    path = f"/interactions/{question['requestId']}/draft"
+    operator, viewer = await scene.as_a("operator"), await scene.as_a("viewer")
+    kept = await operator.put(path, json={"data": {"computer_model": "half typed"}})
+    assert kept.status_code == 200, kept.text
+    theirs = {"question_id": question["requestId"], "by": "some operator"}
+
+    for client in (viewer, operator, scene.admin):
+        history = (await client.get(f"/runs/{run_id}/history")).json()["events"]
+        assert (history[-1]["type"], history[-1]["data"]) == ("DraftKept", theirs)
+        for stream in (f"/runs/{run_id}/events", "/events"):
+            async with asyncio.timeout(30), listening_to(client, stream, 0) as listener:
+                events = await listener.until("DraftKept")
+            assert events[-1].data["data"] == theirs

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 from chat_scene import RESPONSE, STREAM, Heard, Till, employ, listening_to, open_chat, rested
+from listeners import seen
 from server_scene import Scene, serving
 
 from holdfast import Holdfast
@@ -145,6 +146,25 @@ async def test_a_turn_under_one_key_is_started_once_and_told_again(scene: Scene)
     assert chat["turn"] == 1
 
 
+async def test_a_turn_is_told_again_without_those_that_came_after_it(scene: Scene) -> None:
+    key = {"Idempotency-Key": "turn-1"}
+
+    async def turn(message: str, headers: dict[str, str]) -> list[Heard]:
+        body = {"message": message, "sessionId": "session-123"}
+        async with listening_to(scene.admin, "POST", json=body, headers=headers) as ear:
+            return await ear.rest()
+
+    def numbered(heard: list[Heard]) -> list[Any]:
+        return [(one.event, one.id, one.data) for one in heard if one.id or one.event == "DONE"]
+
+    await turn("hello", {})
+    first = await turn("what now?", key)
+    await turn("something else", {})
+    again = await turn("what now?", key)
+    assert numbered(again) == numbered(first)
+    assert again[-1].data["data"] == {"status": "done", "turn": 2}
+
+
 async def test_an_event_source_waits_for_the_callers_first_session(scene: Scene) -> None:
     async with listening_to(scene.admin) as ear:
         assert await ear.place() == "0"
@@ -272,6 +292,27 @@ async def test_the_question_of_another_session_is_not_answered_here(
         assert (await scene.admin.post(RESPONSE, json=there)).status_code == 200
         await ear.rest()
     assert till.paid == [5]
+
+
+async def test_who_is_not_known_any_longer_hears_no_more(app: Holdfast, till: Till) -> None:
+    async with serving(app, ServerSettings(heartbeat=0.05)) as scene:
+        made, token = await scene.services.tokens.issue("Will Zhang", roles=["operator"])
+        will = await scene.with_token(token)
+        turn = {"message": "pay 5"}
+        key = {"Idempotency-Key": "one"}
+        async with (
+            listening_to(will) as idle,
+            listening_to(will, "POST", json=turn, headers=key) as told,
+        ):
+            await idle.place()
+            await told.until("INTERACTION")
+            async with listening_to(will, "POST", json=turn, headers=key) as again:
+                await again.until("INTERACTION")
+                await scene.services.tokens.revoke(made.id)
+                for ear in (told, again, idle):
+                    await ear.until("bye")
+                    assert await ear.next() is None
+        await seen(lambda: scene.services.streams.clients == 0)
 
 
 async def test_streams_end_when_the_server_closes(scene: Scene) -> None:

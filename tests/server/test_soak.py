@@ -7,8 +7,11 @@ in order; what the server kept for them was bounded all the time.
 from __future__ import annotations
 
 import asyncio
+import gc
 import random
 import re
+import tracemalloc
+from pathlib import Path
 from urllib.parse import urlsplit
 
 import pytest
@@ -25,6 +28,7 @@ DEAF = 20
 RUNS = 100
 STEPS = 6
 SEED = 20260105
+LARGE = 500_000
 
 RECORD = re.compile(rb'^id: (\d+)\n.*?\n.*?"run_id": "(\w+)", "seq": (\d+)', re.M)
 
@@ -132,3 +136,31 @@ async def test_a_crowd_of_listeners_hears_everything_once_and_costs_what_is_boun
         assert sum(one.connections for one in listeners) > LISTENERS
         assert feed.resyncs == 0
         await seen(lambda: scene.services.streams.clients == 0 and feed.clients == 0)
+
+
+@pytest.mark.timeout(200)
+async def test_large_records_pass_by_and_are_never_in_memory_together(tmp_path: Path) -> None:
+    async def touch() -> dict[str, str]:
+        return {"note": "x" * LARGE}
+
+    app = Holdfast(tmp_path)
+    app.tool(touch, idempotent=True)
+    app.load_plan_text(chain(40))
+    async with app, serving(app) as scene:
+        instance = await app.plans.start_plan_by_prompt("", "chain")
+        assert await instance.wait_for_completion() == "done"
+        for path in ("/events?after=0", f"/runs/{instance.id}/events"):
+            size = 0
+            gc.collect()
+            tracemalloc.start()
+            try:
+                async with scene.admin.stream("GET", path) as response:
+                    async for part in response.aiter_bytes():
+                        size += len(part)
+                        if size > 40 * LARGE:
+                            break
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            assert size > 40 * LARGE, path
+            assert peak < 12 * LARGE, path

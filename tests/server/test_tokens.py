@@ -15,7 +15,8 @@ from holdfast.journal.port import Attached, Journal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.runtime.acting import Acting, Claim, acting
 from holdfast.server.credentials import LINK, SESSION, TOKEN, csrf_fits, csrf_token, hash_of
-from holdfast.server.tokens import Tokens, ensure_first_link
+from holdfast.server.principal import Principal
+from holdfast.server.tokens import SESSION_SECONDS, Tokens, ensure_first_link
 from holdfast.testing.clock import ManualClock
 
 
@@ -127,6 +128,15 @@ async def test_a_revoked_token_and_its_sessions_are_out_at_once(tokens: Tokens) 
     assert await tokens.session(cookie) is None
     with pytest.raises(NotFound, match=made.id):
         await tokens.revoke(made.id)
+
+
+async def test_a_session_ends_when_what_proved_its_holder_does(
+    tokens: Tokens, clock: ManualClock
+) -> None:
+    soon, late = clock.now() + 300, clock.now() + 30 * 86_400
+    for until, expected in ((soon, soon), (late, clock.now() + SESSION_SECONDS)):
+        made, _ = await tokens.sign_in(Principal("oidc:ann", "Ann", via="jwt", until=until))
+        assert made.expires_at == expected
 
 
 async def test_a_use_noted_late_does_not_bring_back_what_was_revoked(

@@ -85,12 +85,22 @@ def serve(
             help="Where they name somebody's roles, as realm_access.roles.",
         ),
     ] = "roles",
+    oidc_person_claim: Annotated[
+        str | None,
+        typer.Option(
+            "--oidc-person-claim",
+            metavar="CLAIM",
+            envvar="HOLDFAST_OIDC_PERSON_CLAIM",
+            help="What only those of people have, as sid or idtyp=user.",
+            show_default=False,
+        ),
+    ] = None,
     four_eyes: Annotated[
         bool,
         typer.Option(
             "--four-eyes",
             envvar="HOLDFAST_FOUR_EYES",
-            help="Who started a run may not approve its calls.",
+            help="Who wants a call may not approve it, and none is approved beforehand.",
         ),
     ] = False,
     default_agent: Annotated[
@@ -138,7 +148,7 @@ def serve(
         port=ServerSettings().port if port is None else port,
         allowed_hosts=tuple(allow_host or ()),
         four_eyes=four_eyes,
-        oidc=_oidc(oidc_issuer, oidc_audience, oidc_roles_claim),
+        oidc=_oidc(oidc_issuer, oidc_audience, oidc_roles_claim, oidc_person_claim),
         secure_cookies=secure_cookies,
         default_agent=default_agent,
     )
@@ -154,7 +164,9 @@ def _with_module(settings: Settings, module: str | None) -> Settings:
     return replace(settings, app=module)
 
 
-def _oidc(issuer: str | None, audience: str | None, roles_claim: str) -> Oidc | None:
+def _oidc(
+    issuer: str | None, audience: str | None, roles_claim: str, person_claim: str | None
+) -> Oidc | None:
     from holdfast.server.jwt import Oidc
 
     if issuer is None and audience is None:
@@ -162,7 +174,7 @@ def _oidc(issuer: str | None, audience: str | None, roles_claim: str) -> Oidc | 
     if issuer is None or audience is None:
         raise typer.BadParameter("--oidc-issuer and --oidc-audience go together.")
     try:
-        return Oidc(issuer, audience, roles_claim=roles_claim)
+        return Oidc(issuer, audience, roles_claim=roles_claim, person_claim=person_claim)
     except ValueError as error:
         raise typer.BadParameter(f"--oidc-issuer: {error}.") from None
 

@@ -42,8 +42,8 @@ async def _not_served(request: Request, error: HTTPException) -> Response:
 
 
 async def _not_valid(request: Request, error: RequestValidationError) -> Response:
-    places = (".".join(map(str, one["loc"][1:])) for one in error.errors())
-    return await _page(request, 422, ", ".join(dict.fromkeys(places)))
+    names = (str(one["loc"][1]) for one in error.errors())
+    return await _page(request, 422, ", ".join(dict.fromkeys(names)))
 
 
 async def _page(request: Request, status: int, detail: str) -> Response:

@@ -14,7 +14,7 @@ from holdfast.server.questions import Questions
 from holdfast.server.services import Served, Services
 
 MOST_COUNTED: Final = 99
-_OPEN: Final = QuestionQuery(status=frozenset({"open"}))
+_OPEN: Final = QuestionQuery(status=frozenset({"open"}), limit=MOST_COUNTED + 1)
 
 
 async def note_cursor(request: Request, served: Served) -> None:
@@ -37,9 +37,5 @@ def show_part(request: Request, caller: Caller, template: str, **context: Any) -
 
 async def waiting_questions(served: Services, caller: Caller) -> int:
     """How many questions wait that the caller may see; beyond the most, nobody counts on."""
-    count = 0
-    async for _ in Questions(served, caller).listed(_OPEN):
-        count += 1
-        if count > MOST_COUNTED:
-            break
-    return count
+    found, _ = await Questions(served, caller).listed(_OPEN)
+    return len(found)

@@ -24,6 +24,7 @@ from holdfast.model.interaction import (
     InteractionStatus,
     InteractionType,
 )
+from holdfast.model.run import RunKind
 from holdfast.model.values import Json
 from holdfast.server.guard import Caller
 from holdfast.server.questions import Question, Questions
@@ -110,6 +111,7 @@ class Card:
     request: InteractionRequest
     status: InteractionStatus
     run_id: str
+    kind: RunKind
     root_id: str
     name: str
     role: str | None
@@ -140,6 +142,11 @@ class Card:
     @property
     def approval(self) -> bool:
         return self.request.type is InteractionType.TOOL_APPROVAL
+
+    @property
+    def fails_its_step(self) -> bool:
+        """Whether a plan's step fails when nobody answers in time."""
+        return self.kind is RunKind.PLAN and self.default is None
 
     @property
     def dangerous(self) -> bool:
@@ -183,8 +190,10 @@ class Card:
 
 def title_of(request: InteractionRequest, words: Words) -> str:
     tool = request.context.get("tool")
-    ours = isinstance(tool, str) and request.title == f"Run {tool}?"
-    return words("card.run", tool=seen(tool)) if ours else seen(request.title)
+    ours = {f"Run {tool}?": "card.run", f"{tool} needs more": "card.needs"}
+    if isinstance(tool, str) and request.title in ours:
+        return words(ours[request.title], tool=seen(tool))
+    return seen(request.title)
 
 
 def _line(line: str, words: Words) -> str:
@@ -201,18 +210,18 @@ async def card_of(served: Services, caller: Caller, question_id: str) -> Card:
 
 
 async def card_from(questions: Questions, question: Question) -> Card:
-    request = question.request
-    return _card(question, request, await questions.shown(question))
+    return _card(question, await questions.kind(question), await questions.shown(question))
 
 
-def _card(question: Question, request: InteractionRequest, shown: Mapping[str, Any]) -> Card:
-    row, draft = question.row, shown["draft"] or {}
+def _card(question: Question, kind: RunKind, shown: Mapping[str, Any]) -> Card:
+    request, row, draft = question.request, question.row, shown["draft"] or {}
     options = options_of(request)
     named = {one.option.option_id: one for one in options}
     return Card(
         request=request,
         status=InteractionStatus(row.status),
         run_id=row.run_id,
+        kind=kind,
         root_id=row.root_id,
         name=question.name,
         role=row.role,

@@ -54,12 +54,14 @@ class Graph:
 async def graph_of(
     served: Services, past: Past, state: RunState, say: Voice, at: int | None
 ) -> Graph | None:
-    """None where there is nothing to draw: a chat has no graph."""
+    """None where there is nothing to draw: a chat has no graph, nor a conversation at first."""
     if picture(state, say) is None:
         return None
     shown = state if at is None else await past.state(served.journal, state, max(at, 1))
     told = None if at is None else await told_event(served, shown, say)
     svg = await asyncio.to_thread(_drawn, shown, say)
+    if svg is None:
+        return None
     return Graph(state.run_id, svg, shown.version, state.version, told)
 
 
@@ -71,9 +73,10 @@ def picture(state: RunState, say: Voice) -> Picture | None:
     return None
 
 
-def _drawn(state: RunState, say: Voice) -> Markup:
+def _drawn(state: RunState, say: Voice) -> Markup | None:
     shown = picture(state, say)
-    assert shown is not None
+    if shown is None:
+        return None
     return Markup(draw(shown, styled=False, say=say))  # noqa: S704 (escaped where it is drawn)
 
 

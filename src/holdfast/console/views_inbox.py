@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
-from contextlib import aclosing
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, Final
@@ -57,7 +56,7 @@ class Filters:
 
     def asked(self) -> QuestionQuery:
         status, newest = frozenset({TABS[self.tab]}), self.tab != "pending"
-        return QuestionQuery(status=status, role=self.role, newest=newest, limit=SHOWN)
+        return QuestionQuery(status=status, role=self.role, newest=newest, limit=SHOWN + 1)
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,12 +133,7 @@ def _urgency(row: QuestionRow) -> tuple[float, float]:
 
 
 async def _first(questions: Questions, asked: QuestionQuery, run: str | None) -> list[Question]:
-    found: list[Question] = []
-    async with aclosing(questions.listed(asked, below=run)) as listed:
-        async for one in listed:
-            found.append(one)
-            if len(found) > SHOWN:
-                break
+    found, _ = await questions.listed(asked, below=run)
     return found
 
 

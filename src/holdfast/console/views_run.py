@@ -9,6 +9,7 @@ from typing import Final
 from holdfast.console.deeds import run_deeds, step_deeds
 from holdfast.console.views_card import Card, card_from
 from holdfast.console.views_graph import counts_of
+from holdfast.console.views_runs import prompt_of
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.drawing.layout import rank
 from holdfast.core.drawing.picture import Condition
@@ -41,6 +42,7 @@ class Head:
     """`ended_at` is when it came to rest, `deeds` what the caller may do with it."""
 
     run: RunShown
+    prompt: str
     digest: str
     phase: EngineState | None
     counts: Mapping[Condition, int]
@@ -101,6 +103,7 @@ async def head_of(served: Services, caller: Caller, state: RunState, say: Voice)
     operates = await may_operate(served, caller, state.run_id)
     return Head(
         run=shown,
+        prompt=prompt_of(shown),
         digest=definition_of(state).digest,
         phase=state.phase if isinstance(state, ConversationState) else None,
         counts=counts_of(state, say),
@@ -146,13 +149,10 @@ def _failure(
 
 async def open_cards(served: Services, caller: Caller, state: RunState) -> list[Card]:
     """The questions of this run and of those that work for it, the oldest first."""
-    questions, found = Questions(served, caller), list[Card]()
-    query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id)
-    async for one in questions.listed(query, below=state.run_id):
-        found.append(await card_from(questions, one))
-        if len(found) == MOST_CARDS:
-            break
-    return found
+    questions = Questions(served, caller)
+    query = QuestionQuery(frozenset({"open"}), root_id=state.root_id, limit=MOST_CARDS)
+    found, _ = await questions.listed(query, below=state.run_id)
+    return [await card_from(questions, one) for one in found]
 
 
 async def children_of(served: Services, caller: Caller, state: RunState) -> list[RunLine]:

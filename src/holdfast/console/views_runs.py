@@ -74,6 +74,7 @@ class Row:
     """`deeds` are what the caller may do with the run as it is."""
 
     run: RunLine
+    prompt: str
     done: int | None
     tasks: int | None
     waiting: int
@@ -114,6 +115,7 @@ def _row(line: RunLine, operates: bool) -> Row:
     summary: Mapping[str, Any] = line.summary.model_dump()
     return Row(
         run=line,
+        prompt=prompt_of(line),
         done=summary.get("done"),
         tasks=summary.get("tasks"),
         waiting=summary.get("waiting") or 0,
@@ -122,6 +124,12 @@ def _row(line: RunLine, operates: bool) -> Row:
         ended_at=line.updated_at if line.status in ENDED else None,
         deeds=_deeds(line.status) if operates else (),
     )
+
+
+def prompt_of(line: RunLine) -> str:
+    """What tells runs of one plan apart; a prompt that only names the plan says nothing."""
+    prompt = line.summary.prompt or ""
+    return "" if prompt in (line.name, line.title) else prompt
 
 
 def _deeds(status: RunStatus) -> tuple[str, ...]:

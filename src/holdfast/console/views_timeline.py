@@ -1,11 +1,12 @@
 """A run's timeline: who did what and when, the newest first, and how long it took.
 
-A page reads a little further back than it shows: what began there may end here.
+A page reads a little further back than it shows: what began there may end here. Of the drafts
+that somebody kept while filling in one question it tells the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -13,6 +14,7 @@ from holdfast.core.react.state import THINK, ReactState
 from holdfast.core.run.state import RunState
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
+from holdfast.model.events import DraftKept
 from holdfast.model.recorded import Event
 from holdfast.runtime.hub import Recorded
 from holdfast.server.services import Services
@@ -113,12 +115,13 @@ async def timeline_of(
     served: Services, state: RunState, say: Voice, before: int | None
 ) -> Timeline:
     last = state.version if before is None else min(before - 1, state.version)
-    first = max(last - PAGE, 0)
-    back = max(first - FURTHER_BACK, 0)
+    back = max(last - PAGE - FURTHER_BACK, 0)
     records = await served.journal.read(state.run_id, back, last - back)
-    rows = [one for one in _told(state, say, records) if one.seq > first]
-    older = first + 1 if first else None
+    told = _told(state, say, _without_earlier_drafts(_decoded(records)))
+    rows = told[-PAGE:]
+    earlier = rows[0].seq if len(told) > PAGE else back + 1
     drawn = not isinstance(state, ReactState)
+    older = earlier if earlier > 1 else None
     return Timeline(state.run_id, tuple(reversed(rows)), before, older, drawn)
 
 
@@ -126,12 +129,28 @@ async def told_event(served: Services, state: RunState, say: Voice) -> Told:
     """The event that made the run what it is in `state`."""
     back = max(state.version - FURTHER_BACK, 0)
     records = await served.journal.read(state.run_id, back, state.version - back)
-    return _told(state, say, records)[-1]
+    return _told(state, say, _decoded(records))[-1]
 
 
-def _told(state: RunState, say: Voice, records: Iterable[Record]) -> list[Told]:
+def _decoded(records: Iterable[Record]) -> list[Recorded]:
+    return [Recorded(one.seq, one.at, decode(one)) for one in records]
+
+
+def _without_earlier_drafts(events: Sequence[Recorded]) -> list[Recorded]:
+    kept, newer = list[Recorded](), set[tuple[str, str]]()
+    for one in reversed(events):
+        if isinstance(one.event, DraftKept):
+            draft = (one.event.question_id, one.event.by)
+            if draft in newer:
+                continue
+            newer.add(draft)
+        kept.append(one)
+    return kept[::-1]
+
+
+def _told(state: RunState, say: Voice, events: Iterable[Recorded]) -> list[Told]:
     chronicle = _Chronicle(storyteller(state, say), state.created_at)
-    return [chronicle.tell(Recorded(one.seq, one.at, decode(one))) for one in records]
+    return [chronicle.tell(one) for one in events]
 
 
 @dataclass(slots=True)

@@ -39,6 +39,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "chat.sessions": ("Chats", "对话记录"),
     "chat.table": ("Chats, the newest first", "对话列表，最新的在前"),
     "chat.status": ("Status", "状态"),
+    "chat.ready": ("Ready", "就绪"),
     "chat.session": ("Agent", "智能体"),
     "chat.turns": ("Turns", "轮次"),
     "chat.turn": ("{n} turn|{n} turns", "{n} 轮"),

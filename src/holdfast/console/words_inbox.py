@@ -6,6 +6,7 @@ from typing import Final
 
 _CARD: Final[dict[str, tuple[str, str]]] = {
     "card.run": ("Run {tool}?", "执行 {tool}？"),
+    "card.needs": ("{tool} needs more", "{tool} 还缺少信息"),
     "card.wants": (
         "{who} wants to call {tool} with these arguments.",
         "{who} 想用以下参数调用 {tool}。",
@@ -40,6 +41,11 @@ _CARD: Final[dict[str, tuple[str, str]]] = {
         "If nobody answers in time: the question expires.",
         "逾期无人回答：问题过期。",
     ),
+    "card.then.stops": (
+        "The step fails then; unless the plan provides for that, the run stops until somebody "
+        "resumes it.",
+        "届时该步骤失败；除非计划另有安排，运行会停下，直到有人恢复。",
+    ),
     "card.ended.answered": ("{who} answered: {option}", "{who} 的回答：{option}"),
     "card.ended.default": (
         "Nobody answered in time; “{option}” was taken by default",
@@ -50,6 +56,7 @@ _CARD: Final[dict[str, tuple[str, str]]] = {
         "逾期无人回答，工具没有执行",
     ),
     "card.ended.expired": ("Nobody answered in time", "逾期无人回答"),
+    "card.ended.failed": ("; the step failed", "，步骤失败"),
     "card.ended.withdrawn": (
         "The run no longer needs an answer",
         "运行已不再需要回答",
@@ -122,6 +129,7 @@ _BROWSER: Final[dict[str, tuple[str, str]]] = {
         "已修改：{names}。工具将按您的值执行。",
     ),
     "js-card.kept": ("Draft kept", "草稿已保存"),
+    "js-card.not_kept": ("Draft not kept yet", "草稿尚未保存"),
     "js-card.time_up": ("Time is up", "时间已到"),
     "js-card.elsewhere": (
         "“{title}” was closed while you were writing. Your text is kept below it.",

@@ -69,6 +69,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "登记后它将重新成为当前版本。",
     ),
     "js-plans.line": ("Line {line}, column {column}", "第 {line} 行第 {column} 列"),
+    "js-plans.hidden": (
+        "It holds characters that do not show, and may not read as it runs: {text}",
+        "包含不可见字符，看到的可能与实际执行的不同：{text}",
+    ),
+    "js-plans.hidden_line": ("line {line} {text}", "第 {line} 行 {text}"),
     "js-plans.wrong": (
         "{n} mistake found. Nothing has changed.|{n} mistakes found. Nothing has changed.",
         "发现 {n} 处错误，未作任何更改。",

@@ -156,7 +156,7 @@ _DEEDS: Final[dict[str, tuple[str, str]]] = {
         "Values that you leave out stay as they are.",
         "未列出的值保持不变。",
     ),
-    "run.leave.cancel": ("Keep running", "继续运行"),
+    "run.leave.cancel": ("Leave it", "保持现状"),
     "run.leave.other": ("Go back", "返回"),
     "run.do.resume": ("Resume", "恢复"),
     "run.do.pause": ("Pause", "暂停"),

@@ -50,9 +50,14 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "runs.show_all": ("Show all runs", "查看全部运行"),
     "runs.selected": ("With the selected runs", "对所选运行"),
-    "runs.resume": ("Resume", "恢复"),
+    "runs.resume": ("Resume…", "恢复…"),
     "runs.cancel": ("Cancel…", "取消…"),
     "runs.clear": ("Clear selection", "清除选择"),
+    "runs.resume.title": ("Resume the selected runs?", "恢复所选运行？"),
+    "runs.resume.text": (
+        "What failed in them runs again, and they go on from there. What is done stays done.",
+        "其中失败的步骤会重新执行，然后继续运行。已完成的保持不变。",
+    ),
     "runs.cancel.title": ("Cancel the selected runs?", "取消所选运行？"),
     "runs.cancel.text": (
         "Nothing new starts. What is under way finishes first, and its result is kept. "
@@ -60,8 +65,10 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "不会再启动新的步骤。正在执行的步骤会先完成并保留结果。已取消的运行无法恢复。",
     ),
     "runs.cancel.reason": ("Reason (optional)", "原因（可选）"),
-    "runs.cancel.keep": ("Keep running", "继续运行"),
+    "runs.leave": ("Leave them", "保持现状"),
     "js-runs.selected": ("{n} run selected|{n} runs selected", "已选择 {n} 个运行"),
+    "js-runs.named": ("{title}: {run}", "{title}：{run}"),
+    "js-runs.resume": ("Resume {n} run|Resume {n} runs", "恢复 {n} 个运行"),
     "js-runs.cancel": ("Cancel {n} run|Cancel {n} runs", "取消 {n} 个运行"),
     "js-runs.cancelled": (
         "{n} run is being cancelled|{n} runs are being cancelled",

@@ -72,10 +72,14 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "js.reconnecting": ("Reconnecting…", "重新连接中…"),
     "js.offline": ("Offline", "离线"),
     "js.unreachable": (
-        "The server does not answer. Nothing was changed; try again.",
-        "服务器没有响应。没有任何更改，请重试。",
+        "No answer came; it may have been received. Pressing again does nothing twice.",
+        "没有收到答复，请求可能已送达。再按一次不会重复执行。",
     ),
     "js.signed_out": ("You are signed out. Sign in again.", "登录已失效，请重新登录。"),
+    "js.sign_in": (
+        "Sign in again in a new tab; what you wrote stays here",
+        "在新标签页中重新登录；您写下的内容保留在此",
+    ),
     "js.fix": ("Please fix {n} field|Please fix {n} fields", "请修正 {n} 处错误"),
     "js.copied": ("Copied", "已复制"),
     "shell.copy": ("Copy", "复制"),

@@ -19,7 +19,7 @@ into the database and syncing that leaves nothing that depends on it.
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
@@ -53,6 +53,10 @@ Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
 class Cursor(Protocol):
     def fetchall(self) -> list[Any]: ...
+
+    def __iter__(self) -> Iterator[Any]: ...
+
+    def close(self) -> None: ...
 
 
 class Connection(Protocol):

@@ -80,11 +80,18 @@ class MemoryJournal:
         self._write(append)
         return append.expected + len(append.records)
 
-    async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
+    async def read(
+        self,
+        run_id: str,
+        after: int = 0,
+        limit: int | None = None,
+        most_text: int | None = None,
+    ) -> list[Record]:
         self._require_open()
         run = self._runs.get(run_id)
         end = None if limit is None else after + limit
-        return run.records[after:end] if run else []
+        records = run.records[after:end] if run else []
+        return records if most_text is None else _within(records, most_text)
 
     async def version(self, run_id: str) -> int:
         self._require_open()
@@ -287,6 +294,15 @@ class MemoryJournal:
 
     def _rows(self) -> Iterator[RunRow]:
         return (run.row for run in self._runs.values())
+
+
+def _within(records: list[Record], most_text: int) -> list[Record]:
+    """Those up to the one that brings them to so many characters."""
+    for count, one in enumerate(records, 1):
+        most_text -= len(one.payload)
+        if most_text <= 0:
+            return records[:count]
+    return records
 
 
 def _descendants(append: Append) -> Iterator[Append]:

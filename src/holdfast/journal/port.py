@@ -250,8 +250,18 @@ class Journal(Protocol):
     async def append(self, append: Append) -> int:
         """Commit durably; the run's new version."""
 
-    async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
-        """The run's records with `seq > after`, in order."""
+    async def read(
+        self,
+        run_id: str,
+        after: int = 0,
+        limit: int | None = None,
+        most_text: int | None = None,
+    ) -> list[Record]:
+        """The run's records with `seq > after`, in order.
+
+        With `most_text` the one that brings the payloads to that many characters is the last:
+        records can be large, and a page of them must not be.
+        """
 
     async def version(self, run_id: str) -> int:
         """The run's last sequence number; 0 when there is no such run."""

@@ -12,8 +12,8 @@ from __future__ import annotations
 import asyncio
 import json
 import sqlite3
-from collections.abc import Iterable, Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Iterable, Iterator, Mapping, Sized
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -24,6 +24,7 @@ from holdfast.journal.committer import Committer
 from holdfast.journal.database import (
     Connect,
     Connection,
+    Cursor,
     Parameters,
     connect,
     explain,
@@ -117,18 +118,41 @@ class SqliteJournal:
             self._numbers.note(append)
         return await self._open_writer().write(partial(scribe.write, append=append))
 
-    async def read(self, run_id: str, after: int = 0, limit: int | None = None) -> list[Record]:
+    async def read(
+        self,
+        run_id: str,
+        after: int = 0,
+        limit: int | None = None,
+        most_text: int | None = None,
+    ) -> list[Record]:
         rows = self._select("locate_run", (run_id,))
         if not rows:
             return []
         [[run, version]] = rows
         last = version if limit is None else min(version, after + limit)
+        if most_text is not None:
+            return self._read_within(run_id, run, after, last, most_text)
         records: list[Record] = []
         for start in range(after, last, _STRETCH):
             if records:
                 await asyncio.sleep(0)
             end = min(start + _STRETCH, last)
             records += self._read_stretch(run_id, run, start, end)
+        return records
+
+    def _read_within(
+        self, run_id: str, run: int, after: int, last: int, most_text: int
+    ) -> list[Record]:
+        records: list[Record] = []
+        places = scribe.place(run, after), scribe.place(run, last)
+        with self._rows("read_events", places) as rows:
+            for row in rows:
+                records.append(Record(*row))
+                most_text -= len(records[-1].payload)
+                if most_text <= 0:
+                    break
+        end = records[-1].seq if records and most_text <= 0 else last
+        self._refuse_gaps(run_id, records, after, end)
         return records
 
     async def version(self, run_id: str) -> int:
@@ -262,12 +286,15 @@ class SqliteJournal:
 
     def _read_stretch(self, run_id: str, run: int, start: int, end: int) -> list[Record]:
         rows = self._select("read_events", (scribe.place(run, start), scribe.place(run, end)))
-        if len(rows) != end - start:
+        self._refuse_gaps(run_id, rows, start, end)
+        return [Record(*row) for row in rows]
+
+    def _refuse_gaps(self, run_id: str, found: Sized, start: int, end: int) -> None:
+        if len(found) != max(end - start, 0):
             raise JournalDamaged(
                 f"{self.path} lacks records of run {run_id} between {start + 1} and {end}. "
                 "Stop Holdfast, keep a copy of the file, and restore a backup."
             )
-        return [Record(*row) for row in rows]
 
     def _check(self) -> list[str]:
         try:
@@ -318,10 +345,17 @@ class SqliteJournal:
         ]
 
     def _select(self, name: str, parameters: Parameters = ()) -> list[Any]:
+        with self._rows(name, parameters) as rows:
+            return rows.fetchall()
+
+    @contextmanager
+    def _rows(self, name: str, parameters: Parameters) -> Iterator[Cursor]:
         if self._reader is None:
             raise JournalUnavailable(f"the journal at {self.path} is not open")
         try:
-            return self._reader.execute(_SQL[name], parameters).fetchall()
+            # Rows that nobody takes would hold on to the file as it was.
+            with closing(self._reader.execute(_SQL[name], parameters)) as rows:
+                yield rows
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
 

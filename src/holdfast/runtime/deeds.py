@@ -38,8 +38,22 @@ class _Told:
 def deed_of(acting: Acting, command: c.Command, state: RunState, now: float) -> Deed | None:
     """What somebody did by a command, given the run that took it; None for what is no deed."""
     told = _told(command)
-    if told is None:
-        return None
+    return None if told is None else _deed(acting, told, state.run_id, _seen(command, state), now)
+
+
+def deeds_of_entering(
+    field: str, request: InteractionRequest, run_id: str, now: float
+) -> tuple[Deed, ...]:
+    """That somebody put a secret under lock, ahead of the answer it belongs to; none where
+    nobody was let in from outside."""
+    acting = current()
+    if acting is None:
+        return ()
+    told = _Told("entered_secret", request.request_id, {"field": field})
+    return (_deed(acting, told, run_id, request_digest(request), now),)
+
+
+def _deed(acting: Acting, told: _Told, run_id: str, seen: str, now: float) -> Deed:
     detail: dict[str, Any] = {} if told.detail is None else {**told.detail}
     if acting.via:
         detail["via"] = acting.via
@@ -48,8 +62,8 @@ def deed_of(acting: Acting, command: c.Command, state: RunState, now: float) -> 
         who=acting.who,
         action=told.action,
         subject=told.subject,
-        run_id=state.run_id,
-        seen=_seen(command, state),
+        run_id=run_id,
+        seen=seen,
         origin=acting.origin,
         detail=canonical_json(detail),
     )

@@ -30,7 +30,9 @@ MOST_UNREAD = 10_000
 """Pieces of a model's speech that wait for a slow listener; older ones are dropped."""
 
 PAGE = 100
-"""Records that are read at once: a long run is never in memory as a whole."""
+PAGE_TEXT = 128 * 1024
+"""Records that are read at once, and their characters: a long run is never in memory as a
+whole, nor are many large records."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +157,7 @@ class Hub:
                 full = True
                 while full:
                     page = await self._read(run_id, after)
-                    full = len(page) == PAGE
+                    full = is_full(page)
                     after = page[-1].seq if page else after
                     replied = _last_reply(page) or replied
                     yield page
@@ -174,7 +176,7 @@ class Hub:
 
     async def _read(self, run_id: str, after: int) -> list[Record]:
         try:
-            return await self._journal.read(run_id, after, PAGE)
+            return await self._journal.read(run_id, after, PAGE, PAGE_TEXT)
         except OperatorError:
             if self._closed:
                 return []
@@ -194,6 +196,11 @@ class Hub:
         """Call `stirred` when a run below asks something, and when the hub closes."""
         self._attendants[run_id].add(stirred)
         return lambda: _drop(self._attendants, run_id, stirred)
+
+
+def is_full(page: list[Record]) -> bool:
+    """Whether there may be more than this page has room for."""
+    return len(page) == PAGE or sum(len(one.payload) for one in page) >= PAGE_TEXT
 
 
 def _drop(registry: dict[str, set[T]], run_id: str, entry: T) -> None:

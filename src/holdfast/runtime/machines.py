@@ -111,6 +111,7 @@ class PlanMachine:
 
     def describe(self, state: PlanState) -> Description:
         summary = {
+            "prompt": state.prompt.partition("\n")[0][:80],
             "done": state.done_tasks,
             "tasks": len(state.plan.plan.tasks),
             "waiting": len(state.open_questions) + state.paused_children,

@@ -1,8 +1,8 @@
 """Chats over HTTP: sessions with agents, turn by turn.
 
 Letting a tool run unasked is consent given beforehand, whether it is a rule of a new session or
-an approval that is remembered. So it takes what an answer takes: the role, and under four
-eyes somebody else than who wants the work done.
+an approval that is remembered. So it takes what an answer takes: the role, and a person. Under
+four eyes nobody can: whoever consented beforehand could be the next to speak.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ async def find(served: Services, caller: Caller, session_id: str) -> ReactState:
 async def shown(served: Services, caller: Caller, state: ReactState) -> dict[str, Any]:
     questions = Questions(served, caller)
     query = QuestionQuery(frozenset({"open"}), root_id=state.root_id, limit=MOST_OPEN)
-    found = [one async for one in questions.listed(query, below=state.run_id)]
+    found, _ = await questions.listed(query, below=state.run_id)
     return {
         **session_shown(state),
         "interactions": [await questions.shown(one, whole=False) for one in found],
@@ -85,7 +85,8 @@ async def open_session(
     known_agent(served, caller, agent_id)
     rules = {tool: _rule(tool, raw) for tool, raw in (approval or {}).items()}
     if any(map(_lets_run, rules.values())):
-        _refuse_to_approve(served, caller, agent_id, started_by=caller.principal.id)
+        bound = served.app.sessions.bound_agents(agent_id)
+        _refuse_to_approve(served, caller, agent_id, [one.asking.role for one in bound])
     by = caller.principal.id
     session = await served.app.sessions.open(agent_id, session_id=session_id, approval=rules, by=by)
     await served.newest.note(served.journal, by, Newest(session.id, session.version))
@@ -116,23 +117,21 @@ def _lets_run(rule: ApprovalRule) -> bool:
 
 
 def _refuse_to_approve(
-    served: Services,
-    caller: Caller,
-    agent_id: str,
-    *,
-    role: str | None = None,
-    started_by: str | None = None,
+    served: Services, caller: Caller, agent_id: str, roles: Iterable[str | None]
 ) -> None:
-    reason = may_answer(
-        caller.principal,
-        role,
-        InteractionType.TOOL_APPROVAL,
-        agent_id,
-        started_by=started_by,
-        four_eyes=served.settings.four_eyes,
-    )
-    if reason is not None:
-        raise NotPermitted(f"letting calls run unasked is an approval: {reason}")
+    """Unless the caller could approve the calls of all who ask these roles."""
+    if served.settings.four_eyes:
+        raise NotPermitted(
+            "four eyes are wanted here: every call is approved by itself, by somebody else than "
+            "who wants it, and none beforehand"
+        )
+    kind = InteractionType.TOOL_APPROVAL
+    for role in roles:
+        reason = may_answer(
+            caller.principal, role, kind, agent_id, started_by=None, four_eyes=False
+        )
+        if reason is not None:
+            raise NotPermitted(f"letting calls run unasked is an approval: {reason}")
 
 
 async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
@@ -253,24 +252,14 @@ async def remember_approval(
 ) -> dict[str, Any]:
     """Have the session remember an approval: fitting calls of the tool are not asked about."""
     state = await find(served, caller, session_id)
-    who = caller.principal.id
-    wanted = served.settings.four_eyes and who in await Questions(served, caller).who_wants(
-        state.root_id
-    )
-    _refuse_to_approve(
-        served,
-        caller,
-        await _root_name(served, state),
-        role=state.agent.asking.role,
-        started_by=who if wanted else None,
-    )
+    _refuse_to_approve(served, caller, await _root_name(served, state), [state.agent.asking.role])
     grant = await served.app.sessions.remember_approval(
         session_id,
         body.tool,
         pattern=body.pattern,
         seconds=body.seconds,
         uses=body.uses,
-        by=who,
+        by=caller.principal.id,
     )
     return grant_shown(grant)
 

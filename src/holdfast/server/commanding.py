@@ -1,21 +1,29 @@
-"""Commands to instances, as several paths give them: who may, what is done, what is answered."""
+"""Commands to instances, as several paths give them: who may, what is done, what is answered.
+
+Values for several forms are several commits, and the server may fall between them. Where each
+value goes is kept before the first, under the request's name: a repeat answers the same
+questions, even if others ask for the same by then.
+"""
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from holdfast.core.language.strict import strict_text
 from holdfast.core.run.state import RunState
+from holdfast.journal.port import Attached, Kept
 from holdfast.model import commands as c
 from holdfast.results import Taken, result_of_answer
 from holdfast.routing import Routed
 from holdfast.runtime.acting import acting, current
+from holdfast.runtime.deeds import CLAIM_SECONDS
 from holdfast.server.guard import Caller, identify
 from holdfast.server.idempotency import Claimed
 from holdfast.server.principal import Permission
@@ -23,6 +31,8 @@ from holdfast.server.questions import Questions, refuse_raw_secrets
 from holdfast.server.schemas import Continued
 from holdfast.server.services import Services
 from holdfast.server.showing import instance_shown, visible_instance
+
+_ROUTES: Final = "routes"
 
 
 async def continued(
@@ -34,12 +44,44 @@ async def continued(
 ) -> Continued:
     """Answer the open forms, each as one whom it asks; with `wait` see what comes of it."""
     await visible_instance(services, caller, instance_id)
-    answers = await services.app.plans.routed(instance_id, params)
+    answers = await _routed_before(services, params)
+    answers = answers or await services.app.plans.routed(instance_id, params)
     await _refuse_unauthorised(services, caller, answers)
+    await _keep_routes(services, answers)
     taken = await _provided(services, answers, caller.principal.id)
     result = await _result(services, taken, wait) if wait else None
     state = await services.app.engine.state(instance_id)
     return Continued(status=state.status, result=result)
+
+
+def _routes_key() -> str | None:
+    acts = current()
+    if acts is None or acts.claim is None:
+        return None
+    return f"{acts.claim.key} {acts.claim.fingerprint}"
+
+
+async def _keep_routes(services: Services, answers: Sequence[Routed]) -> None:
+    key = _routes_key()
+    if key is None or len(answers) < 2:
+        return
+    routes = [(run_id, one.request.request_id, sorted(values)) for run_id, one, values in answers]
+    kept = Kept(_ROUTES, key, json.dumps(routes), services.now() + CLAIM_SECONDS)
+    await services.journal.attach(Attached(kept=(kept,)))
+
+
+async def _routed_before(services: Services, params: Mapping[str, Any]) -> list[Routed]:
+    """Where the values of this very request went, as far as it came the first time."""
+    key = _routes_key()
+    if key is None or len(params) < 2:
+        return []
+    kept = await services.journal.kept(_ROUTES, key, services.now())
+    routed: list[Routed] = []
+    for run_id, question_id, names in json.loads(kept.body) if kept is not None else ():
+        state = await services.app.engine.state(run_id)
+        values = {name: params[name] for name in names}
+        routed.append((run_id, state.questions[question_id], values))
+    return routed
 
 
 async def _provided(services: Services, answers: Sequence[Routed], by: str) -> list[Taken]:

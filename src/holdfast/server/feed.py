@@ -20,7 +20,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncGenerator, Callable, Iterator
+from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
 from itertools import islice
@@ -28,7 +28,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from holdfast.errors import HoldfastError, InvalidAnswer
-from holdfast.journal.port import Committed, Journal, QuestionQuery, QuestionRow
+from holdfast.journal.port import Committed, Journal, QuestionQuery, QuestionRow, Record
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.hub import Hub
 from holdfast.server.streams import Frame, Frames, encoded
@@ -44,7 +44,7 @@ CHUNK: Final = 128 * 1024
 """Bytes that a client is handed at once."""
 
 PAGE: Final = 400
-"""Records that are read at once."""
+"""Records that are read at once, unless they are large: then as many as fill a chunk."""
 
 UNSEEN: Final = 500
 """Records that a client does not see before it is told where it stands."""
@@ -61,6 +61,9 @@ RESYNC: Final = "resync"
 NOW: Final = "now"
 
 Names = Callable[[str], bool]
+
+_Place = tuple[int, str, int]
+"""A record's position, its run, and its place in that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +86,13 @@ class Entry(NamedTuple):
 
     name: str
     body: bytes
+
+
+class Page(NamedTuple):
+    """Records as they are told, each with its position; a `full` one had no room for more."""
+
+    entries: list[tuple[int, Entry]]
+    full: bool
 
 
 class Ring:
@@ -189,29 +199,35 @@ class Feed:
     async def last(self) -> int:
         return await self._journal.last_commit()
 
-    async def after(self, position: int) -> list[tuple[int, Entry]] | None:
-        """A page of what follows a position, each with its own; None when it is forgotten.
-
-        A run's records lie side by side, so those of one run are read together.
-        """
+    async def after(self, position: int) -> Page | None:
+        """What follows a position, as much as fills a chunk; None when it is forgotten."""
         stretches = await self._journal.commits(position, PAGE)
         first = _first(stretches[0]) if stretches else await self.last() + 1
         if first > position + 1:
             return None
         wanted = list(islice(_places(stretches), PAGE))
-        spans: dict[str, tuple[int, int]] = {}
-        for _, run_id, seq in wanted:
-            spans[run_id] = spans.get(run_id, (seq, 0))[0], seq
-        names = {run_id: await self.name_of(run_id) for run_id in spans}
-        records = {
-            (run_id, record.seq): record
-            for run_id, (start, end) in spans.items()
-            for record in await self._journal.read(run_id, start - 1, end - start + 1)
-        }
-        return [
-            (place, Entry(names[run_id], told(run_id, records[run_id, seq], place)))
-            for place, run_id, seq in wanted
-        ]
+        entries = [one async for one in self._entries(wanted)]
+        return Page(entries, len(entries) == PAGE or len(entries) < len(wanted))
+
+    async def _entries(self, wanted: Sequence[_Place]) -> AsyncGenerator[tuple[int, Entry], None]:
+        """Those of these records that fill a chunk, the first in any case.
+
+        A run's records lie side by side, so those of one run are read together, as many as
+        its share of the chunk allows: what is read and does not fit is read in vain.
+        """
+        ends = {run_id: seq for _, run_id, seq in wanted}
+        read: dict[tuple[str, int], Record] = {}
+        room, share = CHUNK, CHUNK // max(len(ends), 1)
+        for place, run_id, seq in wanted:
+            if (run_id, seq) not in read:
+                if room <= 0:
+                    return
+                count = ends[run_id] - seq + 1
+                for one in await self._journal.read(run_id, seq - 1, count, share):
+                    read[run_id, one.seq] = one
+                    room -= len(one.payload)
+            record = read.pop((run_id, seq))
+            yield place, Entry(await self.name_of(run_id), told(run_id, record, place))
 
     async def name_of(self, run_id: str) -> str:
         """What the run is judged by: the name of its root run's plan or agent."""
@@ -268,10 +284,10 @@ class Feed:
             page = await self.after(self.ring.high)
             if page is None:
                 self.ring.begin(await self.last())
-            for _, entry in page or ():
+            for _, entry in page.entries if page else ():
                 self.ring.add(entry)
-            full = page is None or len(page) >= PAGE
-            taken += len(page or ())
+                taken += 1
+            full = page is None or page.full
             await asyncio.sleep(0)
         if full:
             self._woken.set()
@@ -284,7 +300,7 @@ def _first(one: Committed) -> int:
     return one.position - (one.last - one.first)
 
 
-def _places(stretches: list[Committed]) -> Iterator[tuple[int, str, int]]:
+def _places(stretches: list[Committed]) -> Iterator[_Place]:
     """The records of these stretches: position, run, and place in the run."""
     for one in stretches:
         for seq in range(one.first, one.last + 1):
@@ -326,7 +342,7 @@ class _Follower:
         if page is None:
             return await self._resync("events after this cursor are no longer listed")
         parts, size = [], 0
-        for position, entry in page:
+        for position, entry in page.entries:
             self._at = position
             if self._sight.sees(entry.name):
                 parts.append(entry.body)

@@ -45,6 +45,10 @@ class Caller:
     def may(self, permission: Permission, name: str | None) -> bool:
         return may(self.principal, permission, name)
 
+    def sees(self, name: str) -> bool:
+        """Whether the plan or agent of that name exists for them."""
+        return self.may(Permission.READ, name)
+
     async def require(
         self,
         services: Services,

@@ -6,6 +6,9 @@ effect is known even when the server fell right after; when the answer is there 
 claim's place and is given again, byte for byte. A claim without an answer is answered from the
 run as it is now, by what the route says with `answered_again`.
 
+The same person with other roles is answered nothing from before: what was done for an admin's
+token is not told to a viewer's of the same name, nor done a second time.
+
 Where a claim is on disk and the route knows how to answer again, nobody waits until the answer
 is kept: a server that falls right then answers from the claim.
 
@@ -35,12 +38,15 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request, Response
 
+from holdfast.core.language.strict import canonical_json
 from holdfast.errors import InvalidValue, NotAllowed, OperatorError
 from holdfast.journal.port import Attached, Journal, Kept
 from holdfast.runtime.acting import Claim
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.deeds import CLAIM_SECONDS, REQUEST
+from holdfast.server.credentials import listed
 from holdfast.server.late import LateKeeping
+from holdfast.server.principal import Principal
 from holdfast.vault import Vault
 
 if TYPE_CHECKING:
@@ -93,13 +99,18 @@ class Requests:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def once(
-        self, request: Request, who: str, serve: Serve, again: Again | None, services: Services
+        self,
+        request: Request,
+        who: Principal,
+        serve: Serve,
+        again: Again | None,
+        services: Services,
     ) -> Response:
         """Serve a request that has not been served yet; else answer as before."""
         key = request.headers.get(HEADER)
         if key is None:
             return await serve(None)
-        claim = Claim(_name(key, who, request), await self._fingerprint(request))
+        claim = Claim(_name(key, who.id, request), await self._fingerprint(request, who))
         lock = self._locks.setdefault(claim.key, asyncio.Lock())
         async with lock:
             kept = await self._kept(claim)
@@ -115,13 +126,18 @@ class Requests:
         now = self._clock.now()
         return self.late.known(claim.key, now) or await self._journal.kept(REQUEST, claim.key, now)
 
-    async def _fingerprint(self, request: Request) -> str:
-        sent = request.url.query.encode() + b"\0" + await request.body()
+    async def _fingerprint(self, request: Request, who: Principal) -> str:
+        """Of what was sent, and of everything that it is judged by."""
+        powers = [who.kind, sorted(who.roles), listed(who.grants)]
+        asked = f"{canonical_json(powers)}\0{request.url.query}\0"
+        sent = asked.encode("utf-8", "backslashreplace") + await request.body()
         return hmac.new(self._fingerprints, sent, hashlib.sha256).hexdigest()
 
     def _known(self, known: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
         if not hmac.compare_digest(str(known["fingerprint"]), claim.fingerprint):
-            raise InvalidValue("named another request before: take a new one", HEADER)
+            raise InvalidValue(
+                "named another request before, or yours with other roles: take a new one", HEADER
+            )
         return known
 
     def _given_before(self, known: Mapping[str, Any], claim: Claim) -> Response | None:

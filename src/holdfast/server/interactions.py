@@ -7,7 +7,6 @@ counts for that alone.
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -38,7 +37,7 @@ from holdfast.server.interaction_schemas import (
 from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission
 from holdfast.server.problems import problem_of
-from holdfast.server.questions import Question, Questions, refuse_other_digest, refuse_raw_secrets
+from holdfast.server.questions import Questions, refuse_other_digest, refuse_raw_secrets
 from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
 
@@ -75,16 +74,15 @@ async def list_interactions(
         role=role,
         due_before=due_before,
         after=after,
-        limit=LONGEST_LIST,
+        limit=limit,
     )
     questions = Questions(served, caller)
-    found: list[Question] = []
-    async with aclosing(questions.listed(query, below=run)) as listed:
-        async for question in listed:
-            if len(found) == limit:
-                return await _page(questions, found, served, more=True)
-            found.append(question)
-    return await _page(questions, found, served, more=False)
+    found, following = await questions.listed(query, below=run)
+    return {
+        "interactions": [await questions.shown(one, whole=False) for one in found],
+        "next": following,
+        "serverTime": served.now(),
+    }
 
 
 async def _run(served: Services, caller: Caller, run_id: str) -> RunRow:
@@ -92,16 +90,6 @@ async def _run(served: Services, caller: Caller, run_id: str) -> RunRow:
     row = await served.journal.run(run_id)
     assert row is not None
     return row
-
-
-async def _page(
-    questions: Questions, found: list[Question], served: Services, *, more: bool
-) -> dict[str, Any]:
-    return {
-        "interactions": [await questions.shown(one, whole=False) for one in found],
-        "next": found[-1].row.question_id if more else None,
-        "serverTime": served.now(),
-    }
 
 
 @router.get("/interactions/{request_id}", response_model=InteractionShown)

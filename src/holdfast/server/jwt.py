@@ -7,7 +7,8 @@ hold within a minute, and its key is one that the issuer publishes now.
 The issuer's keys are fetched when first needed and kept for ten minutes. A key that is not
 among them has them fetched again, at most every thirty seconds, so that rotation is seen
 and made-up key ids cost the issuer nothing. While the issuer is away its known keys go on
-counting for a day; with none the answer is "not now" and not "you are nobody".
+counting for a day; with none the answer is "not now" and not "you are nobody". While it is
+slow, only those wait for it whose keys are not known: one fetches, and nobody waits in line.
 """
 
 from __future__ import annotations
@@ -34,8 +35,17 @@ LONGEST_SUBJECT: Final = 255
 LARGEST_ANSWER: Final = 1024 * 1024
 FRESH_SECONDS: Final = 600.0
 PAUSE_SECONDS: Final = 30.0
+PATIENCE_SECONDS: Final = 1.0
 STALE_SECONDS: Final = 86_400.0
 TIMEOUT: Final = httpx.Timeout(5.0)
+
+_CLIENTS: Final = ("client_id", "clientId", "cid", "appid")
+_SIGNED_IN: Final = ("sid", "session_state", "auth_time", "nonce", "amr", "uid")
+_MACHINES: Final[Mapping[str, tuple[str, ...]]] = {
+    "idtyp": ("app",),
+    "gty": ("client-credentials", "client_credentials"),
+    "grant_type": ("client_credentials",),
+}
 
 Keys = Mapping[str | None, Mapping[str, Any]]
 
@@ -44,6 +54,8 @@ Keys = Mapping[str | None, Mapping[str, Any]]
 class Oidc:
     """`roles_claim` may lead into an object (`realm_access.roles`).
 
+    `person_claim` is what only people's tokens have, as `sid` or `idtyp=user`; left out, a
+    token is judged by what issuers usually put into those of programs.
     Without `jwks_url` the issuer's own description says where its keys are.
     """
 
@@ -52,12 +64,14 @@ class Oidc:
     algorithms: tuple[str, ...] = ("RS256", "ES256")
     roles_claim: str = "roles"
     grants_claim: str = "holdfast_grants"
+    person_claim: str | None = None
     jwks_url: str | None = None
     monotonic: Callable[[], float] = time.monotonic
     _keys: Keys = field(default_factory=dict, init=False, repr=False)
     _fetched: float | None = field(default=None, init=False, repr=False)
     _tried: float | None = field(default=None, init=False, repr=False)
-    _turn: asyncio.Lock = field(default_factory=asyncio.Lock, init=False, repr=False)
+    _trouble: object = field(default="it was not asked yet", init=False, repr=False)
+    _renewing: asyncio.Task[None] | None = field(default=None, init=False, repr=False)
 
     def __post_init__(self) -> None:
         odd = sorted(set(self.algorithms) - PUBLIC_KEY_ALGORITHMS)
@@ -101,28 +115,40 @@ class Oidc:
             raise Unauthenticated("this token is not good: its key is of another kind") from None
 
     async def _current_keys(self) -> Keys:
-        async with self._turn:
-            if self._older_than(self._fetched, FRESH_SECONDS):
-                await self._fetch_or_go_on()
-            return self._keys
+        """Those at hand; whoever finds them old has them renewed, and waits a moment for that."""
+        if self._older_than(self._fetched, STALE_SECONDS):
+            return await self._renewed_keys()
+        if self._older_than(self._fetched, FRESH_SECONDS) and self._begin_to_renew():
+            await self._renewed(PATIENCE_SECONDS)
+        return self._keys
 
     async def _renewed_keys(self) -> Keys:
-        async with self._turn:
-            await self._fetch_or_go_on()
-            return self._keys
-
-    async def _fetch_or_go_on(self) -> None:
-        """Fetch, unless that was tried a moment ago; keys of the last day do meanwhile."""
-        if self._older_than(self._tried, PAUSE_SECONDS):
-            self._tried = self.monotonic()
-            try:
-                self._keys = await _fetch(self.issuer, self.jwks_url)
-                self._fetched = self.monotonic()
-            except (httpx.HTTPError, TimeoutError, ValueError) as error:
-                if self._older_than(self._fetched, STALE_SECONDS):
-                    raise _away(self.issuer, error) from None
+        """As the issuer has them now; if that was tried a moment ago, as they were then."""
+        self._begin_to_renew()
+        await self._renewed(None)
         if self._older_than(self._fetched, STALE_SECONDS):
-            raise _away(self.issuer, "it did not answer a moment ago")
+            raise _away(self.issuer, self._trouble)
+        return self._keys
+
+    def _begin_to_renew(self) -> bool:
+        if self._renewing is not None or not self._older_than(self._tried, PAUSE_SECONDS):
+            return False
+        self._tried = self.monotonic()
+        self._renewing = asyncio.create_task(self._renew())
+        return True
+
+    async def _renewed(self, patience: float | None) -> None:
+        if self._renewing is not None:
+            await asyncio.wait({self._renewing}, timeout=patience)
+
+    async def _renew(self) -> None:
+        try:
+            self._keys = await _fetch(self.issuer, self.jwks_url)
+            self._fetched = self.monotonic()
+        except (httpx.HTTPError, TimeoutError, ValueError) as error:
+            self._trouble = error
+        finally:
+            self._renewing = None
 
     def _older_than(self, at: float | None, seconds: float) -> bool:
         return at is None or self.monotonic() - at >= seconds
@@ -132,11 +158,12 @@ class Oidc:
         known_as = (claims.get(one) for one in ("name", "preferred_username", "email"))
         return Principal(
             id=f"oidc:{subject}",
-            name=next((one for one in known_as if isinstance(one, str) and one), subject),
-            kind=_kind(claims),
+            name=_text(next((one for one in known_as if isinstance(one, str) and one), subject)),
+            kind=_kind(claims, self.person_claim),
             roles=_roles(_at(claims, self.roles_claim)),
             grants=_grants(_at(claims, self.grants_claim)),
             via="jwt",
+            until=float(claims["exp"]),
         )
 
 
@@ -219,10 +246,31 @@ def _subject(claims: Mapping[str, Any]) -> str:
     return subject
 
 
-def _kind(claims: Mapping[str, Any]) -> Kind:
+def _kind(claims: Mapping[str, Any], person_claim: str | None) -> Kind:
     """A client that signed in as itself, with nobody behind it, is no person."""
-    itself = claims["sub"] in (claims.get("client_id"), claims.get("azp"))
-    return "service" if itself or claims.get("gty") == "client-credentials" else "person"
+    if person_claim is None:
+        return "service" if _is_machine(claims) else "person"
+    name, _, value = person_claim.partition("=")
+    found = _at(claims, name)
+    return "person" if found and value in ("", str(found)) else "service"
+
+
+def _is_machine(claims: Mapping[str, Any]) -> bool:
+    """By the marks of Keycloak, Entra (`idtyp`, `oid`), Okta (`cid`), Auth0 (`gty`), RFC 9068.
+
+    Some of them are in people's tokens too, and those tell of a sign-in.
+    """
+    itself = claims["sub"] in [claims.get(one) for one in (*_CLIENTS, "azp")]
+    marked = any(claims.get(name) in marks for name, marks in _MACHINES.items())
+    account = str(claims.get("preferred_username")).startswith("service-account-")
+    perhaps = any(claims.get(one) for one in _CLIENTS) or claims["sub"] == claims.get("oid")
+    signed_in = any(claims.get(one) for one in _SIGNED_IN)
+    return itself or marked or account or (perhaps and not signed_in)
+
+
+def _text(claim: str) -> str:
+    """JSON may hold half a character, which no answer and no journal can."""
+    return claim.encode("utf-8", "replace").decode()
 
 
 def _at(claims: Mapping[str, Any], path: str) -> Any:
@@ -239,10 +287,10 @@ def _roles(claim: Any) -> frozenset[str]:
     listed = claim.replace(",", " ").split() if isinstance(claim, str) else claim
     if not isinstance(listed, list):
         return frozenset()
-    return frozenset(one for one in listed if isinstance(one, str) and one)
+    return frozenset(_text(one) for one in listed if isinstance(one, str) and one)
 
 
 def _grants(claim: Any) -> Grants:
     if not isinstance(claim, Mapping):
         return {}
-    return {str(key): _roles(roles) for key, roles in claim.items()}
+    return {_text(str(key)): _roles(roles) for key, roles in claim.items()}

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from collections.abc import Iterator
 from typing import Annotated, Any
 
 from fastapi import Body, Request, Response
@@ -19,6 +20,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.source.planjson import plan_digest, plan_to_json
 from holdfast.errors import NotFound
 from holdfast.journal.port import RunQuery, StoredDefinition
+from holdfast.model.plan import AgentAction, Plan, PlanAction
 from holdfast.runtime.machines import PLAN
 from holdfast.server.commanding import continued, continued_again, resumed
 from holdfast.server.guard import Called, Caller, identify
@@ -65,7 +67,8 @@ async def list_plans(served: Served, caller: Called) -> PlanLines:
 
 async def _registered_again(claimed: Claimed, request: Request, served: Services) -> Response:
     """The plan as the request named it."""
-    plan = await served.plans.check(json.loads(await request.body())["source"])
+    caller = await identify(request)
+    plan = await served.plans.check(json.loads(await request.body())["source"], caller.sees)
     shown = _shown(served, served.app.engine.library.current(plan.plan_id))
     return JSONResponse(shown.model_dump(mode="json"), 201)
 
@@ -75,19 +78,31 @@ async def _registered_again(claimed: Claimed, request: Request, served: Services
 async def register_plan(body: Source, served: Served, caller: Called) -> PlanShown:
     """Register a plan; new instances use it at once, running ones keep theirs.
 
-    422 has every mistake with its line and column.
+    422 has every mistake with its line and column. Plans and agents that it runs must be such
+    as the caller may start.
     """
-    plan_id = (await served.plans.check(body.source)).plan_id
-    await caller.require(served, Permission.AUTHOR, name=plan_id)
-    plan = await served.plans.register(body.source, by=caller.principal.id)
+    checked = await served.plans.check(body.source, caller.sees)
+    await caller.require(served, Permission.AUTHOR, name=checked.plan_id)
+    for name in _runs_others(checked):
+        await caller.require(served, Permission.OPERATE, name=name)
+    plan = await served.plans.register(body.source, caller.sees, by=caller.principal.id)
     return _shown(served, served.app.engine.library.current(plan.plan_id))
+
+
+def _runs_others(plan: Plan) -> Iterator[str]:
+    for listener in plan.listeners:
+        match listener.action:
+            case PlanAction(plan_id=name) if name != plan.plan_id:
+                yield name
+            case AgentAction(agent_id=name):
+                yield name
 
 
 @router.post("/plans/check")
 async def check_plan(body: Source, served: Served, caller: Called) -> Checked:
     """Say everything that is wrong with a plan; nothing changes."""
     await caller.require(served, Permission.READ)
-    plan = await served.plans.check(body.source)
+    plan = await served.plans.check(body.source, caller.sees)
     return Checked(plan_id=plan.plan_id, name=plan.name, digest=plan_digest(plan))
 
 

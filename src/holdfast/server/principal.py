@@ -4,6 +4,9 @@ A principal holds roles everywhere and, by grants, further roles for single plan
 Five roles carry permissions, as the table says. Any other role is free text: it permits
 nothing by itself and only says whose question is whose ("finance").
 
+Whoever writes a plan names the roles of its questions. So a role that an approval names is asked
+for beside that of an approver and never in its place: nobody writes themselves into power.
+
 What a principal may do with a run is asked by the name of the *root* run's plan or agent,
 so that a person who may see a run may see all of it.
 """
@@ -41,7 +44,7 @@ ROLES: Final[Mapping[str, frozenset[Permission]]] = {
 }
 
 APPROVES: Final = frozenset({APPROVER, ADMIN})
-"""Who answers a tool approval that names no role."""
+"""Who answers tool approvals; one that names a role is for those among them who hold it."""
 
 ANSWERS: Final = frozenset({APPROVER, OPERATOR, ADMIN})
 """Who answers any other question that names no role."""
@@ -51,7 +54,8 @@ Grants = Mapping[str, frozenset[str]]
 
 @dataclass(frozen=True, slots=True)
 class Principal:
-    """`id` is the text that journals and audit have as `by`; `via` names what proved it.
+    """`id` is the text that journals and audit have as `by`; `via` names what proved it, and
+    `until` is when that is no proof any more, if it says so itself.
 
     A grant's key is the id of a plan or agent, or a beginning of it and a star.
     """
@@ -62,6 +66,7 @@ class Principal:
     roles: frozenset[str] = frozenset()
     grants: Grants = field(default_factory=dict)
     via: str = ""
+    until: float | None = field(default=None, compare=False)
 
 
 def roles_for(principal: Principal, name: str | None) -> frozenset[str]:
@@ -112,17 +117,13 @@ def may_answer(
     if approval and principal.kind == "service":
         return "a service token does not approve calls: a person must answer this"
     if approval and four_eyes and principal.id == started_by:
-        return "you started this run: somebody else must approve its calls"
-    if roles & _asked(question_role, approval):
-        return None
-    return f"this question is for the role {question_role or _usual(approval)}"
+        return "you want what this run does: somebody else must approve its calls"
+    if approval and not roles & APPROVES:
+        return _is_for(" and ".join(dict.fromkeys((APPROVER, question_role or APPROVER))))
+    if question_role is not None:
+        return None if roles & {question_role, ADMIN} else _is_for(question_role)
+    return None if roles & ANSWERS else _is_for(f"{APPROVER} or {OPERATOR}")
 
 
-def _asked(role: str | None, approval: bool) -> frozenset[str]:
-    if role is not None:
-        return frozenset({role, ADMIN})
-    return APPROVES if approval else ANSWERS
-
-
-def _usual(approval: bool) -> str:
-    return APPROVER if approval else f"{APPROVER} or {OPERATOR}"
+def _is_for(role: str) -> str:
+    return f"this question is for the role {role}"

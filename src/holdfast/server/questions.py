@@ -7,7 +7,8 @@ wanted what is to be approved.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping
+import asyncio
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
@@ -18,7 +19,7 @@ from holdfast.core.secrets import is_reference
 from holdfast.desk import is_above
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
 from holdfast.journal.codec import decode
-from holdfast.journal.port import QuestionQuery, QuestionRow, RunRow
+from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import (
     InteractionAction,
@@ -26,6 +27,7 @@ from holdfast.model.interaction import (
     InteractionStatus,
     InteractionType,
 )
+from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.deeds import request_digest
 from holdfast.runtime.views import request_of
 from holdfast.server.guard import Caller
@@ -33,8 +35,14 @@ from holdfast.server.limits import ANSWER
 from holdfast.server.principal import Permission, may_answer
 from holdfast.server.services import Services
 
-_SPEAKS: Final = frozenset({"TurnStarted", "CallProposed", "InputReceived"})
-"""Records by which somebody wants something done, after the run's start."""
+PAGE: Final = 100
+MOST_PAGES_READ: Final = 20
+"""How far a list goes on among questions that the caller may not see."""
+
+_WANTS: Final = frozenset(
+    {"TurnStarted", "CallProposed", "InputReceived", "TasksEdited", "ListenersReset"}
+)
+"""Records by which somebody wants something done, or done otherwise, after the run's start."""
 
 
 @dataclass(frozen=True)
@@ -59,7 +67,7 @@ class Questions:
     def __init__(self, services: Services, caller: Caller) -> None:
         self._services = services
         self._caller = caller
-        self._roots: dict[str, RunRow | None] = {}
+        self._runs: dict[str, RunRow | None] = {}
         self._wanting: dict[str, frozenset[str]] = {}
 
     async def find(self, question_id: str) -> Question:
@@ -71,27 +79,44 @@ class Questions:
 
     async def listed(
         self, query: QuestionQuery, below: str | None = None
-    ) -> AsyncGenerator[Question, None]:
-        """All that fit, the oldest first, as far as the caller may see them."""
-        while rows := await self._services.journal.questions(query):
+    ) -> tuple[list[Question], str | None]:
+        """A page of what the caller may see, the oldest first, and where the next one begins.
+
+        Among many that they may not see it may have few, or none, and yet a next one.
+        """
+        wanted, found = query.limit, list[Question]()
+        last = query.after
+        for _ in range(MOST_PAGES_READ):
+            rows = await self._services.journal.questions(replace(query, after=last, limit=PAGE))
             for row in rows:
                 question = await self._visible(row)
                 if question is not None and (below is None or is_above(below, row)):
-                    yield question
-            if len(rows) < query.limit:
-                return
-            query = replace(query, after=rows[-1].question_id)
+                    if len(found) == wanted:
+                        return found, last
+                    found.append(question)
+                last = row.question_id
+            if len(rows) < PAGE:
+                return found, None
+            # A journal need never make us wait, and others want a turn.
+            await asyncio.sleep(0)
+        return found, last
 
     async def _visible(self, row: QuestionRow) -> Question | None:
-        root = await self._root(row.root_id)
+        root = await self._run(row.root_id)
         if root is None or not self._caller.may(Permission.READ, root.name):
             return None
         return Question(row, root.name)
 
-    async def _root(self, root_id: str) -> RunRow | None:
-        if root_id not in self._roots:
-            self._roots[root_id] = await self._services.journal.run(root_id)
-        return self._roots[root_id]
+    async def _run(self, run_id: str) -> RunRow | None:
+        if run_id not in self._runs:
+            self._runs[run_id] = await self._services.journal.run(run_id)
+        return self._runs[run_id]
+
+    async def kind(self, question: Question) -> RunKind:
+        """Of the very run that asks, be it below another."""
+        run = await self._run(question.row.run_id)
+        assert run is not None
+        return KINDS[run.kind]
 
     async def why_not(self, question: Question) -> str | None:
         """Why the caller may not answer, or None."""
@@ -109,17 +134,32 @@ class Questions:
         )
 
     async def who_wants(self, root_id: str) -> frozenset[str]:
-        """Whoever began the run, and whoever has spoken in it since."""
+        """Whoever began the run, and whoever has spoken in it or changed it since.
+
+        A run below it is changed by itself, and what it returns goes into the calls above.
+        """
         if root_id not in self._wanting:
             state = await self._services.app.engine.state(root_id)
-            spoken = [
-                decode(record)
-                for record in await self._services.journal.read(root_id)
-                if record.type.partition("@")[0] in _SPEAKS
-            ]
-            said = (getattr(event, "by", "") for event in spoken)
-            self._wanting[root_id] = frozenset({state.started_by, *said})
+            wanting = {state.started_by}
+            for run_id in await self._tree(root_id):
+                wanting |= await self._wanting_in(run_id)
+            self._wanting[root_id] = frozenset(wanting)
         return self._wanting[root_id]
+
+    async def _wanting_in(self, run_id: str) -> set[str]:
+        records = await self._services.journal.read(run_id)
+        wanted = (one for one in records if one.type.partition("@")[0] in _WANTS)
+        return {getattr(decode(one), "by", "") for one in wanted}
+
+    async def _tree(self, root_id: str) -> list[str]:
+        """The run and all runs below it."""
+        found = [root_id]
+        for run_id in found:
+            query = RunQuery(parent_id=run_id)
+            while rows := await self._services.journal.runs(query):
+                found += [row.run_id for row in rows]
+                query = replace(query, before=rows[-1].run_id)
+        return found
 
     async def refuse_unauthorised(self, question: Question) -> None:
         """NotPermitted unless the caller may answer; refusals are counted, and too many wait."""

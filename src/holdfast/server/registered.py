@@ -10,12 +10,14 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
-from dataclasses import dataclass
-from typing import Any, Final
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
 
 from holdfast.app import Holdfast
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan
 from holdfast.core.source.planjson import plan_digest
 from holdfast.errors import PlanRejected
@@ -28,6 +30,9 @@ log = logging.getLogger("holdfast")
 
 KIND: Final = "plan"
 FILE: Final = "<registered>"
+
+Sight: TypeAlias = Callable[[str], bool]
+"""Whether somebody may see the plan or agent of a name."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,18 +80,20 @@ class RegisteredPlans:
         origin = Origin(True, plan_digest(plan), body["by"], body["at"], body["source"])
         self._origins[plan_id] = origin
 
-    async def check(self, source: str) -> Plan:
+    async def check(self, source: str, sees: Sight) -> Plan:
         """The plan, or PlanRejected with every mistake; nothing changes.
 
-        A long one takes its time: one at once, and beside the event loop.
+        Plans and agents that its author does not see are none, also where a name is nearly
+        theirs. A long one takes its time: one at once, and beside the event loop.
         """
         async with self._checking:
-            return await asyncio.to_thread(load_plan, source, FILE, self._app.catalog())
+            catalog = _seen(self._app.catalog(), sees)
+            return await asyncio.to_thread(load_plan, source, FILE, catalog)
 
-    async def register(self, source: str, *, by: str) -> Plan:
+    async def register(self, source: str, sees: Sight, *, by: str) -> Plan:
         """New runs of its id use this plan from now on."""
         async with self._registering:
-            plan = await self.check(source)
+            plan = await self.check(source, sees)
             now = self._app.engine.clock.now()
             origin = Origin(True, plan_digest(plan), by, now, source)
             await self._commit(plan, origin)
@@ -116,6 +123,15 @@ class RegisteredPlans:
         origin = self._origins.get(plan_id, FROM_APPLICATION)
         current = self._app.engine.library.current(plan_id).digest
         return origin if origin.digest == current else FROM_APPLICATION
+
+
+def _seen(catalog: Catalog, sees: Sight) -> Catalog:
+    agents, plans = catalog.agents or (), catalog.plans or ()
+    return replace(
+        catalog,
+        agents=frozenset(filter(sees, agents)),
+        plans=frozenset(filter(sees, plans)),
+    )
 
 
 def _deed(acting: Acting, plan: CompiledPlan, now: float) -> Deed:

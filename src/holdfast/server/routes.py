@@ -84,8 +84,7 @@ class Route(APIRoute):
                 with acting_as(caller, claim):
                     return await serve(strict)
 
-            who = caller.principal.id
-            return await around.requests.once(strict, who, act, again, around)
+            return await around.requests.once(strict, caller.principal, act, again, around)
 
         async def handle(request: Request) -> Response:
             try:

@@ -19,7 +19,7 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.journal.port import QuestionQuery, QuestionRow, Record
 from holdfast.model.run import RunStatus
-from holdfast.runtime.hub import PAGE, AskedBelow, Spoken
+from holdfast.runtime.hub import AskedBelow, Spoken, is_full
 from holdfast.runtime.machines import PLAN
 from holdfast.server.services import Services
 from holdfast.server.streams import Frame, Frames
@@ -142,7 +142,7 @@ class _Telling:
         """A run below may have asked before we listened: that is looked for once."""
         if isinstance(one, AskedBelow):
             return True
-        first = len(one) < PAGE and not self._caught_up
+        first = not is_full(one) and not self._caught_up
         self._caught_up = self._caught_up or first
         return first
 

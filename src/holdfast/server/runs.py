@@ -7,7 +7,6 @@ from typing import Annotated
 
 from fastapi import Query
 
-from holdfast.journal.codec import current_payload
 from holdfast.journal.port import Record, RunQuery
 from holdfast.model.run import JOURNAL_KINDS, RunKind
 from holdfast.server.guard import Called
@@ -28,6 +27,7 @@ from holdfast.server.schemas import (
 )
 from holdfast.server.services import Served
 from holdfast.server.showing import listed, run_shown
+from holdfast.server.telling import shown_payload
 
 router = new_router("runs")
 
@@ -93,7 +93,7 @@ async def get_run_history(
 
 
 def _event(run_id: str, record: Record) -> EventShown:
-    kind, payload = current_payload(record)
+    kind, payload = shown_payload(record)
     return EventShown(
         run_id=run_id, seq=record.seq, at=record.at, type=kind, data=json.loads(payload)
     )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import re
+from collections.abc import Sequence
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, replace
 from typing import Annotated, Any, Final
@@ -25,8 +26,10 @@ from holdfast.core.run.state import RunState
 from holdfast.desk import is_above
 from holdfast.errors import InvalidAnswer, NotFound, NotPermitted
 from holdfast.journal.codec import decode
+from holdfast.journal.port import Record
 from holdfast.live import AT_REST
 from holdfast.model.interaction import InteractionResponse
+from holdfast.model.run import RunStatus
 from holdfast.runtime.acting import acting, current
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import as_session
@@ -43,11 +46,16 @@ from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
 from holdfast.server.streams import EventStream, Frame, Frames, sse
 from holdfast.server.telling import moved
-from holdfast.stream import AgentExecutionEvent, Narrator
+from holdfast.stream import AgentEventType, AgentExecutionEvent, Narrator
 
 router = new_router("chats", prefix="/api/agent/chat/react")
 
 RESUMED: Final = "用户响应已处理，正在恢复执行"
+_BEGINS_A_TURN: Final = frozenset({"TurnStarted", "CallProposed"})
+_ENDS_A_TURN: Final = {
+    AgentEventType.COMPLETED: RunStatus.DONE,
+    AgentEventType.ERROR: RunStatus.ERROR,
+}
 _PLACE: Final = re.compile(r"(?P<seq>\d{1,18})(@(?P<session>[A-Za-z][\w.:-]{0,255}))?")
 
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
@@ -109,24 +117,45 @@ async def _turn_again(claimed: Claimed, request: Request, served: Services) -> R
     """The turn that this very request started before, from its beginning."""
     caller = await identify(request)
     await find(served, caller, claimed.run_id)
-    since = await _beginning(served, claimed)
-    return sse(served, _turn(served, Newest(claimed.run_id, since)))
-
-
-async def _beginning(served: Services, claimed: Claimed) -> int:
-    """The record before the turn that was begun by `version`."""
     records = await served.journal.read(claimed.run_id)
-    begun = [one.seq for one in records if one.type.partition("@")[0] == "TurnStarted"]
-    return max((seq for seq in begun if seq <= claimed.version), default=1) - 1
+    since, until = _stretch(records, claimed)
+    if until is None:
+        return sse(served, _turn(served, Newest(claimed.run_id, since)), request=request)
+    return sse(served, _past_turn(claimed.run_id, records[:until], since), request=request)
+
+
+def _stretch(records: Sequence[Record], claimed: Claimed) -> tuple[int, int | None]:
+    """The record before the turn that was begun by `version`, and the last one before the next
+    turn, if there is one."""
+    begun = [one.seq for one in records if one.type.partition("@")[0] in _BEGINS_A_TURN]
+    first = max((seq for seq in begun if seq <= claimed.version), default=1)
+    following = next((seq for seq in begun if seq > claimed.version), None)
+    return first - 1, None if following is None else following - 1
+
+
+async def _past_turn(session_id: str, records: Sequence[Record], since: int) -> Frames:
+    """A turn that others came after: what is recorded of it, as its followers were told."""
+    narrator, ended, turn = Narrator(session_id), RunStatus.DONE, 0
+    for record in records:
+        told = narrator.tell(Recorded(record.seq, record.at, decode(record)))
+        if told is None or record.seq <= since:
+            continue
+        yield _frame(told)
+        turn = told.data.get("turn", turn)
+        ended = _ENDS_A_TURN.get(told.type, ended)
+    data = {"status": ended.value, "turn": turn}
+    yield _frame(AgentExecutionEvent(AgentEventType.DONE, session_id, data))
 
 
 @router.post("/stream", status_code=200, responses=STREAM, response_class=EventStream)
 @answered_again(_turn_again)
-async def start_turn(body: TurnGiven, served: Served, caller: Called) -> EventStream:
+async def start_turn(
+    body: TurnGiven, request: Request, served: Served, caller: Called
+) -> EventStream:
     """Start a turn and stream it until DONE; a session id that is new opens that session."""
     session_id = await _session(served, caller, body)
     turn = await say(served, caller, session_id, body.message)
-    return sse(served, _turn(served, turn))
+    return sse(served, _turn(served, turn), request=request)
 
 
 async def _session(served: Services, caller: Caller, body: TurnGiven) -> str:
@@ -208,6 +237,7 @@ def _place(text: str | None) -> Place | None:
 
 @router.get("/stream", status_code=200, responses=STREAM, response_class=EventStream)
 async def follow_newest_session(
+    request: Request,
     served: Served,
     caller: Called,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
@@ -216,7 +246,7 @@ async def follow_newest_session(
     """Follow the session that the caller last spoke in; for an EventSource."""
     await caller.require(served, Permission.READ)
     place = _place(last_event_id or after)
-    return sse(served, Following(served, caller).frames(place))
+    return sse(served, Following(served, caller).frames(place), request=request)
 
 
 class Following:

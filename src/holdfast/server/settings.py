@@ -20,7 +20,8 @@ MEBIBYTE: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """`four_eyes`: whoever started a run does not approve its calls.
+    """`four_eyes`: whoever started a run, spoke in it or changed it does not approve its calls,
+    and nobody approves any beforehand.
 
     `body_seconds` is for a request's whole body, `json_depth` for its nesting.
     `secure_cookies` says that people reach the server over TLS, its own or a proxy's.

@@ -8,7 +8,11 @@ for exactly that client. It comes back with `Last-Event-ID` and has missed nothi
 A stream ends in one of four ways, and none leaves a task behind: the iterator is at its
 end; the client has gone; it stalled; or the server closes, and then `event: bye` is the
 last thing said, so that uvicorn, which waits for open connections before anything else,
-can stop. `Streams.close()` must therefore be called before the server's own shutdown.
+can stop. `Streams.close()` must therefore be called before the server's own shutdown. Where
+the application is mounted into another one nobody does that: uvicorn tells applications that
+it stops only when the last connection is closed. So as long as streams are open the server
+that takes the process's signals is asked whether it was told to stop. One that takes none
+(in a thread) needs `timeout_graceful_shutdown`.
 
 Frames may be given encoded (`bytes`), several at once: what goes to many is encoded once.
 """
@@ -19,6 +23,7 @@ import asyncio
 import json
 import logging
 import re
+import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import dataclass, field
@@ -45,6 +50,9 @@ FAREWELL_SECONDS = 2.0
 
 SOCKET_BYTES = 128 * 1024
 """What the kernel may hold for one client; unasked it would be megabytes."""
+
+LOOK_SECONDS = 0.25
+"""How often the server is asked whether it was told to stop."""
 
 TRANSPORT = "holdfast.transport"
 
@@ -129,6 +137,7 @@ class Streams:
     served: int = 0
     closed: bool = False
     _open: set[asyncio.Future[None]] = field(default_factory=set)
+    _next_look: asyncio.TimerHandle | None = None
 
     @property
     def clients(self) -> int:
@@ -147,11 +156,28 @@ class Streams:
             ended.set_result(None)
         self._open.add(ended)
         self.served += 1
+        if self._next_look is None:
+            self._look()
         return ended
 
     def leave(self, ended: asyncio.Future[None]) -> None:
         self._open.discard(ended)
         ended.cancel()
+        if not self._open and self._next_look is not None:
+            self._next_look.cancel()
+            self._next_look = None
+
+    def _look(self) -> None:
+        """Again and again, while there are streams."""
+        if told_to_stop():
+            self.close()
+        self._next_look = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
+
+
+def told_to_stop() -> bool:
+    """Whether uvicorn, if it is what takes this process's signals, has had one."""
+    server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
+    return getattr(server, "should_exit", False) is True
 
 
 def sse(services: Services, frames: Frames, *, request: Request | None = None) -> EventStream:

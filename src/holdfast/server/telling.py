@@ -1,11 +1,13 @@
 """Records and questions as event streams tell them.
 
 A record's `data` is what the journal has, spliced in as it is: fields that have their
-default are left out there, and here too.
+default are left out there, and here too. What somebody has begun to fill in is theirs alone:
+of a draft everybody else learns that it was kept.
 """
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -24,13 +26,24 @@ MOST_QUESTIONS: Final = 1_000
 
 _OPEN: Final = frozenset({"open"})
 _PAGE: Final = 100
+_MOST_PAGES: Final = 20
+"""How far a newcomer's questions are looked for among those that are not theirs to see."""
 
 
 def told(run_id: str, record: Record, cursor: str | int) -> bytes:
     """A record as a frame; `cursor` is what a client comes back with."""
-    kind, payload = current_payload(record)
+    kind, payload = shown_payload(record)
     head = json.dumps({"run_id": run_id, "seq": record.seq, "at": record.at, "type": kind})
     return spliced(kind, cursor, f'{head[:-1]}, "data": {payload}}}')
+
+
+def shown_payload(record: Record) -> tuple[str, str]:
+    """A record's type and payload, as whoever may read its run may see it."""
+    kind, payload = current_payload(record)
+    if kind != "DraftKept":
+        return kind, payload
+    shown = {name: value for name, value in json.loads(payload).items() if name != "data"}
+    return kind, json.dumps(shown, ensure_ascii=False)
 
 
 def moved(cursor: str | int) -> bytes:
@@ -47,18 +60,23 @@ async def open_questions(
     """The open questions that fit, the oldest first, in pages; at most MOST_QUESTIONS."""
     query = replace(query, status=_OPEN, limit=_PAGE)
     count, last = 0, ""
-    while rows := await journal.questions(query):
+    for _ in range(_MOST_PAGES):
+        rows = await journal.questions(query)
         for row in rows:
-            if not await shown_to(row):
-                continue
-            if count == MOST_QUESTIONS:
+            shown = await shown_to(row)
+            if shown and count == MOST_QUESTIONS:
                 yield Frame({"after": last}, MORE_QUESTIONS)
                 return
-            count, last = count + 1, row.question_id
-            yield asked(row, now())
+            last = row.question_id
+            if shown:
+                count += 1
+                yield asked(row, now())
         if len(rows) < _PAGE:
             return
-        query = replace(query, after=rows[-1].question_id)
+        query = replace(query, after=last)
+        # A journal need never make us wait, and others want a turn.
+        await asyncio.sleep(0)
+    yield Frame({"after": last}, MORE_QUESTIONS)
 
 
 def asked(row: QuestionRow, now: float) -> Frame:

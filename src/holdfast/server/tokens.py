@@ -2,7 +2,7 @@
 
 Issuing, revoking, signing in and out are deeds, in the transaction that makes them true. A
 link is for signing in once and lasts a quarter of an hour. A session is what the console's
-cookie carries; one that was opened with a token ends with that token.
+cookie carries; one that was opened with a token, or with a JWT, ends with that.
 
 When a credential was last used is kept beside it, not in it: a use that is noted late must
 never bring back what has been revoked meanwhile.
@@ -14,6 +14,7 @@ import asyncio
 import json
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from math import inf
 from typing import Final, Protocol
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
@@ -181,7 +182,7 @@ class Tokens:
             grants=principal.grants,
             created_at=now,
             created_by=principal.id,
-            expires_at=now + self._session_seconds,
+            expires_at=min(now + self._session_seconds, principal.until or inf),
             parent=await self._key_of(principal.via),
         )
         secret = SESSION.new_secret()

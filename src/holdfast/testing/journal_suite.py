@@ -15,6 +15,7 @@ A new behaviour of the port starts here.
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -59,6 +60,27 @@ class JournalSuite(KeepingSuite):
         await journal.append(birth(count=2500))
         assert await journal.read("inst_000001") == records(0, 2500)
         assert await journal.read("inst_000001", after=700, limit=1500) == records(700, 1500)
+
+    async def test_a_page_ends_with_the_record_that_fills_it(self, journal: Journal) -> None:
+        small, large = '{"value": 1}', json.dumps({"value": "x" * 5_000})
+        await journal.append(birth(count=3))
+        more = records(3, 2, large) + records(5, 4, small)
+        await journal.append(Append("inst_000001", 3, more))
+        every = await journal.read("inst_000001")
+        for after, most, count in [
+            (0, 1, 1),
+            (0, 2 * len(small), 2),
+            (0, 2 * len(small) + 1, 3),
+            (0, 5_000, 4),
+            (3, 5_000, 1),
+            (3, 3 * 5_000, 6),
+            (9, 1, 0),
+            (99, 1, 0),
+        ]:
+            page = await journal.read("inst_000001", after, most_text=most)
+            assert page == every[after : after + count], (after, most)
+        assert await journal.read("inst_000001", 0, 2, 10_000) == every[:2]
+        assert await journal.read("inst_000009", 0, 2, 10_000) == []
 
     async def test_an_unknown_run_is_empty(self, journal: Journal) -> None:
         assert await journal.read("inst_000009") == []

@@ -66,6 +66,7 @@ export async function answer(card, form, button) {
     return show(form, Object.fromEntries(emptied.map(([name]) => [name, t("js-card.not_emptied")])));
   }
   card.dataset.sending = "true";
+  showFields(form, {});
   try {
     await settling.get(form);
     await forget(card);
@@ -80,7 +81,7 @@ export async function answer(card, form, button) {
   } finally {
     delete card.dataset.sending;
   }
-  refresh(card.id);
+  refresh(card.id, { now: true });
 }
 
 function refused(form, { dataset }, { status, fields, message }) {

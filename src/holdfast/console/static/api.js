@@ -1,5 +1,6 @@
 // Changes go to the server as JSON. Each press has a name of its own, so that a double click
-// or a second try does nothing twice.
+// or a second try does nothing twice. A request that nobody knows the fate of keeps its name:
+// the same one, sent again, is the same press.
 
 import { t } from "./words.js";
 
@@ -11,6 +12,11 @@ export class Refusal extends Error {
     this.fields = problem.fields ?? {};
     this.problem = problem;
   }
+
+  /** Nobody knows what became of the request. */
+  get isUntold() {
+    return this.status === 0 || this.status >= 500;
+  }
 }
 
 export function newKey() {
@@ -18,27 +24,43 @@ export function newKey() {
     byte.toString(16).padStart(2, "0")).join("");
 }
 
-export async function send(method, path, body = {}, key = newKey()) {
-  let response;
-  try {
-    response = await fetch(path, {
-      method,
-      headers: { "Content-Type": "application/json", "Idempotency-Key": key },
-      body: JSON.stringify(body),
-    });
-  } catch {
+const unanswered = new Map();
+
+export async function send(method, path, body = {}, key = "") {
+  const written = JSON.stringify(body);
+  const press = `${method} ${path} ${written}`;
+  const name = key || (unanswered.get(press) ?? newKey());
+  if (!key) unanswered.set(press, name);
+  const headers = { "Content-Type": "application/json", "Idempotency-Key": name };
+  const once = () => exchange(path, { method, headers, body: written });
+  const { status, answer } = await once().catch(once).catch(() => {
     throw new Refusal(0, {});
-  }
+  });
+  const refusal = status < 300 ? null : new Refusal(status, answer);
+  if (!refusal?.isUntold) unanswered.delete(press);
+  if (refusal) throw refusal;
+  return answer;
+}
+
+async function exchange(path, request) {
+  const response = await fetch(path, request);
   const text = await response.text();
   let answer = {};
   try {
     answer = text ? JSON.parse(text) : {};
   } catch { /* somebody between us answered: its page says nothing to a reader */ }
-  if (!response.ok) throw new Refusal(response.status, answer);
-  return answer;
+  return { status: response.status, answer };
 }
 
 export const post = (path, body, key) => send("POST", path, body, key);
+
+/** Where one goes on: the text that a choice still needs, else what is chosen. */
+function wanting(control) {
+  const row = control.closest("[data-name]") ?? control;
+  const own = [...row.querySelectorAll("[data-own]")].find((one) => !one.hidden && !one.value.trim());
+  if (own || !control.matches("fieldset")) return own ?? control;
+  return control.querySelector("input:checked") ?? control.querySelector("input");
+}
 
 /** Shows a refusal's messages at their fields, focuses the first, and says how many. */
 export function showFields(form, fields) {
@@ -52,8 +74,10 @@ export function showFields(form, fields) {
     if (!place) continue;
     n += 1;
     place.textContent = message;
+    const meant = wanting(control);
     control.setAttribute("aria-invalid", "true");
-    first ??= control.matches("fieldset") ? control.querySelector("input") : control;
+    if (meant.dataset.own !== undefined) meant.setAttribute("aria-invalid", "true");
+    first ??= meant;
   }
   const summary = form.querySelector(".errors");
   if (summary) summary.textContent = n ? t("js.fix", { n }) : "";

@@ -49,6 +49,8 @@ function changed({ target }) {
   const card = form.closest(".question");
   card.dataset.dirty = "true";
   if (target.type === "password") unseal(form, target.dataset.field);
+  const row = target.closest("[data-name]");
+  for (const one of row?.querySelectorAll("[aria-invalid]") ?? []) one.removeAttribute("aria-invalid");
   dress(form);
   sayChanges(form);
   settle(card, form);

@@ -30,7 +30,7 @@ function following(change) {
 function toTheEnd() {
   scrollTo(0, document.documentElement.scrollHeight);
   const asked = document.querySelector("#transcript .question[data-status=open]");
-  if (asked?.getBoundingClientRect().top < 60) asked.scrollIntoView();
+  if (asked?.getBoundingClientRect().top < 96) asked.scrollIntoView();
 }
 
 function speak(began, text) {
@@ -109,7 +109,7 @@ async function send() {
   }
   if (message.value === text) message.value = "";
   keep();
-  refresh("chat");
+  refresh("chat", { now: true });
 }
 
 const keep = () => (message.value
@@ -128,7 +128,7 @@ form.addEventListener("submit", (event) => {
 
 const command = (name) => async () => {
   await post(`/chats/${encodeURIComponent(session)}/${name}`);
-  refresh("chat");
+  refresh("chat", { now: true });
 };
 
 find("stop-now").addEventListener("click", ({ currentTarget }) => {

@@ -11,8 +11,8 @@ export const parts = `/console/parts/runs/${run.dataset.runId}`;
 export async function fetchPart(path) {
   const response = await fetch(path, { cache: "no-store" }).catch(() => null);
   if (!response) throw new Refusal(0, {});
-  if (response.status === 401) location.reload();
-  if (!response.ok) throw new Refusal(response.status, { detail: t("js-run.moved_on") });
+  const why = response.status === 401 ? "js.signed_out" : "js-run.moved_on";
+  if (!response.ok) throw new Refusal(response.status, { detail: t(why) });
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   return document.adoptNode(page.body.firstElementChild);
 }

@@ -1,5 +1,6 @@
 // What somebody has begun to fill in is kept on the server, a moment after they stop typing,
-// and at once when they leave. Secrets are never part of it.
+// and at once when they leave; what the server could not be told waits until it can. Secrets
+// are never part of it.
 
 import { newKey, Refusal, send } from "./api.js";
 import { t } from "./words.js";
@@ -20,6 +21,7 @@ export async function forget(card) {
   clearTimeout(waiting.get(card)?.timer);
   waiting.delete(card);
   await sending.get(card);
+  waiting.delete(card); // it may have come back, untold
 }
 
 async function store(card) {
@@ -30,16 +32,24 @@ async function store(card) {
   sending.set(card, put(card, one));
 }
 
-async function put(card, { form, said }) {
-  const place = form.querySelector(".kept");
+// Each draft has a name of its own, also one that says the same as an earlier one: what was
+// kept in between is to be replaced.
+async function put(card, one) {
+  const place = one.form.querySelector(".kept");
   try {
-    await send("PUT", addressOf(card), { data: said() });
+    await send("PUT", addressOf(card), { data: one.said() }, newKey());
     place.textContent = t("js-card.kept");
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    place.textContent = ""; // the answer itself will say what is wrong
+    const later = error.status === 401 || error.isUntold;
+    if (later && !waiting.has(card)) waiting.set(card, one);
+    place.textContent = later ? t("js-card.not_kept") : ""; // the answer will say what is wrong
   }
 }
+
+document.addEventListener("live:state", ({ detail }) => {
+  if (detail === "live") for (const card of waiting.keys()) store(card);
+});
 
 // A page that goes away is not told what became of it.
 addEventListener("pagehide", () => {

@@ -10,6 +10,7 @@ const form = find("editor");
 const source = find("source");
 const gutter = form.querySelector(".gutter");
 const written = source.value;
+const HIDDEN = /(?![\t\r\u200c\u200d])[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}]/gu;
 
 /** As many numbers as there are lines; what was marked stays until the next check. */
 function number() {
@@ -17,6 +18,20 @@ function number() {
   while (gutter.children.length > wanted) gutter.lastElementChild.remove();
   while (gutter.children.length < wanted) gutter.append(document.createElement("li"));
   gutter.scrollTop = source.scrollTop;
+  warn();
+}
+
+const spelled = (one) => `⟨${one.codePointAt(0).toString(16).toUpperCase().padStart(4, "0")}⟩`;
+
+/** A character that turns the text around would make it read as what it is not. */
+function warn() {
+  const found = source.value.split("\n").map((line) => (line.match(HIDDEN) ?? []).map(spelled));
+  const told = found.flatMap((some, at) => (
+    some.length ? [t("js-plans.hidden_line", { line: at + 1, text: some.join(" ") })] : []));
+  found.forEach((some, at) => { gutter.children[at].dataset.hidden = some.length ? "yes" : ""; });
+  const text = told.length ? t("js-plans.hidden", { text: told.slice(0, 20).join(" · ") }) : "";
+  if (find("hidden").textContent !== text) find("hidden").textContent = text;
+  return told.length > 0;
 }
 
 function say(text, tone) {
@@ -79,7 +94,7 @@ async function check() {
   if (!plan) return;
   const { plan: here } = form.dataset;
   const other = here && plan.plan_id !== here;
-  say(t(other ? "js-plans.other" : "js-plans.right", { plan: plan.plan_id }), other ? "waiting" : "done");
+  say(t(other ? "js-plans.other" : "js-plans.right", { plan: plan.plan_id }), other || warn() ? "waiting" : "done");
 }
 
 async function register() {

@@ -84,8 +84,13 @@ function drag(event) {
 }
 
 function wheel(event) {
-  if (!event.ctrlKey && !event.metaKey) return;
+  const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
+  if (!event.ctrlKey && !event.metaKey && !sideways) return;
   event.preventDefault();
+  if (sideways) {
+    setFollow(false);
+    return pan(event.deltaX, 0);
+  }
   const { left, top } = stage.getBoundingClientRect();
   zoom(Math.exp(-event.deltaY / 300), event.clientX - left, event.clientY - top);
 }

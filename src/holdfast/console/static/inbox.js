@@ -78,7 +78,7 @@ function report(outcomes, titles) {
     else notify(t("js-inbox.refused", { title: titles.get(requestId), why: error }), "failed");
   }
   show();
-  refresh("inbox-queue");
+  refresh("inbox-queue", { now: true });
 }
 
 function choose(pick, yes) {

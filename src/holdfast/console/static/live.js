@@ -6,8 +6,10 @@
 // get `part:held` with the fresh node as detail. All others end with `part:swapped`.
 
 const QUIET = 250;
+const QUIETEST = 1000;
 const subscribers = new Set();
 const parts = new Map();
+const page = document.documentElement.dataset;
 
 /** Calls back with {run, type, seq}; a filter is as on parts: {run, hears}, both or none. */
 export function subscribe(filter, callback) {
@@ -21,12 +23,15 @@ function concerns({ run, hears }, event) {
   return !hears || hears.split(" ").some((word) => event.type.includes(word));
 }
 
-/** Fetches a part soon: one at a time, and not more often than the server can bear. */
-export function refresh(id) {
+/** Fetches a part soon, one at a time, and no more than a server can bear; `now` after a press. */
+export function refresh(id, { now = false } = {}) {
   const part = parts.get(id) ?? { next: 0 };
   parts.set(id, part);
-  if (part.busy) part.again = true;
-  else part.due ||= setTimeout(load, Math.max(0, part.next - performance.now()), id, part);
+  part.urgent ||= now;
+  if (part.busy) return void (part.again = true);
+  if (part.urgent) part.due = clearTimeout(part.due);
+  const pause = part.urgent ? 0 : Math.max(0, part.next - performance.now());
+  part.due ||= setTimeout(load, pause, id, part);
 }
 
 export function refreshAll() {
@@ -35,6 +40,7 @@ export function refreshAll() {
 
 async function load(id, part) {
   part.due = 0;
+  part.urgent = false;
   const element = document.getElementById(id);
   if (!element?.dataset.part) return;
   part.stale = document.hidden;
@@ -43,11 +49,14 @@ async function load(id, part) {
   const started = performance.now();
   try {
     const response = await fetch(element.dataset.part, { cache: "no-store" });
-    if (response.status === 401) location.reload();
+    if (response.status === 401) showState("signed_out");
     else if (response.ok) swap(element, part, await response.text());
-  } catch { /* the connection is gone: when it is back, every part is fetched */ }
+  } catch { // if the connection is gone too, every part is fetched when it is back
+    if (page.live === "live") setTimeout(refresh, QUIETEST, id);
+  }
   part.busy = false;
-  part.next = performance.now() + Math.max(QUIET, 4 * (performance.now() - started));
+  const ended = performance.now();
+  part.next = ended + Math.min(Math.max(QUIET, 4 * (ended - started)), QUIETEST);
   if (part.again) {
     part.again = false;
     refresh(id);
@@ -87,29 +96,32 @@ function hear(message) {
 }
 
 function showState(state) {
-  if (state === "signed_out") return location.reload();
-  document.documentElement.dataset.live = state;
+  if (page.live === "signed_out" && state === "live") refreshAll();
+  page.live = state;
   document.dispatchEvent(new CustomEvent("live:state", { detail: state }));
 }
 
 async function open(since) {
-  const { cursor } = document.documentElement.dataset;
   const address = new URL("./live_worker.js", import.meta.url);
   if (!("SharedWorker" in window)) {
     const { connect } = await import(address);
-    return connect(hear, cursor);
+    return connect(hear, page.cursor);
   }
   const { port } = new SharedWorker(address, { type: "module", name: "holdfast" });
   port.onmessage = ({ data }) => hear(data);
-  port.postMessage({ since, cursor });
-  return () => port.postMessage({ leave: true });
+  port.postMessage({ since, cursor: page.cursor });
+  const tell = (wish) => () => port.postMessage({ [wish]: true });
+  return { stop: tell("leave"), hurry: tell("hurry") };
 }
 
-document.addEventListener("visibilitychange", () => {
-  for (const [id, part] of parts) if (part.stale && !document.hidden) refresh(id);
+document.addEventListener("visibilitychange", async () => {
+  if (document.hidden) return;
+  for (const [id, part] of parts) if (part.stale) refresh(id);
+  (await line).hurry();
 });
-let leaving = open(performance.timeOrigin);
-addEventListener("pagehide", async () => (await leaving)());
+let line = open(performance.timeOrigin);
+addEventListener("online", async () => (await line).hurry());
+addEventListener("pagehide", async () => (await line).stop());
 addEventListener("pageshow", ({ persisted }) => {
-  if (persisted) leaving = open(Date.now()).finally(refreshAll);
+  if (persisted) line = open(Date.now()).finally(refreshAll);
 });

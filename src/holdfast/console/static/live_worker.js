@@ -14,6 +14,7 @@ export function connect(tell, start = "") {
   let cursor = start;
   let first = Boolean(start);
   let tries = 0;
+  let hurry = () => {};
 
   async function listen() {
     while (!stopping.signal.aborted) {
@@ -22,7 +23,10 @@ export function connect(tell, start = "") {
       } catch { /* told below: the connection is gone, for whatever reason */ }
       if (stopping.signal.aborted) return;
       tell({ state: tries < 3 ? "reconnecting" : "offline" });
-      await new Promise((wake) => setTimeout(wake, Math.min(500 * 2 ** tries++, SLOWEST)));
+      await new Promise((wake) => {
+        hurry = wake;
+        setTimeout(wake, Math.min(500 * 2 ** tries++, SLOWEST));
+      });
     }
   }
 
@@ -74,20 +78,20 @@ export function connect(tell, start = "") {
   }
 
   listen();
-  return () => stopping.abort();
+  return { stop: () => stopping.abort(), hurry: () => hurry() };
 }
 
 const ports = new Set();
 const recent = [];
 let state = "reconnecting";
 let liveSince = Infinity;
-let stop = null;
+let stream = null;
 
 function share(message) {
   if (message.state) {
     state = message.state;
     liveSince = state === "live" ? Date.now() : Infinity;
-    if (state === "signed_out") stop = null;
+    if (state === "signed_out") stream = null;
   } else if (message.run) {
     recent.push({ at: Date.now(), message });
     if (recent.length > REMEMBERED) liveSince = Math.max(liveSince, recent.shift().at);
@@ -98,7 +102,7 @@ function share(message) {
 function join(port, { since, cursor }) {
   ports.add(port);
   port.postMessage({ state });
-  if (!stop) return (stop = connect(share, cursor));
+  if (!stream) return (stream = connect(share, cursor));
   if (since < liveSince) return state === "live" && port.postMessage({ resync: true });
   for (const { at, message } of recent) if (at >= since) port.postMessage(message);
 }
@@ -106,14 +110,25 @@ function join(port, { since, cursor }) {
 function leave(port) {
   ports.delete(port);
   if (ports.size) return;
-  stop?.();
-  stop = null;
+  stream?.stop();
+  stream = null;
   state = "reconnecting";
   liveSince = Infinity;
 }
 
+/** A page that is looked at again, or has a network again, waits for nothing. */
+function hurry(port) {
+  if (stream) stream.hurry();
+  else stream = connect(share);
+  port.postMessage({ state });
+}
+
 if ("onconnect" in self) {
   self.onconnect = ({ ports: [port] }) => {
-    port.onmessage = ({ data }) => (data.since ? join(port, data) : leave(port));
+    port.onmessage = ({ data }) => {
+      if (data.since) join(port, data);
+      else if (data.hurry) hurry(port);
+      else leave(port);
+    };
   };
 }

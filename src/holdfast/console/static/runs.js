@@ -1,7 +1,7 @@
 // The runs page: filters that apply at once, a selection that outlives a refresh, and what can
 // be done with all that is selected.
 
-import { Refusal, newKey, post } from "./api.js";
+import { Refusal, post } from "./api.js";
 import { refresh } from "./live.js";
 import { notify, press } from "./shell.js";
 import { t } from "./words.js";
@@ -19,14 +19,25 @@ function show() {
   find("bulk").hidden = !chosen.length;
   const text = chosen.length ? t("js-runs.selected", { n: chosen.length }) : "";
   if (find("selected").textContent !== text) find("selected").textContent = text;
-  find("resume").disabled = !can("resume").length;
-  find("cancel").disabled = !can("cancel").length;
-  find("cancel-now").textContent = t("js-runs.cancel", { n: can("cancel").length });
+  offer("resume", can("resume"));
+  offer("cancel", can("cancel"));
   const whole = find("select-all");
   if (!whole) return [];
   whole.checked = chosen.length > 0 && chosen.length === all.length;
   whole.indeterminate = chosen.length > 0 && !whole.checked;
   return can;
+}
+
+/** Whoever is asked once more reads which runs it is about. */
+function offer(deed, runs) {
+  find(deed).disabled = !runs.length;
+  find(`${deed}-now`).textContent = t(`js-runs.${deed}`, { n: runs.length });
+  const lines = runs.map(({ value, dataset }) => {
+    const line = document.createElement("li");
+    line.textContent = t("js-runs.named", { title: dataset.title, run: value });
+    return line;
+  });
+  document.querySelector(`[data-named=${deed}]`).replaceChildren(...lines);
 }
 
 function choose(pick, chosen) {
@@ -64,7 +75,7 @@ async function all(deed, body) {
   let n = 0;
   for (const pick of runs) {
     try {
-      await post(`/${HOMES[pick.dataset.kind]}/${pick.value}/${deed}`, body, newKey());
+      await post(`/${HOMES[pick.dataset.kind]}/${pick.value}/${deed}`, body);
       choose(pick, false);
       n += 1;
     } catch (error) {
@@ -73,12 +84,13 @@ async function all(deed, body) {
     }
   }
   show();
-  refresh("runs");
+  refresh("runs", { now: true });
   return n;
 }
 
-find("resume").addEventListener("click", ({ currentTarget }) =>
+find("resume-now").addEventListener("click", ({ currentTarget }) =>
   press(currentTarget, async () => {
+    find("resuming").close();
     const n = await all("resume", {});
     if (n) notify(t("js-runs.resumed", { n }));
   }));

@@ -21,6 +21,18 @@ export function notify(text, tone = "done") {
   notice.append(said, close);
   notices.append(notice);
   if (tone === "done") setTimeout(() => notice.remove(), 6000);
+  return said;
+}
+
+/** Nothing that was written is lost: whoever signs in again elsewhere comes back to it. */
+function offerSignIn() {
+  if (document.getElementById("sign-in")) return;
+  const link = document.createElement("a");
+  link.id = "sign-in";
+  link.href = "/console/";
+  link.target = "_blank";
+  link.textContent = t("js.sign_in");
+  notify("", "failed").append(`${t("js.signed_out")} `, link);
 }
 
 /** Runs what a press asks for, once at a time, and says what went wrong. */
@@ -42,6 +54,8 @@ const indicator = document.getElementById("live");
 document.addEventListener("live:state", ({ detail }) => {
   const text = t(`js.${detail}`);
   if (indicator.textContent !== text) indicator.textContent = text;
+  if (detail === "signed_out") offerSignIn();
+  else document.getElementById("sign-in")?.closest(".notice").remove();
 });
 
 document.addEventListener("click", ({ target }) => {
@@ -71,5 +85,6 @@ async function copy(button) {
 document.getElementById("sign-out")?.addEventListener("click", ({ currentTarget }) =>
   press(currentTarget, async () => {
     await post("/logout");
+    sessionStorage.clear(); // the next person's is another's
     location.assign("/console/");
   }));

@@ -1,5 +1,5 @@
 // Starting a plan: its inputs, each read by its type, and a prompt. What is wrong is said at its
-// field; what is started is where one goes.
+// field; what is started is where one goes. What is filled in outlives a reload, secrets excepted.
 
 import { post, Refusal, showFields } from "./api.js";
 import { control, dress, isSecret, read, restore, rows, values } from "./form.js";
@@ -9,6 +9,7 @@ import { t } from "./words.js";
 const form = document.getElementById("starting");
 const { plan } = form.dataset;
 const prompt = form.querySelector("[data-field=prompt]");
+const kept = `start of ${plan}`;
 let settling = null;
 
 /** Which inputs are asked for is for the plan to say. */
@@ -47,6 +48,7 @@ async function start() {
   try {
     const body = { plan_id: plan, prompt: prompt.value, values: inputs() };
     const { id } = await post("/instances", body);
+    sessionStorage.removeItem(kept);
     location.assign(`/console/runs/${encodeURIComponent(id)}`);
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -58,21 +60,28 @@ async function start() {
 const named = (fields) => Object.fromEntries(
   Object.entries(fields).map(([name, message]) => [name.replace(/^values\./, ""), message]));
 
-form.addEventListener("input", () => {
+function changed() {
   dress(form);
   settle();
-});
+  const written = { prompt: prompt.value, given: values(form, { everything: true }) };
+  sessionStorage.setItem(kept, JSON.stringify(written));
+}
+
+form.addEventListener("input", changed);
 form.addEventListener("click", ({ target }) => {
   const button = target.closest("[data-clears]");
   if (!button) return;
   const row = button.closest("[data-name]");
   for (const input of row.querySelectorAll("input")) input.checked = false;
   control(row).focus();
-  dress(form);
-  settle();
+  changed();
 });
 form.addEventListener("submit", (event) => {
   event.preventDefault();
   press(document.getElementById("start-now"), start);
 });
-restore(form, {});
+
+const { prompt: begun, given } = JSON.parse(sessionStorage.getItem(kept) ?? "{}");
+restore(form, given ?? {});
+if (begun) prompt.value = begun;
+if (given) settle();

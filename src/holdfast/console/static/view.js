@@ -1,7 +1,8 @@
 // What part of the graph is seen: the drawing is the server's, here only its viewBox changes.
 
 export const stage = document.getElementById("stage");
-export const READABLE = 0.62;
+const READABLE = 0.6;
+const COMFORTABLE = 0.9;
 const LARGEST = 2.5;
 const MARGIN = 16;
 const view = { x: 0, y: 0, scale: 0, whole: false };
@@ -13,6 +14,7 @@ const size = (svg) => ({ width: +svg.dataset.width, height: +svg.dataset.height 
 const fitting = (svg) => Math.min(stage.clientWidth / size(svg).width, 1);
 const tall = () => +drawing().getAttribute("height");
 
+/** Also says where the graph goes on (`data-more`), so that its edges fade there. */
 export function show() {
   const svg = drawing();
   if (!svg) return;
@@ -21,6 +23,10 @@ export function show() {
   view.x = within(view.x, w, whole.width);
   view.y = within(view.y, h, whole.height);
   svg.setAttribute("viewBox", `${view.x} ${view.y} ${w} ${h}`);
+  stage.dataset.more = [
+    view.x > 1 && "left", view.x + w < whole.width - 1 && "right",
+    view.y > 1 && "up", view.y + h < whole.height - 1 && "down",
+  ].filter(Boolean).join(" ");
 }
 
 const within = (place, room, whole) =>
@@ -31,7 +37,7 @@ export function take(svg) {
   svg.dataset.width = svg.getAttribute("width");
   svg.dataset.height = svg.getAttribute("height");
   svg.setAttribute("width", "100%");
-  const readable = Math.max(fitting(svg), READABLE);
+  const readable = fitting(svg) >= READABLE ? fitting(svg) : COMFORTABLE;
   const height = Math.min(Math.max(size(svg).height * readable, 96), innerHeight * 0.62);
   svg.setAttribute("height", height);
   const first = !view.scale;

@@ -13,11 +13,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
+from rpds import HashTrieMap
+
 from holdfast.core.drawing.outline import outline
 from holdfast.core.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
 from holdfast.core.drawing.svg import draw
+from holdfast.core.language.templates import preview
 from holdfast.core.plan.compiled import INPUTS, VERIFY
-from holdfast.core.plan.state import PlanState, TaskState
+from holdfast.core.plan.state import PlanState, TaskFacts, TaskState
 from holdfast.core.run.moves import retry_timer
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
@@ -112,7 +115,7 @@ def _description(plan: Plan, state: PlanState | None, say: Say) -> str:
     )
     if state is None:
         return size
-    counts = Counter(TASKS[state.task(task.task_id).status][1] for task in plan.tasks)
+    counts = Counter(_standing(state, task.task_id)[1] for task in plan.tasks)
     told = (f"{counts[text]} {say(text)}" for _, text in TASKS.values() if counts[text])
     return say("{size}; tasks: {told}", size=size, told=", ".join(told))
 
@@ -147,7 +150,7 @@ class _Sketch:
             self.edges.append(Edge(place, self.places[self.plan.main_task_id]))
 
     def add_listener(self, listener: Listener) -> None:
-        what, kind = _work(listener, self.say)
+        what, kind = _work(listener, self.state, self.say)
         place = self._place_listener(listener.listener_id, what, kind, listener)
         for task_id in listener.trigger_task_id:
             if task_id in self.places:
@@ -192,9 +195,8 @@ class _Sketch:
     def _task_standing(self, task_id: str) -> tuple[Condition | None, str]:
         if self.state is None:
             return None, ""
-        task = self.state.task(task_id)
-        condition, told = TASKS[task.status]
-        return condition, _retries(task, self.say) or self.say(told)
+        condition, told = _standing(self.state, task_id)
+        return condition, _retries(self.state.task(task_id), self.say) or self.say(told)
 
     def _step_standing(
         self, listener_id: str, listener: Listener | None
@@ -213,6 +215,13 @@ class _Sketch:
         if listener_id == INPUTS and begun:
             return Condition.SKIPPED, self.say("not needed")
         return Condition.IDLE, ""
+
+
+def _standing(state: PlanState, task_id: str) -> tuple[Condition, str]:
+    """While all of a run waits, nothing is at work on a task that is under way."""
+    status = state.task(task_id).status
+    waits = status is TaskStatus.RUNNING and state.status is PlanInstanceStatus.PAUSE
+    return TASKS[TaskStatus.PENDING if waits else status]
 
 
 def _retries(task: TaskState, say: Say) -> str:
@@ -236,7 +245,7 @@ def _attempts(step: StepState, listener: Listener | None, say: Say) -> str:
             return ""
 
 
-def _work(listener: Listener, say: Say) -> tuple[str, str]:
+def _work(listener: Listener, state: PlanState | None, say: Say) -> tuple[str, str]:
     """What a listener does, in a word or two, and the kind of it."""
     match listener.action:
         case ToolAction(tool=tool):
@@ -244,10 +253,15 @@ def _work(listener: Listener, say: Say) -> tuple[str, str]:
         case CodeAction():
             return "", "code"
         case HumanAction(asking=asking):
-            return asking.title or say("ask a person"), "human"
+            return _asked(asking.title, state) or say("ask a person"), "human"
         case PlanAction(plan_id=plan_id):
             return plan_id, "plan"
         case AgentAction(agent_id=agent_id):
             return agent_id, "agent"
         case _:
             assert_never(listener.action)
+
+
+def _asked(title: str, state: PlanState | None) -> str:
+    """A question as it is put; what it names and nobody knows yet is left open."""
+    return preview(title, TaskFacts(HashTrieMap() if state is None else state.tasks))

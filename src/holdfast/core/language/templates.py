@@ -98,6 +98,22 @@ def render(template: Template, facts: Facts) -> Json:
     return template.fill(facts)
 
 
+def preview(text: str, facts: Facts) -> str:
+    """The text as far as the facts go; what they do not know yet is an ellipsis."""
+    try:
+        pieces = tuple(_pieces(text))
+    except TemplateError:
+        return text
+    return "".join(one if isinstance(one, str) else _known(one, facts) for one in pieces)
+
+
+def _known(placeholder: _Placeholder, facts: Facts) -> str:
+    try:
+        return _inserted(placeholder.filler())(facts)
+    except TemplateError:
+        return "…"
+
+
 class _Compiler:
     """Turns each part of a value into a filler, or None where nothing is to be filled."""
 

@@ -34,11 +34,20 @@ from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
 
-def ask_missing(draft: Draft, listener_id: str, form: Form) -> None:
-    """The work lacks parameters: pause for them, and go on at this very point."""
+def ask_missing(
+    draft: Draft, listener_id: str, form: Form, args: Mapping[str, Json] = EMPTY
+) -> None:
+    """The work lacks parameters: pause for them, and go on at this very point.
+
+    The arguments that are known say what it is about.
+    """
     action = draft.listener(listener_id).action
-    asking = action.missing if isinstance(action, ToolAction) else Asking()
-    _ask(draft, listener_id, missing_question(form, _title(draft, listener_id), asking))
+    if isinstance(action, ToolAction):
+        shown = {"tool": action.tool, "args": _known(args, form)}
+        question = missing_question(form, f"{action.tool} needs more", action.missing, shown)
+    else:
+        question = missing_question(form, _title(draft, listener_id), Asking())
+    _ask(draft, listener_id, question)
 
 
 def ask_human(draft: Draft, listener_id: str, action: HumanAction, words: Sequence[str]) -> None:
@@ -85,6 +94,12 @@ def _ask(draft: Draft, listener_id: str, question: Question) -> None:
     refusal = open_question(draft, listener_id, question, _waiting_moves(draft, listener_id))
     if refusal is not None:
         fail_listener(draft, listener_id, Failure(FailureKind.PERMANENT, refusal))
+
+
+def _known(args: Mapping[str, Json], form: Form) -> dict[str, Json]:
+    """What is asked for and stands empty is not known."""
+    asked = {field.name for field in form.fields}
+    return {name: one for name, one in args.items() if one is not None or name not in asked}
 
 
 def _waiting_moves(draft: Draft, listener_id: str) -> tuple[Move, ...]:

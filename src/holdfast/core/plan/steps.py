@@ -27,7 +27,7 @@ from holdfast.core.plan.questions import (
     ask_unknown,
 )
 from holdfast.core.run.moves import asks
-from holdfast.core.run.state import StepState
+from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.steps import counts, in_flight, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
@@ -107,7 +107,7 @@ def _start_tool(
         case Start(consent=consent):
             _started(draft, listener, args=args, idempotent=tool.idempotent, consent=consent)
         case NeedArguments(form=form):
-            ask_missing(draft, listener.id, form)
+            ask_missing(draft, listener.id, form, args)
         case NeedConsent(consent=bound):
             ask_approval(draft, listener.id, args, tool, bound)
         case Refuse(message=message):
@@ -212,7 +212,7 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.PlanOutcome) 
             # It would need something more, and nothing more may start.
             release(draft, listener.id)
         case c.Missing(form=form):
-            ask_missing(draft, listener.id, form)
+            ask_missing(draft, listener.id, form, draft.step(listener.id).args or EMPTY)
         case c.Lost(reason=reason):
             _lose(draft, listener, reason)
         case c.NotSent():
