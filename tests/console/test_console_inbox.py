@@ -28,7 +28,7 @@ async def test_the_most_urgent_question_stands_first(bureau: Bureau, admin: Wind
         await bureau.start(plan)
     page = await admin.live("/console/inbox")
     await expect(page.locator("#inbox-queue .title")).to_have_text(
-        ["Delete the old files?", "Traveller details", "Computer for a colleague: Ordered"]
+        ["Delete the old files?", "Traveller details", "apply_computer needs more"]
     )
     await expect(page.locator("#inbox-queue [data-deadline]").first).to_contain_text("min")
 
