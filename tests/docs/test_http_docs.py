@@ -245,7 +245,9 @@ def terminal(tmp_path: Path) -> Iterator[Terminal]:
 
 
 def test_the_page_is_true_from_top_to_bottom(terminal: Terminal) -> None:
-    for block in BLOCK.finditer(PAGE):
+    blocks = list(BLOCK.finditer(PAGE))
+    assert len(blocks) == PAGE.count("\n```") // 2
+    for block in blocks:
         try:
             follow(terminal, block["kind"], block["text"])
         except Exception as error:

@@ -6,7 +6,7 @@ import asyncio
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterable
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
 
@@ -378,12 +378,18 @@ class TestOlderDatabases:
         assert len(await journal.audit()) == 1
         await journal.close()
 
-    def test_an_opening_that_was_cut_short_is_made_good(self, path: Path) -> None:
+    async def test_an_opening_that_was_cut_short_is_made_good(self, path: Path) -> None:
         connection = sqlite3.connect(path)
         connection.executescript(load_script("sqlite_schema.sql"))
         connection.close()
-        open_once(path)
-        open_once(path)
+        for commits in ([], [Committed(1, "inst_000001", 1, 1)]):
+            journal = SqliteJournal(path)
+            await journal.open()
+            assert await journal.commits() == commits
+            if not commits:
+                await journal.append(replace(birth(), attached=Attached([deed()])))
+            assert len(await journal.audit()) == 1
+            await journal.close()
 
     @staticmethod
     def create_first(path: Path) -> None:

@@ -337,7 +337,8 @@ async def test_a_key_that_was_withdrawn_is_forgotten_when_keys_are_renewed(
 
 async def test_a_token_that_names_no_key_fits_the_only_one(oidc: Oidc, issuer: Issuer) -> None:
     issuer.keys = [RSA_JWK]
-    await oidc.authenticate(pyjwt.encode(claims(issuer), RSA_KEY, "RS256"))
+    principal = await oidc.authenticate(pyjwt.encode(claims(issuer), RSA_KEY, "RS256"))
+    assert principal == await oidc.authenticate(signed(issuer))
 
 
 async def test_keys_for_other_uses_and_shared_secrets_are_left_aside(

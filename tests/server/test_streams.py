@@ -170,8 +170,10 @@ async def test_a_stalled_client_does_not_keep_a_server_from_closing() -> None:
         while station.pulled != pulled:
             pulled = station.pulled
             await asyncio.sleep(0.05)
+        assert (station.streams.clients, station.closed) == (1, 0)
         station.streams.close()
         await seen(lambda: station.streams.clients == 0)
+        assert station.closed == 1
     deaf.close()
 
 
