@@ -16,6 +16,7 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import (
     AlreadyAnswered,
     InvalidAnswer,
+    InvalidValue,
     JournalUnavailable,
     NotFound,
     VersionConflict,
@@ -378,6 +379,17 @@ async def test_who_watches_all_runs_hears_of_every_commit(app: Holdfast, journal
     await answer(app, question_id)
     await instance.wait_for_completion(20)
     assert len(heard) == before
+
+
+@pytest.mark.parametrize("nobody", [Acting("\ud800"), Acting("will", origin="\udfff")])
+async def test_one_whose_name_cannot_be_written_down_does_nothing(
+    app: Holdfast, journal: Watched, nobody: Acting
+) -> None:
+    before = len(journal.appends)
+    with pytest.raises(InvalidValue), acting(nobody):
+        await app.plans.start_plan_by_prompt("", "asks")
+    assert len(journal.appends) == before
+    assert await app.runs() == []
 
 
 async def test_the_books_are_there_after_a_restart(tmp_path: Path) -> None:

@@ -12,6 +12,8 @@ from contextlib import contextmanager
 from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
 
+from holdfast.core.language.strict import strict_text
+
 
 @dataclass(frozen=True, slots=True)
 class Claim:
@@ -37,6 +39,9 @@ _ACTING: ContextVar[Acting | None] = ContextVar("holdfast_acting", default=None)
 
 @contextmanager
 def acting(one: Acting) -> Iterator[None]:
+    """InvalidValue for a name that no record could hold: a deed must never fail halfway."""
+    for name in ("who", "origin", "via"):
+        strict_text(getattr(one, name), name)
     token = _ACTING.set(one)
     try:
         yield
