@@ -44,6 +44,7 @@ from holdfast.runtime.views import request_of
 PATIENCE = 5.0
 """Seconds that a command tries to reach a server which does not answer."""
 
+CATCH_UP = 0.05
 PAGE = 200
 HISTORY_PAGE = 1000
 
@@ -161,7 +162,10 @@ class RemoteHouse:
                         yield received.recorded(event.data)
 
     async def is_newest(self, state: RunState) -> bool:
-        return await self.version(state.run_id) == state.version
+        """The server may have told an event a moment before its engine knows of it."""
+        while (version := await self.version(state.run_id)) < state.version:
+            await asyncio.sleep(CATCH_UP)
+        return version == state.version
 
     async def refuse_without_tools(self, run_id: str, *, anyway: bool) -> None:
         """The server has its own."""
