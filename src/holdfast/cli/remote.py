@@ -163,8 +163,10 @@ class RemoteHouse:
 
     async def is_newest(self, state: RunState) -> bool:
         """The server may have told an event a moment before its engine knows of it."""
-        while (version := await self.version(state.run_id)) < state.version:
+        version = await self.version(state.run_id)
+        if version < state.version:
             await asyncio.sleep(CATCH_UP)
+            return await self.is_newest(state)
         return version == state.version
 
     async def refuse_without_tools(self, run_id: str, *, anyway: bool) -> None:
