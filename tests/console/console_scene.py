@@ -16,7 +16,7 @@ from typing import Any, TypeAlias
 
 import httpx
 import uvicorn
-from playwright.async_api import Browser, BrowserContext, Error, Page, Playwright, expect
+from playwright.async_api import Browser, BrowserContext, Error, Locator, Page, Playwright, expect
 
 from chromium import REMEDY, find
 from holdfast import Holdfast
@@ -47,6 +47,16 @@ async def launch(playwright: Playwright) -> Browser:
         return await playwright.chromium.launch(executable_path=find(), args=CHROMIUM_OPTIONS)
     except Error as error:
         raise RuntimeError(f"{REMEDY}\n{error}") from None
+
+
+async def reach(page: Page, target: Locator) -> None:
+    """Bring the focus there by the tabulator alone."""
+    await expect(target).to_be_visible()
+    for _ in range(80):
+        if await target.evaluate("one => one === document.activeElement"):
+            return
+        await page.keyboard.press("Tab")
+    raise AssertionError("the keyboard does not lead there")
 
 
 @dataclass(slots=True)

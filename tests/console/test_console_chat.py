@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 import pytest_asyncio
 from console_chat import Bank, a_bank
-from console_scene import NARROW, House, OpenWindow, Window, fits, housed, window
+from console_scene import NARROW, House, OpenWindow, Window, fits, housed, reach, window
 from playwright.async_api import Browser, Locator, Page, expect
 
 from holdfast.model.run import RunStatus
@@ -57,15 +57,6 @@ def transcript(page: Page) -> Locator:
 
 def call_of(page: Page, standing: str) -> Locator:
     return transcript(page).locator("summary").filter(has_text=standing)
-
-
-async def reach(page: Page, target: Locator) -> None:
-    """By the tabulator alone."""
-    for _ in range(60):
-        if await target.evaluate("one => one === document.activeElement"):
-            return
-        await page.keyboard.press("Tab")
-    raise AssertionError("the keyboard does not lead there")
 
 
 async def test_a_chat_that_rests_is_ready_for_more(admin: Window, bank: Bank) -> None:

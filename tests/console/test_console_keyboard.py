@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from card_scene import Bureau, a_bureau
 from console_plans import an_office, started
-from console_scene import House, Window, housed, window
+from console_scene import House, Window, housed, reach, window
 from playwright.async_api import Browser, Locator, Page, expect
 
 from holdfast.model.run import RunStatus
@@ -27,15 +27,6 @@ def bureau() -> Bureau:
 async def house(bureau: Bureau) -> AsyncIterator[House]:
     async with housed(bureau.app) as one:
         yield one
-
-
-async def reach(page: Page, target: Locator) -> None:
-    await expect(target).to_be_visible()
-    for _ in range(80):
-        await page.keyboard.press("Tab")
-        if await target.evaluate("one => one === document.activeElement"):
-            return
-    raise AssertionError("the keyboard does not lead there")
 
 
 async def press(page: Page, *keys: str) -> None:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from console_plans import an_office, started
-from console_scene import NARROW, House, OpenWindow, Window, fits, housed
+from console_scene import NARROW, House, OpenWindow, Window, fits, housed, reach
 from playwright.async_api import Locator, Page, expect
 
 from holdfast.model.run import RunStatus
@@ -86,14 +86,6 @@ def problems(page: Page) -> Locator:
 
 def start_form(page: Page) -> Locator:
     return page.get_by_role("region", name="Start a run")
-
-
-async def reach(page: Page, target: Locator) -> None:
-    for _ in range(60):
-        if await target.evaluate("one => one === document.activeElement"):
-            return
-        await page.keyboard.press("Tab")
-    raise AssertionError("the keyboard does not lead there")
 
 
 async def test_the_list_says_what_there_is(admin: Window, house: House) -> None:
