@@ -1,7 +1,8 @@
-"""Takes the console's pictures: every page of the demo, in English by day and Chinese by night.
+"""Takes the console's pictures: every page of the demo, by day and by night, in both languages.
 
-The demo's runs are played as `holdfast demo` plays them, only on a clock that begins at a fixed
-moment and in the time zone UTC, so that two takings differ in little more than durations.
+The demo's runs are played as `holdfast demo` plays them, only on a clock of their own: it begins
+at a fixed moment, goes on a little whenever somebody looks at it, and stands still once the
+runs wait. So two takings show the same, whatever the machine.
 """
 
 from __future__ import annotations
@@ -9,23 +10,22 @@ from __future__ import annotations
 import asyncio
 import sys
 import tempfile
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
+from itertools import product
 from pathlib import Path
 from typing import Any, Final
 
 import uvicorn
-from playwright.async_api import Browser, BrowserContext, Error, Page, async_playwright
+from playwright.async_api import Browser, BrowserContext, Error, async_playwright
 
 from holdfast.app import Holdfast
 from holdfast.console import install
 from holdfast.demo.colleagues import office_model
 from holdfast.demo.office import Office
 from holdfast.demo.onboarding import Request, Stage, furnish
-from holdfast.demo.show import ASSISTANT, Show, play
-from holdfast.runtime.clock import SystemClock
+from holdfast.demo.show import ASSISTANT, VISITOR, Show, play
 from holdfast.server import create
 from holdfast.server.serving import listening, url_of
 from holdfast.server.settings import ServerSettings
@@ -39,117 +39,159 @@ from chromium import REMEDY, find  # noqa: E402
 PICTURES: Final = HERE / "images"
 BEGINNING: Final = 1_793_610_000.0
 """A Monday in November 2026, nine o'clock."""
+TICK: Final = 0.05
+"""Seconds that pass at each look at the clock."""
+BETWEEN: Final = 47.0
+"""Seconds from the last run to the pictures."""
+SOON: Final = 60.0
+"""What is due within so many seconds is due at once; a deadline never comes."""
+PACE: Final = {"grant_access": 0.2}
+"""Of what goes on side by side, this ends last, so that stories have one order."""
 ORDINARY: Final = (Request.MAIL, Request.ACCOUNT)
+WIDTH: Final = 1280
 LARGEST: Final = 150_000
 CHINESE_WISH: Final = "请付给张三 420 元出租车费。"
+LANGUAGES: Final = {"en": "en-GB", "zh-CN": "zh-CN"}
+THEMES: Final = ("light", "dark")
+STILL: Final = "performance.now = () => 0"
+"""A page that was never open for a second counts none down."""
 
 
-class SetClock(SystemClock):
-    """Goes as fast as any clock, from the beginning that it was set to."""
+class StageClock:
+    """Goes on when it is looked at, until it is stopped."""
 
     def __init__(self) -> None:
-        self._ahead = BEGINNING - time.time()
+        self._now = BEGINNING
+        self._tick = TICK
 
     def now(self) -> float:
-        return time.time() + self._ahead
+        self._now += self._tick
+        return self._now
+
+    def stop(self, later: float) -> None:
+        self._now += later
+        self._tick = 0.0
+
+    async def wait(self, until: float | None, nudge: asyncio.Event) -> None:
+        if until is None or until - self._now > SOON:
+            await nudge.wait()
+        else:
+            self._now = max(self._now, until)
 
 
 @dataclass(frozen=True, slots=True)
-class Look:
-    """How the console is looked at; `mark` ends a picture's name."""
+class View:
+    """A page, where it is, and how much of it the picture shows."""
 
-    mark: str
-    locale: str
-    theme: str
+    name: str
+    path: str
+    height: int = 800
 
 
-DAY: Final = Look("", "en-GB", "light")
-NIGHT: Final = Look(".zh-CN", "zh-CN", "dark")
+SIGN_IN: Final = View("sign-in", "/console/runs", 560)
+"""What whoever is not signed in sees, wherever they go."""
 
 
 @dataclass(frozen=True, slots=True)
 class Studio:
     """The demo, served, and a browser that looks at it."""
 
-    stage: Stage
     show: Show
+    chats: dict[str, str]
+    asked: dict[str, str]
     browser: Browser
     url: str
     tokens: Any
 
     async def take_all(self) -> None:
-        for look in (DAY, NIGHT):
-            chat = self.show.chat if look is DAY else await self._ask_in_chinese()
-            pages = await self._pages(chat)
-            if look is DAY:
-                pages["run-failed"] = f"/console/runs/{self.show.failed}"
-            async with self._signed_in(look) as context:
-                for name, path in pages.items():
-                    await take(context, self.url + path, f"{name}{look.mark}")
+        for theme, language in product(THEMES, LANGUAGES):
+            async with self._browsing(theme, language) as context:
+                await self._take(context, SIGN_IN, f"{theme}.{language}")
+                await self._sign_in(context)
+                for view in self._views(self.chats[language]):
+                    await self._take(context, view, f"{theme}.{language}")
 
-    async def _pages(self, chat: str) -> dict[str, str]:
-        asked = {row.root_id: row.question_id for row in await self.stage.app.inbox()}
-        return {
-            "runs": "/console/runs",
-            "run": f"/console/runs/{self.show.onboarding}",
-            "inbox": f"/console/inbox/{asked[self.show.computer]}",
-            "chat": f"/console/chat/{chat}",
-            "plans": "/console/plans",
-            "plan": "/console/plans/onboard_zhang_san",
-        }
-
-    async def _ask_in_chinese(self) -> str:
-        session = await self.stage.app.sessions.open(ASSISTANT, by="张三")
-        await self.stage.app.sessions.say(session.id, CHINESE_WISH, by="张三")
-        await session.wait_until_settled()
-        return session.id
+    def _views(self, chat: str) -> list[View]:
+        return [
+            View("runs", "/console/runs", 660),
+            View("run", f"/console/runs/{self.show.onboarding}", 920),
+            View("run-failed", f"/console/runs/{self.show.failed}", 920),
+            View("inbox", f"/console/inbox/{self.asked[self.show.computer]}"),
+            View("approval", f"/console/inbox/{self.asked[chat]}"),
+            View("chats", "/console/chat"),
+            View("chat", f"/console/chat/{chat}", 1000),
+            View("plans", "/console/plans"),
+            View("plan", "/console/plans/onboard_zhang_san", 920),
+            View("start", "/console/plans/onboard_will_zhang#start"),
+            View("plan-new", "/console/plans/~new"),
+        ]
 
     @asynccontextmanager
-    async def _signed_in(self, look: Look) -> AsyncIterator[BrowserContext]:
+    async def _browsing(self, theme: str, language: str) -> AsyncIterator[BrowserContext]:
         context = await self.browser.new_context(
-            viewport={"width": 1280, "height": 800},
-            locale=look.locale,
-            color_scheme=look.theme,  # type: ignore[arg-type]
+            locale=LANGUAGES[language],
+            color_scheme=theme,  # type: ignore[arg-type]
             timezone_id="UTC",
             reduced_motion="reduce",
         )
-        _, secret = await self.tokens.new_link("Will Zhang", ("admin",))
-        await context.request.post(
-            f"{self.url}/login", data={"token": secret}, headers={"Origin": self.url}
-        )
+        await context.add_init_script(STILL)
         yield context
         await context.close()
 
+    async def _sign_in(self, context: BrowserContext) -> None:
+        _, secret = await self.tokens.new_link(VISITOR)
+        answer = await context.request.post(
+            f"{self.url}/login", data={"token": secret}, headers={"Origin": self.url}
+        )
+        if not answer.ok:
+            raise SystemExit(f"nobody could sign in: {await answer.text()}")
 
-async def take(context: BrowserContext, address: str, name: str) -> None:
+    async def _take(self, context: BrowserContext, view: View, look: str) -> None:
+        name = f"{view.name}.{look}.png"
+        picture = reduced(await taken(context, self.url, view))
+        if len(picture) > LARGEST:
+            raise SystemExit(f"{name} has {len(picture):,} bytes; {LARGEST:,} are allowed")
+        (PICTURES / name).write_bytes(picture)
+        print(f"{name}  {len(picture) / 1000:.0f} kB", flush=True)  # noqa: T201
+
+
+async def taken(context: BrowserContext, url: str, view: View) -> bytes:
+    """The page, once it hears of what happens and its letters are there."""
     page = await context.new_page()
-    await page.goto(address)
-    await _settled(page)
-    picture = reduced(await page.screenshot(animations="disabled", caret="hide"))
-    await page.close()
-    if len(picture) > LARGEST:
-        raise SystemExit(f"{name}.png has {len(picture):,} bytes; {LARGEST:,} are allowed")
-    (PICTURES / f"{name}.png").write_bytes(picture)
-    print(f"{name}.png  {len(picture) / 1000:.0f} kB")  # noqa: T201
-
-
-async def _settled(page: Page) -> None:
-    """It hears of what happens, and its letters are there."""
-    await page.locator("html[data-live=live]").wait_for()
+    await page.set_viewport_size({"width": WIDTH, "height": view.height})
+    answer = await page.goto(url + view.path)
+    if answer is None or answer.status not in (200, 401):
+        raise SystemExit(f"{view.path} cannot be shown: {answer and answer.status}")
+    ready = "#sign-in" if view is SIGN_IN else "html[data-live=live]"
+    await page.locator(ready).wait_for()
     await page.evaluate("document.fonts.ready.then(() => true)")
+    picture = await page.screenshot(animations="disabled", caret="hide")
+    await page.close()
+    return picture
+
+
+async def ask_in_chinese(stage: Stage) -> str:
+    session = await stage.app.sessions.open(ASSISTANT, by=VISITOR)
+    await stage.app.sessions.say(session.id, CHINESE_WISH, by=VISITOR)
+    await session.wait_until_settled()
+    return session.id
 
 
 @asynccontextmanager
-async def staged(home: Path) -> AsyncIterator[tuple[Stage, Show]]:
-    """The demo's application on the set clock, its four runs, and some that simply went well."""
+async def staged(home: Path) -> AsyncIterator[tuple[Stage, Show, str]]:
+    """The demo's application, its four runs, a chat in Chinese, and some that simply went well."""
+    clock = StageClock()
     async with Office.start() as office:
-        app = Holdfast(home, max_retry_count=1, model=office_model(), clock=SetClock())
+        app = Holdfast(home, max_retry_count=1, model=office_model(), clock=clock)
         furnish(app, office.url, with_agents=True)
         async with app:
-            stage = Stage(app, office)
+            stage = Stage(app, office, by=VISITOR)
+            await office.configure_delays(PACE)
             for request in ORDINARY:
                 await stage.answer_with_sample(await stage.ask_for(request), request)
-            yield stage, await play(stage)
+            show, chat = await play(stage), await ask_in_chinese(stage)
+            clock.stop(BETWEEN)
+            yield stage, show, chat
 
 
 @asynccontextmanager
@@ -186,11 +228,13 @@ async def browsing() -> AsyncIterator[Browser]:
 async def main() -> None:
     with tempfile.TemporaryDirectory(prefix="holdfast-pictures-") as home:
         async with (
-            staged(Path(home)) as (stage, show),
+            staged(Path(home)) as (stage, show, chat),
             served(stage.app) as (url, tokens),
             browsing() as browser,
         ):
-            await Studio(stage, show, browser, url, tokens).take_all()
+            chats = {"en": show.chat, "zh-CN": chat}
+            asked = {row.root_id: row.question_id for row in await stage.app.inbox()}
+            await Studio(show, chats, asked, browser, url, tokens).take_all()
 
 
 if __name__ == "__main__":

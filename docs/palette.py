@@ -11,7 +11,7 @@ from __future__ import annotations
 import struct
 import zlib
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 MOST = 256
@@ -24,17 +24,27 @@ Colour = tuple[int, int, int]
 
 def reduced(png: bytes) -> bytes:
     """The same picture with a palette."""
-    rows = _read(png)
-    counted = Counter(colour for row in rows for colour in row)
+    lines, step = _read(png)
+    # Many lines of a page are the same: each is taken apart once.
+    rows = {line: _colours(line, step) for line in set(lines)}
+    counted: Counter[Colour] = Counter()
+    for line, times in Counter(lines).items():
+        for colour, found in Counter(rows[line]).items():
+            counted[colour] += found * times
     palette = _palette(counted)
     places = {colour: place for place, colour in enumerate(palette)}
     for colour in counted.keys() - places.keys():
         places[colour] = _nearest(colour, palette)
-    return _written([bytes(places[colour] for colour in row) for row in rows], palette)
+    written = {line: bytes(map(places.__getitem__, row)) for line, row in rows.items()}
+    return _written([written[line] for line in lines], palette)
+
+
+def _colours(line: bytes, step: int) -> list[Colour]:
+    return list(zip(line[0::step], line[1::step], line[2::step], strict=True))
 
 
 def _palette(counted: Counter[Colour]) -> list[Colour]:
-    ranked = [colour for colour, _ in counted.most_common()]
+    ranked = sorted(counted, key=lambda colour: (-counted[colour], colour))
     shades: dict[Colour, Colour] = {}
     for red, green, blue in ranked[COMMON:]:
         shade = (red // SHADES, green // SHADES, blue // SHADES)
@@ -44,20 +54,20 @@ def _palette(counted: Counter[Colour]) -> list[Colour]:
 
 
 def _nearest(colour: Colour, palette: list[Colour]) -> int:
-    def far(place: int) -> int:
-        return sum((one - other) ** 2 for one, other in zip(palette[place], colour, strict=True))
+    red, green, blue = colour
+    far = [(r - red) ** 2 + (g - green) ** 2 + (b - blue) ** 2 for r, g, b in palette]
+    return far.index(min(far))
 
-    return min(range(len(palette)), key=far)
 
-
-def _read(png: bytes) -> list[list[Colour]]:
+def _read(png: bytes) -> tuple[list[bytes], int]:
+    """Its lines, and how many bytes a pixel has."""
     chunks = _chunks(png)
     width, height, depth, kind, _, _, interlaced = struct.unpack(">IIBBBBB", chunks[b"IHDR"])
     if depth != 8 or kind not in (2, 6) or interlaced:
         raise ValueError("only plain RGB and RGBA pictures can be read")
     step = 3 if kind == 2 else 4
-    lines = _unfiltered(zlib.decompress(chunks[b"IDAT"]), width * step, height, step)
-    return [list(zip(line[0::step], line[1::step], line[2::step], strict=True)) for line in lines]
+    raw = zlib.decompress(chunks[b"IDAT"])
+    return list(_unfiltered(raw, width * step, height, step)), step
 
 
 def _chunks(png: bytes) -> dict[bytes, bytes]:
@@ -71,31 +81,49 @@ def _chunks(png: bytes) -> dict[bytes, bytes]:
     return found
 
 
-def _unfiltered(raw: bytes, length: int, height: int, step: int) -> Iterator[bytearray]:
-    before = bytearray(length)
+def _unfiltered(raw: bytes, length: int, height: int, step: int) -> Iterator[bytes]:
+    before = bytes(length)
     for number in range(height):
         start = number * (length + 1)
-        line = bytearray(raw[start + 1 : start + 1 + length])
-        guess = _GUESSES[raw[start]]
-        for at in range(length if raw[start] else 0):
-            left, corner = (line[at - step], before[at - step]) if at >= step else (0, 0)
-            line[at] = line[at] + guess(left, before[at], corner) & 255
+        kind, line = raw[start], raw[start + 1 : start + 1 + length]
+        if kind == UP:
+            line = _added(line, before)
+        elif kind:
+            line = _guessed(line, before, step, _GUESSES[kind])
         yield line
         before = line
 
 
+def _added(line: bytes, before: bytes) -> bytes:
+    """Each byte plus the one above it, all at once: a browser stores most lines so."""
+    low = int.from_bytes(b"\x7f" * len(line))
+    one, other = int.from_bytes(line), int.from_bytes(before)
+    return ((one & low) + (other & low) ^ (one ^ other) & ~low).to_bytes(len(line))
+
+
+def _guessed(line: bytes, before: bytes, step: int, guess: Guess) -> bytes:
+    found = bytearray(step) + line
+    above = bytes(step) + before
+    for at in range(step, len(found)):
+        guessed = guess(found[at - step], above[at], above[at - step])
+        found[at] = found[at] + guessed & 255
+    return bytes(found[step:])
+
+
 def _paeth(left: int, above: int, corner: int) -> int:
-    expected = left + above - corner
-    return min((left, above, corner), key=lambda one: abs(expected - one))
+    near, far = abs(above - corner), abs(left - corner)
+    if near <= far and near <= abs(left + above - 2 * corner):
+        return left
+    return above if far <= abs(left + above - 2 * corner) else corner
 
 
-_GUESSES: tuple[Callable[[int, int, int], int], ...] = (
-    lambda left, above, corner: 0,
-    lambda left, above, corner: left,
-    lambda left, above, corner: above,
-    lambda left, above, corner: left + above >> 1,
-    _paeth,
-)
+Guess = Callable[[int, int, int], int]
+UP = 2
+_GUESSES: Mapping[int, Guess] = {
+    1: lambda left, above, corner: left,
+    3: lambda left, above, corner: left + above >> 1,
+    4: _paeth,
+}
 """What a line's filter takes a byte to be, from the byte before it and the two above."""
 
 

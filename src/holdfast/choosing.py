@@ -1,9 +1,11 @@
 """Which plan a prompt is for, and what it says of the plan's inputs.
 
-A prompt that names one plan is for that plan. Otherwise a model chooses, where there is
-one; and where it does not, or cannot, a person is asked. That question is a small plan of
-its own, so it survives the process like every other: it asks (USER_CHOICE), and runs the
-chosen plan as a child run.
+A prompt that names one plan is for that plan. A name counts only as a whole, and a common
+word (`fire`, `pay`) only where it is all that is said: it stands in sentences that mean
+something else, and to ask costs less than to start the wrong thing. Otherwise a model
+chooses, where there is one; and where it does not, or cannot, a person is asked. That
+question is a small plan of its own, so it survives the process like every other: it asks
+(USER_CHOICE), and runs the chosen plan as a child run.
 
 What a model reads from a prompt is only a proposal: a value that does not fit the form is
 as good as none, and is asked for.
@@ -12,7 +14,10 @@ as good as none, and is asked for.
 from __future__ import annotations
 
 import logging
+import re
+import unicodedata
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain, count
 from typing import Any, Protocol
 
 from holdfast.core.forms.schemas import json_schema
@@ -41,6 +46,13 @@ log = logging.getLogger("holdfast")
 
 CHOOSER = "choose_plan"
 
+_NONE = "none"
+_UNPARTED = "\u3040-\u30ff\u3400-\u4dbf\u4e00-\u9fff\uf900-\ufaff"
+"""Kana and ideographs: nothing parts the words that are written with them."""
+
+_PARTED = f"(?:[^\\W{_UNPARTED}]|-)"
+_STANDS_ALONE = (f"(?<!{_PARTED})(?<!{_PARTED}\\.)", f"(?!\\.?{_PARTED})")
+
 
 class Thinker(Protocol):
     """The part of `ModelClient` that is needed here."""
@@ -59,16 +71,40 @@ class Thinker(Protocol):
 
 
 def named_plan(prompt: str, plans: Sequence[Plan]) -> str | None:
-    """The only plan, or the only one whose id or name the prompt mentions."""
+    """The only plan, or the only one that the prompt names by its id or name."""
     if len(plans) == 1:
         return plans[0].plan_id
-    words = prompt.casefold()
+    said = _plain(prompt)
     named = [
         plan.plan_id
         for plan in plans
-        if plan.plan_id.casefold() in words or (plan.name and plan.name.casefold() in words)
+        if any(_names(said, _plain(one)) for one in (plan.plan_id, plan.name))
     ]
     return named[0] if len(named) == 1 else None
+
+
+def _plain(text: str) -> str:
+    return unicodedata.normalize("NFKC", text).casefold().strip()
+
+
+def _names(said: str, name: str) -> bool:
+    if said == name:
+        return bool(name)
+    return not _is_common(name) and re.search(_whole(name), said) is not None
+
+
+def _is_common(name: str) -> bool:
+    """Whether it is one word, one number or one ideograph: they may stand in any sentence."""
+    if re.search(f"[{_UNPARTED}]", name):
+        return len(name) == 1
+    return name == "" or name.isalpha() or name.isdigit()
+
+
+def _whole(name: str) -> str:
+    """A pattern that finds the name where it is no part of a longer word."""
+    before, behind = _STANDS_ALONE
+    first, last = (re.match(_PARTED, edge) for edge in (name[0], name[-1]))
+    return f"{before if first else ''}{re.escape(name)}{behind if last else ''}"
 
 
 async def chosen_plan(models: Thinker, prompt: str, plans: Sequence[Plan]) -> str | None:
@@ -164,7 +200,7 @@ def _question(plans: Sequence[Plan]) -> Listener:
         )
         for plan in plans
     ]
-    none = InteractionOption("none", "None of these", InteractionAction.TERMINATE)
+    none = InteractionOption(_free_id(plans), "None of these", InteractionAction.TERMINATE)
     asking = Asking(
         title="Which plan is meant?",
         type=InteractionType.USER_CHOICE,
@@ -177,6 +213,13 @@ def _question(plans: Sequence[Plan]) -> Listener:
         HumanAction(asking=asking),
         success_output=Output("002", TaskStatus.DONE, {"plan_id": "{{result.plan_id}}"}),
     )
+
+
+def _free_id(plans: Sequence[Plan]) -> str:
+    """An option of our own, whatever the plans are called."""
+    taken = {plan.plan_id for plan in plans}
+    further = (f"{_NONE}_{number}" for number in count(2))
+    return next(one for one in chain((_NONE,), further) if one not in taken)
 
 
 def _run(plan: Plan, handed: Mapping[str, str]) -> Listener:

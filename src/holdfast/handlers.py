@@ -7,15 +7,18 @@ A handler only decides: it says to which of the other actions an answer comes, a
 complete its data. It runs before anything is recorded, so two who answer at the same
 moment may both have it run; only one answer counts. An option names its handler in
 `metadata.handler`, else by its own id; a question of a custom type falls back to that
-type's handler. Nothing in the core knows any of their names.
+type's handler. Data that does not fit the question's form reaches no handler. Nothing in
+the core knows any of their names.
 """
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
+from holdfast.core.interactions.answers import for_the_handler
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer
 from holdfast.model.interaction import (
@@ -65,7 +68,8 @@ class Handlers:
         handler = self._handler(request, option)
         if handler is None:
             return None
-        return await _decided(handler, request, response)
+        data = for_the_handler(request, option, response.data)
+        return await _decided(handler, request, replace(response, data=data))
 
     def _handler(self, request: InteractionRequest, option: InteractionOption) -> Handler | None:
         named = str(option.metadata.get("handler", option.option_id))

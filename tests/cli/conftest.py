@@ -25,8 +25,8 @@ from holdfast.cli import main
 
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    ours = ("HOLDFAST_HOME", "HOLDFAST_APP", "HOLDFAST_MODEL", "HOLDFAST_URL", "HOLDFAST_TOKEN")
-    for name in (*ours, "CI"):
+    ours = ("HOME", "APP", "URL", "TOKEN", "MODEL", "MODEL_BASE_URL", "MODEL_API_KEY")
+    for name in (*(f"HOLDFAST_{one}" for one in ours), "CI"):
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "ask.yaml").write_text(ASK, encoding="utf-8")

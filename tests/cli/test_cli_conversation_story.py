@@ -15,6 +15,7 @@ from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import pinned_settings
 from holdfast.story.conversations import PHASES, ConversationStory
+from holdfast.story.telling import UNTOLD
 
 QUESTION = InteractionRequest("q", "conv_000001", InteractionType.MISSING_INFO, "Task pay")
 BROKEN = Failure(FailureKind.TRANSIENT, "out of order")
@@ -41,7 +42,7 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
     (v.TaskScheduled("t1"), "engine", "task pay is scheduled"),
     (v.TaskChosen("t2"), "engine", "task thank is next"),
     (v.TaskStarted("t1"), "engine", "task pay started"),
-    (v.TaskStarted("t1", attempt=2), "engine", "task pay started, attempt 2"),
+    (v.TaskStarted("t1", attempt=2), "engine", "task pay started, try 2 of 3"),
     (v.TaskStarted("t1", child_id=CHILD), "engine", f"task pay started as {CHILD}"),
     (v.TaskFinished("t1", {"paid": 5}), "engine", 'task pay returned: {"paid":5}'),
     (v.TaskFinished("t1", "付了\x1b[2J"), "engine", "task pay returned: 付了\\u001b[2J"),
@@ -67,7 +68,6 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
         "engine",
         "took a snapshot's place",
     ),
-    (e.StepWoken("t1", 1), "engine", "task pay is due for its next attempt"),
     (e.StepReleased("t1", 1), "engine", "task pay was not handed over and is ready again"),
     (
         e.OutcomeLost("t1", 1, "cut off"),
@@ -113,7 +113,7 @@ def test_an_event_is_told_in_plain_words(
     assert (line.who, line.what) == (who, what)
 
 
-def test_a_failed_attempt_says_when_the_next_one_is_due(teller: ConversationStory) -> None:
+def test_a_failed_try_says_when_the_next_one_comes(teller: ConversationStory) -> None:
     [line] = teller.tell(Recorded(2, 0.0, e.AttemptFailed("t1", 1, BROKEN, 60.0)))
     assert line.what.startswith("task pay failed: out of order; tries again at ")
 
@@ -125,6 +125,6 @@ def test_a_snapshot_brings_its_own_tasks(teller: ConversationStory) -> None:
 
 
 def test_no_event_and_no_phase_is_forgotten_here() -> None:
-    told = {type(event) for event, _, _ in TOLD} | {e.AttemptFailed}
+    told = {type(event) for event, _, _ in TOLD} | {e.AttemptFailed, *UNTOLD}
     assert told == set(get_args(v.ConversationEvent))
     assert set(PHASES) == set(EngineState)

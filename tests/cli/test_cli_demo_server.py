@@ -10,6 +10,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ from cli_scene import Command, command_line, environment
 from serving import Served
 
 from holdfast.cli.show import free_port
+from holdfast.demo.show import VISITOR
 
 LONGEST = 60.0
 
@@ -130,6 +132,15 @@ def test_four_runs_wait_each_in_its_own_way(visit: Visit) -> None:
     assert visit.found["onboarding"]["summary"]["retries"] == 2
 
 
+def test_whoever_opens_the_link_is_the_one_who_started_them(visit: Visit) -> None:
+    me = visit.browser.get("/me").json()["id"]
+    assert me == VISITOR
+    for which in ("failed", "onboarding", "computer"):
+        page = visit.browser.get(f"/console/runs/{visit.runs[which]}")
+        assert f"Started by {me}," in page.text
+    assert visit.chat()["startedBy"] == me
+
+
 def test_the_samples_are_there_to_be_started(visit: Visit) -> None:
     plans = {one["plan_id"] for one in visit.browser.get("/plans").json()["plans"]}
     assert {"onboard_will_zhang", "apply_computer", "onboard_with_agents"} <= plans
@@ -181,11 +192,12 @@ def test_ctrl_c_ends_the_server_and_the_office_and_leaves_nothing(tmp_path: Path
         assert process.stdout is not None
         said = iter(process.stdout.readline, "")
         link = next(line.strip() for line in said if "/login?token=link_" in line)
-        tries = [next(line for line in said if line.startswith(f"  {n}. ")) for n in range(1, 5)]
-        assert next(line for line in said if line.strip()) == "Ctrl-C ends everything.\n"
-        for line, part in zip(tries, ("Inbox", "Runs, inst", "Runs, inst", "Chat"), strict=True):
-            assert part in line
-            assert len(line) <= 80
+        told = list(takewhile(lambda line: line != "Ctrl-C ends everything.\n", said))
+        assert all(len(line) <= 81 for line in told)
+        tries = [line for line in told if line.startswith("  ") and line[2:5].strip()]
+        begins = ("1. Inbox, apply_", "2. Runs, inst_", "3. Runs, inst_", "4. Chat, chat_")
+        for line, begin in zip(tries, begins, strict=True):
+            assert line.startswith(f"  {begin}")
         code, out, err = interrupted(process)
     assert (code, out) == (0, "")
     assert err.splitlines() == [

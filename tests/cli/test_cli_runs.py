@@ -11,7 +11,7 @@ def test_a_plan_runs_to_its_end_and_says_so(holdfast: Command) -> None:
     ending = holdfast("run", "greet", "--set", "name=张三", "--prompt", "问候")
     assert ending.code == 0
     assert "started greet: 问候" in ending.out
-    assert "001 Greet is Done" in ending.out
+    assert "001 Greet is done" in ending.out
     assert ending.out.rstrip().endswith("inst_000001 is done")
 
 
@@ -170,17 +170,17 @@ def test_history_tells_who_did_what_in_order(holdfast: Command) -> None:
     told = [line.split("  ", 1)[1].strip() for line in holdfast("history", "1").out.splitlines()]
     assert told == [
         "local    started ask",
-        "001 主任务 is Running",
+        "001 主任务 is running",
         "plan     asks a person: 张三的信息 (数量, 同意, 种类, 口令)",
-        "002 填表 (form) is Pending (waits for a person)",
+        "002 填表 (form) is waiting (for a person)",
         "local    answered 张三的信息: count = 1, agreed = no, kinds = a",
         "plan     L001 (human) started",
-        "002 填表 (form) is Running",
+        "002 填表 (form) is running",
         "plan     L001 (human) succeeded",
-        "002 填表 (form) is Done",
+        "002 填表 (form) is done",
         "plan     L002 (code) started",
         "plan     L002 (code) succeeded",
-        "001 主任务 is Done",
+        "001 主任务 is done",
         "plan     the run is done",
     ]
 

@@ -17,6 +17,7 @@ from holdfast.model.message import Usage
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
 from holdfast.story.sessions import SessionStory
+from holdfast.story.telling import UNTOLD
 
 PAY = r.Call("c1", "call_1", "pay", {"amount": 5})
 QUESTION = InteractionRequest("q", "chat_000001", InteractionType.TOOL_APPROVAL, "Run pay?")
@@ -27,10 +28,14 @@ TOLD: list[tuple[r.ReactEvent, str, str]] = [
     (r.TurnStarted(1, "please\npay", "will"), "will", "said: please pay"),
     (r.CallProposed(1, PAY, "will"), "will", 'proposed pay (c1) {"amount":5}'),
     (r.ThinkingStarted(1), "agent", "asks the model"),
-    (r.ThinkingStarted(1, 2), "agent", "asks the model, attempt 2"),
+    (r.ThinkingStarted(1, 2), "agent", "asks the model, try 2 of 3"),
     (r.ModelReplied(1, "Hm.", (PAY,)), "agent", "wants to call pay (c1), saying: Hm."),
     (r.ModelReplied(1, "Hm.", usage=Usage(3, 4)), "agent", "has a reply (7 tokens)"),
-    (r.CallStarted("c1", 2, args={"amount": 5}), "agent", 'calls pay (c1) {"amount":5}, attempt 2'),
+    (
+        r.CallStarted("c1", 2, args={"amount": 5}),
+        "agent",
+        'calls pay (c1) {"amount":5}, try 2 of 3',
+    ),
     (
         r.StepEnded("c1", "done", {"ok": True}, "edited"),
         "agent",
@@ -48,7 +53,6 @@ TOLD: list[tuple[r.ReactEvent, str, str]] = [
         'always allows pay with {"to":"张*"}',
     ),
     (r.ApprovalRevoked("g1", "will"), "will", "takes the remembered approval g1 back"),
-    (e.StepWoken("think", 1), "agent", "the model is due for its next attempt"),
     (e.StepReleased("c1", 1), "agent", "pay (c1) was not handed over and is ready again"),
     (
         e.OutcomeLost("c1", 1, "cut off"),
@@ -93,11 +97,11 @@ def test_an_event_is_told_in_plain_words(
     assert (line.who, line.what) == (who, what)
 
 
-def test_a_failed_attempt_says_when_the_next_one_is_due(teller: SessionStory) -> None:
+def test_a_failed_try_says_when_the_next_one_comes(teller: SessionStory) -> None:
     [line] = teller.tell(Recorded(2, 0.0, e.AttemptFailed("c1", 1, BROKEN, 60.0)))
     assert line.what.startswith("pay (c1) failed: out of order; tries again at ")
 
 
 def test_no_event_is_forgotten_here() -> None:
-    told = {type(event) for event, _, _ in TOLD} | {e.AttemptFailed}
+    told = {type(event) for event, _, _ in TOLD} | {e.AttemptFailed, *UNTOLD}
     assert told == set(get_args(r.ReactEvent))

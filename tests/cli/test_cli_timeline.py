@@ -21,6 +21,8 @@ from holdfast.model.plan import TaskStatus
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
 from holdfast.story.plans import PlanStory
+from holdfast.story.telling import UNTOLD
+from holdfast.story.text import clock
 
 BROKEN = Failure(FailureKind.TRANSIENT, "out of order")
 QUESTION = InteractionRequest(
@@ -39,7 +41,7 @@ CUSTOM = {"word": "sesame", "model": {"value": "custom", "text": "Framework 13"}
 TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (e.RunStarted("ask", "d", "for 张三", "r", by="will"), "will", "started ask: for 张三"),
     (e.ListenerStarted("L001", 1), "plan", "L001 (human) started"),
-    (e.ListenerStarted("L002", 1, attempt=3), "plan", "L002 (code) started, attempt 3"),
+    (e.ListenerStarted("L002", 1, attempt=3), "plan", "L002 (code) started, try 3 of 3"),
     (e.ListenerSucceeded("L001", 1), "plan", "L001 (human) succeeded"),
     (e.ListenerFailed("L001", 1, BROKEN), "plan", "L001 (human) failed: out of order"),
     (
@@ -47,7 +49,6 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
         "plan",
         "L001 (human) failed: out of order; the plan has a branch for that",
     ),
-    (e.StepWoken("L001", 1), "plan", "L001 (human) is due for its next attempt"),
     (
         e.StepReleased("L001", 1),
         "plan",
@@ -90,8 +91,12 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (e.QuestionReminded("q1", 2), "clock", "Did it happen? still waits, reminder 2"),
     (e.QuestionEscalated("q1", "boss"), "clock", "Did it happen? now waits for the role boss"),
     (e.DraftKept("q1", "will"), "will", "has begun to answer Did it happen?"),
-    (e.PlannerRetried("L001", 2, 1, 3), "planner", "runs L001 (human) again, retry 1 of 3"),
-    (e.PlannerGaveUp("L001 failed"), "planner", "gives up and waits for a resume: L001 failed"),
+    (e.PlannerRetried("L001", 2, 1, 3), "planner", "tries L001 (human) again, round 2 of 4"),
+    (
+        e.PlannerGaveUp("L001 failed after 1 retry: out: of order", ("L001",)),
+        "planner",
+        "gives up on L001 (human) after 2 rounds and waits for a resume: out: of order",
+    ),
     (e.RunResumed("will", ("L001",)), "will", "resumed the run; runs again: L001 (human)"),
     (e.VerificationStarted(("verify.1",)), "plan", "checks the outcome: check 1 (query_it)"),
     (
@@ -105,7 +110,7 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (
         e.ChildHeard("inst_000001.L001.1", 4, "L001", 1, "error", "gave up"),
         "plan",
-        "the sub-run inst_000001.L001.1 is error: gave up",
+        "the sub-run inst_000001.L001.1 has failed: gave up",
     ),
     (
         e.RunRecovered(1),
@@ -135,20 +140,65 @@ def test_an_event_is_told_in_plain_words(
     assert (line.who, line.what) == (who, what)
 
 
-def test_a_failed_attempt_says_when_the_next_one_is_due(teller: PlanStory) -> None:
+def test_a_failed_try_says_when_the_next_one_comes(teller: PlanStory) -> None:
     [line] = teller.tell(Recorded(1, 0.0, e.AttemptFailed("L001", 1, BROKEN, 60.0)))
-    assert line.what.startswith("L001 (human) failed: out of order; tries again at ")
+    told = "L001 (human) failed: out of order; tries again"
+    assert line.what == f"{told} at {clock(60.0)}"
+    [line] = teller.tell(Recorded(1, 59.9, e.AttemptFailed("L001", 1, BROKEN, 60.0)))
+    assert line.what == f"{told} at once"
+
+
+def test_that_the_time_has_come_is_not_told_once_more(teller: PlanStory) -> None:
+    woken = Recorded(1, 0.0, e.StepWoken("L001", 1))
+    assert teller.tell(woken) == []
+    assert [line.what for line in teller.lines(woken)] == ["L001 (human) is ready for its next try"]
+
+
+@pytest.mark.parametrize(
+    ("event", "what"),
+    [
+        (
+            e.PlannerGaveUp("L001 failed: out of order", ("L001", "L002")),
+            "gives up on L001 (human), L002 (code) and waits for a resume: out of order",
+        ),
+        (
+            e.PlannerGaveUp("nothing fires any more"),
+            "gives up and waits for a resume: nothing fires any more",
+        ),
+        (
+            e.PlannerGaveUp("verification failed: check 1", ("verify.1",)),
+            "gives up and waits for a resume: verification failed: check 1",
+        ),
+    ],
+)
+def test_a_planner_that_gives_up_says_on_what(
+    teller: PlanStory, event: e.PlannerGaveUp, what: str
+) -> None:
+    assert [line.what for line in teller.tell(Recorded(1, 0.0, event))] == [what]
+
+
+def test_more_tries_than_the_plan_grants_are_only_numbered(teller: PlanStory) -> None:
+    [line] = teller.tell(Recorded(1, 0.0, e.ListenerStarted("L002", 1, attempt=4)))
+    assert line.what == "L002 (code) started, try 4"
 
 
 def test_no_event_is_forgotten_here() -> None:
-    told = {type(event) for event, _, _ in TOLD} | {e.AttemptFailed}
+    told = {type(event) for event, _, _ in TOLD} | {e.AttemptFailed, *UNTOLD}
     assert told == set(get_args(e.PlanEvent))
 
 
 def test_the_tasks_that_an_event_moved_follow_it(teller: PlanStory) -> None:
-    move = e.Move("002", TaskStatus.PENDING, "waiting_for_person")
-    _, line = teller.tell(Recorded(1, 0.0, e.ListenerSucceeded("L001", 1, moves=(move,))))
-    assert line.what.strip() == "002 填表 (form) is Pending (waits for a person)"
+    moves = (
+        e.Move("002", TaskStatus.PENDING, "waiting_for_person"),
+        e.Move("002", TaskStatus.NOT_STARTED, "planner_retry"),
+        e.Move("002", TaskStatus.ERROR, "waiting_for_resume"),
+    )
+    _, *lines = teller.tell(Recorded(1, 0.0, e.ListenerSucceeded("L001", 1, moves=moves)))
+    assert [line.what.strip() for line in lines] == [
+        "002 填表 (form) is waiting (for a person)",
+        "002 填表 (form) is not started (the planner tries again)",
+        "002 填表 (form) has failed (waits for a resume)",
+    ]
 
 
 def test_the_checks_of_agents_go_by_their_names(teller: PlanStory) -> None:
@@ -159,11 +209,11 @@ def test_the_checks_of_agents_go_by_their_names(teller: PlanStory) -> None:
     assert line.what == "checks the outcome: the check of agent hr, the check of agent 7"
 
 
-def test_taking_up_what_a_sub_run_returned_is_no_second_attempt(teller: PlanStory) -> None:
+def test_taking_up_what_a_sub_run_returned_is_no_second_try(teller: PlanStory) -> None:
     child = "inst_000001.L001.1"
     teller.tell(Recorded(1, 0.0, e.ListenerStarted("L001", 1, child_id=child)))
     teller.tell(Recorded(2, 0.0, e.ChildHeard(child, 4, "L001", 1, "done")))
     [taken] = teller.tell(Recorded(3, 0.0, e.ListenerStarted("L001", 1, attempt=2)))
     assert taken.what == "L001 (human) takes up what its sub-run returned"
     [again] = teller.tell(Recorded(4, 0.0, e.ListenerStarted("L001", 1, attempt=3)))
-    assert again.what == "L001 (human) started, attempt 3"
+    assert again.what == "L001 (human) started, try 3 of 3"

@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import asyncio
 import socket
-from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import AbstractContextManager, AsyncExitStack, asynccontextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
 import httpx
 import uvicorn
+from fastapi import FastAPI
 from playwright.async_api import Browser, BrowserContext, Error, Locator, Page, Playwright, expect
 
 from chromium import REMEDY, find
@@ -61,18 +62,22 @@ async def reach(page: Page, target: Locator) -> None:
 
 @dataclass(slots=True)
 class House:
-    """An application behind a server that can be stopped and started again at its address."""
+    """An application behind a server that can be stopped and started again at its address.
+
+    With a `prefix` it is another application's server, which has ours mounted there.
+    """
 
     app: Holdfast
     settings: ServerSettings
     port: int
+    prefix: str = ""
     _server: uvicorn.Server | None = None
     _task: asyncio.Task[None] | None = None
     _services: Services | None = None
 
     @property
     def url(self) -> str:
-        return f"http://127.0.0.1:{self.port}"
+        return f"http://127.0.0.1:{self.port}{self.prefix}"
 
     @property
     def services(self) -> Services:
@@ -85,7 +90,8 @@ class House:
         self._services = web.state.services
         listener = _listener(self.port)
         self.port = listener.getsockname()[1]
-        config = uvicorn.Config(web, log_config=None, ws="none", timeout_graceful_shutdown=2)
+        host = _host(web, self.prefix) if self.prefix else web
+        config = uvicorn.Config(host, log_config=None, ws="none", timeout_graceful_shutdown=2)
         self._server = server = _Server(config)
         self._task = asyncio.create_task(server.serve([listener]))
         await server.ready.wait()
@@ -97,9 +103,14 @@ class House:
         self._server.should_exit = True
         await self._task
 
-    async def link(self, name: str = "Will Zhang", roles: Sequence[str] = ("admin",)) -> str:
+    async def link(
+        self,
+        name: str = "Will Zhang",
+        roles: Sequence[str] = ("admin",),
+        grants: Mapping[str, Sequence[str]] | None = None,
+    ) -> str:
         """The secret of a one-time link."""
-        _, secret = await self.services.tokens.new_link(name, roles)
+        _, secret = await self.services.tokens.new_link(name, roles, grants)
         return secret
 
 
@@ -118,6 +129,12 @@ class _Server(uvicorn.Server):
         return nullcontext()
 
 
+def _host(web: FastAPI, prefix: str) -> FastAPI:
+    host = FastAPI(lifespan=web.router.lifespan_context)
+    host.mount(prefix, web)
+    return host
+
+
 def _listener(port: int) -> socket.socket:
     listener = socket.socket(proto=socket.IPPROTO_TCP)  # or asyncio leaves Nagle on
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -126,8 +143,10 @@ def _listener(port: int) -> socket.socket:
 
 
 @asynccontextmanager
-async def housed(app: Holdfast, settings: ServerSettings | None = None) -> AsyncIterator[House]:
-    house = House(app, settings or ServerSettings(), 0)
+async def housed(
+    app: Holdfast, settings: ServerSettings | None = None, prefix: str = ""
+) -> AsyncIterator[House]:
+    house = House(app, settings or ServerSettings(), 0, prefix)
     async with app:
         await house.start()
         try:
@@ -175,6 +194,7 @@ async def window(
     *,
     name: str = "Will Zhang",
     roles: Sequence[str] = ("admin",),
+    grants: Mapping[str, Sequence[str]] | None = None,
     signed_in: bool = True,
     **options: Any,
 ) -> AsyncIterator[Window]:
@@ -186,7 +206,7 @@ async def window(
         one = Window(house, context)
         context.on("page", lambda page: _listen(page, one.complaints))
         if signed_in:
-            await _sign_in(context, house, await house.link(name, roles))
+            await _sign_in(context, house, await house.link(name, roles, grants))
         yield one
         one.check()
 

@@ -135,6 +135,113 @@ async def test_a_run_is_cancelled_with_a_reason(bureau: Bureau, admin: Window) -
     await expect(page.locator("#timeline")).to_contain_text("not needed")
 
 
+async def test_feedback_makes_the_model_think_again(bureau: Bureau, admin: Window) -> None:
+    run_id = await bureau.ask_clerk("pay 900")
+    page, card = await at_the_question(admin, bureau, run_id)
+    await reach(page, card.get_by_label("Reason or feedback"))
+    await page.keyboard.type("half of it is enough")
+    await reach(page, card.get_by_role("button", name="Ask again with feedback"))
+    await press(page, "Enter")
+    await expect(card).to_contain_text("Will Zhang answered: Ask again with feedback")
+    assert bureau.calls == []
+    await reach(page, page.locator("#inbox-queue a", has_text="amount: 450"))
+    await press(page, "Enter")
+    approve = page.locator(".question").get_by_role("button", name="Approve and run")
+    await expect(page.locator(".question")).to_contain_text("450")
+    await reach(page, approve)
+    await press(page, "Enter")
+    await bureau.came_to(run_id, RunStatus.DONE)
+    assert [given["amount"] for _, given in bureau.calls] == [450]
+
+
+async def test_a_run_is_started_with_what_was_typed(bureau: Bureau, admin: Window) -> None:
+    page = await admin.live("/console/runs")
+    await reach(page, page.locator("main summary", has_text="Start a run"))
+    await press(page, "Enter")
+    await reach(page, page.get_by_role("link", name="Computer for a colleague"))
+    await press(page, "Enter")
+    await page.wait_for_url("**/console/plans/computer#start")
+    name = page.locator("#starting").get_by_label("姓名")
+    await reach(page, name)
+    await press(page, "Control+a")
+    await page.keyboard.type("Will Zhang")
+    await reach(page, page.locator("#starting").get_by_role("button", name="Start"))
+    await press(page, "Enter")
+    await page.wait_for_url("**/console/runs/inst_*")
+    run_id = page.url.rpartition("/")[2]
+    await bureau.came_to(run_id, RunStatus.PAUSE)
+    task = (await bureau.app.instance(run_id)).get_main_task_instance()
+    assert task.context["name"] == "Will Zhang"
+
+
+async def test_what_failed_is_resumed_together(browser: Browser) -> None:
+    office = an_office()
+    async with housed(office) as house, window(browser, house) as admin:
+        failed = [await started(office, "fragile", RunStatus.ERROR) for _ in range(2)]
+        page = await admin.live("/console/runs")
+        office.broken = False
+        await reach(page, page.get_by_label("Select all on this page"))
+        await press(page, "Space")
+        await reach(page, page.get_by_role("button", name="Resume…"))
+        await press(page, "Enter")
+        await expect(page.get_by_role("button", name="Leave them")).to_be_focused()
+        await press(page, "Tab")
+        await expect(page.get_by_role("button", name="Resume 2 runs")).to_be_focused()
+        await press(page, "Enter")
+        for run_id in failed:
+            await expect(page.locator(f"#row-{run_id}")).to_contain_text("Done")
+
+
+async def test_the_past_is_looked_at_and_left(bureau: Bureau, admin: Window) -> None:
+    run_id = await bureau.start("computer")
+    page = await _at_the_run(admin, run_id)
+    asks = page.locator('#stage .node[data-id="L001"]').first
+    await expect(asks).to_contain_class("waiting")
+    await reach(page, page.get_by_label("History"))
+    await press(page, "Home")
+    await expect(page.locator("#moment")).to_contain_text("Event 1 of")
+    await expect(asks).to_contain_class("idle")
+    await press(page, "Tab")
+    await expect(page.get_by_role("button", name="Now")).to_be_focused()
+    await press(page, "Enter")
+    await expect(page.locator("#moment")).to_have_count(0)
+    await expect(asks).to_contain_class("waiting")
+    await expect(page.get_by_label("History")).to_be_focused()
+
+
+async def test_a_box_tells_its_details(bureau: Bureau, admin: Window) -> None:
+    run_id = await bureau.start("computer")
+    page = await _at_the_run(admin, run_id)
+    asks = page.locator('#stage .node[data-id="L001"]').first
+    await reach(page, page.locator("#stage"))
+    for _ in range(4):
+        await press(page, "ArrowRight")
+        if await asks.evaluate("one => one === document.activeElement"):
+            break
+    await press(page, "Enter")
+    details = page.locator("#details")
+    await expect(details.get_by_role("heading", level=2)).to_be_focused()
+    await expect(details).to_contain_text("apply_computer")
+    await press(page, "Escape")
+    await expect(details).to_have_count(0)
+    await expect(asks).to_be_focused()
+
+
+async def test_another_language_and_out(admin: Window) -> None:
+    admin.forgive("401")
+    page = await admin.live("/console/runs")
+    await reach(page, page.locator("summary.language"))
+    await press(page, "Enter")
+    await reach(page, page.get_by_role("link", name="中文"))
+    await press(page, "Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("运行")
+    await reach(page, page.locator("summary", has_text="Will Zhang"))
+    await press(page, "Enter")
+    await reach(page, page.locator("#sign-out"))
+    await press(page, "Enter")
+    await expect(page.get_by_role("heading", level=1)).to_have_text("您尚未登录")
+
+
 async def _at_the_run(admin: Window, run_id: str) -> Page:
     page = await admin.live("/console/runs")
     await reach(page, page.locator(f"#open-{run_id}"))

@@ -7,13 +7,24 @@ from typing import Any
 
 import pytest_asyncio
 from card_scene import Bureau, a_bureau, at_card
-from console_scene import House, Window, housed
-from playwright.async_api import Locator, Page, Route, expect
+from console_chat import a_bank
+from console_scene import House, Window, housed, window
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from holdfast.model.run import RunStatus
 
 DONE = RunStatus.DONE
 LOST = "ERR_"
+
+VAULT = """
+plan_id: vault
+main_task_id: "001"
+inputs: {number: {type: secret, label: Number}}
+tasks: [{task_id: "001", name: Open the vault}]
+listeners:
+  - {listener_id: L001, trigger_task_id: "001", trigger_condition: Running, listener_type: code,
+     code_snippet: "result = {'success': True}", success_output: {task_id: "001", status: Done}}
+"""
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -38,17 +49,27 @@ def start_form(page: Page) -> Locator:
     return page.locator("#starting")
 
 
-async def lose_answers(page: Page, path: str, times: int) -> list[str | None]:
+async def lose_answers(page: Page, path: str, times: int) -> list[str]:
     """The server does what it is asked, and its answer is lost; how each request was named."""
-    names: list[str | None] = []
+    names: list[str] = []
 
     async def lost(route: Route) -> None:
-        names.append(await route.request.header_value("idempotency-key"))
+        names.append(await route.request.header_value("idempotency-key") or "")
         await route.fetch()
         await route.abort()
 
     await page.route(path, lost, times=times)
     return names
+
+
+async def kept_in(page: Page) -> str:
+    """All that the browser keeps of this tab."""
+    return str(await page.evaluate("JSON.stringify([{...sessionStorage}, {...localStorage}])"))
+
+
+async def forget_page(page: Page) -> None:
+    """Whatever the page knew is gone; the tab stays."""
+    await page.goto("about:blank")
 
 
 async def test_a_lost_answer_is_asked_for_once_more(
@@ -75,6 +96,104 @@ async def test_pressed_again_after_lost_answers_one_run_is_started(
     assert len(await bureau.app.inbox()) == 1
 
 
+async def test_pressed_again_after_a_reload_one_run_is_started(
+    bureau: Bureau, computer: Page
+) -> None:
+    names = await lose_answers(computer, "**/instances", 2)
+    start = start_form(computer).get_by_role("button", name="Start")
+    await start.click()
+    await expect(computer.locator("#notices")).to_contain_text("it may have been received")
+    await computer.reload()
+    await start.click()
+    await computer.wait_for_url("**/console/runs/*")
+    assert len(set(names)) == 1
+    assert len(await bureau.app.inbox()) == 1
+
+
+async def test_pressed_again_long_after_it_is_meant_anew(bureau: Bureau, computer: Page) -> None:
+    await lose_answers(computer, "**/instances", 2)
+    start = start_form(computer).get_by_role("button", name="Start")
+    await start.click()
+    await expect(computer.locator("#notices")).to_contain_text("it may have been received")
+    await computer.add_init_script("const real = Date.now; Date.now = () => real() + 601000")
+    await computer.reload()
+    await start.click()
+    await computer.wait_for_url("**/console/runs/*")
+    assert len(await bureau.app.inbox()) == 2
+
+
+async def test_a_secret_input_is_typed_again_and_never_kept(
+    bureau: Bureau, house: House, computer: Page
+) -> None:
+    bureau.app.load_plan_text(VAULT)
+    await computer.goto(f"{house.url}/console/plans/vault")
+    names = await lose_answers(computer, "**/instances", 2)
+    number = start_form(computer).get_by_label("Number")
+    start = start_form(computer).get_by_role("button", name="Start")
+    await number.fill("4711")
+    await start.click()
+    await expect(computer.locator("#notices")).to_contain_text("it may have been received")
+    assert names[0] in await kept_in(computer)
+    assert "4711" not in await kept_in(computer)
+    await computer.reload()
+    await expect(number).to_be_empty()
+    await number.fill("4711")
+    await start.click()
+    await computer.wait_for_url("**/console/runs/*")
+    assert len(await bureau.app.runs()) == 1
+
+
+async def test_an_answer_that_was_lost_counts_once(bureau: Bureau, admin: Window) -> None:
+    admin.forgive(LOST)
+    run = await bureau.ask_clerk("pay 900")
+    page, card = await at_card(admin, await bureau.question(run))
+    names = await lose_answers(page, "**/answer", 2)
+    await card.get_by_label("Reason or feedback").fill("As agreed")
+    await card.get_by_role("button", name="Approve and run").click()
+    await bureau.came_to(run, DONE)
+    await page.reload()
+    await expect(card).to_contain_text("Will Zhang answered: Approve and run")
+    await expect(card.locator(".written")).to_have_count(0)
+    assert len(set(names)) == 1
+    assert [name for name, _ in bureau.calls] == ["pay"]
+
+
+async def test_a_message_that_was_lost_is_one_turn(browser: Browser) -> None:
+    bank = a_bank()
+    async with housed(bank) as house, window(browser, house) as one:
+        one.forgive(LOST)
+        session = await bank.sessions.open("clerk", by="Will Zhang")
+        page = await one.live(f"/console/chat/{session.id}")
+        message, send = page.get_by_label("Message"), page.get_by_role("button", name="Send")
+        said = page.locator("#transcript .person")
+        replied = page.locator("#transcript .model")
+
+        await lose_answers(page, "**/messages", 2)
+        await message.fill("hello")
+        await send.click()
+        await expect(page.locator("#notices")).to_contain_text("it may have been received")
+        await page.reload()
+        await expect(message).to_have_value("hello")
+        await expect(replied).to_have_count(1)
+        await send.click()
+        await expect(message).to_have_value("")
+        await message.fill("and again")
+        await send.click()
+        await expect(replied).to_have_count(2)
+        await expect(said).to_have_count(2)
+
+        await lose_answers(page, "**/messages", 2)
+        await message.fill("twice")
+        await send.click()
+        await expect(page.locator("#notices")).to_contain_text("it may have been received")
+        await page.reload()
+        await expect(replied).to_have_count(3)
+        await message.fill("")
+        await message.fill("twice")  # it was seen to be in: this is meant
+        await send.click()
+        await expect(said).to_have_count(4)
+
+
 async def test_what_was_answered_is_a_new_press_the_next_time(
     bureau: Bureau, house: House, computer: Page
 ) -> None:
@@ -98,6 +217,71 @@ async def test_a_draft_waits_until_the_server_is_back(
     await expect(card.locator(".kept")).to_have_text("Draft kept")
     await page.reload()
     await expect(card.get_by_label("Full name")).to_have_value("张三")
+
+
+async def test_a_draft_that_the_server_never_had_outlives_a_reload(
+    bureau: Bureau, admin: Window, house: House
+) -> None:
+    admin.forgive(LOST)
+    row = await bureau.question(await bureau.start("travel"))
+    page, card = await at_card(admin, row)
+    await card.get_by_role("group", name="Needs a visa").get_by_label("Yes").check()
+    passport = card.get_by_label("Passport number")
+    await expect(passport).to_be_visible()
+    await expect(card.locator(".kept")).to_have_text("Draft kept")
+    await house.stop()
+    await passport.fill("E4711")
+    await card.get_by_label("Full name").fill("张三")
+    await expect(card.locator(".kept")).to_have_text("Draft not kept yet")
+    await card.locator("button[data-fills]").click()
+    await expect(card.get_by_role("alert")).to_contain_text("No answer came")
+    assert "张三" in await kept_in(page)
+    assert "E4711" not in await kept_in(page)
+
+    await forget_page(page)
+    await house.start()
+    await page.goto(f"{house.url}/console/inbox/{row.question_id}")
+    await expect(card.get_by_label("Full name")).to_have_value("张三")
+    await expect(passport).to_be_visible()
+    await expect(passport).to_be_empty()
+    await expect(card.locator(".kept")).to_have_text("Draft kept")
+    assert "张三" not in await kept_in(page)
+    await page.reload()
+    await expect(card.get_by_label("Full name")).to_have_value("张三")
+
+
+async def test_answered_elsewhere_meanwhile_what_was_typed_is_still_shown(
+    bureau: Bureau, admin: Window, house: House
+) -> None:
+    admin.forgive(LOST)
+    row = await bureau.question(await bureau.ask_clerk("pay 900"))
+    page, card = await at_card(admin, row)
+    await house.stop()
+    await card.get_by_label("Reason or feedback").fill("Half is enough")
+    await forget_page(page)
+    await bureau.app.answer(row.question_id, option_id="approve", by="张三")
+    await house.start()
+    for _ in range(2):
+        await page.goto(f"{house.url}/console/inbox/{row.question_id}")
+        await expect(card).to_contain_text("张三 answered: Approve and run")
+        await expect(card.locator(".written")).to_contain_text("Half is enough")
+
+
+async def test_what_one_person_typed_is_not_the_next_persons(
+    bureau: Bureau, admin: Window, house: House
+) -> None:
+    admin.forgive(LOST)
+    row = await bureau.question(await bureau.start("travel"))
+    page, card = await at_card(admin, row)
+    await house.stop()
+    await card.get_by_label("Full name").fill("Will Zhang")
+    await forget_page(page)
+    await house.start()
+    await page.goto(f"{house.url}/login?token={await house.link('张三')}")
+    await page.goto(f"{house.url}/console/inbox/{row.question_id}")
+    await expect(page.locator("summary.account").last).to_contain_text("张三")
+    await expect(card.locator("form[data-ready]")).to_be_visible()
+    await expect(card.get_by_label("Full name")).to_be_empty()
 
 
 async def test_an_answer_that_got_through_at_last_leaves_no_complaint(

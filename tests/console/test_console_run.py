@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncIterator
 
+import httpx
 import pytest
 import pytest_asyncio
 from console_plans import Office, started
-from console_scene import NARROW, House, OpenWindow, Window, fits
-from playwright.async_api import Locator, Page, Response, Route, expect
+from console_scene import NARROW, House, OpenWindow, Window, fits, window
+from playwright.async_api import Browser, Locator, Page, Request, Route, expect
 from run_scene import LATER, OUTER, chain, chat, conversation, trip
 
+from holdfast.console.assets import address
 from holdfast.model.run import RunStatus
 
 
@@ -277,14 +279,14 @@ class TestGraph:
         await expect(details).to_have_count(0)
         await expect(node(page, "002")).to_be_focused()
 
-    async def test_a_step_shows_its_attempts_and_errors(self, admin: Window, stuck: str) -> None:
+    async def test_a_step_shows_its_tries_and_errors(self, admin: Window, stuck: str) -> None:
         page = await admin.live(f"/console/runs/{stuck}")
         await node(page, "L002").click()
         details = page.locator("#details")
-        await expect(details).to_contain_text("Attempt 2 failed")
+        await expect(details).to_contain_text("Try 2 of 2 failed")
         await expect(details).to_contain_text("503: the access service is out of order")
         await node(page, "L001").click()
-        await expect(details).to_contain_text("Attempt 1 succeeded")
+        await expect(details).to_contain_text("Try 1 of 3 succeeded")
         await expect(details).to_contain_text("NH968")
 
     async def test_zoom_fit_and_drag(self, admin: Window, stuck: str) -> None:
@@ -444,7 +446,7 @@ class TestOtherKinds:
         await expect(page.locator("#tasks")).to_contain_text("Load the figures")
         await expect(node(page, "t1")).to_contain_class("running")
         await page.get_by_role("button", name="load", exact=True).click()
-        await expect(page.locator("#details")).to_contain_text("Attempt 1, under way")
+        await expect(page.locator("#details")).to_contain_text("Try 1 of 3, under way")
         await press(page, "Pause…", "Pause")
         await expect(page.get_by_role("button", name="Resume…")).to_be_visible()
         office.door.opened.set()
@@ -474,16 +476,27 @@ async def test_the_story_is_told_in_chinese(open_window: OpenWindow, stuck: str)
 
 
 async def test_a_run_of_sixty_boxes_weighs_at_most_sixty_kilobytes(
-    admin: Window, office: Office
+    browser: Browser, house: House, office: Office
 ) -> None:
+    """A first visit, with nothing kept from before, and everything that it fetched, as sent."""
     office.load_plan_text(chain(30))
     run_id = await started(office, "chain")
-    page = await admin.context.new_page()
-    seen: list[Response] = []
-    page.on("response", lambda one: seen.append(one))
-    await page.goto(f"{admin.house.url}/console/runs/{run_id}")
-    await expect(page.locator("html")).to_have_attribute("data-live", "live")
-    await expect(page.locator("#stage .node")).to_have_count(61)
-    loaded = [one for one in seen if "/console/" in one.url and "/parts/" not in one.url]
-    weights = {one.url: (await one.request.sizes())["responseBodySize"] for one in loaded}
-    assert sum(weights.values()) <= 60_000, weights
+    async with window(browser, house) as visitor:
+        seen: list[Request] = []
+        visitor.context.on("requestfinished", lambda one: seen.append(one))
+        page = await visitor.live(f"/console/runs/{run_id}")
+        await expect(page.locator("#stage .node")).to_have_count(61)
+        await page.evaluate("new Promise((wake) => requestIdleCallback(wake))")
+        sent = {one.url: (await one.sizes())["responseBodySize"] for one in seen}
+        unpacked = {one.url: len(await (await one.response()).body()) for one in seen}
+    async with httpx.AsyncClient(base_url=house.url, trust_env=False) as client:
+        worker = await client.get(address("live_worker.js"))  # no page sees a shared worker fetched
+    sent["worker"], unpacked["worker"] = int(worker.headers["content-length"]), len(worker.content)
+    assert {one.rpartition("/")[2] for one in sent} >= {
+        run_id,
+        "console.css",
+        "graph.js",
+        "live.js",
+    }
+    assert sum(sent.values()) <= 60_000, sent
+    assert sum(unpacked.values()) <= 120_000, unpacked

@@ -11,6 +11,23 @@ from playwright.async_api import Page, Route, expect
 from holdfast.console.views_runs import PAGE
 from holdfast.model.run import RunStatus
 
+SECRETIVE = """
+plan_id: secretive
+name: A badge
+main_task_id: "001"
+inputs:
+  word: {type: secret}
+  urgent: {type: boolean}
+  name: {type: text, label: 姓名}
+  floor: {type: number}
+  desk: {type: text}
+tasks: [{task_id: "001", name: Badge}]
+listeners:
+  - {listener_id: L001, trigger_task_id: "001", trigger_condition: Running, listener_type: code,
+     code_snippet: "result = {'success': True}", success_output: {task_id: "001", status: Done}}
+"""
+"""What it is told, and does not tell on."""
+
 
 async def test_a_run_appears_and_ends_before_ones_eyes(page: Page, house: House) -> None:
     await expect(page.get_by_text("No runs yet")).to_be_visible()
@@ -41,6 +58,17 @@ async def test_retries_of_the_driver_and_of_the_planner_are_counted(
     house.app.planner_agent.max_retry_count = 2
     run_id = await started(house.app, "fragile", RunStatus.ERROR)
     await expect(page.locator(f"#row-{run_id} .retrying")).to_contain_text("5")
+
+
+async def test_runs_without_a_prompt_are_told_apart_by_their_inputs(
+    page: Page, house: House
+) -> None:
+    house.app.load_plan_text(SECRETIVE)
+    for name in ("张三", "Will Zhang"):
+        values = {"word": "sesame", "name": name, "urgent": True, "floor": 3, "desk": "by the door"}
+        await house.app.plans.start_plan_by_prompt("secretive", "secretive", values=values)
+    told = page.locator("#runs tbody .prompt")
+    await expect(told).to_have_text(["姓名: Will Zhang, floor: 3", "姓名: 张三, floor: 3"])
 
 
 async def test_filters_stand_in_the_address(page: Page, house: House) -> None:

@@ -16,11 +16,10 @@ from holdfast.console.foresight import foresee
 from holdfast.console.past import Past
 from holdfast.console.voices import voice
 from holdfast.console.words_story import CHINESE
-from holdfast.core.drawing.graph import STEPS, TASKS
+from holdfast.core.drawing.graph import STEPS, TASKS, run_words
 from holdfast.core.drawing.tasks import STATUSES
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineState
-from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus
 from holdfast.story import conversations, plans, sessions
 
@@ -53,7 +52,7 @@ def _texts(argument: ast.expr) -> Iterator[str]:
 
 def tables() -> Iterator[str]:
     yield from (told for _, told in [*TASKS.values(), *STEPS.values(), *STATUSES.values()])
-    yield from (*RunStatus, *TaskStatus, *EngineState)
+    yield from (*map(run_words, RunStatus), *EngineState)
     yield from (*plans._EDITS.values(), *filter(None, plans._REASONS.values()))
     yield from (*sessions._ENDS.values(), *conversations.PHASES.values())
     yield from conversations._WORK.values()

@@ -10,7 +10,14 @@ import pytest
 from rpds import HashTrieMap
 from small_plans import WILL
 
-from holdfast.core.interactions.answers import Judged, expiry, find, judge, kept_draft
+from holdfast.core.interactions.answers import (
+    Judged,
+    expiry,
+    find,
+    for_the_handler,
+    judge,
+    kept_draft,
+)
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.core.interactions.requests import sound
 from holdfast.core.run.state import QuestionState, RunState
@@ -223,6 +230,13 @@ class TestWhenAndWhat:
         question = asked(option(A.SKIP, requires_input=True))
         assert refusal(question).fields == {"feedback": "this option needs your words"}
 
+    @pytest.mark.parametrize(
+        "blank", [{"feedback": " \n"}, {"data": {"reason": "  ", "more": None}}, {"data": {}}]
+    )
+    def test_blanks_are_no_words(self, blank: dict[str, Any]) -> None:
+        question = asked(option(A.REJECT_WITH_REASON, requires_input=True, input_prompt="Why?"))
+        assert refusal(question, **blank).fields == {"feedback": "Why?"}
+
     def test_data_that_nobody_asked_for_is_not_dropped_in_silence(self) -> None:
         told = refusal(asked(option(A.APPROVE_AND_EXECUTE), form=SIZE), data={"size": "S"})
         assert told.fields == {"size": "not asked for"}
@@ -299,6 +313,66 @@ class TestWhatTheWorkReceives:
         question = asked(option(A.APPROVE_AND_EXECUTE, requires_input=True))
         judged = answer(question, data={"model": "other"})
         assert judged.event.values == {"option": "approve_and_execute", "model": "other"}
+
+    def test_data_that_a_choice_requires_must_fit_the_whole_form(self) -> None:
+        chosen = option(A.APPROVE_AND_EXECUTE, requires_input=True)
+        form = Form((Field("n", FieldType.NUMBER), Field("colour")))
+        question = asked(chosen, form=form)
+        assert set(refusal(question, data={"n": "many"}).fields) == {"n", "colour"}
+        assert set(refusal(question, data={"n": 1, "colour": "red", "x": 2}).fields) == {"x"}
+        judged = answer(question, data={"n": 1, "colour": "red"}, feedback="go")
+        assert judged.event.values == {
+            "option": "approve_and_execute",
+            "n": 1,
+            "colour": "red",
+            "feedback": "go",
+        }
+
+    def test_words_alone_are_input_too(self) -> None:
+        chosen = option(A.APPROVE_AND_EXECUTE, requires_input=True)
+        judged = answer(asked(chosen, form=SIZE), feedback="as before")
+        assert judged.event.values == {"option": "approve_and_execute", "feedback": "as before"}
+
+    def test_what_the_author_attached_to_a_choice_is_filled_in_already(self) -> None:
+        metadata = {"n": 3, "plan": "redis"}
+        chosen = option(A.APPROVE_AND_EXECUTE, requires_input=True, metadata=metadata)
+        form = Form((Field("n", FieldType.NUMBER), Field("colour")))
+        question = asked(chosen, form=form, purpose="missing")
+        judged = answer(question, data={"colour": "red", "n": 9})
+        assert judged.event.values == {"n": 3, "colour": "red", "plan": "redis"}
+
+    def test_no_data_says_that_another_option_was_chosen_or_what_it_means(self) -> None:
+        metadata = {"plan": "redis"}
+        chosen = option(A.APPROVE_AND_EXECUTE, requires_input=True, metadata=metadata)
+        data = {"option": "plan-c", "plan": "none", "note": "mine"}
+        assert answer(asked(chosen), data=data).event.values == {
+            "option": "approve_and_execute",
+            "plan": "redis",
+            "note": "mine",
+        }
+        provided = answer(asked(option(A.PROVIDE_INFO)), data={"option": "other", "n": 1})
+        assert provided.event.values == {"option": "provide_info", "n": 1}
+
+    def test_a_handler_may_change_what_was_attached_but_not_which_option_it_was(self) -> None:
+        chosen = option(A.CUSTOM, metadata={"plan": "redis", "handler": "boss"})
+        decided = Resolution(A.APPROVE_AND_EXECUTE, {"plan": "sql", "option": "other"})
+        judged = answer(asked(chosen), resolution=decided)
+        assert judged.event.values == {"option": "custom", "plan": "sql"}
+
+    def test_a_handler_is_given_only_what_fits_the_form(self) -> None:
+        form = Form((Field("n", FieldType.NUMBER), Field("colour")))
+        request = asked(option(A.CUSTOM), form=form).request
+        way_around = option(A.CUSTOM)
+        assert for_the_handler(request, way_around, {}) == {}
+        assert for_the_handler(request, way_around, {"n": 1}) == {"n": 1}
+        with pytest.raises(InvalidAnswer) as refused:
+            for_the_handler(request, way_around, {"n": "many", "x": 1})
+        assert set(refused.value.fields) == {"n", "x"}
+        with pytest.raises(InvalidAnswer) as refused:
+            for_the_handler(request, option(A.CUSTOM, requires_input=True), {"n": 1})
+        assert set(refused.value.fields) == {"colour"}
+        free = asked(option(A.CUSTOM)).request
+        assert for_the_handler(free, way_around, {"x": 1}) == {"x": 1}
 
     def test_what_is_missing_may_be_chosen_as_an_options_metadata(self) -> None:
         chosen = option(A.APPROVE_AND_EXECUTE, metadata={"size": "XL"})

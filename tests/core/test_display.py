@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.drawing.display import clip, columns, pad, visible
+from holdfast.core.language.display import clip, columns, pad, visible
 
 
 @pytest.mark.parametrize(

@@ -2,18 +2,20 @@ from __future__ import annotations
 
 import re
 import xml.etree.ElementTree as ET
+from dataclasses import replace
 from itertools import pairwise
 from typing import Any
 
 import pytest
-from rpds import HashTrieMap
+from rpds import HashTrieMap, List
 
-from holdfast.core.drawing.display import columns
 from holdfast.core.drawing.graph import INSTANCES, STEPS, TASKS, render_svg, render_text
 from holdfast.core.drawing.picture import GLYPHS, Condition
 from holdfast.core.drawing.svg import STYLE
+from holdfast.core.language.display import columns
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.state import PlanState, TaskState
+from holdfast.core.plan.state import PlanState, TaskState, TraceEntry
+from holdfast.core.run.moves import retry_timer
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.form import Field, Form
@@ -33,6 +35,8 @@ from holdfast.model.plan import (
     TaskStatus,
     ToolAction,
 )
+from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
 
 SVG = "{http://www.w3.org/2000/svg}"
 DONE = TaskStatus.DONE
@@ -256,9 +260,14 @@ class TestWhatARunAdds:
     @pytest.mark.parametrize(
         ("step", "told"),
         [
-            (StepState(status=StepStatus.BACKOFF, attempt=1), "tool, retrying 2 of 3"),
+            (StepState(status=StepStatus.BACKOFF, attempt=1), "tool, retrying, try 2 of 3"),
             (StepState(status=StepStatus.RUNNING, attempt=1), "tool, running"),
             (StepState(status=StepStatus.RUNNING, attempt=2), "tool, running, try 2 of 3"),
+            (StepState(status=StepStatus.RUNNING, attempt=4), "tool, running"),
+            (
+                StepState(status=StepStatus.RUNNING, child_id="c", child_status=RunStatus.PAUSE),
+                "tool, waiting for a person",
+            ),
             (StepState(status=StepStatus.WAITING, question_id="q"), "tool, waiting for a person"),
             (StepState(status=StepStatus.WAITING, child_id="c"), "tool, waiting for a run"),
         ],
@@ -268,12 +277,51 @@ class TestWhatARunAdds:
 
         assert drawing.texts("L1")[1] == told
 
-    def test_the_planner_counts_its_retries_on_the_main_task(self) -> None:
-        counted = TaskState(TaskStatus.RETRYING, {"retry_count": 2, "max_retries": 3})
+    @pytest.mark.parametrize(
+        ("reason", "context", "told"),
+        [
+            ("planner_retry", {"retry_count": 2, "max_retries": 3}, "retrying, round 3 of 4"),
+            ("planner_retry", {"retry_count": "a lot"}, "retrying"),
+            ("resume_retry_listener", {"retry_count": 2, "max_retries": 3}, "retrying"),
+        ],
+    )
+    def test_the_planner_counts_its_rounds_on_the_main_task(
+        self, reason: str, context: dict[str, Json], told: str
+    ) -> None:
+        trace = List([TraceEntry(TaskStatus.RETRYING, reason, 0.0)])
+        counted = TaskState(TaskStatus.RETRYING, context, trace)
 
         drawing = drawn(ONBOARDING, at(ONBOARDING, tasks={"001": counted}))
 
-        assert drawing.texts("001")[1] == "retrying 2 of 3"
+        assert drawing.texts("001")[1] == told
+
+    @pytest.mark.parametrize("status", [StepStatus.READY, StepStatus.BACKOFF])
+    def test_what_a_failed_run_holds_up_waits_for_the_resume(self, status: StepStatus) -> None:
+        tasks = {"001": TaskState(TaskStatus.ERROR), "002": TaskState(TaskStatus.RUNNING)}
+        steps = {"L1": StepState(status=status, attempt=1)}
+        state = at(ONBOARDING, status=PlanInstanceStatus.ERROR, tasks=tasks, steps=steps)
+        state = replace(state, timers=HashTrieMap({retry_timer("L1"): 30.0}))
+
+        drawing = drawn(ONBOARDING, state)
+
+        assert drawing.texts("L1")[1] == "tool, waiting for a resume"
+        assert drawing.texts("002")[1] == "waiting"
+        assert "data-due" not in drawing.node("L1").attrib
+
+    @pytest.mark.parametrize(("asked", "told"), [(0, "running"), (1, "waiting")])
+    def test_what_a_failed_run_still_finishes_is_running(self, asked: int, told: str) -> None:
+        tasks = {"002": TaskState(TaskStatus.RUNNING)}
+        state = at(ONBOARDING, status=PlanInstanceStatus.ERROR, tasks=tasks)
+        state = replace(state, in_flight=1, paused_children=asked)
+
+        assert drawn(ONBOARDING, state).texts("002")[1] == told
+
+    def test_a_step_that_waits_for_its_next_try_says_when(self) -> None:
+        steps = {"L1": StepState(status=StepStatus.BACKOFF, attempt=1)}
+        state = at(ONBOARDING, steps=steps)
+        state = replace(state, timers=HashTrieMap({retry_timer("L1"): 30.0}))
+
+        assert drawn(ONBOARDING, state).node("L1").attrib["data-due"] == "30.000"
 
     @pytest.mark.parametrize(
         ("status", "told"),
@@ -411,7 +459,7 @@ class TestText:
         )
 
         assert render_text(shown, state) == (
-            "A plan ‖ pause\n"
+            "A plan ‖ waiting\n"
             "2 tasks, 1 listener; tasks: 2 waiting\n"
             "\n"
             "‖ 001 Task 001  waiting\n"

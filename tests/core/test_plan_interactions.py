@@ -226,6 +226,20 @@ class TestConsent:
         reply(machine, "approve")
         assert calls(machine) == [{"amount": 2000}]
 
+    def test_a_version_that_needs_more_asks_for_it_and_shows_the_difference(self) -> None:
+        schema = dict(ORDER.parameters)
+        schema["properties"] = {**schema.get("properties", {}), "to": {"type": "string"}}
+        schema["required"] = [*schema.get("required", ()), "to"]
+        machine = self.changed_after(replace(ORDER, version="2", parameters=schema))
+        assert question(machine).type is T.MISSING_INFO
+        reply(machine, "provide", data={"to": "张三"})
+        again = question(machine)
+        assert '- to: new, "张三"' in again.details
+        assert again.context["before"]["args"] == {"amount": 2000}
+        assert calls(machine) == []
+        reply(machine, "approve")
+        assert calls(machine) == [{"amount": 2000, "to": "张三"}]
+
     def test_another_version_proposes_what_the_person_had_edited(self) -> None:
         machine = self.changed_after(replace(ORDER, version="2"), data={"amount": 1500})
         again = question(machine)

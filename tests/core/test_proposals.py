@@ -156,6 +156,18 @@ class TestDifferences:
     def test_another_version_of_the_tool_is_a_change(self) -> None:
         assert self.told(self.args, "8") == ["- the tool order itself is another version"]
 
+    def test_another_default_is_a_change_where_it_takes_effect(self) -> None:
+        tools = [ToolFacts({"properties": {"fee": {"default": fee}}}, str(fee)) for fee in (0, 100)]
+        old, new = (shown_call("order", self.args, one) for one in tools)
+        asked = replace(self.before.request, context=old)
+        words, _ = differences([replace(self.before, request=asked)], "digest", new)
+        assert words.splitlines()[2:] == ["- fee: 0 has become 100"]
+        given = {**self.args, "fee": 0}
+        asked = replace(asked, context=shown_call("order", given, tools[0]))
+        before = replace(self.before, request=asked, args=given)
+        words, _ = differences([before], "digest", shown_call("order", given, tools[1]))
+        assert "fee" not in words
+
     def test_true_is_not_one(self) -> None:
         self.before = replace(self.before, args={"amount": 1})
         self.args = {"amount": 1}

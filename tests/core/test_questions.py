@@ -440,3 +440,16 @@ def test_a_question_shows_what_it_is_for() -> None:
     assert statuses(machine)["002"] == "Pending"
     nameless = started(on("L001", "001 Running", HumanAction(form=COLOUR), None))
     assert question(nameless).title == "Small"
+
+
+def test_words_filled_into_a_question_hide_nothing() -> None:
+    said = Asking(
+        title="{001.context.who}?", message="So:\n{001.context.who}", details="\u200fours"
+    )
+    machine = Machine(compiled(on("L001", "001 Running", HumanAction(asking=said), "002")))
+    machine.submit(c.StartRun("small", values={"who": "a\nb\u202ec"}, by=WILL))
+    machine.start_ready()
+    asked = question(machine)
+    assert asked.title == "a␊b⟨202E⟩c?"
+    assert asked.message == "So:\na\nb⟨202E⟩c"
+    assert asked.details == "\u200fours", "the author's own words stay as they are"

@@ -222,6 +222,29 @@ def test_consent_to_edited_arguments_is_shown_when_it_no_longer_holds() -> None:
     assert len(chat.heard()) == 1, "what never ran is not said to have been called"
 
 
+def test_a_version_that_needs_more_asks_for_it_and_then_again_for_consent() -> None:
+    chat, _ = asking()
+    chat.answer("approve")
+    schema = dict(TOOLS["pay"].parameters)
+    schema["properties"] = {**schema["properties"], "iban": {"type": "string"}}
+    schema["required"] = [*schema["required"], "iban"]
+    chat.tools["pay"] = replace(TOOLS["pay"], version="2", parameters=schema)
+    chat.start("c1")
+    assert chat.question().type is InteractionType.MISSING_INFO
+    chat.answer("provide", iban="DE02")
+    chat.start("c1")
+    asked = chat.question()
+    assert asked.details == (
+        "This was consented to, but it has changed since:\n"
+        '- the tool pay itself is another version\n- iban: new, "DE02"'
+    )
+    assert asked.context["before"]["args"] == {"amount": 5}
+    assert ran(chat) == []
+    chat.answer("approve")
+    chat.start("c1")
+    assert ran(chat) == [{"amount": 5, "iban": "DE02"}]
+
+
 def test_consent_covers_the_attempts_of_one_call() -> None:
     chat, _ = asking()
     chat.answer("approve")

@@ -9,7 +9,7 @@ from rpds import HashTrieMap
 
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.drawing.graph import render_svg
-from holdfast.core.drawing.picture import Condition, Edge
+from holdfast.core.drawing.picture import Condition, Edge, english
 from holdfast.core.drawing.svg import draw
 from holdfast.core.drawing.tasks import picture_of_tasks, standing
 from holdfast.core.plan.compiled import CompiledPlan
@@ -28,7 +28,7 @@ STATE = ConversationState(
     definition=ConversationDefinition(ConversationSettings(), "digest"),
     status=RunStatus.RUNNING,
     tasks=HashTrieMap({"t1": LOAD, "t2": SUM}),
-    steps=HashTrieMap({"t2": StepState(status=StepStatus.BACKOFF)}),
+    steps=HashTrieMap({"t2": StepState(status=StepStatus.BACKOFF, attempt=1)}),
     timers=HashTrieMap({retry_timer("t2"): 30.0}),
     order=("t1", "t2"),
     total=2,
@@ -41,7 +41,7 @@ def test_each_task_stands_after_what_it_waits_for() -> None:
 
     assert [(one.id, one.label, one.note) for one in picture.nodes] == [
         ("t1", "load Load it", "read, done"),
-        ("t2", "sum", "retrying"),
+        ("t2", "sum", "retrying, try 2 of 3"),
     ]
     assert picture.edges == (Edge(0, 1),)
     assert picture.title == "conv_000001 ◐ running"
@@ -66,9 +66,18 @@ def test_a_box_that_moves_by_itself_says_when() -> None:
 def test_a_task_is_as_its_step_is_while_that_is_under_way(
     status: str, step: StepStatus | None, condition: Condition
 ) -> None:
-    task = replace(SUM, status=status)
+    tasks = {"t1": LOAD, "t2": replace(SUM, status=status)}
+    steps = {"t2": StepState(status=step)} if step else {}
+    state = replace(STATE, tasks=HashTrieMap(tasks), steps=HashTrieMap(steps))
 
-    assert standing(task, StepState(status=step) if step else None)[0] is condition
+    assert standing(state, "t2", english)[0] is condition
+
+
+def test_a_conversation_that_has_failed_tries_nothing_again() -> None:
+    failed = replace(STATE, status=RunStatus.ERROR)
+
+    assert standing(failed, "t2", english) == (Condition.CANCELLED, "stopped")
+    assert "data-due" not in draw(picture_of_tasks(failed))
 
 
 def shout(phrase: str, /, **values: object) -> str:
@@ -88,6 +97,6 @@ def test_whoever_draws_chooses_the_words() -> None:
 
     drawn = render_svg(plan, state, say=shout)
 
-    assert "RETRYING 2 OF 3" in drawn
+    assert "RETRYING, TRY 2 OF 3" in drawn
     assert "WHEN Done" in drawn
     assert "1 TASK, 1 LISTENER; TASKS: 1 NOT STARTED" in drawn

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from holdfast.core.forms.from_tools import allows_null, check_enrichment, form_from_schema
@@ -341,7 +341,16 @@ schemas = st.recursive(
 )
 
 
+def test_values_that_no_answer_could_be_are_left_out() -> None:
+    mixed, none = tool(x={"type": "string", "enum": ["a", 1, False]}), {"enum": [False]}
+    [field] = form_from_schema(mixed, ["x"], Form()).fields
+    assert field.validation.values == ("a",)
+    [field] = form_from_schema(tool(x={"type": "string", **none}), ["x"], Form()).fields
+    assert field.validation.values is None
+
+
 @given(schemas, schemas)
+@example(source={"type": "string", "const": False}, other=None)
 def test_any_schema_gives_a_form_that_can_be_asked(source: Any, other: Any) -> None:
     form = form_from_schema(tool(x=source, y=other), ["x", "y"], Form())
     assert [field.name for field in form.fields] == ["x", "y"]

@@ -1,4 +1,4 @@
-"""The pictures of the READMEs: all there, all used, none heavy."""
+"""The console's pictures: every page in every look, all shown somewhere, none heavy."""
 
 from __future__ import annotations
 
@@ -14,25 +14,76 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PICTURES = ROOT / "docs" / "images"
-SHOWN = re.compile(r"!\[(?P<alt>[^\]]*)\]\((?P<path>docs/images/[^)]+)\)")
+READERS = ("README.md", "README.zh-CN.md", "docs/console.md")
+MARKDOWN = re.compile(r"!\[(?P<alt>[^\]]*)\]\((?P<path>[^):]+)\)")
+PICTURE = re.compile(
+    r'<picture>\n<source media="\(prefers-color-scheme: dark\)" srcset="(?P<dark>[^"]+)">\n'
+    r'<img src="(?P<light>[^"]+)" alt="(?P<alt>[^"]*)">\n</picture>'
+)
+PAGES = {
+    "sign-in",
+    "runs",
+    "run",
+    "run-failed",
+    "inbox",
+    "approval",
+    "chats",
+    "chat",
+    "plans",
+    "plan",
+    "start",
+    "plan-new",
+}
+LOOKS = [f"{theme}.{language}" for theme in ("light", "dark") for language in ("en", "zh-CN")]
 
 
-def shown(page: str) -> dict[str, str]:
-    text = (ROOT / page).read_text("utf-8")
-    return {found["path"]: found["alt"] for found in SHOWN.finditer(text)}
+def shown(page: str) -> dict[Path, str]:
+    """What a page shows, each picture with the words for whoever cannot see it."""
+    file = ROOT / page
+    text = file.read_text("utf-8")
+    found = {one["path"]: one["alt"] for one in MARKDOWN.finditer(text)}
+    for one in PICTURE.finditer(text):
+        found |= {one["light"]: one["alt"], one["dark"]: one["alt"]}
+    return {(file.parent / path).resolve(): alt for path, alt in found.items()}
 
 
-@pytest.mark.parametrize("page", ["README.md", "README.zh-CN.md"])
+@pytest.mark.parametrize("page", READERS)
 def test_every_picture_is_there_and_says_what_it_shows(page: str) -> None:
+    assert shown(page)
     for path, alt in shown(page).items():
-        assert (ROOT / path).is_file(), path
+        assert path.is_file(), path
         assert alt, path
 
 
-def test_no_picture_lies_about_unused_or_weighs_much() -> None:
-    used = {ROOT / path for page in ("README.md", "README.zh-CN.md") for path in shown(page)}
+@pytest.mark.parametrize("page", READERS)
+def test_by_night_the_same_page_is_shown_in_the_same_language(page: str) -> None:
+    pairs = [
+        (one["light"], one["dark"]) for one in PICTURE.finditer((ROOT / page).read_text("utf-8"))
+    ]
+    assert pairs
+    assert len(pairs) == (ROOT / page).read_text("utf-8").count("<picture>")
+    for light, dark in pairs:
+        assert dark == light.replace(".light.", ".dark.")
+        assert dark != light
+
+
+def test_every_page_is_there_in_every_look_and_nothing_else_lies_about() -> None:
+    wanted = {f"{page}.{look}.png" for page, look in product(PAGES, LOOKS)}
+    assert {one.name for one in PICTURES.iterdir()} == wanted | {"onboarding.svg"}
+
+
+def test_every_picture_is_shown_somewhere_and_none_weighs_much() -> None:
+    used = {path for page in READERS for path in shown(page) if path.parent == PICTURES}
     assert used == set(PICTURES.iterdir())
     assert all(picture.stat().st_size < 150_000 for picture in used)
+    assert sum(picture.stat().st_size for picture in used) < 4_000_000
+
+
+def test_a_reader_of_one_language_sees_pictures_in_it() -> None:
+    for page, language in (("README.md", "en"), ("README.zh-CN.md", "zh-CN")):
+        names = {path.name for path in shown(page) if path.suffix == ".png"}
+        assert names
+        assert all(name.endswith(f".{language}.png") for name in names)
 
 
 def palette() -> ModuleType:

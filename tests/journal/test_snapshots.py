@@ -51,6 +51,7 @@ STEP = StepState(
     calls=(RecordedCall("f", {"n": 1}, {"x": []}),),
     calling=("g", {"m": {}}, True),
     consent="digest",
+    former_consent="older",
     grant_id="g1",
     feedback="smaller",
     question_id="q1",

@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
+from holdfast.choosing import named_plan
 from holdfast.errors import NotFound
+from holdfast.model.plan import Plan
 from holdfast.runtime.views import request_of
 from holdfast.testing.model_script import Script, call, fail
 from holdfast.testing.scripted_model import ScriptedModel
@@ -101,6 +103,84 @@ async def test_a_prompt_that_names_a_plan_needs_no_model(office: OpenApp) -> Non
     assert instance.plan_id == "computer"
 
 
+def catalogue(*named: tuple[str, str]) -> list[Plan]:
+    return [Plan(plan_id, name, "001", (), ()) for plan_id, name in named]
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt"),
+    [
+        ("fire", "Write up what the firewall logged"),
+        ("it", "please wait a moment"),
+        ("pay", "show me my payroll"),
+        ("pay_all", "check pay_all_twice"),
+        ("pay_all", "check re-pay_all"),
+        ("pay_all", "check pay_all-day"),
+        ("pay_all", "check pay_all.weekly"),
+        ("pay_all", "check every.pay_all"),
+        ("pay_all", ""),
+        ("Order a computer", "I want to reorder a computer"),
+        ("Order a computer", "Order a computerised till"),
+        ("申请IT", "帮我申请ITEM"),
+    ],
+)
+def test_a_part_of_a_word_names_no_plan(name: str, prompt: str) -> None:
+    assert named_plan(prompt, catalogue((name, ""), ("other", ""))) is None
+    assert named_plan(prompt, catalogue(("a", name), ("other", ""))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt"),
+    [
+        ("fire", "There was a fire in the kitchen"),
+        ("it", "is it true?"),
+        ("pay", "nobody may pay"),
+        ("2", "order 2 computers"),
+        ("钱", "把钱给他"),
+    ],
+)
+def test_a_common_word_in_a_sentence_names_no_plan(name: str, prompt: str) -> None:
+    assert named_plan(prompt, catalogue((name, ""), ("other", ""))) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "prompt"),
+    [
+        ("fire", "fire"),
+        ("Dismissal", " dismissal\n"),
+        ("pay_all", "Pay_All, please."),
+        ("pay_all", "请运行pay_all。"),
+        ("v1.0", "(v1.0)"),
+        ("付款", "为张三付款，谢谢"),
+        ("Order a computer", "I want to order a computer."),
+        ("申请IT", "帮我申请IT设备"),
+        ("Café 9", "book the cafe\u0301 9 now"),
+    ],
+)
+def test_a_prompt_names_a_plan_by_its_whole_name(name: str, prompt: str) -> None:
+    assert named_plan(prompt, catalogue((name, ""), ("other", "Other things"))) == name
+    assert named_plan(prompt, catalogue(("other", "Other things"), ("a", name))) == "a"
+
+
+def test_a_prompt_that_names_two_plans_names_none() -> None:
+    plans = catalogue(("pay_all", "付款"), ("file_report", "报告"))
+    assert named_plan("pay_all and 付款", plans) == "pay_all"
+    assert named_plan("付款, then file_report", plans) is None
+
+
+async def test_a_name_inside_another_word_is_left_to_the_model(
+    office: OpenApp, ordered: list[tuple[str, str]]
+) -> None:
+    fire = LEAVE.replace("plan_id: leave", "plan_id: fire").replace("请假", "Dismissal")
+    app = await office([call("start_plan", plan_id="computer")], plans=(fire, COMPUTER))
+    values = {"name": "张三", "model": "MacBook"}
+    prompt = "A machine for who looks after the firewall"
+    instance = await app.plans.start_plan_by_prompt(prompt, values=values)
+    assert instance.plan_id == "computer"
+    assert await instance.wait_for_completion(10) == "done"
+    assert ordered == [("张三", "MacBook")]
+
+
 async def test_a_model_chooses_and_reads_the_inputs(
     office: OpenApp, ordered: list[tuple[str, str]]
 ) -> None:
@@ -180,6 +260,22 @@ async def test_none_of_these_ends_it(office: OpenApp, ordered: list[tuple[str, s
     await app.answer(row.question_id, option_id="none")
     assert await instance.wait_for_completion(10) == "cancelled"
     assert ordered == []
+
+
+async def test_plans_called_as_the_questions_own_options_can_be_chosen_too(
+    office: OpenApp,
+) -> None:
+    called = ("choose_plan", "none", "none_2", "v1.0")
+    app = await office(
+        plans=tuple(LEAVE.replace("plan_id: leave", f"plan_id: {o}") for o in called)
+    )
+    for chosen, end in [*((one, "done") for one in called), ("none_3", "cancelled")]:
+        instance = await app.plans.start_plan_by_prompt("please help me")
+        await instance.wait_until_settled(10)
+        (row,) = await app.inbox()
+        assert [one.option_id for one in request_of(row).options] == [*called, "none_3"]
+        await app.answer(row.question_id, option_id=chosen)
+        assert await instance.wait_for_completion(10) == end
 
 
 async def test_the_question_outlives_the_process(

@@ -17,11 +17,17 @@ from session_scenes import Ledger, asked, begin, ended, history, of_kind, open_r
 
 from holdfast.app import Holdfast
 from holdfast.core.interactions.requests import APPROVAL_OPTIONS
-from holdfast.errors import InvalidAnswer
+from holdfast.errors import InvalidAnswer, OutcomeUnknown
 from holdfast.model import react_events as r
-from holdfast.model.form import FieldType
-from holdfast.model.interaction import InteractionAction, InteractionRequest, InteractionType
+from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.interaction import (
+    Asking,
+    InteractionAction,
+    InteractionRequest,
+    InteractionType,
+)
 from holdfast.model.message import ToolReturned, UserSaid
+from holdfast.model.plan import HumanAction, Listener, Output, Plan, Task, TaskStatus
 from holdfast.testing.model_script import Entry, ScriptedCall, Seen, Turn, call, call_badly, say
 from holdfast.testing.scripted_model import ScriptedModel
 
@@ -276,3 +282,46 @@ async def test_calls_that_share_an_id_are_told_apart(tmp_path: Path) -> None:
         await app.answer(large.request_id, option_id="reject", feedback="no")
         assert await ended(session) == "done"
     assert [one["args"]["amount"] for one in ledger.calls] == [1]
+
+
+async def test_a_tool_that_repeats_the_models_words_cannot_forge_the_question(
+    tmp_path: Path,
+) -> None:
+    app = Holdfast(
+        tmp_path,
+        model=ScriptedModel(lambda seen: "Done." if seen.results else call("wire", note=FORGED)),
+    )
+
+    @app.tool
+    async def wire(note: str) -> None:
+        raise OutcomeUnknown(f"no answer to {note}")
+
+    app.agent("clerk", tools=["wire"])
+    async with app:
+        session = await begin(app)
+        [request] = await asked(app, session.id)
+    assert request.title == "Did wire happen?"
+    assert request.message.startswith(
+        "wire was sent, but its outcome is unknown: no answer to ␛[2J"
+    )
+    assert request.message.isprintable()
+    assert "\u202e" not in request.message
+
+
+async def test_words_that_an_agent_puts_into_a_plans_question_hide_nothing(tmp_path: Path) -> None:
+    asking = Asking(title="{001.context.said} sent?", message="So:\n{001.context.said}")
+    done = Output("001", TaskStatus.DONE)
+    listener = Listener("L001", ("001",), "Running", HumanAction(asking=asking), done)
+    app = Holdfast(tmp_path)
+    said = Form((Field("said"),))
+    app.add_plan(Plan("p", "p", "001", (Task("001"),), (listener,), inputs=said))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p", values={"said": FORGED})
+        await instance.wait_until_settled()
+        [request] = await open_requests(app)
+    assert request.title.startswith("␛[2J")
+    assert request.title.endswith(" sent?")
+    assert request.title.isprintable()
+    first, *lines = request.message.split("\n")
+    assert first == "So:", "the author's own lines stay"
+    assert all(line.isprintable() for line in lines)

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from itertools import permutations
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from session_scenes import (
@@ -15,9 +16,11 @@ from session_scenes import (
     asked,
     assert_sound,
     begin,
+    clerks_office,
     ended,
     history,
     of_kind,
+    open_requests,
     until,
 )
 
@@ -286,6 +289,40 @@ async def test_a_tool_that_lacks_something_has_a_person_asked_and_goes_on_at_tha
         assert await ended(session) == "done"
         assert told(app).content == {"printed": True}
     assert [one["args"]["paper"] for one in ledger.calls] == ["", "A4"]
+
+
+def one_free_two_to_approve(seen: Seen) -> Entry:
+    if seen.results:
+        return "All done."
+    return say("", call("look", city="Paris"), call("pay", amount=5), call("pay", amount=7))
+
+
+@pytest.mark.parametrize("order", list(permutations([5, 7])))
+@pytest.mark.parametrize("refused", [(), (5,), (5, 7)])
+async def test_the_free_call_runs_at_once_and_the_others_wait_each_for_its_own_answer(
+    tmp_path: Path, order: tuple[int, ...], refused: tuple[int, ...]
+) -> None:
+    app, ledger = clerks_office(tmp_path, one_free_two_to_approve)
+    model = cast(ScriptedModel, app.models.default_model)
+    async with app:
+        session = await begin(app)
+        questions = await asked(app, session.id, 2)
+        await until(app, session.id, lambda state: state.steps["c1"].status == "done")
+        assert ledger.counts == {"look": 1}
+        by_amount = {one.context["args"]["amount"]: one.request_id for one in questions}
+        for count, amount in enumerate(order):
+            assert len(model.seen) == 1, "the model waits for the whole turn"
+            assert await open_requests(app) != []
+            option = "reject" if amount in refused else "approve"
+            await app.answer(by_amount[amount], option_id=option, feedback="I have looked")
+            assert len(await open_requests(app)) == 1 - count
+        assert await ended(session) == "done"
+        assert len(model.seen) == 2, "once per completed turn"
+        await assert_sound(app, session.id)
+    assert ledger.counts["look"] == 1
+    assert sorted(one["args"]["amount"] for one in ledger.of("pay")) == [
+        amount for amount in (5, 7) if amount not in refused
+    ]
 
 
 def two_calls(seen: Seen) -> Entry:

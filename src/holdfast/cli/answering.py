@@ -16,6 +16,7 @@ from holdfast.cli.driving import Driver, do_and_see
 from holdfast.cli.finding import find_question
 from holdfast.cli.foreign import BAR, told
 from holdfast.cli.house import House
+from holdfast.cli.inquiry import asks_twice
 from holdfast.cli.report import exit_code
 from holdfast.cli.screen import print_json, say
 from holdfast.cli.shell import FAILED, OK, Settings
@@ -79,11 +80,13 @@ class Answering:
         """The answer to send: asked for in a terminal, and meant; None when left for later."""
         request, words = request_of(row), self.words
         given = words.given(request.form.fields)
-        silent = not (given.data or given.feedback or words.yes)
-        if self.settings.interactive and row.status == "open" and silent:
-            return await ask(request, given.option_id)
         option = _named(request, given.option_id)
-        if row.status == "open" and option is not None and option.is_dangerous:
+        if row.status != "open" or (option is None and given.option_id is not None):
+            return given  # it is refused where it is judged
+        silent = not (given.data or given.feedback or words.yes)
+        if self.settings.interactive and silent:
+            return await ask(request, given.option_id)
+        if option is not None and asks_twice(option):
             return given if await self._meant([option]) else None
         return given
 
@@ -125,7 +128,7 @@ class Answering:
 
     def _dangers(self, rows: Sequence[QuestionRow]) -> tuple[list[InteractionOption], str]:
         named = (_named(request_of(row), self.words.option_id) for row in rows)
-        found = [option for option in named if option is not None and option.is_dangerous]
+        found = [option for option in named if option is not None and asks_twice(option)]
         return found, f" ({len(found)} questions)"
 
     async def _submit(self, found: Sequence[Outcome]) -> list[Outcome]:

@@ -1,4 +1,4 @@
-"""Asking: a question in the terminal. An option is chosen, its form filled in.
+"""Asking: a question in the terminal. An option is chosen, the form filled in that goes with it.
 
 Every field is checked by the rules that the run itself will apply, so what is
 accepted here is accepted there. Nothing is preselected unless the plan says so.
@@ -14,18 +14,26 @@ import questionary
 from questionary import Choice
 
 from holdfast.cli.foreign import BAR, rows, screen_width
-from holdfast.cli.inquiry import edits, shown_args, shown_context
+from holdfast.cli.inquiry import (
+    asks_twice,
+    brought_along,
+    edits,
+    needs_words,
+    shown_args,
+    shown_context,
+)
 from holdfast.cli.screen import console, say
 from holdfast.cli.values import read_text
 from holdfast.core.forms.validation import validate, visible_fields
 from holdfast.core.forms.values import allowed_options
+from holdfast.core.interactions.filling import needs_all_of_it, takes_the_form
 from holdfast.core.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form, Option
 from holdfast.model.interaction import (
-    InteractionAction,
     InteractionOption,
     InteractionRequest,
     InteractionResponse,
+    InteractionType,
 )
 from holdfast.story.text import visible
 
@@ -61,7 +69,7 @@ class Given:
 class _Choice:
     """An option; `edited` means with other arguments than those shown."""
 
-    option: InteractionOption | None
+    option: InteractionOption
     edited: bool = False
 
 
@@ -70,14 +78,14 @@ async def ask(request: InteractionRequest, chosen: str | None = None) -> Given |
     introduce(request)
     try:
         choice = await _choose(request, chosen)
-        data = await _data(request, choice)
         option = choice.option
-        feedback = await _words(option) if option is not None and option.requires_input else None
-        if option is not None and option.is_dangerous and not await confirmed(option.label):
+        data = await _data(request, choice)
+        feedback = await _words(option) if needs_words(option, filled=bool(data)) else None
+        if asks_twice(option) and not await confirmed(option.label):
             return None
     except KeyboardInterrupt:
         return None
-    return Given(option.option_id if option else None, data, feedback)
+    return Given(option.option_id, data, feedback)
 
 
 async def confirmed(deed: str) -> bool:
@@ -96,11 +104,21 @@ def introduce(request: InteractionRequest) -> None:
 
 
 async def _data(request: InteractionRequest, choice: _Choice) -> dict[str, Any]:
-    if choice.edited:
-        return await _changed(request)
     option = choice.option
-    asked = option is None or option.action is InteractionAction.PROVIDE_INFO
-    return await _fill_in(request.form) if asked else {}
+    if not takes_the_form(request, option):
+        return {}
+    if request.type is InteractionType.TOOL_APPROVAL:
+        as_shown = edits(request, option) and not choice.edited
+        return {} if as_shown else await _changed(request)
+    if not needs_all_of_it(request, option):
+        return await _offered(request.form)
+    return await _fill_in(request.form, brought_along(request, option))
+
+
+async def _offered(form: Form) -> dict[str, Any]:
+    """What the person cares to fill in."""
+    free = Form(tuple(replace(field, required=False) for field in form.fields))
+    return {name: value for name, value in (await _fill_in(free)).items() if value != []}
 
 
 async def _changed(request: InteractionRequest) -> dict[str, Any]:
@@ -121,12 +139,11 @@ def _shown_as_default(field: Field, args: Mapping[str, Any]) -> Field:
 
 
 async def _choose(request: InteractionRequest, chosen: str | None) -> _Choice:
-    options = {option.option_id: option for option in request.options}
     if chosen is not None:
-        return _Choice(options.get(chosen))
+        return _Choice(next(one for one in request.options if one.option_id == chosen))
     choices = list(_choices(request))
     if len(choices) < 2:
-        return _Choice(next(iter(options.values()), None))
+        return _Choice(request.options[0])
     question = questionary.select(
         "Your answer",
         choices,
@@ -152,8 +169,7 @@ def _choices(request: InteractionRequest) -> Iterator[Choice]:
 def _is_default(request: InteractionRequest, choice: Choice) -> bool:
     value = choice.value
     assert isinstance(value, _Choice)
-    option = value.option
-    return option is not None and option.option_id == request.default_option_id
+    return value.option.option_id == request.default_option_id
 
 
 async def _words(option: InteractionOption) -> str:
@@ -165,16 +181,19 @@ async def _words(option: InteractionOption) -> str:
     return str(await questionary.text(prompt, validate=given, qmark=_MARK).unsafe_ask_async())
 
 
-async def _fill_in(form: Form, *, partial: bool = False) -> dict[str, Any]:
-    """The fields that are asked, one after the other, until the whole form fits."""
+async def _fill_in(
+    form: Form, given: Mapping[str, Any] | None = None, *, partial: bool = False
+) -> dict[str, Any]:
+    """The fields that are asked, one after the other, until the form fits with what is given."""
+    given = given or {}
     while True:
         answers: dict[str, Any] = {}
         for field in form.fields:
-            if field in visible_fields(form, answers):
+            if field.name not in given and field in visible_fields(form, {**answers, **given}):
                 answer = await _ask_field(field)
                 if answer is not _LEAVE_OUT:
                     answers[field.name] = answer
-        errors = validate(form, answers, partial=partial).errors
+        errors = validate(form, {**answers, **given}, partial=partial).errors
         if not errors:
             return answers
         say(*(f"  {name}: {why}" for name, why in errors.items()))

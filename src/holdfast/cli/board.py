@@ -26,6 +26,7 @@ from holdfast.model.conversation import EngineState, SubTask
 from holdfast.runtime.hub import Recorded, Spoken
 from holdfast.story.conversations import PHASES, counted, spelled_result
 from holdfast.story.text import visible
+from holdfast.story.tries import try_words
 
 _BAR = 40
 _FEWEST = 5
@@ -139,15 +140,13 @@ def _standing(state: ConversationState, step_id: str, task: SubTask) -> tuple[st
         return task.status, Text("")
     if step.status is StepStatus.WAITING or step.child_status == "pause":
         return task.status, Text("waits for a person", style="magenta")
-    words = "; ".join(_troubles(step))
+    words = "; ".join(_troubles(state, step_id, step))
     style = "red" if step.status is StepStatus.FAILED else "yellow"
     return task.status, Text(words, style=style)
 
 
-def _troubles(step: StepState) -> Iterator[str]:
+def _troubles(state: ConversationState, step_id: str, step: StepState) -> Iterator[str]:
     if step.failure is not None:
         yield visible(step.failure.message)
-    if step.status is StepStatus.BACKOFF:
-        yield f"attempt {step.attempt} failed, trying again"
-    elif step.attempt > 1:
-        yield f"attempt {step.attempt}"
+    if words := try_words(state, step_id, state.settings.retry.attempts):
+        yield words

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from holdfast.cli.foreign import BAR, rows, screen_width
 from holdfast.cli.screen import say
 from holdfast.core.forms.shapes import dump_form
+from holdfast.core.interactions.filling import takes_the_form
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState
@@ -88,7 +89,7 @@ def option_json(option: InteractionOption) -> dict[str, Any]:
         "label": option.label,
         "action": option.action.value,
         "description": option.description,
-        "dangerous": option.is_dangerous,
+        "dangerous": asks_twice(option),
         "requires_input": option.requires_input,
     }
 
@@ -216,14 +217,38 @@ def answering(
     request: InteractionRequest, name: str, options: str = "", prefix: str = ""
 ) -> Iterator[str]:
     """One command for each option; `options` are repeated in it."""
+    command = f"{prefix}holdfast answer {name}"
     if len(request.options) == 1:
-        yield f"{prefix}holdfast answer {name}{_values(request, request.options[0])}{options}"
+        yield f"{command}{_only(request, request.options[0])}{options}"
         return
     for option in request.options:
-        words = " --feedback '…'" if option.requires_input else ""
-        sure = " --yes" if option.is_dangerous else ""
-        given = f"--option {shlex.quote(option.option_id)}{_values(request, option)}{words}{sure}"
-        yield from _labelled(f"{prefix}holdfast answer {name} {given}{options}", option)
+        yield from _labelled(f"{command}{_chosen(request, option)}{options}", option)
+
+
+def _only(request: InteractionRequest, option: InteractionOption) -> str:
+    """What only provides goes without saying; all else is done by name."""
+    plain = option.action is InteractionAction.PROVIDE_INFO and not asks_twice(option)
+    return _given(request, option) if plain else _chosen(request, option)
+
+
+def _chosen(request: InteractionRequest, option: InteractionOption) -> str:
+    sure = " --yes" if asks_twice(option) else ""
+    return f" --option {shlex.quote(option.option_id)}{_given(request, option)}{sure}"
+
+
+def _given(request: InteractionRequest, option: InteractionOption) -> str:
+    values = _values(request, option)
+    return values + (" --feedback '…'" if needs_words(option, filled=bool(values)) else "")
+
+
+def needs_words(option: InteractionOption, *, filled: bool) -> bool:
+    """What is filled in is the input that an option requires, unless it asks for words as well."""
+    return option.requires_input and (bool(option.input_prompt) or not filled)
+
+
+def asks_twice(option: InteractionOption) -> bool:
+    """Ending a run is as final as what its author calls dangerous."""
+    return option.is_dangerous or option.action is InteractionAction.TERMINATE
 
 
 def _labelled(command: str, option: InteractionOption) -> Iterator[str]:
@@ -238,10 +263,20 @@ def _labelled(command: str, option: InteractionOption) -> Iterator[str]:
 
 
 def _values(request: InteractionRequest, option: InteractionOption) -> str:
-    if option.action is not InteractionAction.PROVIDE_INFO:
+    """What the option needs of the form; an approval without changes needs nothing."""
+    if edits(request, option) or not takes_the_form(request, option):
         return ""
-    needed = [one for one in request.form.fields if one.required]
+    brought = brought_along(request, option)
+    needed = [one for one in request.form.fields if one.required and one.name not in brought]
     return "".join(f" --set {field.name}={_hint(field)}" for field in needed)
+
+
+def brought_along(request: InteractionRequest, option: InteractionOption) -> dict[str, Json]:
+    """The fields that a choice to go on fills in by itself."""
+    if option.action is not InteractionAction.APPROVE_AND_EXECUTE:
+        return {}
+    names = {field.name for field in request.form.fields}
+    return {name: value for name, value in option.metadata.items() if name in names}
 
 
 def _hint(field: Field) -> str:
@@ -252,4 +287,5 @@ def _hint(field: Field) -> str:
 def edits(request: InteractionRequest, option: InteractionOption) -> bool:
     """Whether choosing the option may change the arguments that are shown."""
     approves = option.action is InteractionAction.APPROVE_AND_EXECUTE
-    return approves and request.type is InteractionType.TOOL_APPROVAL and bool(request.form.fields)
+    approval = request.type is InteractionType.TOOL_APPROVAL
+    return approval and approves and takes_the_form(request, option)

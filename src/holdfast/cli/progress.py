@@ -24,6 +24,7 @@ from holdfast.cli.screen import console, say, status_text, table
 from holdfast.cli.shell import Settings
 from holdfast.cli.transcript import Transcript
 from holdfast.core.conversation.state import ConversationState
+from holdfast.core.drawing.graph import task_standing
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
@@ -33,6 +34,7 @@ from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import machine_of, replay
 from holdfast.story import Line, storyteller
 from holdfast.story.text import visible
+from holdfast.story.tries import try_words
 
 LOOK_AGAIN = 0.25
 """Seconds between two looks at a journal that another process writes."""
@@ -138,9 +140,9 @@ def task_table(state: PlanState, room: int = 1000) -> Table:
         tasks = tasks[: max(room, 5)]
     made = table("task", "name", "status", "")
     for task in tasks:
-        status = state.task(task.task_id).status
+        _, status = task_standing(state, task.task_id)
         made.add_row(
-            task.task_id, visible(task.name), status_text(status.value), _note(state, task.task_id)
+            task.task_id, visible(task.name), status_text(status), _note(state, task.task_id)
         )
     made.add_row("", f"{state.done_tasks} of {len(plan.tasks)} tasks done", Text(""), "")
     return made
@@ -153,10 +155,9 @@ def _note(state: PlanState, task_id: str) -> Text:
             continue
         if step.status is StepStatus.RUNNING and step.child_id is not None:
             return _child_note(step)
-        if step.status is StepStatus.RUNNING and step.attempt > 1:
-            return Text(f"attempt {step.attempt}", style="dim")
-        if step.status is StepStatus.BACKOFF and step.failure is not None:
-            return Text(f"attempt {step.attempt} failed, trying again", style="yellow")
+        most = state.plan.listener(listener_id).listener.retry.attempts
+        if words := try_words(state, listener_id, most):
+            return Text(words, style="yellow" if step.status is StepStatus.BACKOFF else "dim")
         if step.status is StepStatus.WAITING:
             return Text("waits for a person", style="magenta")
         if step.status is StepStatus.FAILED:

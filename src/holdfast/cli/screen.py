@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.model.plan import PlanInstanceStatus, TaskStatus
+from holdfast.model.plan import PlanInstanceStatus
 
 WHOLE = frozenset({"question", "run", "task", "status"})
 """Columns that are never broken: an id in two pieces cannot be copied."""
@@ -29,20 +29,16 @@ _UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u
 """What JSON allows in a string as it is, and a terminal obeys; C0 it escapes by itself."""
 
 COLOURS: dict[str, str] = {
-    TaskStatus.RUNNING: "cyan",
-    TaskStatus.DONE: "green",
-    TaskStatus.ERROR: "bold red",
-    TaskStatus.RETRYING: "yellow",
-    TaskStatus.PENDING: "magenta",
-    TaskStatus.NOT_STARTED: "dim",
-    TaskStatus.SKIPPED: "dim",
-    TaskStatus.CANCELLED: "dim",
     PlanInstanceStatus.RUNNING: "cyan",
     PlanInstanceStatus.CONTINUE: "cyan",
     PlanInstanceStatus.PAUSE: "magenta",
     PlanInstanceStatus.DONE: "green",
     PlanInstanceStatus.ERROR: "bold red",
     PlanInstanceStatus.CANCELLED: "dim",
+    "retrying": "yellow",
+    "waiting": "magenta",
+    "not started": "dim",
+    "skipped": "dim",
     "pending": "dim",
     "scheduled": "dim",
     "finished": "green",

@@ -21,115 +21,129 @@ def register(group: typer.Typer) -> None:
     shell.register(group, "serve", serve)
 
 
+_Module = Annotated[
+    str | None, typer.Argument(metavar="[MODULE:NAME]", help="Your Holdfast object; as --app.")
+]
+_Host = Annotated[
+    str,
+    typer.Option(
+        "--host",
+        envvar="HOLDFAST_HOST",
+        help="The address to listen on. One that other machines reach needs a token first.",
+    ),
+]
+_Port = Annotated[
+    int | None,
+    typer.Option(
+        "--port",
+        min=0,
+        max=65535,
+        envvar="HOLDFAST_PORT",
+        help="Default: 8420; 0 takes one that is free.",
+        show_default=False,
+    ),
+]
+_AllowHost = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--allow-host",
+        metavar="NAME",
+        envvar="HOLDFAST_ALLOW_HOST",
+        help="A name that people call the server by, as holdfast.example. Repeatable.",
+        show_default=False,
+    ),
+]
+_OidcIssuer = Annotated[
+    str | None,
+    typer.Option(
+        "--oidc-issuer",
+        metavar="URL",
+        envvar="HOLDFAST_OIDC_ISSUER",
+        help="Let people in with JWTs of this issuer.",
+        show_default=False,
+    ),
+]
+_OidcAudience = Annotated[
+    str | None,
+    typer.Option(
+        "--oidc-audience",
+        metavar="NAME",
+        envvar="HOLDFAST_OIDC_AUDIENCE",
+        help="Whom those JWTs must be for.",
+        show_default=False,
+    ),
+]
+_OidcRolesClaim = Annotated[
+    str,
+    typer.Option(
+        "--oidc-roles-claim",
+        metavar="CLAIM",
+        envvar="HOLDFAST_OIDC_ROLES_CLAIM",
+        help="Where they name somebody's roles, as realm_access.roles.",
+    ),
+]
+_OidcPersonClaim = Annotated[
+    str | None,
+    typer.Option(
+        "--oidc-person-claim",
+        metavar="CLAIM",
+        envvar="HOLDFAST_OIDC_PERSON_CLAIM",
+        help="What only those of people have, as sid or idtyp=user.",
+        show_default=False,
+    ),
+]
+_FourEyes = Annotated[
+    bool,
+    typer.Option(
+        "--four-eyes",
+        envvar="HOLDFAST_FOUR_EYES",
+        help="Who wants a call may not approve it, and none is approved beforehand.",
+    ),
+]
+_DefaultAgent = Annotated[
+    str | None,
+    typer.Option(
+        "--default-agent",
+        metavar="ID",
+        envvar="HOLDFAST_DEFAULT_AGENT",
+        help="Who answers a chat that names nobody. Default: the only agent.",
+        show_default=False,
+    ),
+]
+_Link = Annotated[
+    bool, typer.Option("--link", help="Print a new one-time link that signs an admin in.")
+]
+_SecureCookies = Annotated[
+    bool,
+    typer.Option(
+        "--secure-cookies",
+        envvar="HOLDFAST_SECURE_COOKIES",
+        help="People reach the server over TLS, for instance through a proxy.",
+    ),
+]
+_AccessLog = Annotated[
+    bool,
+    typer.Option(
+        "--access-log", envvar="HOLDFAST_ACCESS_LOG", help="One line per request on stderr."
+    ),
+]
+
+
 def serve(
     settings: Settings,
-    module: Annotated[
-        str | None,
-        typer.Argument(metavar="[MODULE:NAME]", help="Your Holdfast object; as --app."),
-    ] = None,
-    host: Annotated[
-        str,
-        typer.Option(
-            "--host",
-            envvar="HOLDFAST_HOST",
-            help="The address to listen on. One that other machines reach needs a token first.",
-        ),
-    ] = "127.0.0.1",
-    port: Annotated[
-        int | None,
-        typer.Option(
-            "--port",
-            min=0,
-            max=65535,
-            envvar="HOLDFAST_PORT",
-            help="Default: 8420; 0 takes one that is free.",
-            show_default=False,
-        ),
-    ] = None,
-    allow_host: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--allow-host",
-            metavar="NAME",
-            envvar="HOLDFAST_ALLOW_HOST",
-            help="A name that people call the server by, as holdfast.example. Repeatable.",
-            show_default=False,
-        ),
-    ] = None,
-    oidc_issuer: Annotated[
-        str | None,
-        typer.Option(
-            "--oidc-issuer",
-            metavar="URL",
-            envvar="HOLDFAST_OIDC_ISSUER",
-            help="Let people in with JWTs of this issuer.",
-            show_default=False,
-        ),
-    ] = None,
-    oidc_audience: Annotated[
-        str | None,
-        typer.Option(
-            "--oidc-audience",
-            metavar="NAME",
-            envvar="HOLDFAST_OIDC_AUDIENCE",
-            help="Whom those JWTs must be for.",
-            show_default=False,
-        ),
-    ] = None,
-    oidc_roles_claim: Annotated[
-        str,
-        typer.Option(
-            "--oidc-roles-claim",
-            metavar="CLAIM",
-            envvar="HOLDFAST_OIDC_ROLES_CLAIM",
-            help="Where they name somebody's roles, as realm_access.roles.",
-        ),
-    ] = "roles",
-    oidc_person_claim: Annotated[
-        str | None,
-        typer.Option(
-            "--oidc-person-claim",
-            metavar="CLAIM",
-            envvar="HOLDFAST_OIDC_PERSON_CLAIM",
-            help="What only those of people have, as sid or idtyp=user.",
-            show_default=False,
-        ),
-    ] = None,
-    four_eyes: Annotated[
-        bool,
-        typer.Option(
-            "--four-eyes",
-            envvar="HOLDFAST_FOUR_EYES",
-            help="Who wants a call may not approve it, and none is approved beforehand.",
-        ),
-    ] = False,
-    default_agent: Annotated[
-        str | None,
-        typer.Option(
-            "--default-agent",
-            metavar="ID",
-            envvar="HOLDFAST_DEFAULT_AGENT",
-            help="Who answers a chat that names nobody. Default: the only agent.",
-            show_default=False,
-        ),
-    ] = None,
-    link: Annotated[
-        bool, typer.Option("--link", help="Print a new one-time link that signs an admin in.")
-    ] = False,
-    secure_cookies: Annotated[
-        bool,
-        typer.Option(
-            "--secure-cookies",
-            envvar="HOLDFAST_SECURE_COOKIES",
-            help="People reach the server over TLS, for instance through a proxy.",
-        ),
-    ] = False,
-    access_log: Annotated[
-        bool,
-        typer.Option(
-            "--access-log", envvar="HOLDFAST_ACCESS_LOG", help="One line per request on stderr."
-        ),
-    ] = False,
+    module: _Module = None,
+    host: _Host = "127.0.0.1",
+    port: _Port = None,
+    allow_host: _AllowHost = None,
+    oidc_issuer: _OidcIssuer = None,
+    oidc_audience: _OidcAudience = None,
+    oidc_roles_claim: _OidcRolesClaim = "roles",
+    oidc_person_claim: _OidcPersonClaim = None,
+    four_eyes: _FourEyes = False,
+    default_agent: _DefaultAgent = None,
+    link: _Link = False,
+    secure_cookies: _SecureCookies = False,
+    access_log: _AccessLog = False,
 ) -> int:
     """Serve the runs of a home, and everything that can be done with them, over HTTP.
 

@@ -16,13 +16,14 @@ from pathlib import Path
 
 import uvloop
 
-from holdfast.cli.local import as_this_user, os_user
+from holdfast.cli.local import os_user
 from holdfast.cli.screen import note, print_json_line, say
 from holdfast.cli.serve import link_address
 from holdfast.cli.shell import Settings
 from holdfast.console import install
-from holdfast.demo.show import ASSISTANT, Show, open_show, play
+from holdfast.demo.show import ASSISTANT, VISITOR, Show, open_show, play
 from holdfast.errors import OperatorError
+from holdfast.runtime.acting import Acting, acting
 from holdfast.server.serving import Serving, listening, serve
 from holdfast.server.settings import ServerSettings
 
@@ -37,7 +38,6 @@ class Playing:
     def run(self) -> None:
         # What a signal does before the server is there to hear it.
         with suppress(KeyboardInterrupt, asyncio.CancelledError):
-            self._note("Starting a mock office, a server and four runs …")
             loop = asyncio.Runner(loop_factory=uvloop.new_event_loop)
             with self._home() as home, loop as runner:
                 runner.run(self._play(home))
@@ -57,8 +57,9 @@ class Playing:
         chosen = replace(chosen, port=port)
         async with AsyncExitStack() as opened:
             with _cancelled_by_signals():
+                self._note("Starting a mock office, a server and four runs …")
                 stage = await opened.enter_async_context(open_show(home))
-                with as_this_user():
+                with acting(Acting(who=VISITOR, origin="cli")):
                     show = await play(stage)
             await serve(
                 stage.app,
@@ -69,7 +70,8 @@ class Playing:
             )
 
     async def _announce(self, serving: Serving, show: Show) -> None:
-        _, secret = await serving.services.tokens.new_link(by=os_user(), origin="cli")
+        tokens = serving.services.tokens
+        _, secret = await tokens.new_link(VISITOR, by=os_user(), origin="cli")
         link = link_address(serving.url, secret)
         if self.settings.as_json:
             print_json_line({"url": serving.url, "link": link, "runs": asdict(show)})
@@ -115,11 +117,15 @@ def _invitation(link: str, show: Show) -> list[str]:
         "",
         f"  {link}",
         "",
-        "Four runs wait for you, and the office that failed works again. Try:",
+        "Four runs of yours wait for you. Their mock office failed, and works again. Try:",
         "",
-        f"  1. Inbox: choose a computer for 张三; it is ordered, and {show.computer} is done.",
-        f"  2. Runs, {show.failed}: press Resume; only what failed runs again, and it ends.",
-        f"  3. Runs, {show.onboarding}: it was retried, now asks for a desk; answer: it ends.",
-        f"  4. Chat, {show.chat}: approve, change or refuse a payment; no other is made.",
+        "  1. Inbox, apply_computer needs more: choose a computer and submit;",
+        f"     it is ordered, and {show.computer} is done.",
+        f"  2. Runs, {show.failed} (Failed): press Resume, and confirm;",
+        "     only what failed runs again, and the onboarding ends.",
+        f"  3. Runs, {show.onboarding} (2 retries): choose a desk and a first day;",
+        "     the welcome mail goes out, and the onboarding ends.",
+        f"  4. Chat, {show.chat}: approve, edit or reject the payment;",
+        "     what you see is what is paid, and nothing else.",
         "",
     ]

@@ -11,7 +11,7 @@ person does goes to the REST API as JSON, like every other client's.
 
 from __future__ import annotations
 
-from fastapi import Depends, FastAPI
+from fastapi import Depends, FastAPI, Request
 from fastapi.responses import RedirectResponse
 from starlette.middleware.gzip import GZipMiddleware
 
@@ -28,6 +28,7 @@ from holdfast.console import (
 )
 from holdfast.console.refusals import answer_with_pages
 from holdfast.console.showing import note_cursor
+from holdfast.server.place import CONSOLE, root_of
 
 PAGES = (pages_runs, pages_run, pages_inbox, pages_chat, pages_plans)
 PARTS = (assets, language, counts, pages_cards)
@@ -43,9 +44,10 @@ def install(server: FastAPI) -> None:
         console.include_router(page.router, dependencies=[Depends(note_cursor)])
     for part in PARTS:
         console.include_router(part.router)
-    server.add_api_route("/", _start, include_in_schema=False)
-    server.mount("/console", console)
+    for way in ("/", CONSOLE):
+        server.add_api_route(way, _start, include_in_schema=False)
+    server.mount(CONSOLE, console)
 
 
-async def _start() -> RedirectResponse:
-    return RedirectResponse("/console/", 303)
+async def _start(request: Request) -> RedirectResponse:
+    return RedirectResponse(f"{root_of(request)}{CONSOLE}/", 303)

@@ -8,6 +8,7 @@ file is served, and must be asked for again.
 from __future__ import annotations
 
 import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
@@ -23,6 +24,7 @@ from holdfast.errors import NotFound
 FOREVER: Final = "public, max-age=31536000, immutable"
 ASK_AGAIN: Final = "no-cache"
 MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
+_IMPORT: Final = re.compile(rb'^import\b[^;(]*"\./([a-z_]+\.js)";', re.MULTILINE)
 
 router = APIRouter()
 
@@ -54,10 +56,23 @@ def release() -> str:
 
 
 def address(name: str) -> str:
-    """Where the browser finds a file; a name that does not exist is a mistake in a template."""
+    """Where a file is found, below the root; a name that does not exist is a template's mistake."""
     if name not in assets():
         raise LookupError(f"the console has no file {name}")
     return f"/console/static/{release()}/{name}"
+
+
+@cache
+def imported_by(names: tuple[str, ...]) -> tuple[str, ...]:
+    """The modules themselves and all that they import, each once."""
+    found: list[str] = []
+    waiting = list(names)
+    while waiting:
+        name = waiting.pop(0)
+        if name not in found:
+            found.append(name)
+            waiting += [one.decode() for one in _IMPORT.findall(assets()[name].body)]
+    return tuple(found)
 
 
 @router.get("/static/{directory}/{name}")

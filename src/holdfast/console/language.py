@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Final, Literal
 from urllib.parse import urlsplit
 
-from fastapi import APIRouter, Response
+from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from holdfast.console.rendering import COOKIE
+from holdfast.server.place import cookie_path, root_of_console
 
 YEAR: Final = 365 * 24 * 3600
 
@@ -16,9 +17,14 @@ router = APIRouter()
 
 
 @router.get("/language/{language}")
-async def choose_language(language: Literal["en", "zh"], back: str = "") -> Response:
-    answer = RedirectResponse(within_console(back), 303)
-    answer.set_cookie(COOKIE, language, max_age=YEAR, path="/", httponly=True, samesite="lax")
+async def choose_language(
+    request: Request, language: Literal["en", "zh"], back: str = ""
+) -> Response:
+    root = root_of_console(request)
+    answer = RedirectResponse(root + within_console(back), 303)
+    answer.set_cookie(
+        COOKIE, language, max_age=YEAR, path=cookie_path(root), httponly=True, samesite="lax"
+    )
     return answer
 
 

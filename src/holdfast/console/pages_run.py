@@ -12,8 +12,9 @@ from holdfast.console.foresight import told_consequences
 from holdfast.console.past import Past
 from holdfast.console.rendering import language
 from holdfast.console.showing import show_page, show_part
+from holdfast.console.tries import pretty
 from holdfast.console.views_graph import graph_of
-from holdfast.console.views_node import node_of, pretty
+from holdfast.console.views_node import node_of
 from holdfast.console.views_run import (
     children_of,
     failures_of,

@@ -11,6 +11,7 @@ from holdfast.console.showing import show_page, show_part
 from holdfast.console.views_runs import Filters, names_of_runs, runs_page, startable_plans
 from holdfast.model.run import RunKind
 from holdfast.server.guard import Called
+from holdfast.server.place import CONSOLE, root_of_console
 from holdfast.server.principal import Permission
 from holdfast.server.schemas import PlanName, RunName
 from holdfast.server.services import Served
@@ -33,8 +34,8 @@ Filtered = Annotated[Filters, Depends(filters)]
 
 
 @router.get("/")
-async def start() -> Response:
-    return RedirectResponse("/console/runs", 303)
+async def start(request: Request) -> Response:
+    return RedirectResponse(f"{root_of_console(request)}{CONSOLE}/runs", 303)
 
 
 @router.get("/runs")

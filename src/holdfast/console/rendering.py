@@ -1,25 +1,32 @@
-"""From a template to a page: one environment per language, nothing unescaped, nothing missing.
+"""From a template to a page: one environment per language and place, nothing unescaped or missing.
 
 A page is a template that extends `shell.html`; a part is a template of its own that pages
 include and that is also served alone. Both are rendered with `render`.
+
+What a browser follows by itself begins with `{{ root }}`, so that a console under a prefix leads
+to itself. What a module fetches (`data-part`, `data-path`) does not: it goes through `place.js`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from functools import cache
+from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import urlencode
+from urllib.parse import unquote, urlencode
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup
 
 from holdfast.console import icons
-from holdfast.console.assets import address
-from holdfast.console.words import LANGUAGES, Words, language_of
-from holdfast.core.drawing.display import clip, visible
+from holdfast.console.assets import address, imported_by
+from holdfast.console.words import Words, language_of
+from holdfast.core.language.display import clip, visible
+from holdfast.server import spoken
+from holdfast.server.languages import LANGUAGES
+from holdfast.server.place import root_of_console
 from holdfast.server.principal import Principal
 from holdfast.server.services import services
 
@@ -36,8 +43,8 @@ def words_for(request: Request) -> Words:
     return Words(language(request))
 
 
-@cache
-def environment(language: str) -> Environment:
+@lru_cache(maxsize=32)
+def environment(language: str, root: str) -> Environment:
     made = Environment(
         loader=PackageLoader("holdfast.console"),
         autoescape=True,
@@ -51,14 +58,36 @@ def environment(language: str) -> Environment:
         said=words.starting,
         language=language,
         languages=LANGUAGES,
-        asset=address,
+        root=root,
+        asset=lambda name: root + address(name),
+        modules=lambda *names, soon=(): modules(root, names, soon),
         icon=icons.icon,
         condition=icons.condition,
         query=query,
     )
     units = words("js.units").split()
-    made.filters.update(seen=seen, clipped=clip, iso=iso, span=lambda took: span(took, units))
+    made.filters.update(
+        seen=seen,
+        spoken=lambda text: seen(spoken.said(text, language)),
+        labelled=lambda text: spoken.labelled(text, language),
+        clipped=clip,
+        iso=iso,
+        span=lambda took: span(took, units),
+    )
     return made
+
+
+def modules(root: str, names: Sequence[str], soon: Sequence[str]) -> Markup:
+    """The modules of a page, and all that they import, told at once.
+
+    Else the browser would find each import only when the one before it is there. What a page
+    may import `soon` is fetched with the rest.
+    """
+    found = [one for one in imported_by((*names, *soon)) if one not in names]
+    hint = Markup('<link rel="modulepreload" href="{}">')
+    script = Markup('<script type="module" src="{}"></script>')
+    hints = [hint.format(root + address(one)) for one in found]
+    return Markup("\n").join([*hints, *(script.format(root + address(one)) for one in names)])
 
 
 def render(
@@ -69,14 +98,16 @@ def render(
     status: int = 200,
 ) -> HTMLResponse:
     """The template in the reader's language, for this principal."""
-    made = environment(language(request)).get_template(template)
+    root = root_of_console(request)
+    path = request.url.path.removeprefix(unquote(root))
+    made = environment(language(request), root).get_template(template)
     text = made.render(
         context,
         principal=principal,
         role=leading_role(principal),
-        path=request.url.path,
-        here=request.url.path + query(**request.query_params),
-        server=f"{request.url.scheme}://{request.url.netloc}",
+        path=path,
+        here=path + query(**request.query_params),
+        server=f"{request.url.scheme}://{request.url.netloc}{root}",
         cursor=getattr(request.state, "cursor", ""),
         now=services(request).now(),
     )

@@ -7,14 +7,14 @@ told why, and is offered nothing.
 from __future__ import annotations
 
 import json
-import re
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast.console.rendering import seen
 from holdfast.console.views_form import FormView, form_view
 from holdfast.console.words import Words
+from holdfast.core.interactions.filling import takes_the_form
 from holdfast.core.secrets import is_reference
 from holdfast.model.form import Form
 from holdfast.model.interaction import (
@@ -29,6 +29,7 @@ from holdfast.model.values import Json
 from holdfast.server.guard import Caller
 from holdfast.server.questions import Question, Questions
 from holdfast.server.services import Services
+from holdfast.server.spoken import asked, labelled, said
 
 CUSTOMARY: Final[Mapping[str, str]] = {
     "Provide": "provide",
@@ -45,13 +46,6 @@ CUSTOMARY: Final[Mapping[str, str]] = {
 }
 """The options that are offered by custom, whose words we know in every language."""
 
-_OUR_LINES: Final[Mapping[str, re.Pattern[str]]] = {
-    "card.wants": re.compile(r"(?P<who>.+) wants to call (?P<tool>\S+) with these arguments\."),
-    "card.needed": re.compile(r"Needed to go on: (?P<names>.+)"),
-    "card.feedback": re.compile(r"Feedback on the last answer: (?P<text>.+)"),
-}
-"""What the core says by custom, line by line."""
-
 _SAYS_WHY: Final = frozenset(
     {InteractionAction.REJECT_WITH_REASON, InteractionAction.RETRY_WITH_FEEDBACK}
 )
@@ -61,12 +55,16 @@ _HIDDEN_CONTEXT: Final = frozenset({"tool", "args", "tool_version", "defaults", 
 
 @dataclass(frozen=True, slots=True)
 class Fact:
-    """A name and its value; `long` ones are shown as written, `secret` ones not at all."""
+    """A name and its value; `long` ones are shown as written, `secret` ones not at all.
+
+    `label` is what its form calls it, where that is another word.
+    """
 
     name: str
     text: str
     long: bool = False
     secret: bool = False
+    label: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +89,9 @@ class OptionView:
     """Whether the form goes with it."""
 
     def label(self, words: Words) -> str:
-        return words(f"card.option.{self.word}") if self.word else seen(self.option.label)
+        if self.word:
+            return words(f"card.option.{self.word}")
+        return seen(labelled(self.option.label, words.language))
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,8 +163,14 @@ class Card:
         return title_of(self.request, words)
 
     def message(self, words: Words) -> str:
-        """Each line in the reader's language where it is one of ours, else as it was written."""
-        return "\n".join(_line(line, words) for line in self.request.message.split("\n"))
+        return seen(asked(self.request.message, words.language))
+
+    def details(self, words: Words) -> str:
+        return seen(asked(self.request.details, words.language))
+
+    def refusal(self, words: Words) -> str:
+        """Why the reader may not answer."""
+        return seen(said(self.why_not or "", words.language))
 
     def needing_words(self, words: Words) -> str:
         return words("card.comma").join(one.label(words) for one in self.asks_words)
@@ -189,18 +195,7 @@ class Card:
 
 
 def title_of(request: InteractionRequest, words: Words) -> str:
-    tool = request.context.get("tool")
-    ours = {f"Run {tool}?": "card.run", f"{tool} needs more": "card.needs"}
-    if isinstance(tool, str) and request.title in ours:
-        return words(ours[request.title], tool=seen(tool))
-    return seen(request.title)
-
-
-def _line(line: str, words: Words) -> str:
-    for key, pattern in _OUR_LINES.items():
-        if found := pattern.fullmatch(line):
-            return words(key, **{name: seen(text) for name, text in found.groupdict().items()})
-    return seen(line)
+    return seen(asked(request.title, words.language))
 
 
 async def card_of(served: Services, caller: Caller, question_id: str) -> Card:
@@ -251,8 +246,13 @@ def _call(request: InteractionRequest) -> Call | None:
     if not isinstance(tool, str) or not isinstance(args, Mapping):
         return None
     defaults = request.context.get("defaults")
-    told = facts(defaults) if isinstance(defaults, Mapping) else ()
-    return Call(tool, facts(args), told, _pretty(dict(request.context)))
+    told = _labelled(request.form, defaults) if isinstance(defaults, Mapping) else ()
+    return Call(tool, _labelled(request.form, args), told, _pretty(dict(request.context)))
+
+
+def _labelled(form: Form, values: Mapping[str, Json]) -> tuple[Fact, ...]:
+    labels = {one.name: one.label for one in form.fields if one.label != one.name}
+    return tuple(replace(one, label=labels.get(one.name, "")) for one in facts(values))
 
 
 def facts(values: Mapping[str, Json]) -> tuple[Fact, ...]:
@@ -285,14 +285,13 @@ def _option(request: InteractionRequest, option: InteractionOption, leads: bool)
     goes_on = option.action in _GOES_ON
     consents = approval and goes_on
     again = option.action is InteractionAction.TERMINATE or (option.is_dangerous and not consents)
-    provides = option.action in (InteractionAction.PROVIDE_INFO, InteractionAction.CUSTOM)
     first = leads or option.action is InteractionAction.PROVIDE_INFO
     return OptionView(
         option=option,
         word=CUSTOMARY.get(option.label, ""),
         tone="danger" if again else "primary" if goes_on and first else "",
         again=again,
-        fills=bool(request.form.fields) and (consents if approval else provides),
+        fills=takes_the_form(request, option),
     )
 
 

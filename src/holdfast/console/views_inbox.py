@@ -15,7 +15,7 @@ from typing import Any, Final
 from holdfast.console.rendering import query
 from holdfast.console.views_card import OptionView, options_of, title_of
 from holdfast.console.words import Words
-from holdfast.core.drawing.display import visible
+from holdfast.core.language.display import visible
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.interaction import InteractionAction, InteractionRequest, InteractionType
 from holdfast.server.guard import Caller

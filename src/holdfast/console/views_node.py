@@ -2,44 +2,24 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
-from typing import Any, Final
+from dataclasses import dataclass
+from typing import Final
 
 from holdfast.console.deeds import again_deeds, task_deeds
+from holdfast.console.tries import Try, pretty, tries_of
 from holdfast.console.views_graph import picture
 from holdfast.core.conversation.state import ConversationState
+from holdfast.core.drawing.graph import TASKS
 from holdfast.core.drawing.picture import Condition
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.moves import retry_timer
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotFound
-from holdfast.journal.codec import decode
-from holdfast.model import events as e
-from holdfast.model.conversation_events import TaskBroke, TaskFinished, TaskStarted
-from holdfast.model.recorded import Event
-from holdfast.model.values import Json
-from holdfast.runtime.hub import Recorded
 from holdfast.server.services import Services
+from holdfast.story.plans import told_reason
 from holdfast.story.voice import Voice
 
 MOST_TRIES: Final = 20
-LONGEST: Final = 20_000
-
-
-@dataclass(frozen=True, slots=True)
-class Try:
-    """One attempt; `how` is `running`, `done` or `failed`, `message` why it failed."""
-
-    number: int
-    began: float
-    ended: float | None = None
-    how: str = "running"
-    message: str = ""
-    input: str | None = None
-    output: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +49,10 @@ class NodeView:
     seq: int | None
 
     @property
+    def rounds(self) -> int:
+        return max((one.round for one in self.tries), default=1)
+
+    @property
     def input(self) -> str | None:
         return next((one.input for one in reversed(self.tries) if one.input), None)
 
@@ -87,7 +71,7 @@ async def node_of(
         raise NotFound(f"{state.run_id} has no step or task {node_id}")
     step = state.steps.get(node_id)
     is_task = isinstance(state, PlanState) and node_id in state.plan.task_ids
-    tries = () if is_task else await _tries(served, state, node_id)
+    tries = () if is_task else (await tries_of(served, state, [node_id]))[node_id]
     return NodeView(
         run_id=state.run_id,
         id=node_id,
@@ -95,8 +79,8 @@ async def node_of(
         note=found.note,
         hint=found.hint,
         condition=found.condition,
-        due=state.timers.get(retry_timer(node_id)),
-        tries=tries,
+        due=found.due,
+        tries=tries[-MOST_TRIES:],
         changes=_changes(state, node_id, say) if is_task else (),
         context=_context(state, node_id),
         child_id=step.child_id if step else None,
@@ -122,61 +106,6 @@ def _context(state: RunState, node_id: str) -> str | None:
 def _changes(state: RunState, task_id: str, say: Voice) -> tuple[Change, ...]:
     assert isinstance(state, PlanState)
     return tuple(
-        Change(one.at, say(one.status.value), one.reason) for one in state.task(task_id).trace
+        Change(one.at, say(TASKS[one.status][1]), told_reason(one.reason, say))
+        for one in state.task(task_id).trace
     )
-
-
-async def _tries(served: Services, state: RunState, step_id: str) -> tuple[Try, ...]:
-    """From the journal: only the records that name the step are read closely."""
-    name = json.dumps(step_id, ensure_ascii=False)
-    records = await served.journal.read(state.run_id, 0, state.version)
-    named = (one for one in records if name in one.payload)
-    events = (Recorded(one.seq, one.at, decode(one)) for one in named)
-    return tuple(_attempts(events, step_id))[-MOST_TRIES:]
-
-
-def _attempts(events: Iterable[Recorded], step_id: str) -> Iterator[Try]:
-    begun: Try | None = None
-    for recorded in events:
-        if _step_of(recorded.event) != step_id:
-            continue
-        if isinstance(recorded.event, e.ListenerStarted | TaskStarted):
-            if begun is not None:
-                yield begun
-            begun = _begun(recorded.event, recorded.at)
-        elif begun is not None and (ending := _ending(recorded.event)):
-            yield replace(begun, ended=recorded.at, **ending)
-            begun = None
-    if begun is not None:
-        yield begun
-
-
-def _begun(event: e.ListenerStarted | TaskStarted, at: float) -> Try:
-    args = getattr(event, "args", None)
-    return Try(event.attempt, at, input=pretty(dict(args)) if args else None)
-
-
-def _ending(event: Event) -> dict[str, Any]:
-    match event:
-        case e.ListenerSucceeded(result=result) | TaskFinished(result=result):
-            return {"how": "done", "output": None if result is None else pretty(result)}
-        case e.ListenerFailed(failure=failure) | TaskBroke(failure=failure):
-            return {"how": "failed", "message": failure.message}
-        case e.AttemptFailed(failure=failure):
-            return {"how": "failed", "message": failure.message}
-        case e.OutcomeLost(reason=reason):
-            return {"how": "failed", "message": reason}
-        case e.CheckConcluded():
-            how = "failed" if event.verdict == "failed" else "done"
-            return {"how": how, "message": event.message, "output": pretty(event.result)}
-        case _:
-            return {}
-
-
-def _step_of(event: Event) -> str | None:
-    return getattr(event, "step_id", None) or getattr(event, "listener_id", None)
-
-
-def pretty(value: Json) -> str:
-    text = json.dumps(value, ensure_ascii=False, indent=2)
-    return text if len(text) <= LONGEST else f"{text[:LONGEST]}…"

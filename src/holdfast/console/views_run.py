@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.console.deeds import run_deeds, step_deeds
+from holdfast.console.tries import Count, in_vain, tries_of
 from holdfast.console.views_card import Card, card_from
 from holdfast.console.views_graph import counts_of
 from holdfast.console.views_runs import prompt_of
@@ -52,11 +53,11 @@ class Head:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A step that failed for good; `tries` is how often it ran, `child_id` the run that failed."""
+    """A step that failed for good; `count` is of its tries, `child_id` the run that failed."""
 
     step_id: str
     name: str
-    tries: int
+    count: Count
     message: str
     child_id: str | None
     deeds: tuple[tuple[str, str], ...]
@@ -122,9 +123,16 @@ async def failures_of(
     operates = await may_operate(served, caller, state.run_id)
     teller, now = storyteller(state, say), served.now()
     again = resumed_listeners(state, now) if isinstance(state, PlanState) else list(state.failed)
+    tries = await tries_of(served, state, state.failed[:MOST_FAILURES])
     rows = tuple(
-        _failure(state, one, teller.step(one), step_deeds(state, one, now) if operates else ())
-        for one in state.failed[:MOST_FAILURES]
+        _failure(
+            state,
+            one,
+            teller.step(one),
+            in_vain(made),
+            step_deeds(state, one, now) if operates else (),
+        )
+        for one, made in tries.items()
     )
     return Failures(
         run_id=state.run_id,
@@ -139,12 +147,11 @@ async def failures_of(
 
 
 def _failure(
-    state: RunState, step_id: str, name: str, deeds: tuple[tuple[str, str], ...]
+    state: RunState, step_id: str, name: str, count: Count, deeds: tuple[tuple[str, str], ...]
 ) -> Failure:
     step = state.steps[step_id]
-    tries = max(step.attempt, 1)
     message = step.failure.message if step.failure else ""
-    return Failure(step_id, name, tries, message, step.child_id, deeds)
+    return Failure(step_id, name, count, message, step.child_id, deeds)
 
 
 async def open_cards(served: Services, caller: Caller, state: RunState) -> list[Card]:
@@ -173,14 +180,14 @@ def task_rows(state: RunState, say: Voice) -> tuple[TaskRow, ...]:
 
 def _task_row(state: ConversationState, step_id: str, say: Voice) -> TaskRow:
     task = state.tasks[step_id]
-    condition, told = standing(task, state.steps.get(step_id))
+    condition, told = standing(state, step_id, say)
     return TaskRow(
         step_id=step_id,
         id=task.id,
         description=task.description,
         type=task.type,
         condition=condition,
-        status=say(told),
+        status=told,
         priority=task.priority,
         waits_for=task.dependencies,
     )

@@ -71,10 +71,11 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`deeds` are what the caller may do with the run as it is."""
+    """`facts` stand in for a prompt; `deeds` are what the caller may do with the run as it is."""
 
     run: RunLine
     prompt: str
+    facts: str
     done: int | None
     tasks: int | None
     waiting: int
@@ -116,6 +117,7 @@ def _row(line: RunLine, operates: bool) -> Row:
     return Row(
         run=line,
         prompt=prompt_of(line),
+        facts="" if prompt_of(line) else line.summary.facts or "",
         done=summary.get("done"),
         tasks=summary.get("tasks"),
         waiting=summary.get("waiting") or 0,

@@ -1,7 +1,8 @@
 """A run's timeline: who did what and when, the newest first, and how long it took.
 
 A page reads a little further back than it shows: what began there may end here. Of the drafts
-that somebody kept while filling in one question it tells the last.
+that somebody kept while filling in one question it tells the last, and nothing of what other
+events tell already.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from holdfast.model.recorded import Event
 from holdfast.runtime.hub import Recorded
 from holdfast.server.services import Services
 from holdfast.story import Teller, storyteller
+from holdfast.story.telling import UNTOLD
 from holdfast.story.voice import Voice
 
 PAGE: Final = 20
@@ -117,7 +119,7 @@ async def timeline_of(
     last = state.version if before is None else min(before - 1, state.version)
     back = max(last - PAGE - FURTHER_BACK, 0)
     records = await served.journal.read(state.run_id, back, last - back)
-    told = _told(state, say, _without_earlier_drafts(_decoded(records)))
+    told = _told(state, say, _worth_telling(_decoded(records)))
     rows = told[-PAGE:]
     earlier = rows[0].seq if len(told) > PAGE else back + 1
     drawn = not isinstance(state, ReactState)
@@ -136,9 +138,11 @@ def _decoded(records: Iterable[Record]) -> list[Recorded]:
     return [Recorded(one.seq, one.at, decode(one)) for one in records]
 
 
-def _without_earlier_drafts(events: Sequence[Recorded]) -> list[Recorded]:
+def _worth_telling(events: Sequence[Recorded]) -> list[Recorded]:
     kept, newer = list[Recorded](), set[tuple[str, str]]()
     for one in reversed(events):
+        if isinstance(one.event, UNTOLD):
+            continue
         if isinstance(one.event, DraftKept):
             draft = (one.event.question_id, one.event.by)
             if draft in newer:
@@ -162,7 +166,7 @@ class _Chronicle:
     began: dict[str, float] = field(default_factory=dict)
 
     def tell(self, recorded: Recorded) -> Told:
-        first, *moves = self.teller.tell(recorded)
+        first, *moves = self.teller.lines(recorded)
         kind = type(recorded.event).__name__
         return Told(
             seq=recorded.seq,

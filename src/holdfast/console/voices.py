@@ -11,7 +11,8 @@ from functools import cache
 from holdfast.console.rendering import span
 from holdfast.console.words import Words
 from holdfast.console.words_story import CHINESE
-from holdfast.story.voice import Voice
+from holdfast.server.spoken import said
+from holdfast.story.voice import SOON, Voice
 
 
 class ReadersVoice(Voice):
@@ -23,9 +24,12 @@ class ReadersVoice(Voice):
         text = CHINESE.get(phrase, phrase) if self._language == "zh" else phrase
         return text.format_map(values)
 
+    def why(self, reason: str) -> str:
+        return said(reason, self._language)
+
     def due(self, at: float, now: float) -> str:
-        if at - now < 0.5:
-            return "立即" if self._language == "zh" else "at once"
+        if at - now < SOON:
+            return self("at once")
         away = span(at - now, self._units)
         return f"{away}后" if self._language == "zh" else f"in {away}"
 

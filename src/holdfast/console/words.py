@@ -18,9 +18,7 @@ from holdfast.console import (
     words_runs,
     words_shell,
 )
-
-LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "中文"}
-"""The languages, each as its speakers call it."""
+from holdfast.server.languages import LANGUAGES, preferred
 
 _PLACES: Final = {language: place for place, language in enumerate(LANGUAGES)}
 
@@ -54,22 +52,4 @@ def language_of(cookie: str | None, accepted: str) -> str:
     """What somebody chose; else what the browser prefers; else English."""
     if cookie is not None and cookie in LANGUAGES:
         return cookie
-    return next(filter(None, map(_offered, _by_preference(accepted))), "en")
-
-
-def _offered(tag: str) -> str:
-    primary = tag.partition("-")[0].lower()
-    return primary if primary in LANGUAGES else ""
-
-
-def _by_preference(accepted: str) -> list[str]:
-    weighed = [(part.partition(";"), place) for place, part in enumerate(accepted.split(","))]
-    order = sorted(weighed, key=lambda one: (-_weight(one[0][2]), one[1]))
-    return [tag.strip() for (tag, _, _), _ in order]
-
-
-def _weight(parameter: str) -> float:
-    try:
-        return float(parameter.strip().removeprefix("q="))
-    except ValueError:
-        return 1.0
+    return preferred(accepted)

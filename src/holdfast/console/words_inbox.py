@@ -5,14 +5,6 @@ from __future__ import annotations
 from typing import Final
 
 _CARD: Final[dict[str, tuple[str, str]]] = {
-    "card.run": ("Run {tool}?", "执行 {tool}？"),
-    "card.needs": ("{tool} needs more", "{tool} 还缺少信息"),
-    "card.wants": (
-        "{who} wants to call {tool} with these arguments.",
-        "{who} 想用以下参数调用 {tool}。",
-    ),
-    "card.needed": ("Needed to go on: {names}", "继续所需：{names}"),
-    "card.feedback": ("Feedback on the last answer: {text}", "对上次回答的反馈：{text}"),
     "card.tool": ("Tool", "工具"),
     "card.defaults": ("{n} more by default", "另有 {n} 个默认参数"),
     "card.raw": ("Raw JSON", "原始 JSON"),

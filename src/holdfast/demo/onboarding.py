@@ -22,6 +22,7 @@ from holdfast.core.plan.state import PlanState
 from holdfast.demo.office import Office
 from holdfast.errors import InvalidAnswer
 from holdfast.instances import PlanInstance
+from holdfast.plans import LOCAL
 from holdfast.runtime.machines import as_plan
 
 if TYPE_CHECKING:
@@ -81,12 +82,13 @@ async def just_wait(app: Holdfast, before: PlanState) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """An open application and the office that its tools call."""
+    """An open application and the office that its tools call; `by` is who acts on it."""
 
     app: Holdfast
     office: Office
     follow: Follow = just_wait
     with_agents: bool = False
+    by: str = LOCAL
 
     def tool_names(self) -> list[str]:
         return [spec.name for spec in self.app.tools.specs()]
@@ -107,7 +109,9 @@ class Stage:
         await self.office.reset_failures()
         before = as_plan(await self.app.engine.state(instance.id))
         planner = self.app.planner_agent
-        resumed = await planner.resume_plan(self.app.plans, instance.plan_id, instance.id)
+        resumed = await planner.resume_plan(
+            self.app.plans, instance.plan_id, instance.id, by=self.by
+        )
         if resumed:
             await self.follow(self.app, before)
         return resumed
@@ -119,7 +123,7 @@ class Stage:
 
     async def answer_with_sample(self, instance: PlanInstance, request: Request) -> None:
         before = as_plan(await self.app.engine.state(instance.id))
-        await self.app.planner_agent.continue_plan(instance.id, SAMPLES[request])
+        await self.app.planner_agent.continue_plan(instance.id, SAMPLES[request], by=self.by)
         await self.follow(self.app, before)
 
     async def _let_fail(self, failures: Mapping[str, int]) -> None:
@@ -132,7 +136,9 @@ class Stage:
 
     async def _play(self, prompt: str, plan_id: str, values: Mapping[str, Any]) -> PlanInstance:
         plan = self.app.engine.library.current(plan_id)
-        instance = await self.app.plans.start_plan_by_prompt(prompt, plan_id, values=values)
+        instance = await self.app.plans.start_plan_by_prompt(
+            prompt, plan_id, values=values, by=self.by
+        )
         await self.follow(self.app, blank(instance.id, plan))
         return instance
 

@@ -5,9 +5,10 @@
     computer     a request that does not say which computer
     chat         the assistant wants to pay somebody, and may not yet
 
-They are played one after the other, so that every failure meets the run that it is meant
-for. Then the office is mended, which lets a resume succeed, and it takes its time for each
-call, which lets people see the run move.
+All four are the visitor's own: whoever opens the link is the one who started them. They are
+played one after the other, so that every failure meets the run that it is meant for. Then
+the office is mended, which lets a resume succeed, and it takes its time for each call, which
+lets people see the run move.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from holdfast.demo.office import Office
 from holdfast.demo.onboarding import Request, Stage, furnish
 
 ASSISTANT: Final = "assistant"
+VISITOR: Final = "demo"
+"""Who starts the runs, and who is signed in by the link: one person's story."""
 PAYMENT: Final = "Please pay 420 to Will Zhang for the taxi."
 UNHURRIED: Final = 0.4
 """Seconds that the office takes for each call once people look."""
@@ -46,7 +49,7 @@ async def open_show(home: Path) -> AsyncIterator[Stage]:
         app = Holdfast(home, max_retry_count=1, model=office_model())
         furnish(app, office.url, with_agents=True)
         async with app:
-            yield Stage(app, office)
+            yield Stage(app, office, by=VISITOR)
 
 
 async def play(stage: Stage) -> Show:
@@ -54,14 +57,15 @@ async def play(stage: Stage) -> Show:
     failed = await stage.onboard({"grant_access": 6})
     onboarding = await stage.welcome({"grant_access": 2})
     computer = await stage.ask_for(Request.COMPUTER)
-    chat = await _ask_to_pay(stage.app)
+    chat = await _ask_to_pay(stage)
     await stage.office.reset_failures()
     await stage.office.configure_delays(dict.fromkeys(stage.tool_names(), UNHURRIED))
     return Show(failed.id, onboarding.id, computer.id, chat)
 
 
-async def _ask_to_pay(app: Holdfast) -> str:
-    session = await app.sessions.open(ASSISTANT)
-    await app.sessions.say(session.id, PAYMENT)
+async def _ask_to_pay(stage: Stage) -> str:
+    sessions = stage.app.sessions
+    session = await sessions.open(ASSISTANT, by=stage.by)
+    await sessions.say(session.id, PAYMENT, by=stage.by)
     await session.wait_until_settled()
     return session.id

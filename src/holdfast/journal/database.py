@@ -36,9 +36,9 @@ from holdfast.errors import (
 from holdfast.journal.statements import load_script
 
 APPLICATION = int.from_bytes(b"Hold", "big")
-SCHEMA = 2
+SCHEMA = 3
 
-_SCRIPTS = ("sqlite_schema.sql", "sqlite_schema_2.sql")
+_SCRIPTS = ("sqlite_schema.sql", "sqlite_schema_2.sql", "sqlite_schema_3.sql")
 """The script at `n` brings a database from schema `n` to the next."""
 
 _BUSY_SECONDS = 0.05

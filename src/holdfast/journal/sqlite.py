@@ -175,15 +175,13 @@ class SqliteJournal:
         }
         if query.parent_id is not None:
             rows = self._select("runs_of_parent", parameters)
-        elif query.name is not None:
-            rows = self._select("runs_of_name", parameters)
-        elif query.status is not None:
-            name = "runs_of_status" if query.kind is None else "runs_of_kind_and_status"
+        elif query.status is None:
+            rows = self._select(_runs_by(query) or "runs_newest", parameters)
+        else:
+            by = _runs_by(query)
+            name = f"{by}_and_status" if by else "runs_of_status"
             found = self._select_each(name, query.status, parameters)
             rows = sorted(found, key=_number, reverse=True)[: query.limit]
-        else:
-            name = "runs_newest" if query.kind is None else "runs_of_kind"
-            rows = self._select(name, parameters)
         return [_run_row(row[:-1]) for row in rows]
 
     async def active_runs(self) -> list[str]:
@@ -385,6 +383,13 @@ def _stretch(row: tuple[Any, ...], after: int) -> Committed:
     position, run_id, first, last = row
     known = max(after + 1 - position, 0)
     return Committed(position + last - first, run_id, first + known, last)
+
+
+def _runs_by(query: RunQuery) -> str:
+    """What narrows runs down most, beside their status."""
+    if query.name is not None:
+        return "runs_of_name"
+    return "" if query.kind is None else "runs_of_kind"
 
 
 def _number(row: tuple[Any, ...]) -> int:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
 from pydantic import TypeAdapter
@@ -34,6 +35,7 @@ from holdfast.errors import NotFound
 from holdfast.model.commands import Command, Moment
 from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
+from holdfast.model.form import FieldType
 from holdfast.model.plan import ToolAction, WhilePaused
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
@@ -88,6 +90,27 @@ class Description:
         self.summary = json.dumps(summary, ensure_ascii=False)
 
 
+_FACTS = 2
+_LONGEST_FACT = 40
+
+
+def _first_line(value: Json) -> str:
+    return str(value).partition("\n")[0][:_LONGEST_FACT]
+
+
+def facts_of(state: PlanState) -> str:
+    """The first inputs, which tell the runs of one plan apart; what is secret is not told."""
+    known = state.main_task.context
+    told = (
+        f"{field.label or field.name}: {_first_line(value)}"
+        for field in state.plan.plan.inputs.fields
+        if field.type is not FieldType.SECRET
+        and isinstance(value := known.get(field.name), str | int | float)
+        and not isinstance(value, bool)
+    )
+    return ", ".join(islice(told, _FACTS))
+
+
 class PlanMachine:
     kind = "plan"
     blank = staticmethod(plan.blank)
@@ -112,6 +135,7 @@ class PlanMachine:
     def describe(self, state: PlanState) -> Description:
         summary = {
             "prompt": state.prompt.partition("\n")[0][:80],
+            "facts": facts_of(state),
             "done": state.done_tasks,
             "tasks": len(state.plan.plan.tasks),
             "waiting": len(state.open_questions) + state.paused_children,

@@ -36,7 +36,7 @@ from holdfast.server.interaction_schemas import (
 )
 from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission
-from holdfast.server.problems import problem_of
+from holdfast.server.problems import in_language, language_of, problem_of
 from holdfast.server.questions import Questions, refuse_other_digest, refuse_raw_secrets
 from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
@@ -138,7 +138,9 @@ async def answer(
 
 
 @router.post("/interactions/answers", response_model=AnswerOutcomes)
-async def answer_interactions(body: AnswersGiven, served: Served, caller: Called) -> AnswerOutcomes:
+async def answer_interactions(
+    request: Request, body: AnswersGiven, served: Served, caller: Called
+) -> AnswerOutcomes:
     """The same answer to exactly the questions named; what became of each is told.
 
     Each counts by itself: sent again, those that were answered are answered the same.
@@ -151,7 +153,7 @@ async def answer_interactions(body: AnswersGiven, served: Served, caller: Called
     with acting(replace(acts, claim=None)):
         for request_id in dict.fromkeys(body.request_ids):
             one = replace(given, request_id=request_id)
-            outcomes.append(await _outcome(served, caller, one))
+            outcomes.append(await _outcome(served, caller, one, language_of(request)))
     return AnswerOutcomes(
         success=all(one.success for one in outcomes),
         outcomes=outcomes,
@@ -160,12 +162,12 @@ async def answer_interactions(body: AnswersGiven, served: Served, caller: Called
 
 
 async def _outcome(
-    served: Services, caller: Caller, response: InteractionResponse
+    served: Services, caller: Caller, response: InteractionResponse, language: str
 ) -> AnswerOutcome:
     try:
         await answer(served, caller, response)
     except (CallerError, AuthorError) as error:
-        problem = problem_of(error)
+        problem = in_language(problem_of(error), language)
         return AnswerOutcome(
             request_id=response.request_id,
             success=False,

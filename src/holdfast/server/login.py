@@ -22,13 +22,13 @@ from holdfast.server.credentials import LINK, Credential, listed
 from holdfast.server.guard import COOKIE, Called, bearer, client_of, same_origin
 from holdfast.server.limits import LOGIN
 from holdfast.server.openapi import SIGNING_IN
+from holdfast.server.place import CONSOLE, cookie_path, root_of
 from holdfast.server.principal import Kind, Permission, Principal, permitted
 from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
 
 router = new_router("access")
 
-CONSOLE: Final = "/console/"
 DAY: Final = 86_400.0
 FORM: Final = "application/x-www-form-urlencoded"
 
@@ -122,7 +122,7 @@ async def open_link(
     """A one-time link as it is opened in a browser."""
     if request.method == "GET" and _by_hand(request):
         return await _signed_in(request, served, token)
-    action = request.scope.get("root_path", "") + "/login"
+    action = root_of(request) + "/login"
     return HTMLResponse(PAGE.format(action=escape(action), token=escape(token)))
 
 
@@ -159,7 +159,7 @@ async def sign_in(request: Request, served: Served) -> Response:
         return await _signed_in(request, served, token)
     made, secret = await _session(request, served, token)
     answer = Response(_me(made.principal()).model_dump_json(), media_type="application/json")
-    return _with_cookie(answer, secret, served)
+    return _with_cookie(answer, secret, request, served)
 
 
 def _foreign(request: Request, served: Services) -> bool:
@@ -193,16 +193,16 @@ async def _session(request: Request, served: Services, token: str) -> tuple[Cred
 
 async def _signed_in(request: Request, served: Services, token: str) -> Response:
     _, secret = await _session(request, served, token)
-    place = request.scope.get("root_path", "") + CONSOLE
-    return _with_cookie(RedirectResponse(place, 303), secret, served)
+    answer = RedirectResponse(f"{root_of(request)}{CONSOLE}/", 303)
+    return _with_cookie(answer, secret, request, served)
 
 
-def _with_cookie(answer: Response, secret: str, served: Services) -> Response:
+def _with_cookie(answer: Response, secret: str, request: Request, served: Services) -> Response:
     answer.set_cookie(
         COOKIE,
         secret,
         max_age=int(served.settings.session_hours * 3600),
-        path="/",
+        path=cookie_path(root_of(request)),
         secure=served.settings.secure_cookies,
         httponly=True,
         samesite="strict",
@@ -218,7 +218,7 @@ async def sign_out(request: Request, served: Served, caller: Called) -> Response
         await served.tokens.sign_out(request.cookies[COOKIE], caller.origin)
         answer.delete_cookie(
             COOKIE,
-            path="/",
+            path=cookie_path(root_of(request)),
             secure=served.settings.secure_cookies,
             httponly=True,
             samesite="strict",
@@ -280,7 +280,8 @@ async def issue_link(
     made, secret = await served.tokens.new_link(
         wanted.name, wanted.roles, wanted.grants, by=caller.principal.id, origin=caller.origin
     )
-    url = f"{str(request.base_url).rstrip('/')}/login?{urlencode({'token': secret})}"
+    here = f"{request.url.scheme}://{request.url.netloc}{root_of(request)}"
+    url = f"{here}/login?{urlencode({'token': secret})}"
     return IssuedLink(**_shown(made), token=secret, url=url)
 
 

@@ -2,7 +2,7 @@
 
 A problem also carries `success` and `error`, as the seeds' refusals do. What a caller may
 know of an error stands here; whatever is not in the table is ours, and its message stays in
-the log.
+the log. Who asks for another language by `Accept-Language` is told in that one.
 """
 
 from __future__ import annotations
@@ -19,6 +19,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from holdfast import errors
+from holdfast.server.languages import preferred
+from holdfast.server.spoken import said, term
 
 log = logging.getLogger("holdfast")
 
@@ -101,11 +103,30 @@ def problem_bytes(members: Mapping[str, Any]) -> bytes:
 
 
 def problem_response(
-    members: Mapping[str, Any], headers: Mapping[str, str] | None = None
+    members: Mapping[str, Any], language: str, headers: Mapping[str, str] | None = None
 ) -> Response:
-    return Response(
-        problem_bytes(members), members["status"], dict(headers or {}), media_type=MEDIA_TYPE
-    )
+    told = {**(headers or {}), "Content-Language": language, "Vary": "Accept-Language"}
+    body = problem_bytes(in_language(members, language))
+    return Response(body, members["status"], told, media_type=MEDIA_TYPE)
+
+
+def in_language(members: Mapping[str, Any], language: str) -> dict[str, Any]:
+    """A problem in the reader's words; what their programs go by stays as it is."""
+    told = dict(members)
+    told["title"] = term(told["title"], language)
+    for name in ("detail", "error"):
+        told[name] = said(told[name], language)
+    if "fields" in told:
+        told["fields"] = {name: said(text, language) for name, text in told["fields"].items()}
+    if "problems" in told:
+        found = told["problems"]
+        told["problems"] = [{**one, "message": said(one["message"], language)} for one in found]
+    return told
+
+
+def language_of(request: Request) -> str:
+    """What the reader wants to be answered in."""
+    return preferred(request.headers.get("accept-language", ""))
 
 
 def status_of(error: Exception) -> tuple[int, str]:
@@ -118,7 +139,7 @@ def refusal(request: Request, error: Exception) -> Response:
     members = problem_of(error, instance=request.url.path, request_id=request_id(request))
     if members["status"] >= 500:
         _log(request, error)
-    return problem_response(members, _headers(members["status"], error))
+    return problem_response(members, language_of(request), _headers(members["status"], error))
 
 
 def problem_of(error: Exception, *, instance: str = "", request_id: str = "") -> dict[str, Any]:
@@ -223,7 +244,7 @@ def _misread(request: Request, found: Sequence[Mapping[str, Any]]) -> Response:
         request_id=request_id(request),
         extra={"fields": fields},
     )
-    return problem_response(members)
+    return problem_response(members, language_of(request))
 
 
 def _where(loc: Sequence[str | int]) -> str:
@@ -250,7 +271,7 @@ async def _not_served(request: Request, error: Exception) -> Response:
         instance=request.url.path,
         request_id=request_id(request),
     )
-    return problem_response(members, error.headers)
+    return problem_response(members, language_of(request), error.headers)
 
 
 def answer_with_problems(server: FastAPI) -> None:

@@ -172,6 +172,7 @@ class Summary(Shown):
     model_config = ConfigDict(extra="allow")
 
     prompt: str | None = Field(None, description="What it was started with, in one line.")
+    facts: str | None = Field(None, description="Its first inputs, in one line; no secrets.")
     done: int | None = Field(None, examples=[1])
     tasks: int | None = Field(None, examples=[3])
     waiting: int = Field(0, examples=[1])

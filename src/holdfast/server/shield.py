@@ -23,6 +23,7 @@ from uuid import uuid4
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.server.languages import preferred
 from holdfast.server.problems import problem, problem_response
 from holdfast.server.settings import ServerSettings
 
@@ -226,7 +227,8 @@ async def _refuse(
     refused: Refused, request_id: str, scope: Scope, receive: Receive, send: Send
 ) -> None:
     members = problem(refused.status, refused.detail, instance=scope["path"], request_id=request_id)
-    response = problem_response(members, {"Connection": "close"})
+    language = preferred(Headers(scope=scope).get("accept-language", ""))
+    response = problem_response(members, language, {"Connection": "close"})
     await response(scope, receive, _lingering(receive, send) if refused.unread else send)
 
 

@@ -66,6 +66,7 @@ class ConversationStory(Teller):
     ) -> None:
         super().__init__(asked, say)
         self._tasks = {step_id: task.id for step_id, task in state.tasks.items()}
+        self._most = state.settings.retry.attempts
 
     def step(self, step_id: str) -> str:
         if step_id in _WORK:
@@ -182,9 +183,7 @@ class ConversationStory(Teller):
                 assert_never(event)
 
     def _started(self, event: v.TaskStarted, step: str) -> str:
-        told = self.say("{step} started", step=step)
-        if event.attempt > 1:
-            told += self.say(", attempt {n}", n=event.attempt)
+        told = self.say("{step} started", step=step) + self.nth_try(event.attempt, self._most)
         child = visible(event.child_id or "")
         return told + self.say(" as {child}", child=child) if child else told
 

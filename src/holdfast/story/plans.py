@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import ClassVar, TypeAlias, assert_never, cast
 
+from holdfast.core.drawing.graph import TASKS
+from holdfast.core.drawing.picture import Condition
 from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledPlan
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest
@@ -16,7 +18,7 @@ from holdfast.story.text import visible
 from holdfast.story.voice import ENGLISH, Voice
 
 _REASONS = {
-    "waiting_for_person": "waits for a person",
+    "waiting_for_person": "for a person",
     "waiting_for_resume": "waits for a resume",
     "planner_retry": "the planner tries again",
     "resume_retry_listener": "resumed",
@@ -42,6 +44,12 @@ _Listener: TypeAlias = (
 )
 
 
+def told_reason(reason: str, say: Voice) -> str:
+    """Why a task moved, where there is more to say than that it did."""
+    why = _REASONS.get(reason, "")
+    return say(why) if why else ""
+
+
 class PlanStory(Teller):
     engine: ClassVar[str] = "plan"
 
@@ -54,22 +62,27 @@ class PlanStory(Teller):
         super().__init__(asked, say)
         self._tasks = {task.task_id: task.name for task in plan.plan.tasks}
         self._actions = {one.listener_id: one.action for one in plan.plan.listeners}
+        self._tries = {one.listener_id: one.retry.attempts for one in plan.plan.listeners}
         self._checks = [check.tool for check in plan.plan.verify]
         self._concluding: set[str] = set()
 
-    def tell(self, recorded: Recorded) -> list[Line]:
+    def lines(self, recorded: Recorded) -> list[Line]:
         moves = getattr(recorded.event, "moves", ())
         moved = [Line(recorded.at, "", f"  {one}") for one in self._moves(moves)]
-        return super().tell(recorded) + moved
+        return super().lines(recorded) + moved
 
     def _moves(self, moves: Sequence[e.Move]) -> Iterator[str]:
         for move in moves:
             if not move.reason and not move.context:
                 continue  # only tidies the task's context
-            why = _REASONS.get(move.reason, "")
-            because = f" ({self.say(why)})" if why else ""
-            task, status = self._task(move.task_id), self.say(move.status.value)
-            yield self.say("{task} is {status}", task=task, status=status) + because
+            why = told_reason(move.reason, self.say)
+            yield self._moved(move) + (f" ({why})" if why else "")
+
+    def _moved(self, move: e.Move) -> str:
+        task, (condition, status) = self._task(move.task_id), TASKS[move.status]
+        if condition is Condition.FAILED:
+            return self.say("{task} has failed", task=task)
+        return self.say("{task} is {status}", task=task, status=self.say(status))
 
     def _task(self, task_id: str) -> str:
         return visible(f"{task_id} {self._tasks.get(task_id, '')}".strip())
@@ -124,8 +137,7 @@ class PlanStory(Teller):
                 steps = self._steps(event.fired)
                 return self.itself, self.say("checks the outcome: {steps}", steps=steps)
             case e.PlannerGaveUp():
-                told = self.say("gives up and waits for a resume")
-                return self._planner, self.because(told, event.message)
+                return self._planner, self._gave_up(event)
             case e.TasksEdited():
                 edit = _EDITS.get(event.reason)
                 return event.by, self.say(edit) if edit else visible(event.reason)
@@ -152,6 +164,26 @@ class PlanStory(Teller):
     @property
     def _planner(self) -> str:
         return self.say("planner")
+
+    def _gave_up(self, event: e.PlannerGaveUp) -> str:
+        """The engine's message counts retries; here the rounds are counted, as everywhere."""
+        first = event.failed[0] if event.failed else ""
+        known = bool(first) and event.message.startswith(f"{first} failed")
+        if not known:
+            told = self.say("gives up and waits for a resume")
+            return self.because(told, event.message)
+        counted, _, cause = event.message.removeprefix(f"{first} failed").partition(": ")
+        retries = next((int(one) for one in counted.split() if one.isdecimal()), 0)
+        steps = self._steps(event.failed)
+        if not retries:
+            told = self.say("gives up on {steps} and waits for a resume", steps=steps)
+        else:
+            told = self.say(
+                "gives up on {steps} after {n} rounds and waits for a resume",
+                steps=steps,
+                n=retries + 1,
+            )
+        return self.because(told, cause)
 
     def _resumed(self, event: e.RunResumed) -> str:
         steps = self._steps(event.refired)
@@ -182,8 +214,8 @@ class PlanStory(Teller):
                 told = say("{step} has the result of call {n}", step=step, n=event.index)
                 return self.itself, told
             case e.PlannerRetried():
-                n, most = event.retry_count, event.max_retries
-                told = say("runs {step} again, retry {n} of {most}", step=step, n=n, most=most)
+                n, most = event.retry_count + 1, event.max_retries + 1
+                told = say("tries {step} again, round {n} of {most}", step=step, n=n, most=most)
                 return self._planner, told
             case e.CheckConcluded():
                 verdict = say(event.verdict.replace("_", " "))
@@ -195,9 +227,8 @@ class PlanStory(Teller):
                 assert_never(event)
 
     def _started(self, event: e.ListenerStarted, step: str) -> str:
-        told = self.say("{step} started", step=step)
-        if event.attempt > 1:
-            told += self.say(", attempt {n}", n=event.attempt)
+        most = self._tries.get(event.listener_id, 0)
+        told = self.say("{step} started", step=step) + self.nth_try(event.attempt, most)
         if event.child_id:
             told += self.say(" as {child}", child=visible(event.child_id))
         return told

@@ -44,6 +44,7 @@ class SessionStory(Teller):
     ) -> None:
         super().__init__(asked, say)
         self._tools = {step_id: call.tool for step_id, call in state.calls.items()}
+        self._most = state.agent.retry.attempts
 
     def step(self, step_id: str) -> str:
         if step_id == THINK:
@@ -65,7 +66,7 @@ class SessionStory(Teller):
             case r.TurnStarted() | r.TurnCompleted() | r.TurnFailed() | r.TurnResumed():
                 return self._turn(event)
             case r.ThinkingStarted():
-                return self.itself, self.say("asks the model") + self._attempt(event.attempt)
+                return self.itself, self.say("asks the model") + self._try(event.attempt)
             case r.ModelReplied():
                 return self.itself, self._reply(event)
             case r.CallProposed() | r.CallStarted() | r.StepEnded() | r.StepAbandoned():
@@ -106,8 +107,8 @@ class SessionStory(Teller):
         tokens = event.usage.input_tokens + event.usage.output_tokens
         return self.say("has a reply ({tokens} tokens)", tokens=tokens)
 
-    def _attempt(self, attempt: int) -> str:
-        return self.say(", attempt {n}", n=attempt) if attempt > 1 else ""
+    def _try(self, n: int) -> str:
+        return self.nth_try(n, self._most)
 
     def _allows(self, grant: Grant) -> str:
         tool = visible(grant.tool)
@@ -134,7 +135,7 @@ class SessionStory(Teller):
 
     def _started(self, event: r.CallStarted) -> str:
         step, args = self.step(event.step_id), visible(spelled(event.args))
-        told = self.say("calls {step} {args}", step=step, args=args) + self._attempt(event.attempt)
+        told = self.say("calls {step} {args}", step=step, args=args) + self._try(event.attempt)
         child = visible(event.child_id or "")
         return told + self.say(" as {child}", child=child) if child else told
 

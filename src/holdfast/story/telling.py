@@ -3,6 +3,11 @@
 An event becomes a line: when, who, what. A teller remembers the questions it has told
 of, because the events that close one name it by its id only. Answers to secret fields
 are never told.
+
+A *try* is one start of a step's work; `try 2 of 3` counts within a *round*. The planner's retry
+begins the next round. Whatever is tried again without a person is told as `tries again`, so that
+whoever counts these has the number that lists of runs show. How tasks and runs are is said in
+the words of the graph.
 """
 
 from __future__ import annotations
@@ -10,8 +15,9 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import ClassVar, TypeAlias, assert_never
+from typing import ClassVar, Final, TypeAlias, assert_never
 
+from holdfast.core.drawing.graph import run_words
 from holdfast.model import events as e
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionType
@@ -63,6 +69,9 @@ Shared: TypeAlias = (
     | e.RunCancelled
 )
 
+UNTOLD: Final = (e.StepWoken,)
+"""What the event before has announced, and the next one does."""
+
 Fate: TypeAlias = e.AttemptFailed | e.StepWoken | e.StepReleased | e.OutcomeLost | e.LateResultKept
 
 
@@ -78,6 +87,11 @@ class Teller(ABC):
         self._now = 0.0
 
     def tell(self, recorded: Recorded) -> list[Line]:
+        """Nothing of an event of which its neighbours tell already."""
+        return [] if isinstance(recorded.event, UNTOLD) else self.lines(recorded)
+
+    def lines(self, recorded: Recorded) -> list[Line]:
+        """As `tell`, and of every event."""
         self._now = recorded.at
         who, what = self.sentence(recorded.event)
         return [Line(recorded.at, visible(who), what)]
@@ -120,18 +134,28 @@ class Teller(ABC):
             case _:
                 return self._question(event)
 
+    def nth_try(self, n: int, most: int = 0) -> str:
+        """What follows `started` from the second try on; `most` where that is known."""
+        if n < 2:
+            return ""
+        if n > most:
+            return self.say(", try {n}", n=n)
+        return self.say(", try {n} of {most}", n=n, most=most)
+
     def because(self, told: str, reason: str) -> str:
         """What was told, and why if somebody said so."""
         if not reason:
             return told
-        return self.say("{told}: {reason}", told=told, reason=visible(reason))
+        return self.say("{told}: {reason}", told=told, reason=visible(self.say.why(reason)))
 
     def _child(self, event: e.ChildHeard) -> str:
         child = visible(event.child_id)
-        if event.status == RunStatus.PAUSE:
+        if event.status == RunStatus.ERROR:
+            told = self.say("the sub-run {child} has failed", child=child)
+        elif event.status == RunStatus.PAUSE:
             told = self.say("the sub-run {child} waits for a person", child=child)
         else:
-            status = self.say(event.status)
+            status = self.say(run_words(RunStatus(event.status)))
             told = self.say("the sub-run {child} is {status}", child=child, status=status)
         return self.because(told, event.message)
 
@@ -142,7 +166,7 @@ class Teller(ABC):
                 due = self.say.due(event.retry_at, self._now)
                 return told + self.say("; tries again {due}", due=due)
             case e.StepWoken():
-                return self.say("{step} is due for its next attempt", step=step)
+                return self.say("{step} is ready for its next try", step=step)
             case e.StepReleased():
                 return self.say("{step} was not handed over and is ready again", step=step)
             case e.OutcomeLost():

@@ -6,7 +6,12 @@ another language brings a voice that knows the phrases; the phrase itself is the
 
 from __future__ import annotations
 
+from typing import Final
+
 from holdfast.story.text import clock
+
+SOON: Final = 0.5
+"""Seconds that nobody notices."""
 
 
 class Voice:
@@ -15,8 +20,14 @@ class Voice:
     def __call__(self, phrase: str, /, **values: object) -> str:
         return phrase.format_map(values)
 
+    def why(self, reason: str) -> str:
+        """A reason that was recorded in English, or in somebody's own words."""
+        return reason
+
     def due(self, at: float, now: float) -> str:
         """When something will happen that was announced `now`."""
+        if at - now < SOON:
+            return self("at once")
         return self("at {time}", time=clock(at))
 
 

@@ -1,8 +1,8 @@
 // Sending an answer: the secrets first, each to its own place, then the rest. What is refused is
 // said at its field.
 
-import { post, Refusal, showFields } from "./api.js";
-import { forget } from "./drafts.js";
+import { newKey, post, Refusal, showFields } from "./api.js";
+import { drop, forget } from "./drafts.js";
 import { changes, control, dress, isSecret, read, rows, values } from "./form.js";
 import { refresh } from "./live.js";
 import { notify } from "./shell.js";
@@ -14,7 +14,8 @@ const settling = new WeakMap();
 /** Which fields are asked is for the server to say; an answer waits until it has. */
 export function settle(card, form) {
   if (form.dataset.conditional === undefined) return;
-  const asking = post(`${card.dataset.part}/asked`, { values: values(form, { everything: true }) })
+  const given = { values: values(form, { everything: true }) };
+  const asking = post(`${card.dataset.part}/asked`, given, { key: newKey() })
     .then(({ asked }) => {
       if (settling.get(form) !== asking) return;
       for (const row of rows(form)) row.hidden = !asked.includes(row.dataset.name);
@@ -35,7 +36,7 @@ async function seal(card, form) {
     const input = control(row);
     if (!input.value) continue;
     const path = `/interactions/${card.dataset.question}/secrets/${encodeURIComponent(row.dataset.name)}`;
-    const { reference } = await post(path, { value: input.value });
+    const { reference } = await post(path, { value: input.value }, { key: newKey() });
     kept.set(row.dataset.name, reference);
     input.value = "";
     input.placeholder = t("js-card.sealed");
@@ -71,6 +72,7 @@ export async function answer(card, form, button) {
     await settling.get(form);
     await forget(card);
     await post(`/interactions/${card.dataset.question}/answer`, await body(card, form, button.dataset));
+    drop(card);
     delete card.dataset.dirty;
     card.querySelector("h2").focus({ preventScroll: true });
     notify(t("js-card.answered"));

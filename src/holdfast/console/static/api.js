@@ -1,7 +1,9 @@
 // Changes go to the server as JSON. Each press has a name of its own, so that a double click
-// or a second try does nothing twice. A request that nobody knows the fate of keeps its name:
-// the same one, sent again, is the same press.
+// or a second try does nothing twice. A request that nobody knows the fate of keeps its name,
+// also over a reload: the same one, sent again soon, is the same press.
 
+import { keep, kept } from "./kept.js";
+import { at } from "./place.js";
 import { t } from "./words.js";
 
 /** A refusal, as the server's problem+json tells it. */
@@ -17,6 +19,11 @@ export class Refusal extends Error {
   get isUntold() {
     return this.status === 0 || this.status >= 500;
   }
+
+  /** Not even of an earlier try. */
+  get tellsNothing() {
+    return this.isUntold || this.status === 401 || this.status === 429;
+  }
 }
 
 export function newKey() {
@@ -24,20 +31,39 @@ export function newKey() {
     byte.toString(16).padStart(2, "0")).join("");
 }
 
-const unanswered = new Map();
+const SOON = 600000;
+const unanswered = new Map(kept("unanswered"));
+const isLate = ({ since }) => Date.now() - since > SOON;
 
-export async function send(method, path, body = {}, key = "") {
-  const written = JSON.stringify(body);
-  const press = `${method} ${path} ${written}`;
-  const name = key || (unanswered.get(press) ?? newKey());
-  if (!key) unanswered.set(press, name);
-  const headers = { "Content-Type": "application/json", "Idempotency-Key": name };
-  const once = () => exchange(path, { method, headers, body: written });
+function nameOf(press) {
+  for (const [one, named] of unanswered) if (isLate(named)) unanswered.delete(one);
+  if (!unanswered.has(press)) unanswered.set(press, { name: newKey(), since: Date.now() });
+  keep("unanswered", [...unanswered]);
+  return unanswered.get(press).name;
+}
+
+function settled(isOurs) {
+  for (const press of unanswered.keys()) if (isOurs(press)) unanswered.delete(press);
+  keep("unanswered", [...unanswered]);
+}
+
+/** What is sent there next is meant anew, also where it says the same. */
+export const meanAnew = (path) => settled((press) => press.startsWith(`POST ${path} `));
+
+/** With a `key` of its own it is no press; `known` is the body as it may be kept here. */
+export async function send(method, path, body = {}, { key = "", known = body } = {}) {
+  const press = `${method} ${path} ${JSON.stringify(known)}`;
+  const headers = {
+    "Content-Type": "application/json",
+    "Accept-Language": document.documentElement.lang,
+    "Idempotency-Key": key || nameOf(press),
+  };
+  const once = () => exchange(at(path), { method, headers, body: JSON.stringify(body) });
   const { status, answer } = await once().catch(once).catch(() => {
     throw new Refusal(0, {});
   });
   const refusal = status < 300 ? null : new Refusal(status, answer);
-  if (!refusal?.isUntold) unanswered.delete(press);
+  if (!refusal?.tellsNothing) settled((one) => one === press);
   if (refusal) throw refusal;
   return answer;
 }
@@ -52,7 +78,7 @@ async function exchange(path, request) {
   return { status: response.status, answer };
 }
 
-export const post = (path, body, key) => send("POST", path, body, key);
+export const post = (path, body, how) => send("POST", path, body, how);
 
 /** Where one goes on: the text that a choice still needs, else what is chosen. */
 function wanting(control) {

@@ -4,26 +4,29 @@
 
 import { answer, settle, unseal } from "./answering.js";
 import "./countdown.js";
-import { keep } from "./drafts.js";
-import { changes, control, dress, restore, values } from "./form.js";
+import { keep, unsent } from "./drafts.js";
+import { changes, control, dress, isChanged, isSecret, restore, values } from "./form.js";
 import { press } from "./shell.js";
 import { t } from "./words.js";
-import { keepWritten } from "./written.js";
+import { keepWritten, lines, showWritten } from "./written.js";
 
 const formOf = (card) => card.querySelector("form.answer");
 const words = (form) => form.querySelector("[data-field=feedback]");
 
 function prepare(card) {
   const form = formOf(card);
+  if (card.dataset.status !== "open") return showWritten(card);
   if (!form || form.dataset.ready) return;
   form.dataset.ready = "true";
-  const { $feedback = "", ...draft } = JSON.parse(form.dataset.draft);
+  const left = unsent(card);
+  const { $feedback = "", ...draft } = left?.data ?? JSON.parse(form.dataset.draft);
   restore(form, draft);
   if ($feedback && words(form)) words(form).value = $feedback;
   const begun = Object.keys(draft).length > 0;
   if (begun || $feedback) card.dataset.dirty = "true";
   if (begun && form.dataset.approval !== undefined) form.querySelector(".edit").open = true;
   sayChanges(form);
+  if (left) changed({ target: form });
 }
 
 function prepareAll(root) {
@@ -31,8 +34,13 @@ function prepareAll(root) {
   root.querySelectorAll(".question").forEach(prepare);
 }
 
-function said(form) {
-  return form.dataset.approval === undefined ? values(form, { everything: true }) : changes(form);
+const isOpenly = (row) => isChanged(row) && !isSecret(row);
+
+function said(card, form) {
+  const given = form.dataset.approval === undefined
+    ? values(form, { everything: true }) : changes(form, isOpenly);
+  const feedback = words(form)?.value;
+  return { data: { ...given, ...(feedback && { $feedback: feedback }) }, lines: [...lines(card)] };
 }
 
 function sayChanges(form) {
@@ -54,7 +62,7 @@ function changed({ target }) {
   dress(form);
   sayChanges(form);
   settle(card, form);
-  keep(card, form, () => ({ ...said(form), ...(words(form)?.value && { $feedback: words(form).value }) }));
+  keep(card, form, () => said(card, form));
 }
 
 /** Whoever looks into a card, or is about to answer, keeps it as it is. */

@@ -1,6 +1,7 @@
 // A chat: it tells what happens as it happens, sends what is written, and stops when asked to.
 
-import { post, Refusal, showFields } from "./api.js";
+import { meanAnew, post, Refusal, showFields } from "./api.js";
+import { keep, kept } from "./kept.js";
 import { refresh } from "./live.js";
 import { merge } from "./merging.js";
 import { press } from "./shell.js";
@@ -11,14 +12,15 @@ const find = (id) => document.getElementById(id);
 const form = find("say");
 const message = find("message");
 const { session } = form.dataset;
-const kept = `message of ${session}`;
+const begun = `message of ${session}`;
+const home = `/chats/${encodeURIComponent(session)}`;
 const speech = new Speech(session, speak);
 let lately = false;
 
 const told = () => find("chat").dataset;
 const listen = () => speech.listen(Number(told().version));
 
-/** Whoever reads the end follows it; whoever reads something else is left in peace. */
+/** Whoever reads the end follows it; others are left in peace. */
 function following(change) {
   const page = document.documentElement;
   const atEnd = innerHeight + scrollY > page.scrollHeight - 160;
@@ -100,7 +102,7 @@ async function send() {
   showFields(form, {});
   await Promise.race([listen(), new Promise((wake) => setTimeout(wake, 2000))]);
   try {
-    await post(`/chats/${encodeURIComponent(session)}/messages`, { message: text });
+    await post(`${home}/messages`, { message: text });
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     show();
@@ -108,26 +110,28 @@ async function send() {
     return;
   }
   if (message.value === text) message.value = "";
-  keep();
+  keepText();
   refresh("chat", { now: true });
 }
 
-const keep = () => (message.value
-  ? sessionStorage.setItem(kept, message.value) : sessionStorage.removeItem(kept));
+function submit(event) {
+  event.preventDefault();
+  press(find("send"), send);
+}
 
-message.addEventListener("input", keep);
+const keepText = () => keep(begun, message.value);
+
+message.addEventListener("input", () => {
+  keepText();
+  if (!message.value) meanAnew(`${home}/messages`);
+});
 message.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
-  event.preventDefault();
-  press(find("send"), send);
+  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
 });
-form.addEventListener("submit", (event) => {
-  event.preventDefault();
-  press(find("send"), send);
-});
+form.addEventListener("submit", submit);
 
 const command = (name) => async () => {
-  await post(`/chats/${encodeURIComponent(session)}/${name}`);
+  await post(`${home}/${name}`);
   refresh("chat", { now: true });
 };
 
@@ -148,6 +152,6 @@ document.addEventListener("part:swapped", ({ target }) => {
 });
 document.addEventListener("visibilitychange", show);
 
-message.value = sessionStorage.getItem(kept) ?? "";
+message.value = kept(begun) ?? "";
 show();
 toTheEnd();

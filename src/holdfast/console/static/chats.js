@@ -1,6 +1,7 @@
 // The list of chats: a press starts one with an agent and goes there.
 
 import { post } from "./api.js";
+import { at } from "./place.js";
 import { press } from "./shell.js";
 
 document.addEventListener("click", ({ target }) => {
@@ -8,6 +9,6 @@ document.addEventListener("click", ({ target }) => {
   if (!button) return;
   press(button, async () => {
     const { sessionId } = await post("/chats", { agentId: button.dataset.agent });
-    location.assign(`/console/chat/${encodeURIComponent(sessionId)}`);
+    location.assign(at(`/console/chat/${encodeURIComponent(sessionId)}`));
   });
 });

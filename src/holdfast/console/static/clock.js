@@ -24,6 +24,9 @@ export function span(seconds) {
   return `${Math.floor(n / 86400)} ${d} ${Math.floor(n / 3600) % 24} ${h}`;
 }
 
+/** A moment by the reader's clock. */
+export const clockTime = (at) => today.format(new Date(at * 1000));
+
 function dress(root) {
   for (const element of root.querySelectorAll("time[data-at]")) {
     const at = new Date(element.dataset.at * 1000);

@@ -1,7 +1,8 @@
 // What a press asks first: a dialog of the server's that says what will come of it.
 
-import { Refusal, newKey, post, showFields } from "./api.js";
+import { Refusal, post, showFields } from "./api.js";
 import { refreshAll } from "./live.js";
+import { at } from "./place.js";
 import { notify, press } from "./shell.js";
 import { t } from "./words.js";
 
@@ -9,7 +10,7 @@ export const run = document.querySelector("[data-run-id]");
 export const parts = `/console/parts/runs/${run.dataset.runId}`;
 
 export async function fetchPart(path) {
-  const response = await fetch(path, { cache: "no-store" }).catch(() => null);
+  const response = await fetch(at(path), { cache: "no-store" }).catch(() => null);
   if (!response) throw new Refusal(0, {});
   const why = response.status === 401 ? "js.signed_out" : "js-run.moved_on";
   if (!response.ok) throw new Refusal(response.status, { detail: t(why) });
@@ -19,22 +20,21 @@ export async function fetchPart(path) {
 
 export async function ask({ deed, of = "" }) {
   const dialog = await fetchPart(`${parts}/deed?${new URLSearchParams({ name: deed, of })}`);
-  const key = newKey();
   document.getElementById("asking").replaceChildren(dialog);
   dialog.addEventListener("close", () => dialog.remove());
   dialog.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    press(document.getElementById("deed-do"), () => carryOut(dialog, key));
+    press(document.getElementById("deed-do"), () => carryOut(dialog));
   });
   dialog.showModal();
 }
 
-async function carryOut(dialog, key) {
+async function carryOut(dialog) {
   const form = dialog.querySelector("form");
   const { values, errors } = filledIn(form);
   if (showFields(form, errors)) return;
   try {
-    await post(dialog.dataset.path, { ...JSON.parse(dialog.dataset.body), ...values }, key);
+    await post(dialog.dataset.path, { ...JSON.parse(dialog.dataset.body), ...values });
   } catch (error) {
     if (!(error instanceof Refusal) || error.status === 401) throw error;
     if (!showFields(form, error.fields)) form.querySelector(".errors").textContent = error.message;

@@ -1,8 +1,10 @@
 // What somebody has begun to fill in is kept on the server, a moment after they stop typing,
-// and at once when they leave; what the server could not be told waits until it can. Secrets
-// are never part of it.
+// and at once when they leave; until the server has it this tab keeps it, over a reload too.
+// Secrets are never part of it.
 
 import { newKey, Refusal, send } from "./api.js";
+import * as tab from "./kept.js";
+import { at } from "./place.js";
 import { t } from "./words.js";
 
 const PAUSE = 700;
@@ -10,8 +12,16 @@ const waiting = new Map();
 const sending = new Map();
 const addressOf = (card) => `/interactions/${card.dataset.question}/draft`;
 
-/** Keeps what `said` gives, when it is time. */
+const nameOf = (card) => `draft of ${card.dataset.question}`;
+
+/** What the server has not been told, {data, lines}, else null; `lines` as people read it. */
+export const unsent = (card) => tab.kept(nameOf(card));
+export const keepHere = (card, written) => tab.keep(nameOf(card), written);
+export const drop = (card) => tab.drop(nameOf(card));
+
+/** Keeps what `said` gives, here at once, there when it is time. */
 export function keep(card, form, said) {
+  keepHere(card, said());
   clearTimeout(waiting.get(card)?.timer);
   waiting.set(card, { form, said, timer: setTimeout(store, PAUSE, card) });
 }
@@ -37,7 +47,8 @@ async function store(card) {
 async function put(card, one) {
   const place = one.form.querySelector(".kept");
   try {
-    await send("PUT", addressOf(card), { data: one.said() }, newKey());
+    await send("PUT", addressOf(card), { data: one.said().data }, { key: newKey() });
+    if (!waiting.has(card)) drop(card);
     place.textContent = t("js-card.kept");
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
@@ -54,9 +65,9 @@ document.addEventListener("live:state", ({ detail }) => {
 // A page that goes away is not told what became of it.
 addEventListener("pagehide", () => {
   for (const [card, { said }] of waiting) {
-    const body = JSON.stringify({ data: said() });
+    const body = JSON.stringify({ data: said().data });
     const headers = { "Content-Type": "application/json", "Idempotency-Key": newKey() };
-    fetch(addressOf(card), { method: "PUT", keepalive: true, headers, body }).catch(() => {});
+    fetch(at(addressOf(card)), { method: "PUT", keepalive: true, headers, body }).catch(() => {});
   }
   waiting.clear();
 });

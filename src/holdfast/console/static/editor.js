@@ -2,6 +2,7 @@
 // checks out can be registered.
 
 import { post, Refusal } from "./api.js";
+import { at } from "./place.js";
 import { press } from "./shell.js";
 import { t } from "./words.js";
 
@@ -101,7 +102,7 @@ async function register() {
   const plan = await judge("/plans");
   if (!plan) return;
   removeEventListener("beforeunload", keepTyped);
-  location.assign(`/console/plans/${encodeURIComponent(plan.plan_id)}`);
+  location.assign(at(`/console/plans/${encodeURIComponent(plan.plan_id)}`));
 }
 
 function keepTyped(event) {

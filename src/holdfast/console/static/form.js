@@ -88,9 +88,9 @@ export function values(form, { everything = false } = {}) {
 }
 
 /** What was changed, and nothing else. */
-export function changes(form) {
+export function changes(form, wanted = isChanged) {
   const said = {};
-  for (const row of rows(form).filter(isChanged)) said[row.dataset.name] = read(row);
+  for (const row of rows(form).filter(wanted)) said[row.dataset.name] = read(row);
   return said;
 }
 

@@ -1,6 +1,6 @@
 // The graph under one's hands: zoom, drag, follow, and the keyboard's way from box to box.
 
-import { now, span } from "./clock.js";
+import { clockTime, now } from "./clock.js";
 import { box, drawing, fit, neighbour, nodes, pan, reveal, show, stage, take, zoom } from "./view.js";
 import { t } from "./words.js";
 
@@ -57,6 +57,7 @@ function keys(event) {
   else if (event.key === "-") zoom(0.8);
   else if (event.key === "0") fit();
   else return;
+  setFollow(false);
   event.preventDefault();
 }
 
@@ -87,21 +88,19 @@ function wheel(event) {
   const sideways = Math.abs(event.deltaX) > Math.abs(event.deltaY);
   if (!event.ctrlKey && !event.metaKey && !sideways) return;
   event.preventDefault();
-  if (sideways) {
-    setFollow(false);
-    return pan(event.deltaX, 0);
-  }
+  setFollow(false);
+  if (sideways) return pan(event.deltaX, 0);
   const { left, top } = stage.getBoundingClientRect();
   zoom(Math.exp(-event.deltaY / 300), event.clientX - left, event.clientY - top);
 }
 
-/** What waits for its next try says how long still. */
+/** What waits for its next try says when that comes. */
 function count() {
   for (const node of stage.querySelectorAll("[data-due]")) {
     const note = node.querySelector(".note");
     note.dataset.said ??= note.textContent;
-    const left = Math.ceil(node.dataset.due - now());
-    const due = left > 0 ? ` · ${t("js-run.due", { span: span(left) })}` : "";
+    const { due: at } = node.dataset;
+    const due = at > now() ? t("js-run.due", { time: clockTime(at) }) : "";
     note.textContent = note.dataset.said + due;
   }
 }
@@ -129,10 +128,12 @@ if (stage) {
   const deeds = {
     "zoom-in": () => zoom(1.25),
     "zoom-out": () => zoom(0.8),
-    "zoom-fit": () => { setFollow(false); fit(); },
-    follow: () => setFollow(!follows()),
+    "zoom-fit": fit,
   };
-  document.getElementById("zoom").addEventListener("click", ({ target }) => deeds[target.id]?.());
+  document.getElementById("zoom").addEventListener("click", ({ target }) => {
+    setFollow(target === follow && !follows());
+    deeds[target.id]?.();
+  });
   document.addEventListener("part:swapped", ({ target }) => {
     if (target.id !== "run-graph") return;
     const { held } = stage.dataset;

@@ -5,6 +5,8 @@
 // types that contain one of its words. Parts that somebody is typing in are left alone: they
 // get `part:held` with the fresh node as detail. All others end with `part:swapped`.
 
+import { at } from "./place.js";
+
 const QUIET = 250;
 const QUIETEST = 1000;
 const subscribers = new Set();
@@ -48,10 +50,10 @@ async function load(id, part) {
   part.busy = true;
   const started = performance.now();
   try {
-    const response = await fetch(element.dataset.part, { cache: "no-store" });
+    const response = await fetch(at(element.dataset.part), { cache: "no-store" });
     if (response.status === 401) showState("signed_out");
     else if (response.ok) swap(element, part, await response.text());
-  } catch { // if the connection is gone too, every part is fetched when it is back
+  } catch { // without the connection too, all is fetched when it is back
     if (page.live === "live") setTimeout(refresh, QUIETEST, id);
   }
   part.busy = false;

@@ -5,6 +5,8 @@
 // missed. The first page brings the cursor it was rendered at; one that joins later says
 // since when it has been looking, and hears what happened in between.
 
+import { at } from "./place.js";
+
 const SILENCE = 45000; // three heartbeats
 const SLOWEST = 15000;
 const REMEMBERED = 200;
@@ -38,7 +40,7 @@ export function connect(tell, start = "") {
     try {
       const headers = { Accept: "text/event-stream" };
       if (cursor) headers["Last-Event-ID"] = cursor;
-      const response = await fetch("/events", { headers, cache: "no-store", signal: silence.signal });
+      const response = await fetch(at("/events"), { headers, cache: "no-store", signal: silence.signal });
       if (response.status === 401) return leave();
       if (!response.ok) throw new Error(String(response.status));
       tries = 0;

@@ -3,6 +3,8 @@
 import "./clock.js";
 import "./live.js";
 import { Refusal, post } from "./api.js";
+import { dropAll } from "./kept.js";
+import { at } from "./place.js";
 import { t } from "./words.js";
 
 const notices = document.getElementById("notices");
@@ -29,7 +31,7 @@ function offerSignIn() {
   if (document.getElementById("sign-in")) return;
   const link = document.createElement("a");
   link.id = "sign-in";
-  link.href = "/console/";
+  link.href = at("/console/");
   link.target = "_blank";
   link.textContent = t("js.sign_in");
   notify("", "failed").append(`${t("js.signed_out")} `, link);
@@ -85,6 +87,6 @@ async function copy(button) {
 document.getElementById("sign-out")?.addEventListener("click", ({ currentTarget }) =>
   press(currentTarget, async () => {
     await post("/logout");
-    sessionStorage.clear(); // the next person's is another's
-    location.assign("/console/");
+    dropAll();
+    location.assign(at("/console/"));
   }));

@@ -1,6 +1,6 @@
 // Signing in with a token that somebody pastes; a link's address works too.
 
-import { Refusal, post, showFields } from "./api.js";
+import { Refusal, newKey, post, showFields } from "./api.js";
 
 const form = document.getElementById("sign-in");
 
@@ -9,7 +9,7 @@ form.addEventListener("submit", async (event) => {
   const pasted = form.elements.token.value.trim();
   const token = /[?&]token=([^&\s]+)/.exec(pasted)?.[1] ?? pasted;
   try {
-    await post("/login", { token });
+    await post("/login", { token }, { key: newKey() });
     location.reload();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;

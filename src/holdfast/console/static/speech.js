@@ -4,6 +4,8 @@
 // A browser has six connections to a server, so this one is open only while the agent is at
 // work and somebody looks.
 
+import { at } from "./place.js";
+
 const FENCE = /^[ \t]*```.*$\n?/m;
 const HIDDEN = /[\p{Cc}\p{Cf}\p{Cs}\p{Zl}\p{Zp}\p{Cn}]/gu;
 const PLAIN = "\n\u200c\u200d";
@@ -74,7 +76,7 @@ export class Speech {
   }
 
   async #read(signal, begun) {
-    const address = `/runs/${encodeURIComponent(this.run)}/events?after=now`;
+    const address = at(`/runs/${encodeURIComponent(this.run)}/events?after=now`);
     const headers = { Accept: "text/event-stream" };
     const response = await fetch(address, { headers, cache: "no-store", signal });
     if (response.status !== 200) return;

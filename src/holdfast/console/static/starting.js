@@ -1,22 +1,24 @@
 // Starting a plan: its inputs, each read by its type, and a prompt. What is wrong is said at its
 // field; what is started is where one goes. What is filled in outlives a reload, secrets excepted.
 
-import { post, Refusal, showFields } from "./api.js";
+import { newKey, post, Refusal, showFields } from "./api.js";
 import { control, dress, isSecret, read, restore, rows, values } from "./form.js";
+import { drop, keep, kept } from "./kept.js";
+import { at } from "./place.js";
 import { press } from "./shell.js";
 import { t } from "./words.js";
 
 const form = document.getElementById("starting");
 const { plan } = form.dataset;
 const prompt = form.querySelector("[data-field=prompt]");
-const kept = `start of ${plan}`;
+const begun = `start of ${plan}`;
 let settling = null;
 
 /** Which inputs are asked for is for the plan to say. */
 function settle() {
   if (form.dataset.conditional === undefined) return;
   const given = { values: values(form, { everything: true }) };
-  const asking = post(`/console/parts/plans/${encodeURIComponent(plan)}/asked`, given)
+  const asking = post(`/console/parts/plans/${encodeURIComponent(plan)}/asked`, given, { key: newKey() })
     .then(({ asked }) => {
       if (settling !== asking) return;
       for (const row of rows(form)) row.hidden = !asked.includes(row.dataset.name);
@@ -35,10 +37,9 @@ function missing() {
     t(row.querySelector("fieldset, select") ? "js-plans.choose" : "js-plans.required")]));
 }
 
-function inputs() {
-  const secrets = rows(form).filter((row) => isSecret(row) && !row.hidden && control(row).value);
-  const kept = secrets.map((row) => [row.dataset.name, control(row).value]);
-  return { ...values(form), ...Object.fromEntries(kept) };
+function secrets() {
+  const given = rows(form).filter((row) => isSecret(row) && !row.hidden && control(row).value);
+  return Object.fromEntries(given.map((row) => [row.dataset.name, control(row).value]));
 }
 
 async function start() {
@@ -46,10 +47,11 @@ async function start() {
   const wrong = missing();
   if (showFields(form, wrong)) return;
   try {
-    const body = { plan_id: plan, prompt: prompt.value, values: inputs() };
-    const { id } = await post("/instances", body);
-    sessionStorage.removeItem(kept);
-    location.assign(`/console/runs/${encodeURIComponent(id)}`);
+    const known = { plan_id: plan, prompt: prompt.value, values: values(form) };
+    const body = { ...known, values: { ...known.values, ...secrets() } };
+    const { id } = await post("/instances", body, { known });
+    drop(begun);
+    location.assign(at(`/console/runs/${encodeURIComponent(id)}`));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     if (!showFields(form, named(error.fields))) throw error;
@@ -63,8 +65,7 @@ const named = (fields) => Object.fromEntries(
 function changed() {
   dress(form);
   settle();
-  const written = { prompt: prompt.value, given: values(form, { everything: true }) };
-  sessionStorage.setItem(kept, JSON.stringify(written));
+  keep(begun, { text: prompt.value, given: values(form, { everything: true }) });
 }
 
 form.addEventListener("input", changed);
@@ -81,7 +82,7 @@ form.addEventListener("submit", (event) => {
   press(document.getElementById("start-now"), start);
 });
 
-const { prompt: begun, given } = JSON.parse(sessionStorage.getItem(kept) ?? "{}");
+const { text, given } = kept(begun) ?? {};
 restore(form, given ?? {});
-if (begun) prompt.value = begun;
+if (text) prompt.value = text;
 if (given) settle();

@@ -1,8 +1,8 @@
 // What part of the graph is seen: the drawing is the server's, here only its viewBox changes.
 
 export const stage = document.getElementById("stage");
-const READABLE = 0.6;
-const COMFORTABLE = 0.9;
+const READABLE = 0.75;
+const COMFORTABLE = 1;
 const LARGEST = 2.5;
 const MARGIN = 16;
 const view = { x: 0, y: 0, scale: 0, whole: false };

@@ -1,7 +1,7 @@
 // A card was closed elsewhere while somebody wrote in it: it shows how it ended, and below that
-// what they had written.
+// what they had written, also after a reload.
 
-import { forget } from "./drafts.js";
+import { drop, forget, keepHere, unsent } from "./drafts.js";
 import { isChanged, isSecret, labelOf, rows } from "./form.js";
 import { notify } from "./shell.js";
 import { t } from "./words.js";
@@ -14,15 +14,23 @@ export function keepWritten(card, fresh) {
   const focused = card.contains(document.activeElement);
   card.replaceWith(document.adoptNode(fresh));
   if (written.length) {
-    fresh.querySelector("footer").before(block(written));
-    fresh.dataset.dirty = "true";
+    keepHere(fresh, { lines: written });
     notify(t("js-card.elsewhere", { title: fresh.querySelector("h2").textContent }), "failed");
   }
   fresh.dispatchEvent(new CustomEvent("part:swapped", { bubbles: true }));
   if (focused) fresh.querySelector("h2").focus();
 }
 
-function* lines(card) {
+/** Below a card that is closed: what the server was never told, unless it was our own answer. */
+export function showWritten(card) {
+  const { data, lines: written = [] } = unsent(card) ?? {};
+  if (data && card.dataset.by === document.documentElement.dataset.who) return drop(card);
+  if (!written.length || card.querySelector(".written")) return;
+  card.querySelector("footer").before(block(written));
+  card.dataset.dirty = "true";
+}
+
+export function* lines(card) {
   const form = card.querySelector("form.answer");
   if (!form) return;
   for (const row of rows(form)) {

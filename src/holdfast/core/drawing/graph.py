@@ -22,7 +22,7 @@ from holdfast.core.language.templates import preview
 from holdfast.core.plan.compiled import INPUTS, VERIFY
 from holdfast.core.plan.state import PlanState, TaskFacts, TaskState
 from holdfast.core.run.moves import retry_timer
-from holdfast.core.run.state import StepState
+from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.plan import (
     AgentAction,
@@ -36,6 +36,7 @@ from holdfast.model.plan import (
     TaskStatus,
     ToolAction,
 )
+from holdfast.model.run import RunStatus
 
 TASKS: Final[Mapping[TaskStatus, tuple[Condition, str]]] = {
     TaskStatus.NOT_STARTED: (Condition.IDLE, "not started"),
@@ -71,6 +72,14 @@ INSTANCES: Final[Mapping[PlanInstanceStatus, Condition]] = {
     PlanInstanceStatus.CANCELLED: Condition.CANCELLED,
 }
 
+_RUNS: Final[Mapping[RunStatus, str]] = {
+    RunStatus.NOT_STARTED: "not started",
+    RunStatus.PAUSE: "waiting",
+    RunStatus.CONTINUE: "continuing",
+    RunStatus.ERROR: "failed",
+}
+"""How a run is, where its status is not a word of people's."""
+
 _ENDS: Final = frozenset(
     {TaskStatus.DONE, TaskStatus.ERROR, TaskStatus.SKIPPED, TaskStatus.CANCELLED}
 )
@@ -88,6 +97,10 @@ def render_text(plan: Plan, state: PlanState | None = None, *, width: int = 80) 
     return outline(picture_of(plan, state), width)
 
 
+def run_words(status: RunStatus) -> str:
+    return _RUNS.get(status, status.value)
+
+
 def picture_of(plan: Plan, state: PlanState | None = None, say: Say = english) -> Picture:
     sketch = _Sketch(plan, state, say)
     sketch.add_tasks()
@@ -102,7 +115,7 @@ def _title(plan: Plan, state: PlanState | None, say: Say) -> str:
     name = plan.name or plan.plan_id
     if state is None:
         return name
-    return f"{name} {GLYPHS[INSTANCES[state.status]]} {say(state.status)}"
+    return f"{name} {GLYPHS[INSTANCES[state.status]]} {say(run_words(state.status))}"
 
 
 def _description(plan: Plan, state: PlanState | None, say: Say) -> str:
@@ -115,7 +128,7 @@ def _description(plan: Plan, state: PlanState | None, say: Say) -> str:
     )
     if state is None:
         return size
-    counts = Counter(_standing(state, task.task_id)[1] for task in plan.tasks)
+    counts = Counter(task_standing(state, task.task_id)[1] for task in plan.tasks)
     told = (f"{counts[text]} {say(text)}" for _, text in TASKS.values() if counts[text])
     return say("{size}; tasks: {told}", size=size, told=", ".join(told))
 
@@ -188,15 +201,15 @@ class _Sketch:
         hint = self.say("when {condition}", condition=when) if listener else ""
         classes = f"listener {kind}"
         label = f"{listener_id} {what}".strip()
-        due = self.state.timers.get(retry_timer(listener_id)) if self.state else None
+        due = next_try(self.state, listener_id) if self.state else None
         self.nodes.append(Node(listener_id, label, note, classes, True, condition, hint, due))
         return len(self.nodes) - 1
 
     def _task_standing(self, task_id: str) -> tuple[Condition | None, str]:
         if self.state is None:
             return None, ""
-        condition, told = _standing(self.state, task_id)
-        return condition, _retries(self.state.task(task_id), self.say) or self.say(told)
+        condition, told = task_standing(self.state, task_id)
+        return condition, _round(self.state.task(task_id), self.say) or self.say(told)
 
     def _step_standing(
         self, listener_id: str, listener: Listener | None
@@ -206,8 +219,8 @@ class _Sketch:
         step = self.state.steps.get(listener_id)
         if step is None:
             return self._before_its_turn(listener_id)
-        condition, told = STEPS[step.status]
-        return condition, _attempts(step, listener, self.say) or self.say(told)
+        condition, told = step_standing(self.state, step)
+        return condition, _tries(step, listener, self.say, told) or self.say(told)
 
     def _before_its_turn(self, listener_id: str) -> tuple[Condition, str]:
         assert self.state is not None
@@ -217,27 +230,59 @@ class _Sketch:
         return Condition.IDLE, ""
 
 
-def _standing(state: PlanState, task_id: str) -> tuple[Condition, str]:
+def task_standing(state: PlanState, task_id: str) -> tuple[Condition, str]:
     """While all of a run waits, nothing is at work on a task that is under way."""
     status = state.task(task_id).status
-    waits = status is TaskStatus.RUNNING and state.status is PlanInstanceStatus.PAUSE
+    waits = status is TaskStatus.RUNNING and _at_rest(state)
     return TASKS[TaskStatus.PENDING if waits else status]
 
 
-def _retries(task: TaskState, say: Say) -> str:
-    count, most = task.context.get("retry_count"), task.context.get("max_retries")
-    counted = task.status is TaskStatus.RETRYING and count is not None
-    return say("retrying {n} of {most}", n=count, most=most) if counted else ""
+def _at_rest(state: PlanState) -> bool:
+    """What is under way when a run fails comes to its end, unless a person is asked there."""
+    working = state.in_flight > state.paused_children
+    stopped = state.status is PlanInstanceStatus.ERROR and not working
+    return stopped or state.status is PlanInstanceStatus.PAUSE
 
 
-def _attempts(step: StepState, listener: Listener | None, say: Say) -> str:
+def step_standing(
+    state: RunState,
+    step: StepState,
+    held_up: tuple[Condition, str] = (Condition.WAITING, "waiting for a resume"),
+) -> tuple[Condition, str]:
+    """How a step is; `held_up` if it would start, had the run not failed. A child run may wait."""
+    if state.status is RunStatus.ERROR and step.status in (StepStatus.READY, StepStatus.BACKOFF):
+        return held_up
+    if step.status is StepStatus.RUNNING and step.child_status == RunStatus.PAUSE:
+        return Condition.WAITING, "waiting for a person"
+    return STEPS[step.status]
+
+
+def next_try(state: RunState, step_id: str) -> float | None:
+    stopped = state.status is RunStatus.ERROR
+    return None if stopped else state.timers.get(retry_timer(step_id))
+
+
+def _round(task: TaskState, say: Say) -> str:
+    """The planner's retries are rounds; a resume begins them anew, without a number."""
+    counts = task.context.get("retry_count"), task.context.get("max_retries")
+    newest = next(iter(task.trace), None)
+    if task.status is not TaskStatus.RETRYING or newest is None or newest.reason != "planner_retry":
+        return ""
+    match counts:
+        case int(count), int(most):
+            return say("retrying, round {n} of {most}", n=count + 1, most=most + 1)
+        case _:
+            return ""
+
+
+def _tries(step: StepState, listener: Listener | None, say: Say, told: str) -> str:
     if listener is None:
         return ""
     most = listener.retry.attempts
     match step.status:
-        case StepStatus.BACKOFF:
-            return say("retrying {n} of {most}", n=step.attempt + 1, most=most)
-        case StepStatus.RUNNING if step.attempt > 1:
+        case StepStatus.BACKOFF if told == "retrying":
+            return say("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
+        case StepStatus.RUNNING if told == "running" and 1 < step.attempt <= most:
             return say("running, try {n} of {most}", n=step.attempt, most=most)
         case StepStatus.WAITING:
             return say("waiting for a run" if step.question_id is None else "waiting for a person")

@@ -10,9 +10,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.core.drawing.display import clip, columns, pad
 from holdfast.core.drawing.layout import rank
 from holdfast.core.drawing.picture import GLYPHS, Edge, Node, Picture
+from holdfast.core.language.display import clip, columns, pad
 
 _GAP: Final = "  "
 _LEAST_LABEL: Final = 16

@@ -4,7 +4,7 @@ Colours come from custom properties that follow the reader's light or dark prefe
 page that inlines the drawing may set them itself, and may leave the style sheet out
 (`styled=False`) and serve `STYLE` as a file of its own. Arrow heads and icons are plain
 paths, because markers and symbols would need ids. A node that will move by itself says when
-(`data-due`) and has room for a page to count down to it.
+(`data-due`) and has room for a page to say it.
 
 An arrow that would cross very many layers, or go far back, is a line nobody can follow. It
 becomes a short one to a *reference* that names its target.
@@ -17,9 +17,9 @@ from dataclasses import replace
 from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
-from holdfast.core.drawing.display import clip, columns, visible
 from holdfast.core.drawing.layout import Box, Layout, Link, Point, arrange, rank
 from holdfast.core.drawing.picture import Condition, Edge, Node, Picture, Say, english
+from holdfast.core.language.display import clip, columns, visible
 
 _LABEL_COLUMNS: Final = 28
 _NOTE_COLUMNS: Final = 40
@@ -27,7 +27,7 @@ _LABEL_SIZE: Final = 12.0
 _NOTE_SIZE: Final = 10.0
 _NARROW: Final = 0.62
 _HEIGHT: Final = 42.0
-_COUNTDOWN: Final = 70.0
+_NEXT_TRY: Final = 105.0
 _REFERENCE_HEIGHT: Final = 18.0
 _INSET: Final = 12.0
 _ICON: Final = 17.0
@@ -151,7 +151,7 @@ def _box(node: Node) -> Box:
     if _is_reference(node):
         return Box(label + 4, _REFERENCE_HEIGHT)
     note = _room(clip(node.note, _NOTE_COLUMNS), _NOTE_SIZE)
-    note += _COUNTDOWN if node.due is not None else 0.0
+    note += _NEXT_TRY if node.due is not None else 0.0
     icon = _ICON if node.condition else 0.0
     return Box(max(label + icon, note) + 2 * _INSET, _HEIGHT)
 

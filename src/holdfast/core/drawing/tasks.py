@@ -6,15 +6,16 @@ from collections.abc import Mapping
 from typing import Final
 
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.drawing.graph import INSTANCES, STEPS
+from holdfast.core.drawing.graph import INSTANCES, next_try, run_words, step_standing
 from holdfast.core.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
-from holdfast.core.run.moves import retry_timer
-from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
-from holdfast.model.conversation import SubTask
+
+_TELLING: Final = ACTIVE_STEPS | {StepStatus.FAILED}
+_STOPPED: Final = (Condition.CANCELLED, "stopped")
+"""A conversation that has failed can only start over."""
 
 STATUSES: Final[Mapping[str, tuple[Condition, str]]] = {
-    "pending": (Condition.IDLE, "pending"),
+    "pending": (Condition.IDLE, "not started"),
     "scheduled": (Condition.IDLE, "scheduled"),
     "running": (Condition.RUNNING, "running"),
     "finished": (Condition.DONE, "finished"),
@@ -33,24 +34,28 @@ def picture_of_tasks(state: ConversationState, say: Say = english) -> Picture:
         if before in places
     ]
     nodes = [_node(state, one, say) for one in shown]
-    title = f"{state.run_id} {GLYPHS[INSTANCES[state.status]]} {say(state.status)}"
+    title = f"{state.run_id} {GLYPHS[INSTANCES[state.status]]} {say(run_words(state.status))}"
     size = say("{done} of {total} tasks done", done=state.completed, total=state.total)
     return Picture(title, size, tuple(nodes), tuple(edges))
 
 
-def standing(task: SubTask, step: StepState | None) -> tuple[Condition, str]:
-    """How a task is: while it is under way, as its step is."""
-    if step is not None and step.status in ACTIVE_STEPS:
-        return STEPS[step.status]
-    if step is not None and step.status is StepStatus.FAILED:
-        return STEPS[step.status]
-    return STATUSES.get(task.status, (Condition.IDLE, task.status))
+def standing(state: ConversationState, step_id: str, say: Say) -> tuple[Condition, str]:
+    """How a task is: while it is under way or has failed, as its step is."""
+    task, step = state.tasks[step_id], state.steps.get(step_id)
+    if step is None or step.status not in _TELLING:
+        condition, told = STATUSES.get(task.status, (Condition.IDLE, task.status))
+        return condition, say(told)
+    condition, told = step_standing(state, step, _STOPPED)
+    if told != "retrying":
+        return condition, say(told)
+    most = state.settings.retry.attempts
+    return condition, say("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
 
 
 def _node(state: ConversationState, step_id: str, say: Say) -> Node:
     task = state.tasks[step_id]
-    condition, told = standing(task, state.steps.get(step_id))
+    condition, told = standing(state, step_id, say)
     label = f"{task.id} {task.description}".strip()
-    note = ", ".join(filter(None, [task.type, say(told)]))
-    due = state.timers.get(retry_timer(step_id))
+    note = ", ".join(filter(None, [task.type, told]))
+    due = next_try(state, step_id)
     return Node(step_id, label, note, condition=condition, due=due)

@@ -1,10 +1,11 @@
 """Tool forms: the form that asks a person for what a tool's call lacks.
 
 The fields come from the tool's JSON Schema. The tool stays the judge of the whole call, so what a
-form cannot say (an exclusive bound of a fraction, a foreign pattern, a multiple) is left out. What
-no field can hold (objects, free lists, unions) is asked as JSON in a textarea, and the tool gets
-the value that the text spells. The tool's default fills a text or a number. A choice it does not
-preselect: that is for the plan to say, and the tool applies its own default if nothing is given.
+form cannot say (an exclusive bound of a fraction, a foreign pattern, a multiple) is left out, and
+so are values of an enum that are of another type. What no field can hold (objects, free lists,
+unions) is asked as JSON in a textarea, and the tool gets the value that the text spells. The
+tool's default fills a text or a number. A choice it does not preselect: that is for the plan to
+say, and the tool applies its own default if nothing is given.
 
 A plan's field enriches the tool's: it replaces what it sets and keeps what it leaves alone. Plain
 text, a field's usual type, never widens a narrower one, and a list stays a list. Whether the field
@@ -28,7 +29,7 @@ from holdfast.core.forms.rules import (
     rules_of,
 )
 from holdfast.core.forms.schemas import KEYWORDS
-from holdfast.core.forms.shapes import default_problem, type_of_choice
+from holdfast.core.forms.shapes import answer_problem, default_problem, type_of_choice
 from holdfast.core.forms.validation import answers_asked
 from holdfast.core.forms.values import is_empty, longest
 from holdfast.core.language.spelling import nearest
@@ -244,7 +245,7 @@ def _enum(source: JsonObject) -> list[Json]:
 def _rules_from(field: Field, source: JsonObject) -> dict[str, Any]:
     stated: dict[str, Any] = {key: source.get(keyword) for key, keyword in KEYWORDS.items()}
     if field.type not in CHOICES:
-        stated["values"] = _enum(source)
+        stated["values"] = [one for one in _enum(source) if answer_problem(field, one) is None]
     stated |= _exclusive_bounds(source, 1 if field.integer else 0)
     usable = applicable_rules(field)
     rules: dict[str, Any] = {

@@ -182,7 +182,7 @@ def _check_values(field: Field, place: Place) -> None:
         if field.type in CHOICES:
             problem = None if value in options else f"{echo(value)} is no option"
         else:
-            problem = _answer_problem(plain, value)
+            problem = answer_problem(plain, value)
         if problem:
             place.at("validation", "values", index).report(problem)
     problem = None if field.default is None else default_problem(field, field.default)
@@ -193,10 +193,10 @@ def _check_values(field: Field, place: Place) -> None:
 def default_problem(field: Field, default: Json) -> str | None:
     if field.type is FieldType.SECRET:
         return "a secret has no default: it would stand in the plan for all to read"
-    return _answer_problem(field, default)
+    return answer_problem(field, default)
 
 
-def _answer_problem(field: Field, answer: Json) -> str | None:
+def answer_problem(field: Field, answer: Json) -> str | None:
     try:
         clean(field, answer)
     except Refusal as refusal:

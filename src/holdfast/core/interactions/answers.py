@@ -17,6 +17,7 @@ from dataclasses import replace
 
 from holdfast.core.forms.validation import unsealed, validate
 from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.core.interactions.filling import needs_all_of_it
 from holdfast.core.interactions.requests import clock_may_take
 from holdfast.core.language.strict import canonical_json, strict_json
 from holdfast.core.run.draft import iso
@@ -25,7 +26,12 @@ from holdfast.errors import AlreadyAnswered, InvalidAnswer, InvalidValue, NotFou
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.events import DraftKept, QuestionAnswered, QuestionExpired
 from holdfast.model.form import Field, FieldType, Form
-from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionStatus
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionStatus,
+)
 from holdfast.model.record import record
 from holdfast.model.values import Json
 
@@ -146,9 +152,18 @@ def _chosen(question: QuestionState, command: Answer) -> InteractionOption:
 
 
 def _refuse_silence(option: InteractionOption, command: Answer) -> None:
-    if option.requires_input and not (command.feedback or command.data):
+    if option.requires_input and not any(map(_says_something, (command.feedback, command.data))):
         prompt = option.input_prompt or "this option needs your words"
         raise InvalidAnswer(f"{option.label}: {prompt}", {"feedback": prompt})
+
+
+def _says_something(given: Json) -> bool:
+    """Blanks are no words."""
+    if isinstance(given, str):
+        return bool(given.strip())
+    if isinstance(given, Mapping):
+        return any(map(_says_something, given.values()))
+    return given is not None
 
 
 def _understood(option: InteractionOption, command: Answer) -> _Reply:
@@ -175,12 +190,24 @@ def _refuse_secrets_in_drafts(form: Form, data: Mapping[str, Json]) -> None:
         raise InvalidAnswer(f"a draft keeps no secrets: {names} is given with the answer", given)
 
 
+def for_the_handler(
+    request: InteractionRequest, option: InteractionOption, data: Mapping[str, Json]
+) -> Mapping[str, Json]:
+    """What the handler of a CUSTOM option is given: data that fits the question's form.
+
+    The whole form only where the option requires input: it may as well be a way around it.
+    """
+    if not data or not request.form.fields:
+        return data
+    return _valid(request.form, data, partial=not needs_all_of_it(request, option))
+
+
 def _filled_in(
     question: QuestionState, option: InteractionOption, reply: _Reply
 ) -> Mapping[str, Json]:
     """What the reply puts into the form, checked field by field; empty where it fills in none."""
-    if _fills_in(question, reply.action):
-        return _fitting(question, _meant_for_the_form(question, reply))
+    if _fills_in(question, option, reply):
+        return _fitting(question, _meant_for_the_form(question, option, reply))
     free = option.requires_input or option.action is _CUSTOM or reply.action is _PROVIDE
     if reply.data and not free:
         unasked = dict.fromkeys(reply.data, "not asked for")
@@ -188,23 +215,41 @@ def _filled_in(
     return {}
 
 
-def _fills_in(question: QuestionState, action: InteractionAction) -> bool:
-    """A form is there to be provided; that of an approval may be changed while approving."""
+def _fills_in(question: QuestionState, option: InteractionOption, reply: _Reply) -> bool:
+    """A form is there to be provided; that of an approval may be changed while approving.
+
+    Data that a choice to go on requires is meant for the form too. What a handler made of an
+    answer is the handler's, and who does not go on only gives reasons.
+    """
     if question.purpose == "approval":
-        return action in _GOING_ON
-    return action is _PROVIDE and bool(question.request.form.fields)
+        return reply.action in _GOING_ON
+    required = option.action is _APPROVE and option.requires_input and bool(reply.data)
+    return (reply.action is _PROVIDE or required) and bool(question.request.form.fields)
 
 
 def _fitting(question: QuestionState, data: Mapping[str, Json]) -> Mapping[str, Json]:
     """What an approval leaves out stays as it was shown, so nothing need be complete there."""
-    validated = validate(question.request.form, data, partial=question.purpose == "approval")
+    return _valid(question.request.form, data, partial=question.purpose == "approval")
+
+
+def _valid(form: Form, data: Mapping[str, Json], *, partial: bool) -> Mapping[str, Json]:
+    validated = validate(form, data, partial=partial)
     if validated.errors:
         raise InvalidAnswer("the answer does not fit the form", validated.errors)
     return validated.values
 
 
-def _meant_for_the_form(question: QuestionState, reply: _Reply) -> Mapping[str, Json]:
-    """The data; or bare words, where only one field can be meant."""
+def _meant_for_the_form(
+    question: QuestionState, option: InteractionOption, reply: _Reply
+) -> Mapping[str, Json]:
+    """The data; or bare words, where only one field can be meant.
+
+    What the author attached to a choice is given already, and stands.
+    """
+    if reply.action is _APPROVE and question.purpose != "approval":
+        names = {one.name for one in question.request.form.fields}
+        attached = {name: one for name, one in _metadata(option).items() if name in names}
+        return {**reply.data, **attached}
     if reply.data or not reply.feedback or reply.action is _APPROVE:
         return reply.data
     fields = _open_fields(question)
@@ -247,15 +292,23 @@ def _values(
     reply: _Reply,
     filled: Mapping[str, Json],
 ) -> Mapping[str, Json]:
-    """What the work receives: the form, or the option with whatever was said along with it."""
-    if reply.action is _PROVIDE and _fills_in(question, _PROVIDE):
+    """What the work receives: the form, or the option with whatever was said along with it.
+
+    Only a handler changes what the option's author attached to it, and nobody which it was.
+    """
+    attached = _metadata(option)
+    fills = _fills_in(question, option, reply)
+    if reply.action is _PROVIDE and fills:
         return filled
     if reply.action is _APPROVE and question.purpose == "missing":
-        return _metadata(option)
-    values: dict[str, Json] = {"option": option.option_id, **_metadata(option)}
+        return {**attached, **filled}
+    # What an approval fills in are the arguments, which consent is bound to.
+    given = reply.data if not fills else {} if question.purpose == "approval" else filled
+    values = {**attached, **given} if option.action is _CUSTOM else {**given, **attached}
+    values["option"] = option.option_id
     if words := _words(reply):
         values["feedback"] = words
-    return values if _fills_in(question, reply.action) else {**values, **reply.data}
+    return values
 
 
 def _metadata(option: InteractionOption) -> dict[str, Json]:

@@ -17,6 +17,7 @@ from holdfast.core.interactions.requests import (
     UNKNOWN_OPTIONS,
     request_from_asking,
 )
+from holdfast.core.language.display import clip
 from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.fold_questions import deadline_of
 from holdfast.core.run.tables import StepStatus
@@ -29,6 +30,9 @@ from holdfast.model.record import record
 from holdfast.model.values import Json
 
 AnyDraft: TypeAlias = RunDraft[Any, Any]
+
+_LONGEST_REASON = 500
+"""Columns of what a tool said: it may repeat a model's words, and those never look like ours."""
 
 NO_FIELDS = Form()
 AS_USUAL = Asking()
@@ -90,7 +94,8 @@ def approval_question(
     """Consent is bound to the very arguments that are shown; what has changed since an
     earlier consent is shown as well."""
     shown: dict[str, Json] = {**shown_call(tool, args, facts), **(context or {})}
-    former = draft.step(step_id).consent
+    step = draft.step(step_id)
+    former = step.consent or step.former_consent
     if former is not None:
         words, before = differences(draft.state.questions.values(), former, shown)
         asking = replace(asking, details=words)
@@ -116,7 +121,7 @@ def unknown_question(
         "unknown",
         InteractionType.USER_CHOICE,
         f"Did {what} happen?",
-        f"{what} was sent, but its outcome is unknown: {reason}.",
+        f"{what} was sent, but its outcome is unknown: {clip(reason, _LONGEST_REASON)}.",
         UNKNOWN_OPTIONS,
         form,
         {"tool": what, "args": dict(args)},

@@ -70,14 +70,14 @@ def differences(
     if before is None:
         return "What was consented to has changed.", {}
     context = {**before.request.context, "args": dict(before.args or {})}
-    lines = list(_changes(context, {**shown, "args": shown["args"]}))
+    lines = list(_changes(context, shown))
     return "\n".join(["This was consented to, but it has changed since:", *lines]), context
 
 
 def _changes(before: Mapping[str, Json], now: Mapping[str, Json]) -> Iterable[str]:
     if before.get("tool_version") != now.get("tool_version"):
         yield f"- the tool {now['tool']} itself is another version"
-    old, new = before["args"], now["args"]
+    old, new = _taking_effect(before), _taking_effect(now)
     for name in sorted({*old, *new}):
         if name not in old:
             yield f"- {name}: new, {canonical_json(new[name])}"
@@ -85,3 +85,8 @@ def _changes(before: Mapping[str, Json], now: Mapping[str, Json]) -> Iterable[st
             yield f"- {name}: gone, was {canonical_json(old[name])}"
         elif (was := canonical_json(old[name])) != (is_now := canonical_json(new[name])):
             yield f"- {name}: {was} has become {is_now}"
+
+
+def _taking_effect(shown: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The arguments as the tool gets them: what is not given, it fills in."""
+    return {**shown.get("defaults", {}), **shown["args"]}

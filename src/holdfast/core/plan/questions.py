@@ -21,6 +21,7 @@ from holdfast.core.interactions.opening import (
     unknown_question,
 )
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTION
+from holdfast.core.language.display import visible
 from holdfast.core.plan.compiled import INPUTS
 from holdfast.core.plan.draft import Draft, quiet
 from holdfast.core.plan.planner import fail_listener
@@ -52,7 +53,9 @@ def ask_missing(
 
 def ask_human(draft: Draft, listener_id: str, action: HumanAction, words: Sequence[str]) -> None:
     form = _still_missing(draft, action.form) if listener_id == INPUTS else action.form
-    title, message, details = words
+    asking = action.asking
+    title, message, details = map(_spoken, (asking.title, asking.message, asking.details), words)
+    title = title.replace("\n", visible("\n"))
     confirmation = not form.fields
     question = Question(
         "human",
@@ -60,9 +63,16 @@ def ask_human(draft: Draft, listener_id: str, action: HumanAction, words: Sequen
         _title(draft, listener_id),
         options=CONFIRM_OPTIONS if confirmation else (PROVIDE_OPTION,),
         form=form,
-        asking=replace(action.asking, title=title, message=message, details=details),
+        asking=replace(asking, title=title, message=message, details=details),
     )
     _ask(draft, listener_id, question)
+
+
+def _spoken(written: str, filled_in: str) -> str:
+    """The author's words; what was filled into them may be anybody's, and hides nothing."""
+    if filled_in == written:
+        return filled_in
+    return "\n".join(map(visible, filled_in.split("\n")))
 
 
 def ask_approval(
@@ -124,11 +134,11 @@ def _still_missing(draft: Draft, form: Form) -> Form:
     """What was given at the start is not asked for again, and settles what depends on it."""
     given = draft.state.main_task.context
     data = {field.name: given[field.name] for field in form.fields if field.name in given}
-    visible = visible_fields(form, data)
+    shown = visible_fields(form, data)
     missing = []
     for field in form.fields:
         settled = answers_asked(field) <= data.keys()
-        if field.name not in data and (field in visible or not settled):
+        if field.name not in data and (field in shown or not settled):
             missing.append(replace(field, visible_if=None) if settled else field)
     return Form(tuple(missing))
 

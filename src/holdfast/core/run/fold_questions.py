@@ -182,7 +182,8 @@ def _learnt(
             # Other arguments than those that were consented to need a new consent.
             provided = {**step.provided, **event.values}
             sent = None if step.args is None else {**step.args, **event.values}
-            return {"provided": provided, "args": sent, "consent": None}
+            former = step.consent or step.former_consent
+            return {"provided": provided, "args": sent, "consent": None, "former_consent": former}
         case "approval":
             return _consented(question, event)
         case "failed":

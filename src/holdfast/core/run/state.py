@@ -33,7 +33,8 @@ class StepState:
     `clock` is the time that a snippet sees, the same at every pass over its recorded
     calls. `claim` is the sequence number of the start that is in flight; an outcome
     under another claim is late. `carried` holds a result (in a tuple, so that
-    None is a result too) that only waits to be concluded. `pending` counts the
+    None is a result too) that only waits to be concluded. `former_consent` is one that the
+    arguments have outgrown; whoever is asked again sees what has changed. `pending` counts the
     triggers that a repeating listener has yet to follow; a `forgotten` one may
     fire again although it has fired. `resuming` lasts until the child run has
     said that it goes on.
@@ -53,6 +54,7 @@ class StepState:
     clock: float = 0.0
     calling: tuple[str, Mapping[str, Json], bool] | None = None
     consent: str | None = None
+    former_consent: str | None = None
     grant_id: str | None = None
     feedback: str | None = None
     question_id: str | None = None

@@ -158,7 +158,16 @@ FROM runs INDEXED BY runs_name
 WHERE name = :name AND id < :before
   AND (:kind IS NULL OR kind = :kind)
   AND (NOT :roots_only OR parent_id IS NULL)
-  AND (:statuses IS NULL OR status IN (SELECT value FROM json_each(:statuses)))
+ORDER BY id DESC LIMIT :limit;
+
+-- name: runs_of_name_and_status
+-- A page of the runs of one plan or agent in one status, newest first.
+SELECT run_id, kind, name, definition, status, active, wake_at, root_id, parent_id,
+       created_at, updated_at, title, summary, id
+FROM runs INDEXED BY runs_name_status
+WHERE name = :name AND status = :status AND id < :before
+  AND (:kind IS NULL OR kind = :kind)
+  AND (NOT :roots_only OR parent_id IS NULL)
 ORDER BY id DESC LIMIT :limit;
 
 -- name: runs_of_parent

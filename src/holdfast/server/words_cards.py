@@ -1,0 +1,49 @@
+"""Questions in Chinese: what Holdfast itself writes on a card."""
+
+from __future__ import annotations
+
+from typing import Final
+
+LINES: Final[dict[str, str]] = {
+    "Run {tool:word}?": "执行 {tool}？",
+    "{tool:word} needs more": "{tool} 还缺少信息",
+    "Which plan is meant?": "指的是哪个计划？",
+    "Did {what:word} happen?": "{what} 执行了吗？",
+    "{what:word} was sent, but its outcome is unknown: {reason:said}.": (
+        "{what} 已发出，但结果未知：{reason}。"
+    ),
+    "Look it up where it would have taken effect, then choose.": (
+        "请到它会生效的地方核实，再作选择。"
+    ),
+    "Task {id}": "任务 {id}",
+    "Task {id} failed": "任务 {id} 失败",
+    "What shall become of it?": "如何处理？",
+    "{agent} asks": "{agent} 提问",
+    "The agent wants to know something; its own words are quoted.": (
+        "智能体想了解一些信息，原话如下。"
+    ),
+    "{who} wants to call {tool:word} with these arguments.": "{who} 想用以下参数调用 {tool}。",
+    "Needed to go on: {names}": "继续所需：{names}",
+    "Feedback on the last answer: {text}": "对上次回答的反馈：{text}",
+    "What was consented to has changed.": "先前同意的内容已有变化。",
+    "This was consented to, but it has changed since:": "先前已同意，但之后有变化：",
+    "- the tool {tool:word} itself is another version": "- 工具 {tool} 本身的版本不同",
+    "- {name:word}: new, {value}": "- {name}：新增，{value}",
+    "- {name:word}: gone, was {value}": "- {name}：已去掉，原为 {value}",
+    "- {name:word}: {before} has become {now}": "- {name}：由 {before} 变为 {now}",
+}
+"""Titles and messages, line by line."""
+
+LABELS: Final[dict[str, str]] = {
+    "Try again": "重试",
+    "Go on without it": "跳过它继续",
+    "Stop the conversation": "停止会话",
+    "None of these": "都不是",
+    "Which plan?": "哪个计划？",
+    "Result": "结果",
+    "What it returned, as far as is known": "它返回的内容（就所知）",
+    "What it returned, written as JSON.": "它返回的内容，写成 JSON。",
+    "Write it as JSON.": "请写成 JSON。",
+    "{text} Write it as JSON.": "{text} 请写成 JSON。",
+}
+"""Options and fields."""

@@ -1,0 +1,19 @@
+"""Which try a step is at, in a few words, for whoever looks while it works."""
+
+from __future__ import annotations
+
+from holdfast.core.drawing.graph import next_try
+from holdfast.core.run.state import RunState
+from holdfast.core.run.tables import StepStatus
+from holdfast.story.voice import ENGLISH
+
+
+def try_words(state: RunState, step_id: str, most: int) -> str:
+    """The second and later tries, and when the next one comes; else nothing."""
+    step, due = state.steps[step_id], next_try(state, step_id)
+    if step.status is StepStatus.BACKOFF and due is not None:
+        when = ENGLISH.due(due, state.updated_at)
+        return f"try {step.attempt} of {most} failed, tries again {when}"
+    if step.status is StepStatus.RUNNING and 1 < step.attempt <= most:
+        return f"try {step.attempt} of {most}"
+    return ""
