@@ -16,6 +16,7 @@ from holdfast.testing.model_script import Entry, Seen, call
 from holdfast.testing.scripted_model import ScriptedModel
 
 HOSTILE = "<script>alert(1)</script> <b>bold</b> \u202eevil\u202c &amp;"
+FAR_AWAY = "Will Zhang, " + "account 6222-0200-4477, " * 4
 
 COMPUTER = """
 plan_id: computer
@@ -117,6 +118,21 @@ listeners:
     failure_output: {task_id: "001", status: Done}
 """
 
+TWINS = """
+plan_id: twins
+name: Twins
+main_task_id: "001"
+tasks: [{task_id: "001", name: Twins}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: human
+    title: Two desks
+    form: {one: {type: text, label: Desk}, two: {type: text, label: Desk}}
+    success_output: {task_id: "001", status: Done}
+"""
+
 
 @dataclass
 class Bureau:
@@ -157,6 +173,8 @@ def clerks_mind(seen: Seen) -> Entry:
     if seen.results:
         return f"It is settled: {seen.results[-1].content}"
     verb, _, rest = seen.asked.partition(" ")
+    if verb == "wire":
+        return call("pay", to=FAR_AWAY, amount=int(rest))
     if verb == "note":
         return call("pay", to="Will Zhang", amount=5, note=rest)
     return call("pay", to="Will Zhang", amount=int(rest), note=HOSTILE)

@@ -14,15 +14,15 @@ LONG = (
 
 
 class Gate:
-    """Lets one step through for each call of `open`."""
+    """Lets one step through for each call of `open`, which then brings `said`."""
 
-    def __init__(self, office: Office) -> None:
+    def __init__(self, office: Office, **said: Any) -> None:
         self._passes = asyncio.Semaphore(0)
 
         @office.tool(idempotent=True)
         async def pass_gate() -> dict[str, Any]:
             await self._passes.acquire()
-            return {"success": True}
+            return {"success": True, **said}
 
     def open(self, steps: int = 1) -> None:
         for _ in range(steps):

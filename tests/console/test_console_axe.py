@@ -181,6 +181,9 @@ class TestInbox:
         for box in await page.locator("#inbox-queue input[type=checkbox]").all():
             await box.check()
         await check(page)
+        await page.locator("#bulk-options button").first.click()
+        await expect(page.locator("#bulk-list")).to_be_visible()
+        await check(page)
 
     async def test_whoever_may_not_answer(self, open_window: OpenWindow, bank: Bank) -> None:
         run_id = await asked(bank)

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
+from typing import Any
 
 import pytest
 import pytest_asyncio
-from card_scene import HOSTILE, Bureau, a_bureau, at_card
+from card_scene import HOSTILE, TWINS, Bureau, a_bureau, at_card
 from console_scene import House, OpenWindow, Window, housed
 from playwright.async_api import Page, Route, expect
 
@@ -280,6 +281,68 @@ async def test_two_who_press_at_once_one_answer_counts(
     assert [name for name, _ in bureau.calls] == ["pay"]
 
 
+async def test_an_answer_reads_as_its_form_does(bureau: Bureau, open_window: OpenWindow) -> None:
+    run = await bureau.start("travel")
+    row = await bureau.question(run)
+    given: dict[str, Any] = {
+        "full_name": "张三",
+        "room": "standard",
+        "airline": {"value": "other", "text": "Air Loop"},
+        "extras": ["wifi", "breakfast"],
+        "travellers": 2,
+        "departure": "2026-12-01",
+        "visa": False,
+    }
+    await bureau.app.answer(row.question_id, data=given, by="Will Zhang")
+    for locale, visa, extras in (
+        ("en", "No", "Wi-Fi · +¥30, Breakfast · +¥58.50"),
+        ("zh-CN", "否", "Wi-Fi · +¥30、Breakfast · +¥58.50"),
+    ):
+        window = await open_window(locale=locale)
+        _, card = await at_card(window, row)
+        told = card.locator(".ending dl")
+        for label, value in (
+            ("Room", "Standard · ¥420"),
+            ("Airline", "Another: Air Loop" if locale == "en" else "Another：Air Loop"),
+            ("Extras", extras),
+            ("Travellers", "2"),
+            ("Needs a visa", visa),
+        ):
+            name = told.locator("dt").get_by_text(label, exact=True)
+            await expect(name.locator("xpath=following-sibling::dd[1]")).to_have_text(value)
+
+
+async def test_two_fields_of_one_label_both_tell_their_answer(
+    bureau: Bureau, admin: Window
+) -> None:
+    bureau.app.load_plan_text(TWINS)
+    row = await bureau.question(await bureau.start("twins"))
+    await bureau.app.answer(row.question_id, data={"one": "A-12", "two": "B-7"}, by="Will Zhang")
+    _, card = await at_card(admin, row)
+    await expect(card.locator(".ending dt")).to_have_text(["Desk", "Desk"])
+    await expect(card.locator(".ending dd")).to_have_text(["A-12", "B-7"])
+
+
+async def test_a_file_is_named_by_a_reference_and_the_form_says_so(
+    bureau: Bureau, admin: Window
+) -> None:
+    admin.forgive(REFUSED)
+    row = await bureau.question(await bureau.start("travel"))
+    _, card = await at_card(admin, row)
+    await expect(card.locator("[data-name=contract]")).to_contain_text(
+        "Nothing is uploaded here: give the reference"
+    )
+    await card.get_by_label("Full name").fill("张三")
+    await card.get_by_label("Standard").check()
+    await card.get_by_label("Departure").fill("2026-12-01")
+    await card.get_by_role("group", name="Needs a visa").get_by_label("No").check()
+    await card.get_by_label("Contract").fill("foo.pdf")
+    await card.get_by_role("button", name="Submit").click()
+    await expect(card.locator("[data-name=contract] .error")).to_have_text(
+        'give a file reference, which begins with "file:"; got "foo.pdf"'
+    )
+
+
 async def test_a_draft_outlives_a_reload(bureau: Bureau, admin: Window) -> None:
     run = await bureau.start("travel")
     page, card = await at_card(admin, await bureau.question(run))
@@ -394,7 +457,8 @@ async def test_by_keyboard_alone(bureau: Bureau, admin: Window) -> None:
     run = await bureau.ask_clerk("pay 900")
     row = await bureau.question(run)
     page = await admin.live("/console/inbox")
-    await pressed(page, "j", "Enter")
+    await tab_to(page, f"open-{row.question_id}")
+    await pressed(page, "Enter")
     await page.wait_for_url(f"**/console/inbox/{row.question_id}")
     card = page.locator(f"#q-{row.question_id}")
     await expect(card).to_be_visible()

@@ -218,8 +218,41 @@ async def test_stop_asks_and_says_what_is_open(chat: Page, bank: Bank) -> None:
     await expect(call_of(chat, "Stopped")).to_be_visible()
     await expect(chat.get_by_role("article")).to_have_count(0)
     await expect(chat.get_by_text("This chat is over.")).to_be_visible()
+    await expect(chat.get_by_label("Message")).to_be_hidden()
+    await expect(chat.get_by_role("button", name="Send")).to_be_hidden()
+    await expect(chat.get_by_role("link", name="Start another chat")).to_be_focused()
     await expect(chat.get_by_role("button", name="Stop…")).to_be_hidden()
     assert bank.paid == []
+
+
+async def test_what_was_left_unsent_when_a_chat_ended_can_be_read(chat: Page, bank: Bank) -> None:
+    await say(chat, "pay 5")
+    await expect(chat.get_by_role("button", name="Stop…")).to_be_visible()
+    message = chat.get_by_label("Message")
+    await message.fill("and pay 6")
+    await bank.sessions.cancel("chat_000001", by="Will Zhang")
+    await expect(chat.get_by_text("This chat is over.")).to_be_visible()
+    await expect(message).to_have_value("and pay 6")
+    await expect(message).not_to_be_editable()
+    await expect(message).not_to_be_focused()
+    await chat.get_by_role("link", name="Start another chat").click()
+    await expect(chat.get_by_role("button", name="Start a chat with Clerk")).to_be_visible()
+
+
+@pytest.mark.parametrize("told", [{"isComposing": True}, {"keyCode": 229}])
+async def test_the_enter_that_ends_a_composition_sends_nothing(
+    chat: Page, bank: Bank, told: dict[str, object]
+) -> None:
+    message = chat.get_by_label("Message")
+    await message.fill("你好")
+    assert await message.evaluate(
+        """(one, told) => one.dispatchEvent(new KeyboardEvent(
+            "keydown", { key: "Enter", cancelable: true, bubbles: true, ...told }))""",
+        told,
+    )
+    await message.press("Enter")
+    await expect(transcript(chat)).to_contain_text("You said: 你好")
+    await expect(transcript(chat).locator(".uttered.person")).to_have_count(1)
 
 
 async def test_what_failed_is_resumed(chat: Page, bank: Bank) -> None:

@@ -80,3 +80,15 @@ async def test_why_a_run_failed_is_told_in_chinese(bureau: Bureau, open_window: 
     page = await reader.open(f"/console/runs/{run}")
     await expect(page.locator("#failures")).to_contain_text("result 没有 'b'（现有 a）")
     await expect(page.locator("#timeline")).to_contain_text("result 没有 'b'（现有 a）")
+
+
+async def test_the_story_names_a_question_as_its_card_does(
+    bureau: Bureau, open_window: OpenWindow
+) -> None:
+    run = await bureau.start("computer")
+    question = (await bureau.question(run)).question_id
+    reader = await open_window(locale="zh-CN")
+    page = await reader.open(f"/console/runs/{run}")
+    title = await page.locator(f"#q-{question}-title").inner_text()
+    assert title == "apply_computer 还缺少信息"
+    await expect(page.locator("#timeline")).to_contain_text(f"询问人员：{title}")

@@ -74,6 +74,8 @@ class TestGrantsForOnePlan:
         await page.goto(f"{buyer.house.url}/console/chat")
         await expect(page.locator("main")).not_to_contain_text(talk)
         await expect(page.locator("main")).not_to_contain_text("Clerk")
+        await expect(page.locator("main")).to_contain_text("No agent is offered to you")
+        await expect(page.locator(".account .role")).to_have_text("Only 1 grant")
         await page.goto(f"{buyer.house.url}/console/plans")
         await expect(page.locator("[id^=plan-]")).to_have_count(1)
 

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import AsyncIterator
 
 import pytest_asyncio
-from card_scene import Bureau, a_bureau
+from card_scene import FAR_AWAY, Bureau, a_bureau
 from console_scene import NARROW, House, OpenWindow, Window, fits, housed
 from playwright.async_api import expect
 
@@ -107,6 +108,83 @@ async def test_one_answer_for_exactly_what_is_selected(bureau: Bureau, admin: Wi
         await bureau.came_to(run, RunStatus.DONE)
     assert (await bureau.question(runs[1])).status == "open"
     assert bureau.calls == []
+
+
+async def test_consent_to_many_shows_every_argument_of_each(bureau: Bureau, admin: Window) -> None:
+    """Where the queue tells two calls apart no longer, the question before the answer does."""
+    runs = [await bureau.ask_clerk(f"wire {amount}") for amount in (10, 999_999)]
+    rows = [await bureau.question(run) for run in runs]
+    page = await admin.live("/console/inbox")
+    for row in rows:
+        line = page.locator(f"#inbox-queue li:has(#pick-{row.question_id})")
+        await expect(line.locator(".muted").first).to_have_text(re.compile("…$"))
+        await line.locator("input").check()
+    await page.locator("#bulk").get_by_role("button", name="Approve and run").click()
+    dialog = page.get_by_role("dialog")
+    for row, amount in zip(rows, ("10", "999999"), strict=True):
+        asked = dialog.locator(f"[data-question='{row.question_id}']")
+        await expect(asked.locator("dd").get_by_text(amount, exact=True)).to_be_visible()
+        await expect(asked).to_contain_text(FAR_AWAY.strip())
+        await expect(asked).to_have_attribute("data-digest", re.compile("^[0-9a-f]{64}$"))
+    async with page.expect_request("**/interactions/answers") as sent:
+        await dialog.get_by_role("button", name="Approve and run (2)").click()
+    digests = (await sent.value).post_data_json["digests"]
+    assert set(digests) == {row.question_id for row in rows}
+    await expect(page.locator("#notices")).to_contain_text("2 questions answered")
+    await expect(page.get_by_role("heading", name="Inbox")).to_be_focused()
+    for run in runs:
+        await bureau.came_to(run, RunStatus.DONE)
+    assert sorted(args["amount"] for _, args in bureau.calls) == [10, 999_999]
+
+
+async def test_a_question_that_is_not_the_one_shown_is_refused_and_the_rest_go_on(
+    bureau: Bureau, admin: Window
+) -> None:
+    runs = [await bureau.ask_clerk(f"pay {amount}") for amount in (1, 2)]
+    rows = [await bureau.question(run) for run in runs]
+    page = await admin.live("/console/inbox")
+    for row in rows:
+        await page.locator(f"#pick-{row.question_id}").check()
+    await page.locator("#bulk").get_by_role("button", name="Approve and run").click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    shown = page.locator(f"#bulk-list [data-question='{rows[1].question_id}']")
+    await shown.evaluate("one => { one.dataset.digest = '0'.repeat(64); }")
+    await page.get_by_role("button", name="Approve and run (2)").click()
+    await expect(page.locator("#notices")).to_contain_text("1 question answered")
+    await expect(page.locator("#notices")).to_contain_text("not the question that you were shown")
+    await expect(page.locator(f"#pick-{rows[1].question_id}")).to_be_checked()
+    await bureau.came_to(runs[0], RunStatus.DONE)
+    assert [args["amount"] for _, args in bureau.calls] == [1]
+
+
+async def test_what_was_answered_meanwhile_is_not_answered_again(
+    bureau: Bureau, admin: Window
+) -> None:
+    rows = [await bureau.question(await bureau.ask_clerk(f"pay {n}")) for n in (1, 2)]
+    page = await admin.live("/console/inbox")
+    for row in rows:
+        await page.locator(f"#pick-{row.question_id}").check()
+    await page.route("**/console/parts/inbox?**", lambda route: route.abort())
+    await page.route("**/console/parts/inbox", lambda route: route.abort())
+    admin.forgive("Failed to load resource")
+    await bureau.app.answer(rows[0].question_id, option_id="reject", feedback="no", by="Will Zhang")
+    await page.locator("#bulk").get_by_role("button", name="Approve and run").click()
+    dialog = page.get_by_role("dialog")
+    await expect(dialog.locator("[data-question]")).to_have_count(1)
+    await expect(dialog).to_contain_text("1 of them can no longer be answered by you")
+    await expect(dialog.get_by_role("button", name="Approve and run (1)")).to_be_visible()
+
+
+async def test_letters_move_only_within_the_queue(bureau: Bureau, admin: Window) -> None:
+    rows = [await bureau.question(await bureau.ask_clerk(f"pay {n}")) for n in (1, 2)]
+    page = await admin.live("/console/inbox")
+    await page.keyboard.press("j")
+    assert await page.evaluate("document.activeElement.tagName") == "BODY"
+    await page.locator(f"#open-{rows[0].question_id}").focus()
+    await page.keyboard.press("j")
+    await expect(page.locator(f"#open-{rows[1].question_id}")).to_be_focused()
+    await page.keyboard.press("k")
+    await expect(page.locator(f"#open-{rows[0].question_id}")).to_be_focused()
 
 
 async def test_a_selection_outlives_what_comes_in(bureau: Bureau, admin: Window) -> None:

@@ -26,6 +26,18 @@ listeners:
      code_snippet: "result = {'success': True}", success_output: {task_id: "001", status: Done}}
 """
 
+JOURNEY = """
+plan_id: journey
+main_task_id: "001"
+inputs:
+  abroad: {type: boolean, label: Abroad}
+  country: {type: text, label: Country, visible_if: values.abroad == true}
+tasks: [{task_id: "001", name: A journey}]
+listeners:
+  - {listener_id: L001, trigger_task_id: "001", trigger_condition: Running, listener_type: code,
+     code_snippet: "result = {'success': True}", success_output: {task_id: "001", status: Done}}
+"""
+
 
 @pytest_asyncio.fixture(loop_scope="session")
 async def bureau() -> Bureau:
@@ -156,6 +168,69 @@ async def test_an_answer_that_was_lost_counts_once(bureau: Bureau, admin: Window
     await expect(card.locator(".written")).to_have_count(0)
     assert len(set(names)) == 1
     assert [name for name, _ in bureau.calls] == ["pay"]
+
+
+async def test_an_answer_that_was_lost_is_not_called_unsent(bureau: Bureau, admin: Window) -> None:
+    admin.forgive(LOST)
+    run = await bureau.ask_clerk("pay 900")
+    page, card = await at_card(admin, await bureau.question(run))
+    await lose_answers(page, "**/answer", 2)
+    await card.get_by_text("Edit the arguments").click()
+    await card.get_by_label("Amount").fill("850")
+    await card.get_by_role("button", name="Approve and run").click()
+    await expect(page.locator("#notices")).to_have_text("Your answer is inDismiss")
+    for _ in range(2):
+        await expect(card).to_contain_text("Will Zhang answered: Approve and run")
+        await expect(card.locator(".ending")).to_contain_text("850")
+        await expect(card.locator(".written")).to_have_count(0)
+        await page.reload()
+
+
+async def test_what_was_changed_after_a_lost_answer_was_not_sent(
+    bureau: Bureau, admin: Window
+) -> None:
+    admin.forgive(LOST)
+    row = await bureau.question(await bureau.ask_clerk("pay 900"))
+    page, card = await at_card(admin, row)
+    await page.route("**/answer", lambda route: route.abort())
+    await card.get_by_text("Edit the arguments").click()
+    await card.get_by_label("Amount").fill("850")
+    await card.get_by_role("button", name="Approve and run").click()
+    await expect(card.get_by_role("alert")).to_contain_text("No answer came")
+    await card.get_by_label("Amount").fill("700")
+    await bureau.app.answer(row.question_id, option_id="approve", by="Will Zhang")
+    await expect(card).to_contain_text("Will Zhang answered: Approve and run")
+    await expect(card.locator(".written")).to_contain_text("700")
+
+
+async def test_a_start_form_goes_on_when_the_connection_is_back(
+    bureau: Bureau, house: House, computer: Page
+) -> None:
+    bureau.app.load_plan_text(JOURNEY)
+    await computer.goto(f"{house.url}/console/plans/journey")
+    form = start_form(computer)
+    await computer.route("**/asked", lambda route: route.abort())
+    async with computer.expect_event("requestfailed"):
+        await form.get_by_role("group", name="Abroad").get_by_label("No").check()
+    start = form.get_by_role("button", name="Start")
+    await start.click()
+    await expect(computer.locator("#notices")).to_contain_text("No answer came")
+    await computer.unroute("**/asked")
+    await start.click()
+    await computer.wait_for_url("**/console/runs/*")
+
+
+async def test_a_start_form_asks_again_by_itself(
+    bureau: Bureau, house: House, computer: Page
+) -> None:
+    bureau.app.load_plan_text(JOURNEY)
+    await computer.goto(f"{house.url}/console/plans/journey")
+    await expect(computer.locator("html")).to_have_attribute("data-live", "live")
+    await house.stop()
+    await expect(computer.locator("html")).not_to_have_attribute("data-live", "live")
+    await start_form(computer).get_by_role("group", name="Abroad").get_by_label("Yes").check()
+    await house.start()
+    await expect(start_form(computer).get_by_label("Country")).to_be_visible()
 
 
 async def test_a_message_that_was_lost_is_one_turn(browser: Browser) -> None:
@@ -327,7 +402,8 @@ async def test_signed_out_meanwhile_one_signs_in_elsewhere_and_goes_on(
     await admin.context.clear_cookies()
     await card.get_by_label("Full name").fill("张三")
     await expect(card.locator(".kept")).to_have_text("Draft not kept yet")
-    await bureau.start("clean_up")
+    await card.get_by_role("button", name="Submit").click()
+    await expect(card.get_by_role("alert")).to_have_text("You are signed out. Sign in again.")
     again = page.get_by_role("link", name="Sign in again in a new tab")
     await expect(again).to_be_visible()
     await expect(card.get_by_label("Full name")).to_have_value("张三")

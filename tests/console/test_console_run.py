@@ -55,7 +55,18 @@ class TestWatching:
         await expect(status(page)).to_have_text("Done")
         await expect(node(page, "L002")).to_contain_class("done")
         await expect(page.locator("#timeline li").first).to_contain_text("the run is done")
-        await expect(page.locator(".counts")).to_have_text("done 4")
+        await expect(page.locator(".counts .pill")).to_have_text(["done 2"])
+
+    async def test_the_head_counts_the_tasks_as_the_table_does(
+        self, admin: Window, house: House, stuck: str
+    ) -> None:
+        page = await admin.live(f"/console/runs/{stuck}")
+        await expect(page.locator("#tasks-done")).to_have_text("Tasks 1/4")
+        pills = await page.locator(".counts .pill").all_inner_texts()
+        assert "done 1" in pills
+        assert sum(int(one.split()[-1]) for one in pills) == 4
+        await page.goto(f"{house.url}/console/runs")
+        await expect(page.locator(f"#row-{stuck} .progress")).to_have_text("1/4")
 
     async def test_who_what_and_when(self, admin: Window, stuck: str) -> None:
         page = await admin.live(f"/console/runs/{stuck}")
@@ -132,6 +143,16 @@ class TestWatching:
 
 
 class TestMending:
+    async def test_what_was_pressed_is_gone_and_the_run_has_the_focus(
+        self, admin: Window, office: Office
+    ) -> None:
+        run_id = await started(office, "fragile", RunStatus.ERROR)
+        page = await admin.live(f"/console/runs/{run_id}")
+        await page.locator("#do-cancel").click()
+        await page.locator("#deed-do").click()
+        await expect(page.locator("#do-cancel")).to_have_count(0)
+        await expect(page.get_by_role("heading", level=1)).to_be_focused()
+
     async def test_the_failed_plan_is_resumed_and_finishes(
         self, admin: Window, office: Office
     ) -> None:

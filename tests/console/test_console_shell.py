@@ -6,9 +6,10 @@ import asyncio
 
 import httpx
 import pytest
+from console_chat import a_bank
 from console_plans import started
-from console_scene import House, OpenWindow, Window, fits
-from playwright.async_api import Page, Route, expect
+from console_scene import NARROW, WIDE, House, OpenWindow, Window, fits, housed, window
+from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from holdfast.console.assets import address
 from holdfast.model.run import RunStatus
@@ -119,6 +120,92 @@ async def test_a_link_signs_in_and_leads_to_the_runs(open_window: OpenWindow, ho
     await expect(page).to_have_url(f"{house.url}/console/runs")
 
 
+NAVIGATES = {
+    "Accept": "text/html,application/xhtml+xml,*/*;q=0.8",
+    "Sec-Fetch-Mode": "navigate",
+    "Sec-Fetch-Site": "none",
+}
+
+
+@pytest.mark.parametrize(
+    ("language", "title", "way"),
+    [
+        ("en-GB", "This link does not work", "a demo prints one when it is started again"),
+        ("zh-CN", "此链接无法登录", "重新启动演示"),
+    ],
+)
+async def test_a_link_that_no_longer_works_says_so_and_how_to_get_another(
+    open_window: OpenWindow, house: House, language: str, title: str, way: str
+) -> None:
+    used = await house.link()
+    async with client(house) as first:
+        await first.post("/login", json={"token": used})
+    stranger = await open_window(signed_in=False, locale=language)
+    stranger.forgive("401")
+    for secret in (used, used[:20], "link_bad"):
+        page = await stranger.open(f"/login?token={secret}")
+        await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+        await expect(page.locator("main")).to_contain_text(way)
+        await expect(page.locator("code")).to_have_text("holdfast serve --link")
+        await expect(page).to_have_url(f"{house.url}/console/")
+        assert secret not in await page.content()
+    await page.locator("#sign-in-token").fill(await house.link())
+    await page.keyboard.press("Enter")
+    await expect(page).to_have_url(f"{house.url}/console/runs")
+
+
+async def test_a_used_link_leads_whoever_is_signed_in_to_the_console(
+    open_window: OpenWindow, house: House
+) -> None:
+    one = await open_window(signed_in=False)
+    link = f"/login?token={await house.link()}"
+    for _ in range(12):
+        await expect(await one.open(link)).to_have_url(f"{house.url}/console/runs")
+
+
+async def test_a_link_still_signs_somebody_else_in(admin: Window, house: House) -> None:
+    page = await admin.open(f"/login?token={await house.link('Ann', ('viewer',))}")
+    await expect(page.locator(".account b").last).to_have_text("Ann")
+
+
+async def test_a_refused_link_is_a_page_only_for_who_reads_pages(house: House) -> None:
+    link = {"token": "link_bad"}
+    async with client(house) as one:
+        page = await one.get("/login", params=link, headers=NAVIGATES)
+        button = await one.post("/login", data=link, headers={"Accept": NAVIGATES["Accept"]})
+        for accept in ("*/*", "application/json"):
+            told = await one.get("/login", params=link, headers={**NAVIGATES, "Accept": accept})
+            assert told.status_code == 401
+            assert told.headers["content-type"] == "application/problem+json"
+        fetched = {**NAVIGATES, "Sec-Fetch-Mode": "cors", "Sec-Fetch-Site": "same-origin"}
+        script = await one.post("/login", json=link, headers=fetched)
+        elsewhere = await one.get("/me", headers=NAVIGATES)
+    for answer in (script, elsewhere):
+        assert answer.headers["content-type"] == "application/problem+json"
+    for answer in (page, button):
+        assert (answer.status_code, "link_bad" in answer.text) == (401, False)
+        assert answer.headers["content-type"].startswith("text/html")
+        assert answer.headers["cache-control"] == "no-store"
+        assert answer.headers["referrer-policy"] == "same-origin"
+        assert "'unsafe" not in answer.headers["content-security-policy"]
+
+
+async def test_without_a_link_the_sign_in_page_asks_for_one(house: House) -> None:
+    async with client(house) as one:
+        answer = await one.get("/login", headers=NAVIGATES)
+    assert answer.status_code == 401
+    assert "You are not signed in" in answer.text
+
+
+async def test_who_opens_bad_links_too_often_reads_that_they_must_wait(house: House) -> None:
+    async with client(house) as one:
+        for _ in range(11):
+            answer = await one.get("/login", params={"token": "link_bad"}, headers=NAVIGATES)
+    assert answer.status_code == 429
+    assert "Too many attempts" in answer.text
+    assert "retry-after" in answer.headers
+
+
 async def test_nobody_is_shown_how_to_get_a_link(open_window: OpenWindow) -> None:
     stranger = await open_window(signed_in=False)
     stranger.forgive("401")
@@ -185,6 +272,44 @@ async def test_a_narrow_window_needs_no_sideways_scrolling(
     assert await fits(await one.live(path))
 
 
+async def covered(control: Locator) -> bool:
+    """Whether somebody who presses its middle would hit something else."""
+    return not await control.evaluate(
+        """one => {
+            const { x, y, width, height } = one.getBoundingClientRect();
+            return one.contains(document.elementFromPoint(x + width / 2, y + height / 2));
+        }"""
+    )
+
+
+@pytest.mark.parametrize("viewport", [NARROW, WIDE])
+async def test_a_notice_covers_nothing_that_can_be_pressed(
+    browser: Browser, viewport: dict[str, int]
+) -> None:
+    async with housed(a_bank()) as house:
+        session = await house.app.sessions.open("clerk", by="Will Zhang")
+        await house.app.sessions.say(session.id, "pay 5", by="Will Zhang")
+        await session.wait_until_settled(30)
+        async with window(browser, house, viewport=viewport) as one:
+            page = await one.live(f"/console/chat/{session.id}")
+            await page.get_by_role("button", name="Approve and run").click()
+            await expect(page.locator(".notice.done")).to_be_visible()
+            failing = "path => import(path).then(({ notify }) => { notify('no', 'failed'); })"
+            await page.evaluate(failing, address("shell.js"))
+            await expect(page.locator(".notice.failed")).to_be_visible()
+            send = page.get_by_role("button", name="Send")
+            await expect(send).to_be_enabled()
+            for control in (send, page.locator("summary.language"), page.get_by_label("Message")):
+                assert not await covered(control)
+            assert await fits(page)
+            await page.evaluate("scrollTo(0, 0)")
+            for control in await page.locator("#chat-head :is(a, button)").all():
+                assert not await covered(control)
+            failed = page.locator(".notice.failed")
+            await failed.get_by_role("button", name="Dismiss").click()
+            await expect(failed).to_have_count(0)
+
+
 async def test_nothing_is_missed_between_the_page_and_its_connection(
     admin: Window, house: House
 ) -> None:
@@ -211,3 +336,17 @@ async def test_a_page_that_is_up_to_date_fetches_nothing(admin: Window) -> None:
     await expect(page.locator("#live")).to_have_text("Live")
     await page.evaluate("new Promise((wake) => requestIdleCallback(wake))")
     assert fetched == []
+
+
+@pytest.mark.parametrize("clipboard", ["undefined", "{ writeText: () => Promise.reject() }"])
+async def test_where_nothing_can_be_copied_the_text_is_selected(page: Page, clipboard: str) -> None:
+    """As over plain HTTP, and where the browser refuses."""
+    await page.evaluate(f"Object.defineProperty(navigator, 'clipboard', {{ value: {clipboard} }})")
+    await page.locator("[data-copy]").first.click()
+    notices = page.locator("#notices")
+    await expect(notices).to_contain_text("The text is selected here")
+    await expect(notices).not_to_contain_text("Copied")
+    text = notices.get_by_role("textbox")
+    await expect(text).to_be_focused()
+    chosen = await text.evaluate("one => one.value.slice(one.selectionStart, one.selectionEnd)")
+    assert chosen == await page.locator("[data-copy]").first.get_attribute("data-copy")

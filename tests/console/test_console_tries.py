@@ -91,7 +91,7 @@ async def test_tries_and_rounds_of_a_failed_run_add_up(admin: Window, house: Hou
     await page.goto(f"{house.url}/console/runs")
     pill = page.locator(f"#row-{run_id} .pill.retrying")
     await expect(pill.locator("[aria-hidden=true]").last).to_have_text("3")
-    await expect(pill).to_contain_text("tried again 3 times")
+    await expect(pill).to_contain_text("3 retries")
 
 
 async def test_after_a_resume_in_vain_all_tries_are_counted(admin: Window, house: House) -> None:

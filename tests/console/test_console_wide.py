@@ -86,3 +86,46 @@ async def test_two_hundred_boxes_are_legible(
     await expect(page.locator("#stage")).to_have_attribute("data-more", "")
     assert await page.evaluate(OUTSIDE) == []
     assert await fits(page)
+
+
+FILLED = """() => {
+    const boxes = [...document.querySelectorAll("#stage .node rect")]
+        .map((one) => one.getBoundingClientRect());
+    const low = Math.min(...boxes.map((one) => one.top));
+    const high = Math.max(...boxes.map((one) => one.bottom));
+    return (high - low) / document.getElementById("stage").clientHeight;
+}"""
+
+
+async def test_the_whole_stays_whole_in_another_window(
+    open_window: OpenWindow, office: Office
+) -> None:
+    run_id = await started(office, "lattice")
+    page = await (await open_window(viewport=WIDE)).live(f"/console/runs/{run_id}")
+    await drawn(page, 203)
+    stage = page.locator("#stage")
+    high = await stage.evaluate("one => one.clientHeight")
+    await page.get_by_role("button", name="Fit").click()
+    assert await page.evaluate(OUTSIDE) == []
+    assert await page.evaluate(FILLED) > 0.6
+    fitted = await stage.evaluate("one => one.clientHeight")
+    assert fitted < high
+    for viewport in (NARROW, WIDE):
+        before = await stage.evaluate("one => one.clientWidth")
+        await page.set_viewport_size(viewport)
+        await expect(stage).not_to_have_js_property("clientWidth", before)
+        await page.wait_for_function(f"({OUTSIDE})().length === 0")
+        assert await stage.get_attribute("data-more") == ""
+    await expect(stage).to_have_js_property("clientHeight", fitted)
+
+
+async def test_a_plans_drawing_shows_where_it_goes_on(
+    open_window: OpenWindow, office: Office
+) -> None:
+    page = await (await open_window()).live("/console/plans/chain")
+    drawing = page.locator(".drawing")
+    await expect(drawing).to_have_attribute("data-more", "right")
+    await drawing.evaluate("one => one.scrollTo(300, 0)")
+    await expect(drawing).to_have_attribute("data-more", "left right")
+    await drawing.evaluate("one => one.scrollTo(one.scrollWidth, 0)")
+    await expect(drawing).to_have_attribute("data-more", "left")

@@ -156,8 +156,7 @@ class TestTheFirstAnswerWins:
         told = refused.value
         assert (told.by, told.at, told.option_id) == (WILL, NOW, "provide_info")
         assert str(told) == (
-            f"'Which?' was already answered by {WILL} at 2023-11-14T22:13:20.000+00:00"
-            " with provide_info"
+            f"'Which?' was already answered by {WILL} at 2023-11-14T22:13:20.000+00:00 with 'It'"
         )
 
     def test_true_is_not_the_same_answer_as_one(self) -> None:

@@ -321,7 +321,7 @@ def test_a_file_is_an_opaque_reference() -> None:
     field = of(FieldType.FILE)
     assert accepted(field, "file:8f2a") == "file:8f2a"
     for value in ("file:", "/etc/hosts", 7):
-        assert "begins with file:" in refused(field, value)
+        assert 'begins with "file:"' in refused(field, value)
     assert "at most 200" in refused(field, "file:" + "a" * 200)
 
 

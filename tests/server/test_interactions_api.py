@@ -359,6 +359,24 @@ async def test_several_are_answered_each_with_its_own_outcome(scene: Scene, till
     assert till.paid == [1]
 
 
+async def test_each_of_several_counts_for_what_was_shown_alone(scene: Scene, till: Till) -> None:
+    one, two, three = [await asks_to_pay(scene, amount) for amount in (1, 2, 3)]
+    body = {
+        "requestIds": [each["requestId"] for each in (one, two, three)],
+        "selectedOptionId": "approve",
+        "digests": {one["requestId"]: one["digest"], two["requestId"]: one["digest"]},
+    }
+    told = (await scene.admin.post("/interactions/answers", json=body)).json()
+    assert [each["status"] for each in told["outcomes"]] == [200, 409, 409]
+    changed, unsaid = (each["error"] for each in told["outcomes"][1:])
+    assert "not the question that you were shown" in changed
+    assert unsaid == changed
+    await rested(scene, one["sessionId"])
+    assert till.paid == [1]
+    raw = {**body, "digests": {one["requestId"]: "short"}}
+    assert (await scene.admin.post("/interactions/answers", json=raw)).status_code == 422
+
+
 async def test_a_deadline_comes_with_the_servers_time_and_what_happens_then(
     clock: ManualClock,
 ) -> None:

@@ -16,6 +16,7 @@ from holdfast import Holdfast
 from holdfast.core.forms.validation import validate
 from holdfast.core.source.check import Catalog
 from holdfast.core.source.planfile import load_plan
+from holdfast.core.source.yaml import read_document
 from holdfast.errors import PlanRejected
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 from holdfast.server import words_cards
@@ -42,6 +43,9 @@ SAMPLES: Mapping[str, str] = {
     "word": "L001",
     "number": "1,024",
     "quoted": '"a \\"b\\""',
+    "title": "'Run pay?'",
+    "option": "'Reject'",
+    "moment": "2026-11-16T03:33:20.000+00:00",
     "condition": "002.status == Done",
     "place": "tasks[0]",
     "said": OURS,
@@ -79,6 +83,19 @@ def test_a_pattern_and_its_translation_have_the_same_values(words: Mapping[str, 
 def test_every_message_is_said_in_chinese() -> None:
     for pattern in SENTENCES:
         chinese(example(pattern))
+
+
+def test_what_a_question_is_called_is_said_where_it_is_ours() -> None:
+    who = "was already answered by Will Zhang at 2026-11-16T03:33:20.000+00:00 with"
+    assert said(f"'Run pay?' {who} 'Approve and run'", "zh") == (
+        "“执行 pay？” 已由 Will Zhang 于 2026-11-16 03:33:20 (UTC) 以 “批准并执行” 回答"
+    )
+    assert said(f"'Delete them?' {who} 'Keep them'", "zh") == (
+        "'Delete them?' 已由 Will Zhang 于 2026-11-16 03:33:20 (UTC) 以 'Keep them' 回答"
+    )
+    assert said("'Task 5 failed' is expired; nothing was changed", "zh") == (
+        "“任务 5 失败” 已过期；没有作任何改动"
+    )
 
 
 def test_every_title_is_said_in_chinese() -> None:
@@ -224,6 +241,64 @@ def test_every_mistake_in_a_plan_is_told_in_chinese(text: str) -> None:
     ):
         assert CHINESE.search(line)
         chinese(problem.message)
+
+
+BROKEN_YAML = (
+    "a: b: c",
+    "a: 1\n b: 2",
+    "a: - b",
+    "a: ? b",
+    "a: 1\nplain\nb: 2",
+    "a:\n\tb: 1",
+    "a: @x",
+    "a: %x",
+    "a: 'x",
+    'a: "x',
+    "a: 'x\n---\nb'",
+    'a: "\\q"',
+    'a: "\\u12"',
+    "a: ]",
+    "a: {,}",
+    "a: [1, 2",
+    "a: [1}",
+    "a: {b: 1",
+    "a: {b: 1 c: 2}",
+    "a: 1\n- b",
+    "- a\nb: 1",
+    "a:\n  b: 1\n c: 2",
+    "a: 'it's'",
+    "a: &b &c d",
+    "a: &x *x",
+    "a: &",
+    "a: * b",
+    "a: |x\n b",
+    "a: |0\n b",
+    "a: > x\n b",
+    "%FOO\n a",
+    "a: 1\n... b",
+    "a: !x!y z",
+    "%YAML 1.2\n%YAML 1.2\n---\na: 1",
+    "%YAML 2.0\n---\na",
+    "%YAML x\n---\na",
+    "%YAML 1\n---\na",
+    "%TAG ! x\n%TAG ! y\n---\na",
+)
+KEPT = re.compile(r"YAML|\bTAG\b|'[^']*'|“[^”a-z]*”")
+
+
+@pytest.mark.parametrize("text", BROKEN_YAML)
+def test_what_the_parser_says_of_broken_yaml_is_told_in_chinese(text: str) -> None:
+    [problem] = read_document(text, "plan.yaml").problems
+    assert problem.message.startswith("not valid YAML: ")
+    told = chinese(problem.message)
+    assert not re.search("[A-Za-z]", KEPT.sub("", told)), told
+
+
+def test_broken_yaml_says_what_was_found_instead() -> None:
+    [missing] = read_document("a: [1, 2", "plan.yaml").problems
+    assert said(missing.message, "zh") == "YAML 无效：此处应为 ',' 或 ']'，却是“文件结尾”"
+    [twice] = read_document("'<scalar>': 1\n'<scalar>': 2", "plan.yaml").problems
+    assert "键 '<scalar>' 出现两次" in said(twice.message, "zh")
 
 
 def test_what_holdfast_records_is_told_with_the_words_of_others_in_it() -> None:

@@ -47,9 +47,13 @@ class Interactions(Offer):
         *,
         data: Values = None,
         feedback: str | None = None,
+        digests: Mapping[str, str] | None = None,
     ) -> Answer:
-        """The same answer to exactly these questions; what became of each."""
-        same = given(selectedOptionId=option_id, data=data, feedback=feedback)
+        """The same answer to exactly these questions; what became of each.
+
+        `digests` has those of the questions as they were shown, by id: of all, or it is None.
+        """
+        same = given(selectedOptionId=option_id, data=data, feedback=feedback, digests=digests)
         body = {"requestIds": [*request_ids], **same}
         return answered(await self._wire.post("/interactions/answers", body))
 

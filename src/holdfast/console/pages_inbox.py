@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
+from pydantic import StringConstraints
 
 from holdfast.console.showing import show_page, show_part
 from holdfast.console.views_card import card_of
-from holdfast.console.views_inbox import Filters, queue_of
+from holdfast.console.views_inbox import SHOWN, Filters, cards_of, queue_of
 from holdfast.server.guard import Called
 from holdfast.server.interaction_schemas import QuestionId
 from holdfast.server.interactions import NAME
@@ -17,6 +18,7 @@ from holdfast.server.schemas import RunName
 from holdfast.server.services import Served
 
 Tab = Literal["pending", "answered", "expired", "withdrawn"]
+QuestionName = Annotated[str, StringConstraints(pattern=NAME)]
 
 router = APIRouter()
 
@@ -61,3 +63,16 @@ async def inbox_part(
     await caller.require(served, Permission.READ)
     queue = await queue_of(served, caller, asked)
     return show_part(request, caller, "inbox_queue.html", queue=queue, chosen=chosen)
+
+
+@router.get("/parts/answering")
+async def answering_part(
+    request: Request,
+    served: Served,
+    caller: Called,
+    ids: Annotated[list[QuestionName], Query(min_length=1, max_length=SHOWN, alias="id")],
+) -> Response:
+    """What somebody is about to give one answer to; they consent to what stands here."""
+    cards = await cards_of(served, caller, ids)
+    gone = len(set(ids)) - len(cards)
+    return show_part(request, caller, "inbox_answering.html", cards=cards, gone=gone)

@@ -132,9 +132,15 @@ async def questions_part(request: Request, served: Served, caller: Called, state
 
 @router.get("/parts/runs/{run_id}/timeline")
 async def timeline_part(
-    request: Request, served: Served, caller: Called, state: Seen, say: Said, before: Seq = None
+    request: Request,
+    served: Served,
+    caller: Called,
+    state: Seen,
+    say: Said,
+    before: Seq = None,
+    since: Seq = None,
 ) -> Response:
-    timeline = await timeline_of(served, state, say, before)
+    timeline = await timeline_of(served, state, say, before, since)
     return show_part(request, caller, "run_timeline.html", timeline=timeline)
 
 
@@ -179,6 +185,7 @@ def _asking(state: RunState, say: Voice, asked: deeds.Asked) -> dict[str, object
     return {
         "deed": deed,
         "run_id": state.run_id,
+        "version": state.version,
         "about": teller.step(deed.of) if deed.name in deeds.STEP else deed.of,
         "explained": f"run.ask.{deed.name}.{other}",
         "will": told_consequences(state, say, asked.foreseen),

@@ -1,6 +1,9 @@
 """Why there is no page: the errors of `problems`, told to a person.
 
 Not signed in, the page says how to get a link. What may not be told stays in the log.
+
+One address of the server itself is opened by people: the link that signs in. Where it is
+refused, who reads pages gets one of these; programs are told as everywhere.
 """
 
 from __future__ import annotations
@@ -10,17 +13,20 @@ from typing import Final
 
 from fastapi import FastAPI, Request, Response
 from fastapi.exceptions import RequestValidationError
+from fastapi.responses import RedirectResponse
 from starlette.exceptions import HTTPException
 
 from holdfast.console.rendering import render
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, TooMany, Unauthenticated
 from holdfast.server.guard import identify
+from holdfast.server.login import open_link, sign_in
+from holdfast.server.place import CONSOLE, root_of
 from holdfast.server.principal import Principal
-from holdfast.server.problems import request_id, status_of
+from holdfast.server.problems import refusal, request_id, status_of
 
 log = logging.getLogger("holdfast")
 
-TOLD: Final = frozenset({401, 403, 404, 422, 503})
+TOLD: Final = frozenset({401, 403, 404, 422, 429, 503})
 """The statuses that have words of their own; any other says that something went wrong."""
 
 
@@ -28,6 +34,40 @@ def answer_with_pages(console: FastAPI) -> None:
     console.exception_handler(HoldfastError)(_refused)
     console.exception_handler(HTTPException)(_not_served)
     console.exception_handler(RequestValidationError)(_not_valid)
+
+
+def answer_refused_links(server: FastAPI) -> None:
+    for kind in (Unauthenticated, TooMany):
+        server.exception_handler(kind)(_not_let_in)
+
+
+async def _not_let_in(request: Request, error: HoldfastError) -> Response:
+    """Who is signed in already needs no link: a used one leads them to the console."""
+    plain = refusal(request, error)
+    if request.scope.get("endpoint") not in (open_link, sign_in) or not _reads_pages(request):
+        return plain
+    if await _known(request):
+        return RedirectResponse(f"{root_of(request)}{CONSOLE}/", 303)
+    bare = request.method == "GET" and not request.query_params.get("token")
+    told = "link" if plain.status_code == 401 and not bare else plain.status_code
+    answer = await _page(_as_the_start(request), plain.status_code, "", told)
+    if "retry-after" in plain.headers:
+        answer.headers["retry-after"] = plain.headers["retry-after"]
+    return answer
+
+
+def _reads_pages(request: Request) -> bool:
+    """A browser that says nothing of its mode, as over plain HTTP, navigates too."""
+    said = request.headers
+    navigates = said.get("sec-fetch-mode", "navigate") == "navigate"
+    return navigates and "text/html" in said.get("accept", "")
+
+
+def _as_the_start(request: Request) -> Request:
+    """As if the console's start were asked for: its pages repeat their address, not a secret."""
+    root = request.scope.get("root_path", "") + CONSOLE
+    start = {"root_path": root, "path": f"{root}/", "query_string": b""}
+    return Request({**request.scope, **start})
 
 
 async def _refused(request: Request, error: HoldfastError) -> Response:
@@ -46,11 +86,13 @@ async def _not_valid(request: Request, error: RequestValidationError) -> Respons
     return await _page(request, 422, ", ".join(dict.fromkeys(names)))
 
 
-async def _page(request: Request, status: int, detail: str) -> Response:
+async def _page(
+    request: Request, status: int, detail: str, told: int | str | None = None
+) -> Response:
     principal = None if status == 401 else await _known(request)
     context = {
         "status": status,
-        "told": status if status in TOLD else 404 if status < 500 else 500,
+        "told": told or (status if status in TOLD else 404 if status < 500 else 500),
         "detail": detail,
         "request_id": request_id(request),
         "waiting": 0,

@@ -12,11 +12,11 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast.console.rendering import seen
-from holdfast.console.views_form import FormView, form_view
+from holdfast.console.views_form import Choice, FormView, form_view, taken
 from holdfast.console.words import Words
 from holdfast.core.interactions.filling import takes_the_form
 from holdfast.core.secrets import is_reference
-from holdfast.model.form import Form
+from holdfast.model.form import CHOICES, Field, FieldType, Form
 from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,
@@ -57,7 +57,8 @@ _HIDDEN_CONTEXT: Final = frozenset({"tool", "args", "tool_version", "defaults", 
 class Fact:
     """A name and its value; `long` ones are shown as written, `secret` ones not at all.
 
-    `label` is what its form calls it, where that is another word.
+    `label` is what its form calls it, where that is another word. What was chosen in a form is
+    told in the form's words: `choices`, or `word`, a key of ours.
     """
 
     name: str
@@ -65,6 +66,8 @@ class Fact:
     long: bool = False
     secret: bool = False
     label: str = ""
+    choices: tuple[Choice, ...] = ()
+    word: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,7 +166,7 @@ class Card:
         return title_of(self.request, words)
 
     def message(self, words: Words) -> str:
-        return seen(asked(self.request.message, words.language))
+        return message_of(self.request, words)
 
     def details(self, words: Words) -> str:
         return seen(asked(self.request.details, words.language))
@@ -196,6 +199,10 @@ class Card:
 
 def title_of(request: InteractionRequest, words: Words) -> str:
     return seen(asked(request.title, words.language))
+
+
+def message_of(request: InteractionRequest, words: Words) -> str:
+    return seen(asked(request.message, words.language))
 
 
 async def card_of(served: Services, caller: Caller, question_id: str) -> Card:
@@ -300,12 +307,21 @@ def _ending(
 ) -> Ending | None:
     if shown["status"] == InteractionStatus.OPEN:
         return None
-    taken = options.get(shown["selectedOptionId"] or "")
-    labels = {field.name: field.label or field.name for field in form.fields}
-    data = {labels.get(name, name): value for name, value in (shown["data"] or {}).items()}
+    fields = {field.name: field for field in form.fields}
+    data = (shown["data"] or {}).items()
     return Ending(
         by=shown["answeredBy"] or "",
-        option=taken,
+        option=options.get(shown["selectedOptionId"] or ""),
         feedback=shown["feedback"] or "",
-        data=facts(data),
+        data=tuple(_told(fields.get(name), name, value) for name, value in data),
     )
+
+
+def _told(field: Field | None, name: str, value: Json) -> Fact:
+    """An answer in the words of its form."""
+    if field is None:
+        return _fact(name, value)
+    told = _fact(field.label or name, value)
+    if field.type is FieldType.BOOLEAN and isinstance(value, bool):
+        return replace(told, word="form.yes" if value else "form.no")
+    return replace(told, choices=taken(field, value)) if field.type in CHOICES else told

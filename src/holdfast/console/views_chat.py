@@ -82,6 +82,8 @@ class ChatsPage:
     sessions: tuple[Session, ...]
     older: str | None
     before: str | None
+    withheld: bool
+    """Whether there are agents, and none that the reader may start one with."""
 
     @property
     def part(self) -> str:
@@ -144,7 +146,8 @@ async def chats_page(served: Services, caller: Caller, before: str | None) -> Ch
     lines, following = await listed(served, caller, asked)
     sessions = tuple(map(_session, lines))
     older = f"/console/chat{query(before=following)}" if following else None
-    return ChatsPage(sessions, older, before)
+    known = served.app.engine.library.agent_ids()
+    return ChatsPage(sessions, older, before, bool(known) and not agents_of(served, caller))
 
 
 def _session(line: RunLine) -> Session:

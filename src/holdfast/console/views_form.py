@@ -130,6 +130,11 @@ def _as_chosen(field: Field, value: Json) -> Json:
     return value if value in known or own is None else {"value": own.value, "text": value}
 
 
+def taken(field: Field, value: Json) -> tuple[Choice, ...]:
+    """The choices behind an answer, in the form's order; none where it is no choice."""
+    return tuple(one for one in (_choice(option, value) for option in field.options) if one.chosen)
+
+
 def _view(field: Field, id: str, held: Json, asked: bool) -> FieldView:  # noqa: A002
     plain = field.type not in CHOICES and field.type is not FieldType.BOOLEAN
     return FieldView(

@@ -1,4 +1,4 @@
-"""A run's graph, as it is or as it was, and how many of its boxes are how."""
+"""A run's graph, as it is or as it was, and how many of its tasks are how."""
 
 from __future__ import annotations
 
@@ -81,8 +81,9 @@ def _drawn(state: RunState, say: Voice) -> Markup | None:
 
 
 def counts_of(state: RunState, say: Voice) -> Mapping[Condition, int]:
-    """How many boxes are how; the goal is the main task once more and does not count."""
+    """How many tasks are how; the goal is the main task once more and does not count."""
     shown = picture(state, say)
     nodes = shown.nodes if shown else ()
-    counts = Counter(one.condition for one in nodes if "goal" not in one.classes.split())
+    tasks = [one for one in nodes if not {"goal", "listener"} & {*one.classes.split()}]
+    counts = Counter(one.condition for one in tasks)
     return {one: counts[one] for one in ORDER if counts[one]}

@@ -7,15 +7,17 @@ that wait, those that are due soon are shown in any case.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Any, Final
 
 from holdfast.console.rendering import query
-from holdfast.console.views_card import OptionView, options_of, title_of
+from holdfast.console.views_card import Card, OptionView, card_from, options_of, title_of
 from holdfast.console.words import Words
 from holdfast.core.language.display import visible
+from holdfast.errors import NotFound
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.interaction import InteractionAction, InteractionRequest, InteractionType
 from holdfast.server.guard import Caller
@@ -118,6 +120,21 @@ async def queue_of(served: Services, caller: Caller, filters: Filters) -> Queue:
     return Queue(filters, entries, len(found) > SHOWN, tuple(roles))
 
 
+async def cards_of(served: Services, caller: Caller, ids: Sequence[str]) -> tuple[Card, ...]:
+    """Of these questions, those that the caller may still answer, whole."""
+    questions = Questions(served, caller)
+    cards = [await card_from(questions, one) for one in await _found(questions, ids)]
+    return tuple(one for one in cards if one.answerable)
+
+
+async def _found(questions: Questions, ids: Sequence[str]) -> list[Question]:
+    found = []
+    for question_id in dict.fromkeys(ids):
+        with suppress(NotFound):
+            found.append(await questions.find(question_id))
+    return found
+
+
 async def _pending(served: Services, questions: Questions, filters: Filters) -> list[Question]:
     soon = replace(filters.asked(), due_before=served.now() + SOON)
     found = {
@@ -160,7 +177,8 @@ async def _entry(questions: Questions, question: Question, pending: bool) -> Ent
 def _hint(args: Mapping[str, Any]) -> str:
     """A call's arguments in one line, so that rows and lists tell calls of one tool apart."""
     told = ", ".join(f"{name}: {_short(value)}" for name, value in args.items())
-    return visible(told)[:_LONGEST_HINT]
+    line = visible(told)
+    return line if len(line) <= _LONGEST_HINT else line[: _LONGEST_HINT - 1] + "…"
 
 
 def _short(value: object) -> str:

@@ -7,14 +7,18 @@ from typing import Final
 
 from holdfast.console.deeds import again_deeds, task_deeds
 from holdfast.console.tries import Try, pretty, tries_of
+from holdfast.console.views_card import message_of, title_of
 from holdfast.console.views_graph import picture
+from holdfast.console.words import Words
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.drawing.graph import TASKS
 from holdfast.core.drawing.picture import Condition
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotFound
+from holdfast.journal.port import QuestionRow
+from holdfast.runtime.views import request_of
 from holdfast.server.services import Services
 from holdfast.story.plans import told_reason
 from holdfast.story.voice import Voice
@@ -44,9 +48,15 @@ class NodeView:
     changes: tuple[Change, ...]
     context: str | None
     child_id: str | None
-    question_id: str | None
+    question: QuestionRow | None
     deeds: tuple[tuple[str, str], ...]
     seq: int | None
+
+    def asked(self, words: Words) -> tuple[str, str]:
+        """What the step's question is called, and what it says."""
+        assert self.question is not None
+        request = request_of(self.question)
+        return title_of(request, words), message_of(request, words)
 
     @property
     def rounds(self) -> int:
@@ -84,10 +94,16 @@ async def node_of(
         changes=_changes(state, node_id, say) if is_task else (),
         context=_context(state, node_id),
         child_id=step.child_id if step else None,
-        question_id=step.question_id if step and step.status is StepStatus.WAITING else None,
+        question=await _question(served, step),
         deeds=_deeds(state, node_id, is_task, served.now()) if operates and not past else (),
         seq=state.version if past else None,
     )
+
+
+async def _question(served: Services, step: StepState | None) -> QuestionRow | None:
+    if step is None or step.status is not StepStatus.WAITING or step.question_id is None:
+        return None
+    return await served.journal.question(step.question_id)
 
 
 def _deeds(state: RunState, node_id: str, is_task: bool, now: float) -> tuple[tuple[str, str], ...]:

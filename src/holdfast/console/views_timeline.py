@@ -2,7 +2,8 @@
 
 A page reads a little further back than it shows: what began there may end here. Of the drafts
 that somebody kept while filling in one question it tells the last, and nothing of what other
-events tell already.
+events tell already. The first page grows while somebody looks at it: a row that was shown is not
+taken away by what comes after it.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
+from holdfast.console.rendering import query
 from holdfast.core.react.state import THINK, ReactState
 from holdfast.core.run.state import RunState
 from holdfast.journal.codec import decode
@@ -24,6 +26,7 @@ from holdfast.story.telling import UNTOLD
 from holdfast.story.voice import Voice
 
 PAGE: Final = 20
+LONGEST: Final = 200
 FURTHER_BACK: Final = 100
 
 TONES: Final[Mapping[str, frozenset[str]]] = {
@@ -98,6 +101,7 @@ class Told:
 class Timeline:
     """`before` is where the page begins that was asked for, `older` where the next one does.
 
+    The first page's address names the oldest row that it shows, and so keeps it.
     `drawn` says that the run has a graph, which can be seen as it was at each event.
     """
 
@@ -109,19 +113,23 @@ class Timeline:
 
     @property
     def part(self) -> str:
-        page = "" if self.before is None else f"?before={self.before}"
+        since = self.rows[-1].seq if self.rows and self.before is None else None
+        page = query(before=self.before, since=since)
         return f"/console/parts/runs/{self.run_id}/timeline{page}"
 
 
 async def timeline_of(
-    served: Services, state: RunState, say: Voice, before: int | None
+    served: Services, state: RunState, say: Voice, before: int | None, since: int | None = None
 ) -> Timeline:
+    """At least a page; with `since` all from that event on, as far as a page may grow."""
     last = state.version if before is None else min(before - 1, state.version)
-    back = max(last - PAGE - FURTHER_BACK, 0)
+    first = max(min(since or last, last - PAGE), last - LONGEST)
+    back = max(first - FURTHER_BACK, 0)
     records = await served.journal.read(state.run_id, back, last - back)
     told = _told(state, say, _worth_telling(_decoded(records)))
-    rows = told[-PAGE:]
-    earlier = rows[0].seq if len(told) > PAGE else back + 1
+    shown = sum(one.seq >= first for one in told) if since else 0
+    rows = told[-max(shown, PAGE) :]
+    earlier = rows[0].seq if len(told) > len(rows) else back + 1
     drawn = not isinstance(state, ReactState)
     older = earlier if earlier > 1 else None
     return Timeline(state.run_id, tuple(reversed(rows)), before, older, drawn)

@@ -11,7 +11,7 @@ from functools import cache
 from holdfast.console.rendering import span
 from holdfast.console.words import Words
 from holdfast.console.words_story import CHINESE
-from holdfast.server.spoken import said
+from holdfast.server.spoken import asked, said
 from holdfast.story.voice import SOON, Voice
 
 
@@ -26,6 +26,9 @@ class ReadersVoice(Voice):
 
     def why(self, reason: str) -> str:
         return said(reason, self._language)
+
+    def asked(self, title: str) -> str:
+        return asked(title, self._language)
 
     def due(self, at: float, now: float) -> str:
         if at - now < SOON:

@@ -55,6 +55,10 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "that needs consent.",
         "与智能体开始一次对话。对话不怕重启，需要同意的操作会先问您。",
     ),
+    "chat.empty.none": (
+        "No agent is offered to you. An administrator can give you the right to speak to one.",
+        "没有可供您使用的智能体。管理员可以授予您与智能体对话的权限。",
+    ),
     "chat.all": ("All chats", "全部对话"),
     "chat.run": ("Run", "运行"),
     "chat.usage": (
@@ -111,7 +115,8 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "chat.standing.stopped": ("Stopped", "已停止"),
     "chat.noted.resumed": ("{who} resumed it", "{who} 恢复了对话"),
     "chat.noted.stopping": ("{who} stopped the chat.", "{who} 停止了对话。"),
-    "chat.why.ended": ("This chat is over. Start another.", "对话已结束，请另开新的。"),
+    "chat.another": ("Start another chat", "另开新的对话"),
+    "chat.why.ended": ("This chat is over.", "对话已结束。"),
     "chat.why.role": (
         "Your role lets you read this chat, not write in it.",
         "您的角色只能查看这次对话，不能发言。",

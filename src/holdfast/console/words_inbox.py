@@ -63,6 +63,7 @@ _CARD: Final[dict[str, tuple[str, str]]] = {
     "card.words.needed": ("Needed for: {options}", "以下选项必填：{options}"),
     "card.words.optional": ("Optional", "可选"),
     "card.comma": (", ", "、"),
+    "card.own": (": {text}", "：{text}"),
     "card.again": ("{option}?", "{option}？"),
     "card.again.terminate": (
         "Run {run} ends here: nothing more of it runs. This cannot be undone.",
@@ -104,6 +105,12 @@ _FORM: Final[dict[str, tuple[str, str]]] = {
     "form.hidden": (
         "It holds characters that do not show: {text}",
         "包含不可见字符：{text}",
+    ),
+    "form.file": (
+        "Nothing is uploaded here: give the reference under which the file is kept, such as "
+        "“file:contract.pdf”. Whoever stored the file, or the tool that did, has it.",
+        "此处不上传文件：请填写文件存放处的引用，例如“file:contract.pdf”，"
+        "可向存放文件的人或工具索取。",
     ),
     "form.moment": ("In your own time zone.", "按您所在的时区。"),
 }
@@ -173,6 +180,11 @@ _INBOX: Final[dict[str, tuple[str, str]]] = {
         "这些问题没有共同的选项",
     ),
     "inbox.bulk.title": ("Answer these questions?", "回答这些问题？"),
+    "inbox.bulk.asked": ("What is asked", "所问内容"),
+    "inbox.bulk.gone": (
+        "{n} of them can no longer be answered by you",
+        "其中 {n} 个您已无法回答",
+    ),
     "inbox.bulk.keep": ("Go back", "返回"),
     "inbox.bulk.words": ("Reason or feedback", "理由或反馈"),
     "inbox.clear": ("Clear selection", "清除选择"),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 _PAGE: Final[dict[str, tuple[str, str]]] = {
-    "run.counts": ("Steps and tasks", "步骤与任务"),
+    "run.progress": ("Tasks {done}/{tasks}", "任务 {done}/{tasks}"),
     "run.count.running": ("running {n}", "运行中 {n}"),
     "run.count.retrying": ("retrying {n}", "重试中 {n}"),
     "run.count.waiting": ("waiting {n}", "等待中 {n}"),
@@ -74,7 +74,8 @@ _PAGE: Final[dict[str, tuple[str, str]]] = {
     "run.try.failed": ("Try {n} failed", "第 {n} 次尝试失败"),
     "run.next_try": ("Next try:", "下次尝试："),
     "run.nothing_yet": ("Nothing has happened here yet.", "这里还没有发生任何事。"),
-    "run.to_question": ("It waits for an answer: open the question", "正在等待回答：打开问题"),
+    "run.waits_for_person": ("It waits for a person:", "正在等待人员处理："),
+    "run.waits_for_role": ("It waits for a person ({role}):", "正在等待人员处理（{role}）："),
     "run.phase.idle": ("Idle", "空闲"),
     "run.phase.receiving": ("Receiving the goal", "接收目标"),
     "run.phase.context_fetching": ("Fetching context", "获取上下文"),

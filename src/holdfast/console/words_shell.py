@@ -16,6 +16,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "shell.language": ("Language", "语言"),
     "shell.sign_out": ("Sign out", "退出登录"),
     "shell.close": ("Close", "关闭"),
+    "shell.grants": ("Only {n} grant|Only {n} grants", "仅 {n} 项授权"),
     "role.viewer": ("Viewer", "查看者"),
     "role.operator": ("Operator", "操作员"),
     "role.approver": ("Approver", "审批人"),
@@ -41,6 +42,13 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "refused.401.token": ("Or paste an access token", "或粘贴访问令牌"),
     "refused.401.enter": ("Sign in", "登录"),
+    "refused.link": ("This link does not work", "此链接无法登录"),
+    "refused.link.text": (
+        "It was used already, is too old or is not whole. Ask whoever sent it for another; "
+        "a demo prints one when it is started again, and so does a server started like this:",
+        "链接已使用过、已过期或不完整。请向发送者索取新链接；重新启动演示，或这样启动服务器，"
+        "都会打印新的链接：",
+    ),
     "refused.403": ("You may not see this", "您无权查看此页"),
     "refused.403.text": (
         "Your role does not allow it. An administrator can give you another one.",
@@ -55,6 +63,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "refused.422.text": (
         "A part of it is not valid: {detail}",
         "其中某一部分无效：{detail}",
+    ),
+    "refused.429": ("Too many attempts", "尝试次数过多"),
+    "refused.429.text": (
+        "Nothing is locked. Wait a minute, then try again.",
+        "没有任何内容被锁定，请等一分钟再试。",
     ),
     "refused.503": ("Holdfast cannot answer just now", "Holdfast 暂时无法响应"),
     "refused.503.text": (
@@ -82,6 +95,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "js.fix": ("Please fix {n} field|Please fix {n} fields", "请修正 {n} 处错误"),
     "js.copied": ("Copied", "已复制"),
+    "js.copy_yourself": (
+        "The browser does not let this page copy. The text is selected here: press Ctrl+C or ⌘C.",
+        "浏览器不允许此页面复制。文字已在此选中，请按 Ctrl+C 或 ⌘C。",
+    ),
+    "js.refused": ("The server refused it ({status}).", "服务器拒绝了请求（{status}）。"),
     "shell.copy": ("Copy", "复制"),
     "js.dismiss": ("Dismiss", "关闭提示"),
 }

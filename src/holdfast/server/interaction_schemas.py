@@ -25,6 +25,7 @@ QuestionId = Annotated[
     ),
 ]
 FieldName = Annotated[str, Path(min_length=1, max_length=200)]
+Digest = Annotated[str, Field(pattern="^[0-9a-f]{64}$")]
 
 
 class Given(BaseModel):
@@ -55,9 +56,8 @@ class AnswerGiven(Given):
     selected_option_id: str | None = Field(None, max_length=200)
     data: dict[str, Any] | None = None
     feedback: str | None = Field(None, max_length=10_000)
-    digest: str | None = Field(
+    digest: Digest | None = Field(
         None,
-        pattern="^[0-9a-f]{64}$",
         description="The digest of the question as it was shown; another one is refused.",
     )
 
@@ -71,6 +71,12 @@ class AnswersGiven(Given):
     selected_option_id: str | None = Field(None, max_length=200)
     data: dict[str, Any] | None = None
     feedback: str | None = Field(None, max_length=10_000)
+    digests: dict[str, Digest] | None = Field(
+        None,
+        max_length=LONGEST_LIST,
+        description="The digest of each question as it was shown, by its id; another one is "
+        "refused, and so is a question that has none here.",
+    )
 
 
 class DraftGiven(Given):

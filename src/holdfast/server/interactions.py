@@ -153,7 +153,8 @@ async def answer_interactions(
     with acting(replace(acts, claim=None)):
         for request_id in dict.fromkeys(body.request_ids):
             one = replace(given, request_id=request_id)
-            outcomes.append(await _outcome(served, caller, one, language_of(request)))
+            digest = _digest(body, request_id)
+            outcomes.append(await _outcome(served, caller, one, digest, language_of(request)))
     return AnswerOutcomes(
         success=all(one.success for one in outcomes),
         outcomes=outcomes,
@@ -161,11 +162,20 @@ async def answer_interactions(
     )
 
 
+def _digest(body: AnswersGiven, request_id: str) -> str | None:
+    """Whoever says what they were shown says it of all: what is not named fits nothing."""
+    return None if body.digests is None else body.digests.get(request_id, "")
+
+
 async def _outcome(
-    served: Services, caller: Caller, response: InteractionResponse, language: str
+    served: Services,
+    caller: Caller,
+    response: InteractionResponse,
+    digest: str | None,
+    language: str,
 ) -> AnswerOutcome:
     try:
-        await answer(served, caller, response)
+        await answer(served, caller, response, digest)
     except (CallerError, AuthorError) as error:
         problem = in_language(problem_of(error), language)
         return AnswerOutcome(

@@ -8,6 +8,9 @@ catalogue has every message as a pattern; what varies stands in braces:
     {name:word}      any text without a space
     {name:number}    a number, as `1,000`
     {name:quoted}    a value as messages quote it: "text", 'text', 12, true, a list
+    {name:title}     a question's title, quoted
+    {name:option}    the label of an option, quoted
+    {name:moment}    a time in UTC, as 2026-01-31T08:30:00.000+00:00
     {name:condition} a condition of a plan
     {name:place}     a part of a file or a value: a path, or the whole of it
     {name:term}      a word or phrase of ours, or any text, which is kept
@@ -76,6 +79,9 @@ _SHAPES: Final[Mapping[str, str]] = {
     "word": r"\S+?",
     "number": r"-?[0-9][0-9,.eE+-]*",
     "quoted": _QUOTED,
+    "title": _QUOTED,
+    "option": _QUOTED,
+    "moment": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S*?",
     "condition": r"[^,]*?(?:[=<>]|\ in\ ).+|\w+",
     "place": r"the\ plan|the\ agent|\$.+?|\S+?",
 }
@@ -161,12 +167,31 @@ def _phrase_or_text(text: str, depth: int) -> str:
     return _phrase(text, depth) or text
 
 
+def _title_or_text(text: str, depth: int) -> str:
+    return _requoted(_found(_lines(), text[1:-1], depth), text)
+
+
+def _option_or_text(text: str, depth: int) -> str:
+    return _requoted(_found(_labels(), text[1:-1], depth) or _phrase(text[1:-1], depth), text)
+
+
+def _requoted(chinese: str | None, text: str) -> str:
+    return f"“{chinese}”" if chinese else text
+
+
+def _moment(text: str, _: int) -> str:
+    return f"{text[:10]} {text[11:19]} (UTC)"
+
+
 _PARTS: Final[Mapping[str, Callable[[str, int], str | None]]] = {
     "phrase": _phrase,
     "known": _message,
     "said": _message_or_text,
     "term": _phrase_or_text,
     "quoted": _phrase_or_text,
+    "title": _title_or_text,
+    "option": _option_or_text,
+    "moment": _moment,
     "place": _phrase_or_text,
 }
 """What becomes of a value by its kind; None where the pattern does not fit."""

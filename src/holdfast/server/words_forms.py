@@ -44,8 +44,8 @@ _ANSWERS: Final[dict[str, str]] = {
     '{option:quoted} needs a text: answer {{"value": {value:quoted}, "text": "…"}}': (
         '{option} 需要填写文字：请回答 {{"value": {value}, "text": "…"}}'
     ),
-    "give a file reference, which begins with {prefix:word}; got {value:quoted}": (
-        "请填写以 {prefix} 开头的文件引用；收到的是 {value}"
+    'give a file reference, which begins with "{prefix:word}"; got {value:quoted}': (
+        "请填写以“{prefix}”开头的文件引用；收到的是 {value}"
     ),
     "give a whole number of at most 64 bits; got {value:quoted}": (
         "请填写不超过 64 位的整数；收到的是 {value}"

@@ -156,11 +156,11 @@ _RUNS: Final[dict[str, str]] = {
 }
 
 _ANSWERS: Final[dict[str, str]] = {
-    "{title:quoted} was already answered by {by} at {at:word} with {option:word}": (
+    "{title:title} was already answered by {by} at {at:moment} with {option:option}": (
         "{title} 已由 {by} 于 {at} 以 {option} 回答"
     ),
-    "{title:quoted} is {status:term}; nothing was changed": "{title} {status}；没有作任何改动",
-    "{title:quoted} expired at {at:word}": "{title} 已于 {at} 过期",
+    "{title:title} is {status:term}; nothing was changed": "{title} {status}；没有作任何改动",
+    "{title:title} expired at {at:moment}": "{title} 已于 {at} 过期",
     "it is {status:phrase}": "问题{status}",
     "choose one of: {names}": "请选择其一：{names}",
     "there is no option {name:quoted}; choose one of: {names}": (
@@ -210,8 +210,8 @@ _ANSWERS: Final[dict[str, str]] = {
         "没有注册自定义类型 {name}（已有：{names}）"
     ),
     "not registered": "没有注册",
-    "the handler of {title:quoted} failed: {reason}": "{title} 的处理程序失败：{reason}",
-    "the handler of {title:quoted} must return a Resolution, not {kind}": (
+    "the handler of {title:title} failed: {reason}": "{title} 的处理程序失败：{reason}",
+    "the handler of {title:title} must return a Resolution, not {kind}": (
         "{title} 的处理程序须返回 Resolution，不能是 {kind}"
     ),
 }
@@ -285,7 +285,7 @@ _CHATS: Final[dict[str, str]] = {
     "must be a whole number from 0 to {n:number}, or None for now": (
         "须为 0 到 {n} 的整数，或以 None 表示现在"
     ),
-    "{call:quoted} is another call, about which {title:quoted} is asked: give that tool and its "
+    "{call:quoted} is another call, about which {title:title} is asked: give that tool and its "
     "arguments, or another call id": (
         "{call} 是另一个调用，正在询问 {title}：请给出那个工具及其参数，或换一个调用编号"
     ),

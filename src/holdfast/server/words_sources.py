@@ -41,6 +41,62 @@ _YAML: Final[dict[str, str]] = {
     "this is not UTF-8 text": "这不是 UTF-8 文本",
 }
 
+_SYNTAX: Final[dict[str, str]] = {
+    "mapping values are not allowed here": "此处不能出现“键: 值”；请检查缩进，含冒号的文本请加引号",
+    "mapping keys are not allowed here": "此处不能出现键（?）",
+    "sequence entries are not allowed here": "此处不能出现列表项（-）；请另起一行",
+    "could not find expected ':'": "缺少冒号（:）",
+    "found unexpected ':'": "此处不能出现冒号（:）",
+    "found character '\\t' that cannot start any token": "此处不能用制表符；请用空格缩进",
+    "found character {found} that cannot start any token": "此处不能以字符 {found} 开头；请加引号",
+    "found unexpected end of stream": "引号没有闭合，文件已结束",
+    "found unexpected document separator": "引号没有闭合，文档已结束",
+    "found unknown escape character {found}": "未知的转义字符 {found}",
+    "expected escape sequence of {n:number} hexdecimal numbers, but found {found}": (
+        "转义应有 {n} 位十六进制数字，却是 {found}"
+    ),
+    "expected the node content, but found '{found:term}'": "此处应有内容，却是“{found}”",
+    "expected <block end>, but found '{found:term}'": (
+        "前面的内容应已结束，却出现“{found}”；请检查缩进和引号"
+    ),
+    "expected <block end>, but found '?'": "前面的内容应已结束，却出现一个键；请检查缩进",
+    "expected ',' or ']', but got '{found:term}'": "此处应为 ',' 或 ']'，却是“{found}”",
+    "expected ',' or '}}', but got '{found:term}'": "此处应为 ',' 或 '}}'，却是“{found}”",
+    "expected chomping or indentation indicators, but found {found}": (
+        "| 或 > 之后只能写 +、- 或缩进位数，却是 {found}"
+    ),
+    "expected indentation indicator in the range 1-9, but found 0": "缩进位数须为 1 到 9，却是 0",
+    "expected a comment or a line break, but found {found}": "此处应为注释或换行，却是 {found}",
+    "expected alphabetic or numeric character, but found {found}": (
+        "此处应为字母或数字，却是 {found}"
+    ),
+    "expected '<document start>', but found ('{found:term}',)": "此处应为 ---，却是“{found}”",
+    "found non-comment content after document end marker, ('{found:term}',)": (
+        "文档结束标记（...）之后只能有注释，却是“{found}”"
+    ),
+    "found undefined tag handle {found}": "标签前缀 {found} 没有定义",
+    "duplicate tag handle {found}": "标签前缀 {found} 重复",
+    "found duplicate YAML directive": "%YAML 指令重复",
+    "found incompatible YAML document (version 1.* is required)": "YAML 版本不兼容（须为 1.*）",
+    "expected a digit, but found {found}": "此处应为数字，却是 {found}",
+    "expected a digit or '.', but found {found}": "此处应为数字或 '.'，却是 {found}",
+}
+"""What the parser says of broken syntax, as far as plans run into it."""
+
+_TOKENS: Final[dict[str, str]] = {
+    "<stream end>": "文件结尾",
+    "<document start>": "文档开头（---）",
+    "<document end>": "文档结束标记（...）",
+    "<block sequence start>": "一个列表",
+    "<block mapping start>": "一组键值",
+    "<block end>": "缩进的结束",
+    "<scalar>": "一段文本",
+    "<alias>": "一个别名（*）",
+    "<anchor>": "一个锚点（&）",
+    "<tag>": "一个标签（!）",
+}
+"""What the parser calls the parts of a text."""
+
 _SHAPE: Final[dict[str, str]] = {
     "a plan is a mapping; it begins with plan_id: …": "计划是键值映射，以 plan_id: … 开头",
     "each of {key:word} must be a mapping": "{key} 的每一项须为键值映射",
@@ -177,9 +233,17 @@ _SNIPPETS: Final[dict[str, str]] = {
     "on earlier results": "代码的行为不确定：{what}；它的调用只能取决于 `context` 和先前的结果",
 }
 
-SENTENCES: Final[dict[str, str]] = {**_YAML, **_SHAPE, **_CONDITIONS, **_TEMPLATES, **_SNIPPETS}
+SENTENCES: Final[dict[str, str]] = {
+    **_YAML,
+    **{f"not valid YAML: {said}": f"YAML 无效：{chinese}" for said, chinese in _SYNTAX.items()},
+    **_SHAPE,
+    **_CONDITIONS,
+    **_TEMPLATES,
+    **_SNIPPETS,
+}
 
 PHRASES: Final[dict[str, str]] = {
+    **_TOKENS,
     "a plan": "计划",
     "an agent": "智能体",
     "the plan": "计划",

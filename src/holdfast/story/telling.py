@@ -183,7 +183,7 @@ class Teller(ABC):
         match event:
             case e.QuestionOpened(request=request):
                 self._asked[request.request_id] = request
-                asked = visible(request.title) + self._wants(request)
+                asked = self._title(request.request_id) + self._wants(request)
                 return self.itself, self.say("asks a person: {title}", title=asked)
             case e.QuestionAnswered():
                 return event.by, self._answer(event)
@@ -210,7 +210,7 @@ class Teller(ABC):
 
     def _title(self, question_id: str) -> str:
         request = self._asked.get(question_id)
-        return visible(request.title) if request else question_id[:8]
+        return visible(self.say.asked(request.title)) if request else question_id[:8]
 
     def _answer(self, event: e.QuestionAnswered) -> str:
         secret = self._secrets(event.question_id)

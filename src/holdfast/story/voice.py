@@ -24,6 +24,10 @@ class Voice:
         """A reason that was recorded in English, or in somebody's own words."""
         return reason
 
+    def asked(self, title: str) -> str:
+        """What a question is called, in our English or in its author's words."""
+        return title
+
     def due(self, at: float, now: float) -> str:
         """When something will happen that was announced `now`."""
         if at - now < SOON:

@@ -2,28 +2,14 @@
 // said at its field.
 
 import { newKey, post, Refusal, showFields } from "./api.js";
-import { drop, forget } from "./drafts.js";
-import { changes, control, dress, isSecret, read, rows, values } from "./form.js";
+import { settled } from "./asked.js";
+import { drop, forget, sendWith } from "./drafts.js";
+import { changes, control, isSecret, read, rows, values } from "./form.js";
 import { refresh } from "./live.js";
 import { notify } from "./shell.js";
 import { t } from "./words.js";
 
 const sealed = new WeakMap();
-const settling = new WeakMap();
-
-/** Which fields are asked is for the server to say; an answer waits until it has. */
-export function settle(card, form) {
-  if (form.dataset.conditional === undefined) return;
-  const given = { values: values(form, { everything: true }) };
-  const asking = post(`${card.dataset.part}/asked`, given, { key: newKey() })
-    .then(({ asked }) => {
-      if (settling.get(form) !== asking) return;
-      for (const row of rows(form)) row.hidden = !asked.includes(row.dataset.name);
-      dress(form);
-    });
-  settling.set(form, asking);
-  asking.catch(() => {}); // whoever answers is told
-}
 
 /** What is typed anew in a secret field replaces what is under lock. */
 export const unseal = (form, name) => sealed.get(form)?.delete(name);
@@ -66,20 +52,24 @@ export async function answer(card, form, button) {
   if (emptied.length && button.dataset.fills !== undefined) {
     return show(form, Object.fromEntries(emptied.map(([name]) => [name, t("js-card.not_emptied")])));
   }
+  let begun = false;
   card.dataset.sending = "true";
   showFields(form, {});
   try {
-    await settling.get(form);
-    await forget(card);
-    await post(`/interactions/${card.dataset.question}/answer`, await body(card, form, button.dataset));
+    await settled(form);
+    begun = await forget(card);
+    const given = await body(card, form, button.dataset);
+    sendWith(card, button.dataset.option);
+    await post(`/interactions/${card.dataset.question}/answer`, given);
     drop(card);
     delete card.dataset.dirty;
     card.querySelector("h2").focus({ preventScroll: true });
     notify(t("js-card.answered"));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
+    if (!error.tellsNothing) sendWith(card, "");
     refused(form, button, error);
-    form.dispatchEvent(new Event("input", { bubbles: true })); // it stays a draft
+    if (begun) form.dispatchEvent(new Event("input", { bubbles: true })); // it stays a draft
   } finally {
     delete card.dataset.sending;
   }

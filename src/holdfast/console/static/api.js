@@ -1,6 +1,7 @@
 // Changes go to the server as JSON. Each press has a name of its own, so that a double click
 // or a second try does nothing twice. A request that nobody knows the fate of keeps its name,
-// also over a reload: the same one, sent again soon, is the same press.
+// also over a reload: the same one, sent again soon, is the same press. A press about a run that
+// has moved since is another one.
 
 import { keep, kept } from "./kept.js";
 import { at } from "./place.js";
@@ -9,7 +10,7 @@ import { t } from "./words.js";
 /** A refusal, as the server's problem+json tells it. */
 export class Refusal extends Error {
   constructor(status, problem) {
-    super(problem.detail ?? t("js.unreachable"));
+    super(problem.detail ?? unexplained(status));
     this.status = status;
     this.fields = problem.fields ?? {};
     this.problem = problem;
@@ -24,6 +25,12 @@ export class Refusal extends Error {
   get tellsNothing() {
     return this.isUntold || this.status === 401 || this.status === 429;
   }
+}
+
+/** Nobody said why. */
+function unexplained(status) {
+  if (status === 401) return t("js.signed_out");
+  return status > 0 && status < 500 ? t("js.refused", { status }) : t("js.unreachable");
 }
 
 export function newKey() {
@@ -50,7 +57,8 @@ function settled(isOurs) {
 /** What is sent there next is meant anew, also where it says the same. */
 export const meanAnew = (path) => settled((press) => press.startsWith(`POST ${path} `));
 
-/** With a `key` of its own it is no press; `known` is the body as it may be kept here. */
+/** With a `key` of its own it is no press; `known` is the body as it may be kept here, with what
+    the press is about. */
 export async function send(method, path, body = {}, { key = "", known = body } = {}) {
   const press = `${method} ${path} ${JSON.stringify(known)}`;
   const headers = {
@@ -64,6 +72,7 @@ export async function send(method, path, body = {}, { key = "", known = body } =
   });
   const refusal = status < 300 ? null : new Refusal(status, answer);
   if (!refusal?.tellsNothing) settled((one) => one === press);
+  if (status === 401) document.dispatchEvent(new Event("signed:out"));
   if (refusal) throw refusal;
   return answer;
 }

@@ -2,7 +2,8 @@
 // that is on it or comes later works. A card that somebody writes in is never swapped; when it
 // was answered elsewhere it says so, and what was written stays, to be copied.
 
-import { answer, settle, unseal } from "./answering.js";
+import { answer, unseal } from "./answering.js";
+import { settle } from "./asked.js";
 import "./countdown.js";
 import { keep, unsent } from "./drafts.js";
 import { changes, control, dress, isChanged, isSecret, restore, values } from "./form.js";
@@ -40,7 +41,8 @@ function said(card, form) {
   const given = form.dataset.approval === undefined
     ? values(form, { everything: true }) : changes(form, isOpenly);
   const feedback = words(form)?.value;
-  return { data: { ...given, ...(feedback && { $feedback: feedback }) }, lines: [...lines(card)] };
+  const data = { ...given, ...(feedback && { $feedback: feedback }) };
+  return { data, lines: [...lines(card)], sent: card.dataset.sent };
 }
 
 function sayChanges(form) {
@@ -56,12 +58,11 @@ function changed({ target }) {
   if (!form) return;
   const card = form.closest(".question");
   card.dataset.dirty = "true";
+  if (target !== form) delete card.dataset.sent;
   if (target.type === "password") unseal(form, target.dataset.field);
-  const row = target.closest("[data-name]");
-  for (const one of row?.querySelectorAll("[aria-invalid]") ?? []) one.removeAttribute("aria-invalid");
   dress(form);
   sayChanges(form);
-  settle(card, form);
+  settle(form, `${card.dataset.part}/asked`);
   keep(card, form, () => said(card, form));
 }
 
@@ -111,7 +112,7 @@ function clear(button) {
   const row = button.closest("[data-name]");
   for (const input of row.querySelectorAll("input")) input.checked = false;
   control(row).focus();
-  changed({ target: control(row) });
+  control(row).dispatchEvent(new Event("input", { bubbles: true }));
 }
 
 document.addEventListener("part:swapped", ({ target }) => prepareAll(target));

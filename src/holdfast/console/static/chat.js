@@ -1,19 +1,14 @@
-// A chat: it tells what happens as it happens, sends what is written, and stops when asked to.
+// A chat: it tells what happens as it happens, and stops or goes on when asked to.
 
-import { meanAnew, post, Refusal, showFields } from "./api.js";
-import { keep, kept } from "./kept.js";
+import { post } from "./api.js";
 import { refresh } from "./live.js";
 import { merge } from "./merging.js";
+import { goOn, home, offer, sendAfter, session } from "./message.js";
 import { press } from "./shell.js";
 import { passages, Speech } from "./speech.js";
 import { t } from "./words.js";
 
 const find = (id) => document.getElementById(id);
-const form = find("say");
-const message = find("message");
-const { session } = form.dataset;
-const begun = `message of ${session}`;
-const home = `/chats/${encodeURIComponent(session)}`;
 const speech = new Speech(session, speak);
 let lately = false;
 
@@ -66,19 +61,19 @@ function update(fresh) {
     showSpeech();
     show();
   });
-  if (focused !== document.body && !focused.isConnected) goOn();
+  if (focused !== document.body && !focused.isConnected) leadOn();
 }
 
 /** What had the focus is gone: the next question has it, else whoever writes. */
-function goOn() {
+function leadOn() {
   const next = document.querySelector("#transcript .question[data-status=open] h2");
-  (next ?? message).focus({ preventScroll: true });
+  if (next) next.focus({ preventScroll: true });
+  else goOn();
 }
 
 function show() {
-  const { why, works, stoppable } = told();
-  find("send").disabled = Boolean(why);
-  if (find("why").textContent !== why) find("why").textContent = why;
+  const { works, stoppable } = told();
+  offer();
   find("stop").hidden = !stoppable;
   nameCalls();
   if (works && !document.hidden) listen();
@@ -95,43 +90,10 @@ function nameCalls() {
   find("stopping-calls").replaceChildren(...calls);
 }
 
-async function send() {
-  const text = message.value;
-  if (told().why) return;
-  if (!text.trim()) return void showFields(form, { message: t("js-chat.empty") });
-  showFields(form, {});
-  await Promise.race([listen(), new Promise((wake) => setTimeout(wake, 2000))]);
-  try {
-    await post(`${home}/messages`, { message: text });
-  } catch (error) {
-    if (!(error instanceof Refusal)) throw error;
-    show();
-    if (!showFields(form, error.fields)) throw error;
-    return;
-  }
-  if (message.value === text) message.value = "";
-  keepText();
-  refresh("chat", { now: true });
-}
-
-function submit(event) {
-  event.preventDefault();
-  press(find("send"), send);
-}
-
-const keepText = () => keep(begun, message.value);
-
-message.addEventListener("input", () => {
-  keepText();
-  if (!message.value) meanAnew(`${home}/messages`);
-});
-message.addEventListener("keydown", (event) => {
-  if (event.key === "Enter" && !event.shiftKey && !event.isComposing) submit(event);
-});
-form.addEventListener("submit", submit);
+sendAfter(listen);
 
 const command = (name) => async () => {
-  await post(`${home}/${name}`);
+  await post(`${home}/${name}`, {}, { known: { version: told().version } });
   refresh("chat", { now: true });
 };
 
@@ -152,6 +114,5 @@ document.addEventListener("part:swapped", ({ target }) => {
 });
 document.addEventListener("visibilitychange", show);
 
-message.value = kept(begun) ?? "";
 show();
 toTheEnd();

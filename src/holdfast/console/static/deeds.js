@@ -29,18 +29,29 @@ export async function ask({ deed, of = "" }) {
   dialog.showModal();
 }
 
+/** What was pressed may be gone with the state it was about: then the run has the focus. */
+let pressed = null;
+document.addEventListener("part:swapped", () => {
+  if (!pressed || pressed.isConnected) return;
+  pressed = null;
+  const lost = document.activeElement === document.body;
+  if (lost) document.getElementById("run-title").focus({ preventScroll: true });
+});
+
 async function carryOut(dialog) {
   const form = dialog.querySelector("form");
   const { values, errors } = filledIn(form);
   if (showFields(form, errors)) return;
   try {
-    await post(dialog.dataset.path, { ...JSON.parse(dialog.dataset.body), ...values });
+    const body = { ...JSON.parse(dialog.dataset.body), ...values };
+    await post(dialog.dataset.path, body, { known: { ...body, version: dialog.dataset.version } });
   } catch (error) {
     if (!(error instanceof Refusal) || error.status === 401) throw error;
     if (!showFields(form, error.fields)) form.querySelector(".errors").textContent = error.message;
     return;
   }
   dialog.close();
+  pressed = document.activeElement;
   notify(t(`js-run.done.${dialog.dataset.name}`));
   refreshAll();
 }

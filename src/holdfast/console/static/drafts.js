@@ -14,7 +14,8 @@ const addressOf = (card) => `/interactions/${card.dataset.question}/draft`;
 
 const nameOf = (card) => `draft of ${card.dataset.question}`;
 
-/** What the server has not been told, {data, lines}, else null; `lines` as people read it. */
+/** What the server has not been told, {data, lines, sent}, else null: `lines` as people read it,
+    `sent` the option that went off with it. */
 export const unsent = (card) => tab.kept(nameOf(card));
 export const keepHere = (card, written) => tab.keep(nameOf(card), written);
 export const drop = (card) => tab.drop(nameOf(card));
@@ -26,12 +27,19 @@ export function keep(card, form, said) {
   waiting.set(card, { form, said, timer: setTimeout(store, PAUSE, card) });
 }
 
-/** The answer is on its way: nothing that was begun may come after it. */
+/** The answer is on its way: nothing that was begun may come after it. Says whether there was. */
 export async function forget(card) {
   clearTimeout(waiting.get(card)?.timer);
-  waiting.delete(card);
+  const begun = waiting.delete(card);
   await sending.get(card);
-  waiting.delete(card); // it may have come back, untold
+  return waiting.delete(card) || begun; // it may have come back, untold
+}
+
+/** What is written goes off as this option, though nobody may ever tell what became of it. */
+export function sendWith(card, option) {
+  card.dataset.sent = option;
+  const left = unsent(card);
+  if (left) keepHere(card, { ...left, sent: option });
 }
 
 async function store(card) {

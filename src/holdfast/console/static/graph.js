@@ -1,7 +1,7 @@
 // The graph under one's hands: zoom, drag, follow, and the keyboard's way from box to box.
 
 import { clockTime, now } from "./clock.js";
-import { box, drawing, fit, neighbour, nodes, pan, reveal, show, stage, take, zoom } from "./view.js";
+import { box, drawing, fit, neighbour, nodes, pan, reveal, settle, show, stage, take, zoom } from "./view.js";
 import { t } from "./words.js";
 
 const follow = document.getElementById("follow");
@@ -140,7 +140,7 @@ if (stage) {
     prepare();
     if (held && document.activeElement === document.body) focusNode(held);
   });
-  new ResizeObserver(show).observe(stage);
+  new ResizeObserver(() => requestAnimationFrame(settle)).observe(stage);
   setInterval(count, 1000);
   prepare();
 }

@@ -1,7 +1,7 @@
 // The inbox: a selection that outlives a refresh, and one answer for exactly what is selected,
 // as far as all of it offers the same.
 
-import { post, showFields } from "./api.js";
+import { ask } from "./consent.js";
 import { refresh } from "./live.js";
 import { notify, press } from "./shell.js";
 import { t } from "./words.js";
@@ -10,7 +10,6 @@ const find = (id) => document.getElementById(id);
 const picks = () => [...document.querySelectorAll("#inbox-queue input[type=checkbox]")];
 const chosen = () => picks().filter((pick) => pick.checked);
 const selected = new Set();
-let meant = null;
 
 const offers = (pick) => JSON.parse(pick.dataset.offered);
 const alike = (one) => (other) => one.id === other.id && one.action === other.action && one.label === other.label;
@@ -36,41 +35,12 @@ function button(option) {
   one.type = "button";
   one.className = `button little ${option.tone}`;
   one.textContent = option.label;
-  one.addEventListener("click", () => ask(option));
+  one.addEventListener("click", () => press(one, () => ask(option, chosen(), settle)));
   return one;
 }
 
-/** Shows exactly what will be answered, and asks once more. */
-function ask(option) {
-  const all = chosen();
-  meant = { option, all };
-  find("bulk-list").replaceChildren(...all.map((pick) => {
-    const line = document.createElement("li");
-    line.textContent = pick.dataset.title;
-    return line;
-  }));
-  showFields(find("answering"), {});
-  find("bulk-send").className = `button ${option.tone === "danger" ? "fatal" : "primary"}`;
-  find("bulk-send").textContent = t("js-inbox.send", { option: option.label, n: all.length });
-  find("answering").showModal();
-}
-
-find("bulk-send").addEventListener("click", ({ currentTarget }) => press(currentTarget, async () => {
-  const { option, all } = meant;
-  const feedback = find("bulk-feedback").value.trim();
-  if (option.needed && !feedback) {
-    showFields(find("answering"), { feedback: t("js-inbox.needed") });
-    return;
-  }
-  const requestIds = all.map((pick) => pick.value);
-  const { outcomes } = await post("/interactions/answers",
-    { requestIds, selectedOptionId: option.id, ...(feedback && { feedback }) });
-  find("answering").close();
-  find("bulk-feedback").value = "";
-  report(outcomes, new Map(all.map((pick) => [pick.value, pick.dataset.title])));
-}));
-
-function report(outcomes, titles) {
+/** Says what became of each. The button that was pressed is gone: one goes on from the top. */
+function settle(outcomes, titles) {
   const n = outcomes.filter((one) => one.success).length;
   if (n) notify(t("js-inbox.answered", { n }));
   for (const { requestId, success, error } of outcomes) {
@@ -78,6 +48,7 @@ function report(outcomes, titles) {
     else notify(t("js-inbox.refused", { title: titles.get(requestId), why: error }), "failed");
   }
   show();
+  find("inbox-title").focus();
   refresh("inbox-queue", { now: true });
 }
 
@@ -105,14 +76,15 @@ find("clear").addEventListener("click", () => {
   show();
 });
 
+// Letters are shortcuts only where the queue has the focus: elsewhere somebody may be speaking.
 document.addEventListener("keydown", (event) => {
   const step = { j: 1, k: -1 }[event.key];
   if (!step || event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.target.closest("input, textarea, select, dialog")) return;
+  const line = event.target.closest("#inbox-queue li");
+  if (!line) return;
   const links = [...document.querySelectorAll("#inbox-queue li > a")];
-  const here = links.findIndex((link) => link === document.activeElement);
-  const from = here < 0 ? links.findIndex((link) => link.ariaCurrent) : here;
-  links[Math.min(Math.max(from + step, 0), links.length - 1)]?.focus();
+  const next = links.findIndex((link) => line.contains(link)) + step;
+  links[Math.min(Math.max(next, 0), links.length - 1)].focus();
 });
 
 if (find("apply")) find("apply").hidden = true;

@@ -2,13 +2,14 @@
 //
 // A part is an element with an id and `data-part`, the address of its fragment. It is fetched
 // when a run moves; `data-run` narrows that to one run (and its children), `data-hears` to
-// types that contain one of its words. Parts that somebody is typing in are left alone: they
-// get `part:held` with the fresh node as detail. All others end with `part:swapped`.
+// types that contain one of its words.
 
 import { at } from "./place.js";
+import { isRead, swap } from "./swapping.js";
 
 const QUIET = 250;
 const QUIETEST = 1000;
+const LONGEST = 30000;
 const subscribers = new Set();
 const parts = new Map();
 const page = document.documentElement.dataset;
@@ -25,11 +26,15 @@ function concerns({ run, hears }, event) {
   return !hears || hears.split(" ").some((word) => event.type.includes(word));
 }
 
-/** Fetches a part soon, one at a time, and no more than a server can bear; `now` after a press. */
-export function refresh(id, { now = false } = {}) {
-  const part = parts.get(id) ?? { next: 0 };
+/**
+ * Fetches a part soon, one at a time, and no more than a server can bear; `now` after a press.
+ * What is `asked` for by hand comes also while somebody has selected a text in the part.
+ */
+export function refresh(id, { now = false, asked = now } = {}) {
+  const part = parts.get(id) ?? { next: 0, failures: 0 };
   parts.set(id, part);
   part.urgent ||= now;
+  part.asked ||= asked;
   if (part.busy) return void (part.again = true);
   if (part.urgent) part.due = clearTimeout(part.due);
   const pause = part.urgent ? 0 : Math.max(0, part.next - performance.now());
@@ -45,16 +50,16 @@ async function load(id, part) {
   part.urgent = false;
   const element = document.getElementById(id);
   if (!element?.dataset.part) return;
-  part.stale = document.hidden;
+  part.stale = document.hidden || (!part.asked && isRead(element));
   if (part.stale) return;
   part.busy = true;
   const started = performance.now();
   try {
-    const response = await fetch(at(element.dataset.part), { cache: "no-store" });
-    if (response.status === 401) showState("signed_out");
-    else if (response.ok) swap(element, part, await response.text());
+    await bring(element, part);
+    part.failures = 0;
   } catch { // without the connection too, all is fetched when it is back
-    if (page.live === "live") setTimeout(refresh, QUIETEST, id);
+    const pause = Math.min(QUIETEST * 2 ** part.failures++, LONGEST);
+    if (page.live === "live") setTimeout(refresh, pause, id);
   }
   part.busy = false;
   const ended = performance.now();
@@ -65,27 +70,25 @@ async function load(id, part) {
   }
 }
 
-function swap(element, part, text) {
-  if (text === part.text) return;
-  const fresh = new DOMParser().parseFromString(text, "text/html").getElementById(element.id);
-  if (!fresh) return;
-  if (isEdited(element)) {
-    element.dispatchEvent(new CustomEvent("part:held", { bubbles: true, detail: fresh }));
-    return;
-  }
-  part.text = text;
-  const focused = element.contains(document.activeElement) && document.activeElement.id;
-  element.replaceWith(document.adoptNode(fresh));
-  if (focused) document.getElementById(focused)?.focus({ preventScroll: true });
-  fresh.dispatchEvent(new CustomEvent("part:swapped", { bubbles: true }));
+async function bring(element, part) {
+  const asked = part.asked;
+  part.asked = false;
+  const path = element.dataset.part;
+  const response = await fetch(at(path), { cache: "no-store" });
+  if (response.status === 401) showState("signed_out");
+  if (response.status >= 500 || response.status === 429) throw new Error(response.statusText);
+  if (!response.ok) return;
+  const text = await response.text();
+  if (part.text === text && part.element === element) return;
+  part.stale = !asked && isRead(element);
+  if (part.stale) return;
+  const fresh = swap(element, text, path);
+  if (fresh) Object.assign(part, { text, element: fresh });
 }
 
-const TYPED_IN = "textarea, select, input:not([type=checkbox], [type=radio])";
-
-function isEdited(element) {
-  const focus = document.activeElement;
-  if (element.contains(focus) && focus.matches(TYPED_IN)) return true;
-  return element.matches("[data-dirty]") || element.querySelector("[data-dirty]") !== null;
+/** What was held back comes now. */
+function catchUp() {
+  for (const [id, part] of parts) if (part.stale) refresh(id);
 }
 
 function hear(message) {
@@ -118,9 +121,10 @@ async function open(since) {
 
 document.addEventListener("visibilitychange", async () => {
   if (document.hidden) return;
-  for (const [id, part] of parts) if (part.stale) refresh(id);
+  catchUp();
   (await line).hurry();
 });
+document.addEventListener("selectionchange", catchUp);
 let line = open(performance.timeOrigin);
 addEventListener("online", async () => (await line).hurry());
 addEventListener("pagehide", async () => (await line).stop());

@@ -9,18 +9,31 @@ const find = (id) => document.getElementById(id);
 
 // Details of a box.
 
-const past = () => find("run-graph")?.dataset.past !== undefined && find("run-graph").dataset.seq;
+let wanted = null;
+let presses = 0;
 
+const details = (node) =>
+  `${parts}/node?${new URLSearchParams({ node, ...(wanted !== null && { at: wanted }) })}`;
+
+/** The last box that was pressed is shown, whichever answer comes last. */
 async function open(node) {
-  const query = new URLSearchParams({ node, ...(past() && { at: past() }) });
-  find("details-place").replaceChildren(await fetchPart(`${parts}/node?${query}`));
+  const mine = ++presses;
+  const path = details(node);
+  const fresh = await fetchPart(path);
+  if (mine !== presses) return;
+  find("details-place").replaceChildren(fresh);
+  if (path !== details(node)) lookInto();
   find("details").dispatchEvent(new CustomEvent("part:swapped", { bubbles: true }));
   mark(node);
   find("details-title").focus({ preventScroll: true });
   find("details").scrollIntoView({ block: "nearest" });
 }
 
+/** A box may be pressed again while its answer is awaited. */
+const choose = (node) => press({}, () => open(node));
+
 function close() {
+  presses += 1;
   const { node } = find("details").dataset;
   find("details-place").replaceChildren();
   mark("");
@@ -30,7 +43,6 @@ function close() {
 // The past.
 
 const scrub = find("scrub");
-let wanted = null;
 
 function look(seq) {
   const graph = find("run-graph");
@@ -39,14 +51,23 @@ function look(seq) {
   scrub.value = wanted ?? scrub.max;
   find("now").disabled = wanted === null;
   graph.dataset.part = `${parts}/graph${wanted === null ? "" : `?at=${wanted}`}`;
-  refresh("run-graph");
+  refresh("run-graph", { asked: true });
+  lookInto();
+}
+
+/** Details are of the moment that the graph shows. */
+function lookInto() {
+  const panel = find("details");
+  if (!panel) return;
+  panel.dataset.part = details(panel.dataset.node);
+  refresh("details", { asked: true });
 }
 
 function arrived(graph) {
   if (!scrub || !graph.dataset.version) return;
   scrub.max = graph.dataset.version;
-  const shown = past() ? Number(graph.dataset.seq) : null;
-  if (shown !== wanted) return look(wanted);
+  const shown = graph.dataset.past === undefined ? null : Number(graph.dataset.seq);
+  if (shown !== wanted) return;
   scrub.value = wanted ?? scrub.max;
   mark(find("details")?.dataset.node ?? "");
 }
@@ -73,14 +94,14 @@ document.addEventListener("click", ({ target }) => {
   if (!button || button.id === "run-graph" || button.id === "details") return;
   if (button.matches(".node")) {
     const dragged = find("stage").matches(".dragging") || button.matches(".reference");
-    if (!dragged) press(button, () => open(button.dataset.id));
+    if (!dragged) choose(button.dataset.id);
   } else if (button.id === "close-details") close();
   else if (button.dataset.deed) press(button, () => ask(button.dataset));
-  else if (button.dataset.node) press(button, () => open(button.dataset.node));
+  else if (button.dataset.node) choose(button.dataset.node);
   else if (button.dataset.seq) look(Number(button.dataset.seq));
   else {
     find("timeline").dataset.part = `${parts}/timeline${button.dataset.turn}`;
-    refresh("timeline");
+    refresh("timeline", { asked: true });
   }
 });
 
@@ -88,7 +109,7 @@ document.addEventListener("keydown", (event) => {
   const node = event.target.closest?.(".node");
   if (node && (event.key === "Enter" || event.key === " ")) {
     event.preventDefault();
-    press(node, () => open(node.dataset.id));
+    choose(node.dataset.id);
   } else if (event.key === "Escape" && event.target.closest?.("#details")) close();
 });
 

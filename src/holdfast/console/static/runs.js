@@ -75,7 +75,8 @@ async function all(deed, body) {
   let n = 0;
   for (const pick of runs) {
     try {
-      await post(`/${HOMES[pick.dataset.kind]}/${pick.value}/${deed}`, body);
+      const { kind, moved } = pick.dataset;
+      await post(`/${HOMES[kind]}/${pick.value}/${deed}`, body, { known: { ...body, moved } });
       choose(pick, false);
       n += 1;
     } catch (error) {

@@ -1,6 +1,7 @@
 // What every page has: the connection's state, notices, menus, dialogs, copying, signing out.
 
 import "./clock.js";
+import "./correcting.js";
 import "./live.js";
 import { Refusal, post } from "./api.js";
 import { dropAll } from "./kept.js";
@@ -45,11 +46,14 @@ export async function press(button, deed) {
     await deed();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
-    notify(error.status === 401 ? t("js.signed_out") : error.message, "failed");
+    if (error.status === 401) offerSignIn();
+    else notify(error.message, "failed");
   } finally {
     button.ariaBusy = null;
   }
 }
+
+document.addEventListener("signed:out", offerSignIn);
 
 const indicator = document.getElementById("live");
 
@@ -79,9 +83,18 @@ document.addEventListener("keydown", ({ key }) => {
   menu.querySelector("summary").focus();
 });
 
-async function copy(button) {
-  await navigator.clipboard?.writeText(button.dataset.copy);
-  notify(t("js.copied"));
+/** Where the browser does not let us, as over plain HTTP, the reader copies what is selected. */
+async function copy({ dataset }) {
+  try {
+    await navigator.clipboard.writeText(dataset.copy);
+    notify(t("js.copied"));
+  } catch {
+    const text = document.createElement("textarea");
+    Object.assign(text, { className: "input mono", readOnly: true, value: dataset.copy });
+    text.ariaLabel = t("js.copy_yourself");
+    notify(t("js.copy_yourself"), "failed").after(text);
+    text.select();
+  }
 }
 
 document.getElementById("sign-out")?.addEventListener("click", ({ currentTarget }) =>

@@ -1,8 +1,12 @@
 // Signing in with a token that somebody pastes; a link's address works too.
 
 import { Refusal, newKey, post, showFields } from "./api.js";
+import { at } from "./place.js";
 
 const form = document.getElementById("sign-in");
+
+// A link that was refused is of no use in the address any more, nor in the history.
+if (location.pathname === at("/login")) history.replaceState(null, "", at("/console/"));
 
 form.addEventListener("submit", async (event) => {
   event.preventDefault();

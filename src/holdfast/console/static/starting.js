@@ -1,7 +1,8 @@
 // Starting a plan: its inputs, each read by its type, and a prompt. What is wrong is said at its
 // field; what is started is where one goes. What is filled in outlives a reload, secrets excepted.
 
-import { newKey, post, Refusal, showFields } from "./api.js";
+import { post, Refusal, showFields } from "./api.js";
+import { settle, settled } from "./asked.js";
 import { control, dress, isSecret, read, restore, rows, values } from "./form.js";
 import { drop, keep, kept } from "./kept.js";
 import { at } from "./place.js";
@@ -12,21 +13,7 @@ const form = document.getElementById("starting");
 const { plan } = form.dataset;
 const prompt = form.querySelector("[data-field=prompt]");
 const begun = `start of ${plan}`;
-let settling = null;
-
-/** Which inputs are asked for is for the plan to say. */
-function settle() {
-  if (form.dataset.conditional === undefined) return;
-  const given = { values: values(form, { everything: true }) };
-  const asking = post(`/console/parts/plans/${encodeURIComponent(plan)}/asked`, given, { key: newKey() })
-    .then(({ asked }) => {
-      if (settling !== asking) return;
-      for (const row of rows(form)) row.hidden = !asked.includes(row.dataset.name);
-      dress(form);
-    });
-  settling = asking;
-  asking.catch(() => {}); // whoever starts is told
-}
+const asked = `/console/parts/plans/${encodeURIComponent(plan)}/asked`;
 
 /** Without a prompt to read them from, all that is required must be given. */
 function missing() {
@@ -43,7 +30,7 @@ function secrets() {
 }
 
 async function start() {
-  await settling;
+  await settled(form);
   const wrong = missing();
   if (showFields(form, wrong)) return;
   try {
@@ -64,7 +51,7 @@ const named = (fields) => Object.fromEntries(
 
 function changed() {
   dress(form);
-  settle();
+  settle(form, asked);
   keep(begun, { text: prompt.value, given: values(form, { everything: true }) });
 }
 
@@ -75,7 +62,7 @@ form.addEventListener("click", ({ target }) => {
   const row = button.closest("[data-name]");
   for (const input of row.querySelectorAll("input")) input.checked = false;
   control(row).focus();
-  changed();
+  control(row).dispatchEvent(new Event("input", { bubbles: true }));
 });
 form.addEventListener("submit", (event) => {
   event.preventDefault();
@@ -85,4 +72,4 @@ form.addEventListener("submit", (event) => {
 const { text, given } = kept(begun) ?? {};
 restore(form, given ?? {});
 if (text) prompt.value = text;
-if (given) settle();
+if (given) settle(form, asked);

@@ -12,6 +12,8 @@ export const nodes = () => [...stage.querySelectorAll(".node:not(.reference)")];
 
 const size = (svg) => ({ width: +svg.dataset.width, height: +svg.dataset.height });
 const fitting = (svg) => Math.min(stage.clientWidth / size(svg).width, 1);
+const readable = (svg) => (fitting(svg) >= READABLE ? fitting(svg) : COMFORTABLE);
+const highest = () => Math.max(innerHeight * 0.62, 96);
 const tall = () => +drawing().getAttribute("height");
 
 /** Also says where the graph goes on (`data-more`), so that its edges fade there. */
@@ -37,22 +39,32 @@ export function take(svg) {
   svg.dataset.width = svg.getAttribute("width");
   svg.dataset.height = svg.getAttribute("height");
   svg.setAttribute("width", "100%");
-  const readable = fitting(svg) >= READABLE ? fitting(svg) : COMFORTABLE;
-  const height = Math.min(Math.max(size(svg).height * readable, 96), innerHeight * 0.62);
-  svg.setAttribute("height", height);
   const first = !view.scale;
-  if (first) view.whole = readable === fitting(svg);
-  if (view.whole) view.scale = Math.min(fitting(svg), height / size(svg).height);
-  else if (first) view.scale = readable;
+  if (first) view.whole = readable(svg) === fitting(svg);
+  if (first) view.scale = readable(svg);
+  makeRoom(svg);
   return first && !view.whole;
+}
+
+/** The stage is as high as what is to be seen in it, within the window. */
+function makeRoom(svg) {
+  if (view.whole) view.scale = Math.min(fitting(svg), highest() / size(svg).height);
+  const height = size(svg).height * (view.whole ? view.scale : readable(svg));
+  svg.setAttribute("height", Math.min(Math.max(height, 96), highest()));
+}
+
+/** The window is another one: what was whole stays whole. */
+export function settle() {
+  const svg = drawing();
+  if (!svg) return;
+  makeRoom(svg);
+  show();
 }
 
 /** The whole graph, and that it stays whole whatever comes. */
 export function fit() {
-  const svg = drawing();
   view.whole = true;
-  view.scale = Math.min(fitting(svg), tall() / size(svg).height);
-  show();
+  settle();
 }
 
 /** Around a point of the stage, which stays where it is. */
@@ -62,7 +74,7 @@ export function zoom(factor, x = stage.clientWidth / 2, y = tall() / 2) {
   view.y += y / view.scale - y / scale;
   view.scale = scale;
   view.whole = false;
-  show();
+  settle();
 }
 
 /** By pixels of the stage. */

@@ -10,9 +10,12 @@ import { t } from "./words.js";
 export function keepWritten(card, fresh) {
   if (card.dataset.sending || card.dataset.status !== "open" || fresh.dataset.status === "open") return;
   forget(card);
-  const written = [...lines(card)];
+  const ours = isOurs(fresh, card.dataset.sent);
+  const written = ours ? [] : [...lines(card)];
+  if (ours) drop(card);
   const focused = card.contains(document.activeElement);
   card.replaceWith(document.adoptNode(fresh));
+  if (ours) notify(t("js-card.answered"));
   if (written.length) {
     keepHere(fresh, { lines: written });
     notify(t("js-card.elsewhere", { title: fresh.querySelector("h2").textContent }), "failed");
@@ -23,12 +26,16 @@ export function keepWritten(card, fresh) {
 
 /** Below a card that is closed: what the server was never told, unless it was our own answer. */
 export function showWritten(card) {
-  const { data, lines: written = [] } = unsent(card) ?? {};
-  if (data && card.dataset.by === document.documentElement.dataset.who) return drop(card);
+  const { sent, lines: written = [] } = unsent(card) ?? {};
+  if (isOurs(card, sent)) return drop(card);
   if (!written.length || card.querySelector(".written")) return;
   card.querySelector("footer").before(block(written));
   card.dataset.dirty = "true";
 }
+
+/** How it ended is what went off from here, and whose answer to that was lost. */
+const isOurs = ({ dataset }, sent) => Boolean(sent) && dataset.taken === sent
+  && dataset.by === document.documentElement.dataset.who;
 
 export function* lines(card) {
   const form = card.querySelector("form.answer");

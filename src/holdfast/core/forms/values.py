@@ -270,7 +270,7 @@ def _read_moment(shape: re.Pattern[str], read: Callable[[str], Moment], text: st
 
 def _file(field: Field, value: Json) -> Json:
     if not isinstance(value, str) or not value.startswith(FILE_PREFIX) or value == FILE_PREFIX:
-        raise _unlike(field, f"give a file reference, which begins with {FILE_PREFIX}", value)
+        raise _unlike(field, f'give a file reference, which begins with "{FILE_PREFIX}"', value)
     if len(value) > LONGEST_FILE_REFERENCE:
         raise Refusal(f"a file reference has at most {LONGEST_FILE_REFERENCE} characters")
     return value

@@ -125,11 +125,17 @@ def _refuse_unless_same(question: QuestionState, command: Answer) -> None:
     at = question.closed_at or 0.0
     raise AlreadyAnswered(
         f"{question.request.title!r} was already answered by {question.by} at {iso(at)}"
-        f" with {question.option_id}",
+        f" with {_label(question)!r}",
         by=question.by or "",
         at=at,
         option_id=question.option_id,
     )
+
+
+def _label(question: QuestionState) -> str | None:
+    options = question.request.options
+    labels = (one.label for one in options if one.option_id == question.option_id)
+    return next(labels, question.option_id)
 
 
 def _refuse_late(question: QuestionState, now: float) -> None:
