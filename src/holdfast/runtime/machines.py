@@ -95,7 +95,7 @@ _LONGEST_FACT = 40
 
 
 def _first_line(value: Json) -> str:
-    return str(value).partition("\n")[0][:_LONGEST_FACT]
+    return str(value)[:_LONGEST_FACT].partition("\n")[0]
 
 
 def facts_of(state: PlanState) -> str:
