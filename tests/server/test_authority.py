@@ -278,3 +278,19 @@ async def test_only_those_in_the_table_may(operation_id: str, ground: Ground) ->
         if answer.status_code >= 400:
             assert answer.headers["content-type"] == MEDIA_TYPE, told
         assert await ground.standing() == before, told
+
+
+@pytest.mark.parametrize("operation_id", sorted(TABLE))
+async def test_another_s_page_changes_nothing_in_the_name_of_who_is_signed_in(
+    operation_id: str, ground: Ground
+) -> None:
+    """A browser sends the cookie along when a link is followed: reading must change nothing."""
+    admin = await ground.scene.with_token(None)
+    await admin.post("/login", json={"token": ground.tokens["admin"]})
+    method = OPERATIONS[operation_id].method.upper()
+    ask = await TABLE[operation_id][1](ground)
+    before = await ground.standing()
+    admin.headers["Sec-Fetch-Site"] = "cross-site"
+    answer = await sent(admin, method, ask)
+    assert answer.status_code == 403 if method != "GET" else answer.status_code < 300, answer.text
+    assert await ground.standing() == before

@@ -13,6 +13,9 @@ from holdfast.server.place import cookie_path, root_of_console
 
 YEAR: Final = 365 * 24 * 3600
 
+_OTHERS: Final = ("cross-site", "same-site")
+"""Where a page of another origin leads here: it does not choose for the reader."""
+
 router = APIRouter()
 
 
@@ -22,9 +25,10 @@ async def choose_language(
 ) -> Response:
     root = root_of_console(request)
     answer = RedirectResponse(root + within_console(back), 303)
-    answer.set_cookie(
-        COOKIE, language, max_age=YEAR, path=cookie_path(root), httponly=True, samesite="lax"
-    )
+    if request.headers.get("sec-fetch-site") not in _OTHERS:
+        answer.set_cookie(
+            COOKIE, language, max_age=YEAR, path=cookie_path(root), httponly=True, samesite="lax"
+        )
     return answer
 
 

@@ -198,6 +198,9 @@ async def _signed_in(request: Request, served: Services, token: str) -> Response
 
 
 def _with_cookie(answer: Response, secret: str, request: Request, served: Services) -> Response:
+    """Lax: it comes along when somebody follows a link from another site. Nothing is changed by
+    a GET, and the guard asks for our own origin wherever something is.
+    """
     answer.set_cookie(
         COOKIE,
         secret,
@@ -205,7 +208,7 @@ def _with_cookie(answer: Response, secret: str, request: Request, served: Servic
         path=cookie_path(root_of(request)),
         secure=served.settings.secure_cookies,
         httponly=True,
-        samesite="strict",
+        samesite="lax",
     )
     return answer
 
@@ -221,7 +224,7 @@ async def sign_out(request: Request, served: Served, caller: Called) -> Response
             path=cookie_path(root_of(request)),
             secure=served.settings.secure_cookies,
             httponly=True,
-            samesite="strict",
+            samesite="lax",
         )
     return answer
 
