@@ -248,6 +248,39 @@ def test_a_plan_may_offer_choices_for_a_free_list() -> None:
     assert (field.type, field.json) == (FieldType.MULTISELECT, False)
 
 
+@pytest.mark.parametrize(
+    ("source", "own"),
+    [
+        ({"type": "array", "items": {"type": "string"}}, {"type": "multiselect"}),
+        ({"type": "array"}, {"type": "multiselect"}),
+        ({"type": ["string", "integer"]}, {"type": "radio"}),
+        ({"type": "object"}, {"type": "select"}),
+    ],
+)
+@pytest.mark.parametrize("words", ["", "Which ones?"])
+def test_a_choice_is_not_told_to_be_written_as_json(source: Any, own: Any, words: str) -> None:
+    field = made({**source, "description": words}, {**own, "options": ["a", "b"]})
+    assert (field.type, field.json) == (FieldType(own["type"]), False)
+    assert field.description == words
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        {"type": "array", "items": {"enum": ["a", "b"]}},
+        {"items": {"enum": ["a", "b"]}},
+        {"anyOf": [{"type": "array", "items": {"enum": ["a", "b"]}}, {"type": "null"}]},
+        {"type": "array", "items": {"$ref": "#/$defs/Right"}, "uniqueItems": True},
+        {"type": "array", "items": {"anyOf": [{"const": "a"}, {"const": "b"}]}},
+        {"type": ["array", "null"], "items": {"type": "string", "enum": ["a", "b"]}},
+    ],
+)
+def test_a_list_of_known_texts_is_a_multiselect_however_it_is_said(source: Any) -> None:
+    field = made(source, **{"$defs": {"Right": {"type": "string", "enum": ["a", "b"]}}})
+    assert (field.type, field.json, field.description) == (FieldType.MULTISELECT, False, "")
+    assert field.options == options("a", "b")
+
+
 def test_a_person_is_told_to_write_json_in_the_plans_words_too() -> None:
     assert made({"type": "object"}, {"description": "Floors."}).description == (
         "Floors. Write it as JSON."

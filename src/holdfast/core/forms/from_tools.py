@@ -110,7 +110,7 @@ def _fields(
     for name in names:
         field = _field_from(schema, name)
         own = enriching.get(name)
-        full = field if own is None else _enriched(field, own, place.at(name))
+        full = _told(field if own is None else _enriched(field, own, place.at(name)))
         # Nobody could ever make a condition true that looks at what the form does not ask.
         yield full if answers_asked(full) <= set(names) else replace(full, visible_if=None)
 
@@ -180,8 +180,7 @@ def _typed(field: Field, source: JsonObject, root: JsonObject) -> Field:
         case "array" if items := _options(_resolve(_mapping(source.get("items")), root)):
             return replace(field, type=FieldType.MULTISELECT, options=items)
         case _:
-            structured = replace(field, type=FieldType.TEXTAREA, json=True)
-            return _described(structured, field.description)
+            return replace(field, type=FieldType.TEXTAREA, json=True)
 
 
 def _kind(source: JsonObject) -> str | None:
@@ -205,7 +204,9 @@ def _kind_of(value: Json) -> str:
 
 
 def _kinds_implied(source: JsonObject) -> list[str]:
-    structured = ("properties", "items", "not", *_UNIONS)
+    if "items" in source:
+        return ["array"]
+    structured = ("properties", "not", *_UNIONS)
     return [] if any(key in source for key in structured) else ["string"]
 
 
@@ -290,15 +291,15 @@ def _enriched(field: Field, own: Field, place: Place) -> Field:
     merged = replace(
         _retyped(field, own),
         label=own.label or field.label,
+        description=own.description or field.description,
         required=own.required,
         visible_if=own.visible_if,
         validation=Validation(),
         default=None,
     )
-    described = _described(merged, own.description or field.description)
     suitable = applicable_rules(merged)
     kept = {key: rule for key, rule in rules_of(field).items() if key in suitable}
-    ruled = _with_rules(described, kept | rules_of(own), place)
+    ruled = _with_rules(merged, kept | rules_of(own), place)
     if own.default is not None:
         return _with_default(ruled, own.default, place)
     return _with_default(ruled, _preselected(ruled, field.default), Place([]))
@@ -327,10 +328,11 @@ def _preselected(field: Field, default: Json) -> Json:
     return None if field.type in _NEVER_PRESELECTED else default
 
 
-def _described(field: Field, description: str) -> Field:
-    told = _AS_JSON in description or not field.json
-    text = description if told else f"{description} {_AS_JSON}".strip()
-    return replace(field, description=text)
+def _told(field: Field) -> Field:
+    """How to write what only JSON can say; a field of another type says nothing of it."""
+    if not field.json or _AS_JSON in field.description:
+        return field
+    return replace(field, description=f"{field.description} {_AS_JSON}".strip())
 
 
 def _mapping(value: Json) -> JsonObject:
