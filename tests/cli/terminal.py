@@ -22,6 +22,17 @@ ENTER, DOWN, SPACE, CTRL_C, ESCAPE = "\r", "\x1b[B", " ", "\x03", "\x1b"
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
 
 
+def usual_signals() -> None:
+    """What a shell's background jobs ignore, and leave ignored to those that they start."""
+    for number in (signal.SIGINT, signal.SIGQUIT, signal.SIGTSTP, signal.SIGTTIN, signal.SIGTTOU):
+        signal.signal(number, signal.SIG_DFL)
+
+
+def _as_a_terminal_starts_it() -> None:
+    fcntl.ioctl(0, termios.TIOCSCTTY, 0)
+    usual_signals()
+
+
 class Terminal:
     def __init__(self, *arguments: str, cwd: Path, rows: int = 40, columns: int = 120) -> None:
         self.screen = ""
@@ -40,7 +51,7 @@ class Terminal:
             cwd=cwd,
             env=environment,
             start_new_session=True,
-            preexec_fn=lambda: fcntl.ioctl(0, termios.TIOCSCTTY, 0),
+            preexec_fn=_as_a_terminal_starts_it,
         )
         self._master, self._slave = master, slave
 

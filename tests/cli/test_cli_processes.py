@@ -13,6 +13,7 @@ from pathlib import Path
 
 import pytest
 from cli_scene import Command, command_line, environment
+from terminal import usual_signals
 
 HEAVY = {"pydantic", "lark", "httpx", "rich", "questionary", "prompt_toolkit", "ruamel", "sqlite3"}
 
@@ -28,6 +29,7 @@ def driving_slowly(place: Path, application: str) -> Iterator[subprocess.Popen[s
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=usual_signals,
     )
     try:
         appears(place / "slow.begun")

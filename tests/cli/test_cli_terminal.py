@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import signal
+from collections.abc import Iterator
 from pathlib import Path
 
+import pytest
 from cli_scene import Command
 from terminal import CTRL_C, DOWN, ENTER, ESCAPE, SPACE, Terminal
 
@@ -103,6 +106,17 @@ def test_a_long_text_ends_with_escape_and_enter(place: Path, holdfast: Command) 
     assert "content = 您好 张三" in holdfast("history", "1", "--home", "kept").out
 
 
+@pytest.fixture(params=["usual signals", "as in the background"])
+def started(request: pytest.FixtureRequest) -> Iterator[None]:
+    """How the tests were started: a shell's background jobs ignore interrupts."""
+    ignored = request.param == "as in the background"
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if ignored else None
+    yield
+    if before is not None:
+        signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("started")
 def test_an_interrupt_at_the_terminal_says_how_to_go_on(application: str, place: Path) -> None:
     with Terminal("run", "call_slow", "--app", application, cwd=place) as terminal:
         terminal.wait_for("L001 (slow) started")

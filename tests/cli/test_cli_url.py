@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 from cli_scene import Command, Ending, command_line, environment
 from serving import Served, served
+from terminal import usual_signals
 
 There = Callable[..., Ending]
 
@@ -147,6 +148,7 @@ def test_an_interrupt_stops_looking_and_the_run_goes_on(
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        preexec_fn=usual_signals,
     )
     assert looking.stdout is not None
     while "L001 (slow) started" not in looking.stdout.readline():
