@@ -20,6 +20,10 @@ class AgentSession(LiveRun[ReactState]):
     _of_our_kind = staticmethod(as_session)
 
     @property
+    def _about(self) -> str:
+        return self._state.agent.agent_id
+
+    @property
     def agent_id(self) -> str:
         return self._state.agent.agent_id
 
@@ -68,6 +72,10 @@ class ConversationRun(LiveRun[ConversationState]):
     """A conversation from outside; its consumer alone moves it on."""
 
     _of_our_kind = staticmethod(as_conversation)
+
+    @property
+    def _about(self) -> str:
+        return self._state.phase.value
 
     @property
     def state(self) -> EngineState:

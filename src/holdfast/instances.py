@@ -18,7 +18,7 @@ from holdfast.live import LiveRun
 from holdfast.model import commands as c
 from holdfast.model.events import RunResumed
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
-from holdfast.runtime.machines import as_plan
+from holdfast.runtime.machines import PLAN, as_plan
 
 
 class TaskInstance:
@@ -41,8 +41,29 @@ class PlanInstance(LiveRun[PlanState]):
     _of_our_kind = staticmethod(as_plan)
 
     @property
+    def _about(self) -> str:
+        return self._state.plan_id
+
+    @property
     def plan_id(self) -> str:
         return self._state.plan_id
+
+    @property
+    def result(self) -> dict[str, Any] | None:
+        """What it has come to, once it is done: the main task's context."""
+        done = self._state.status is PlanInstanceStatus.DONE
+        return PLAN.result(self._state) if done else None
+
+    @property
+    def error(self) -> str | None:
+        """Why it stands in error or who cancelled it; None while nothing is wrong."""
+        match self._state.status:
+            case PlanInstanceStatus.ERROR:
+                return PLAN.error(self._state)
+            case PlanInstanceStatus.CANCELLED:
+                return f"cancelled by {self._state.cancelled_by}"
+            case _:
+                return None
 
     @property
     def prompt(self) -> str:

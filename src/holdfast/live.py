@@ -37,6 +37,14 @@ class LiveRun(ABC, Generic[S]):
     def _moved(self, state: RunState) -> None:
         self._state = self._of_our_kind(state)
 
+    def __repr__(self) -> str:
+        return f"<{type(self).__name__} {self.id}: {self._about}, {self.status}>"
+
+    @property
+    @abstractmethod
+    def _about(self) -> str:
+        """What it is a run of."""
+
     @property
     def id(self) -> str:
         return self._state.run_id

@@ -48,6 +48,37 @@ async def resume(app: Holdfast, instance: PlanInstance) -> bool:
     return await app.planner_agent.resume_plan(app.plans, instance.plan_id, instance.id)
 
 
+class TestInstance:
+    async def test_it_says_what_it_is_and_what_came_of_it(self, app: Holdfast) -> None:
+        load(app, step("A", "001", "001", code_snippet="result = {'context': {'n': 7}}"))
+        instance = await start(app)
+        assert await instance.wait_for_completion() == "done"
+        assert repr(instance) == f"<PlanInstance {instance.id}: {instance.plan_id}, done>"
+        assert (instance.result, instance.error) == (main(instance), None)
+        assert main(instance)["n"] == 7
+
+    async def test_it_says_why_it_failed_until_it_goes_on(self, app: Holdfast) -> None:
+        work = Tool(BROKEN, {})
+        add(app, work=work)
+        load(app, step("A", "001", "002", tool="work"), end("002"))
+        instance = await start(app)
+        assert await instance.wait_for_completion() == "error"
+        assert (instance.result, instance.error) == (None, message(instance))
+        assert "out of paper" in message(instance)
+        assert await resume(app, instance)
+        assert await instance.wait_for_completion() == "done"
+        assert instance.error is None
+
+    async def test_it_says_who_cancelled_it(self, app: Holdfast) -> None:
+        load(app, step("A", "001", "002", title="Well?"), end("002"))
+        instance = await start(app)
+        assert await instance.wait_until_settled() == "pause"
+        assert (instance.result, instance.error) == (None, None)
+        await app.cancel(instance.id, by="will")
+        assert await instance.wait_for_completion() == "cancelled"
+        assert (instance.result, instance.error) == (None, "cancelled by will")
+
+
 class TestFire:
     async def test_a_listener_fires_once_although_its_condition_holds_again(
         self, app: Holdfast
@@ -619,7 +650,7 @@ class TestPeople:
         return instance
 
     async def test_skip_passes_over_what_failed(self, app: Holdfast) -> None:
-        work = Tool(BROKEN)
+        work = Tool(BROKEN, {})
         instance = await self.failed(app, work)
         await app.skip(instance.id, "A", by="Will Zhang", reason="not needed")
         assert instance.get_task_instance("002").status == "Skipped"
@@ -628,7 +659,7 @@ class TestPeople:
         assert work.count == 1
 
     async def test_mark_done_by_hand_goes_on_with_the_given_context(self, app: Holdfast) -> None:
-        work = Tool(BROKEN)
+        work = Tool(BROKEN, {})
         instance = await self.failed(app, work)
         await app.mark_done(instance.id, "002", context={"order": "by phone"}, by="Will Zhang")
         assert await resume(app, instance)
@@ -640,7 +671,7 @@ class TestPeople:
     async def test_marking_the_main_task_done_ends_the_run_at_the_resume(
         self, app: Holdfast
     ) -> None:
-        work = Tool(BROKEN)
+        work = Tool(BROKEN, {})
         instance = await self.failed(app, work)
         await app.skip(instance.id, "A")
         await app.mark_done(instance.id, "001")

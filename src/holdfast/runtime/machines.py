@@ -147,7 +147,7 @@ class PlanMachine:
     def error(self, state: PlanState) -> str:
         return str(error_info(state.main_task).get("message", ""))
 
-    def result(self, state: PlanState) -> Json:
+    def result(self, state: PlanState) -> dict[str, Json]:
         return dict(state.main_task.context)
 
 
