@@ -32,6 +32,7 @@ from typing import Any, Final, Protocol
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
+from holdfast.core.forms.validation import overlong
 from holdfast.core.forms.values import Refusal, clean, is_empty
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.secrets import is_reference, reference_of
@@ -125,8 +126,10 @@ class Vault:
     async def take(self, form: Form, data: Mapping[str, Json], place: Place) -> Sealed:
         """Seal what is raw in the form's secret fields, and make lasting what was sealed before;
         InvalidAnswer with a message for each that does not fit its field."""
-        taken, kept, errors = dict(data), [], {}
+        taken, kept, errors = dict(data), [], overlong(form, data)
         for field in _secrets_given(form, data):
+            if field.name in errors:
+                continue
             try:
                 reference, one = await self._taken(field, data[field.name], place)
                 taken[field.name] = reference

@@ -202,7 +202,7 @@ def test_names_are_texts_and_stand_once() -> None:
         ({"validation": {"pattern": "["}}, "x.validation.pattern", "unclosed character class"),
         ({"validation": {"pattern": "(?=a)"}}, "x.validation.pattern", "look-around"),
         ({"validation": {"pattern": "a" * 201}}, "x.validation.pattern", "at most 200"),
-        ({"validation": {"pattern": "(a{1000}){1000}"}}, "x.validation.pattern", "size limit"),
+        ({"validation": {"pattern": "(a{1000}){1000}"}}, "x.validation.pattern", "1,001,001 steps"),
         (
             {"type": "multiselect", "options": ["a"], "validation": {"min_items": 2}},
             "x.validation.min_items",

@@ -269,3 +269,32 @@ async def test_a_snippet_sees_one_clock_and_one_chance_in_all_its_passes() -> No
         instance = await app.plans.start_plan_by_prompt("", "p")
         assert await instance.wait_for_completion(30) == "done"
     assert len(seen) == 1
+
+
+@pytest.mark.parametrize(
+    ("planted", "told"),
+    [
+        ({"x": {"validation": {"pattern": "(?:.{0,90}){0,90}[yz]$"}}}, "steps"),
+        ({f"x{n}": {} for n in range(201)}, "at most 200 fields"),
+        ([f"x{n}" for n in range(201)], "at most 200 fields"),
+        ({"x": {"options": [str(n) for n in range(1_001)]}}, "at most 1,000 options"),
+    ],
+)
+async def test_a_form_that_a_tool_asks_for_beyond_the_bounds_fails_the_tool(
+    planted: Any, told: str
+) -> None:
+    app = Holdfast.in_memory()
+    calls: list[None] = []
+
+    @app.tool(idempotent=True)
+    async def order() -> dict[str, Any]:
+        calls.append(None)
+        return {"success": False, "reason": "missing_params", "required_params": planted}
+
+    app.load_plan_text(plan(tool("order", "001", "Running", DONE_2), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_until_settled() == "error"
+        assert told in str(instance.get_main_task_instance().context)
+        assert await app.inbox() == []
+    assert len(calls) == 1

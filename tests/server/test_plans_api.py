@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
 from server_scene import APPLY_COMPUTER, Scene, furnish, serving, settled, start
 
 from holdfast import Holdfast
+from holdfast.core.forms import values
 
 GREET = """\
 plan_id: greet
@@ -179,3 +181,20 @@ async def test_registering_is_in_the_audit(scene: Scene) -> None:
     assert [(one.action, one.subject) for one in deeds if one.action == "registered"] == [
         ("registered", "greet")
     ]
+
+
+async def test_a_pattern_beyond_the_bounds_is_refused_without_being_matched(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def matched(*_: object) -> None:
+        raise AssertionError("it was matched")
+
+    monkeypatch.setattr(values, "_check_pattern", matched)
+    field = "{validation: {pattern: '(?:.{0,90}){0,90}[yz]$'}, type: textarea, default: %s}"
+    source = GREET + f"inputs:\n  x: {field % ('x' * 100_000)}\n"
+    reader = await scene.as_a("viewer")
+    for path in ("/plans", "/plans/check"):
+        answer = await reader.post(path, json={"source": source})
+        assert answer.status_code == 422, answer.text
+        [problem] = answer.json()["problems"]
+        assert "steps, and 4,000 are allowed" in problem["message"]

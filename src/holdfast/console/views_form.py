@@ -65,7 +65,7 @@ class FieldView:
 
     @property
     def longest(self) -> int:
-        return self.field.validation.max_length or longest(self.field)
+        return longest(self.field)
 
     @property
     def lines(self) -> bool:

@@ -23,6 +23,10 @@ _ANSWERS: Final[dict[str, str]] = {
         "须匹配格式 {pattern}；收到的是 {value}"
     ),
     "it must match the pattern {pattern}": "须匹配格式 {pattern}",
+    "its pattern cannot be used: {reason:said}": "其格式无法使用：{reason}",
+    "this form's texts are too long for its patterns: shorten this one": (
+        "表单中的文字相对于其格式过长：请缩短此项"
+    ),
     "this JSON cannot be used: {reason:said}": "无法使用这段 JSON：{reason}",
     "write it as JSON; line {line:number}, column {column:number}: {reason}": (
         "请写成 JSON；第 {line} 行第 {column} 列有误：{reason}"
@@ -100,7 +104,24 @@ _SHAPES: Final[dict[str, str]] = {
     "must be a list of the allowed values": "须为允许取值的列表",
     "must be a regular expression, as text": "须为文本形式的正则表达式",
     "must have at most {n:number} characters": "最多 {n} 个字符",
-    "is no regular expression that can be used: {reason}": "不是可用的正则表达式：{reason}",
+    "is no regular expression that can be used: {reason:said}": "不是可用的正则表达式：{reason}",
+    "it has more than {n:number} characters": "超过 {n} 个字符",
+    "write it without (?x): verbose mode cannot be used here": "请去掉 (?x)：这里不能使用详细模式",
+    "with its repeats written out it has {n:number} steps, and {most:number} are allowed: let "
+    r"max_length bound the text instead of counting, or write [A-Za-z0-9_] for \w": (
+        r"展开重复后有 {n} 步，最多允许 {most} 步：请用 max_length 限制长度，而不是计数重复，"
+        r"或用 [A-Za-z0-9_] 代替 \w"
+    ),
+    "must be at most {n:number} with this pattern: a text and its pattern are matched within "
+    "bounds": "使用此格式时最多为 {n}：文字与格式的匹配有界限",
+    "the patterns of this form are too large together: let max_length bound the texts instead of "
+    "counted repeats": "此表单的格式合起来过大：请用 max_length 限制文字长度，而不是计数重复",
+    "a form has at most {n:number} fields; this has {m:number}": (
+        "表单最多有 {n} 个字段；目前有 {m} 个"
+    ),
+    "a choice has at most {n:number} options; this has {m:number}": (
+        "选择项最多有 {n} 个选项；目前有 {m} 个"
+    ),
     "must be a number, not {value:quoted}": "须为数字，不能是 {value}",
     "must be a whole number from 0, not {value:quoted}": "须为不小于 0 的整数，不能是 {value}",
     "must be a date as text, not {value:quoted}": "须为文本形式的日期，不能是 {value}",

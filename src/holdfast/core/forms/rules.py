@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Final
 
+from holdfast.core.forms.patterns import LONGEST_PATTERN, compile_pattern, most_text
 from holdfast.core.forms.problems import Place
 from holdfast.core.forms.values import (
-    compile_pattern,
     echo,
     longest,
     read_date,
@@ -20,8 +20,6 @@ from holdfast.core.forms.values import (
 )
 from holdfast.model.form import Field, FieldType, Validation
 from holdfast.model.values import Json
-
-LONGEST_PATTERN: Final = 200
 
 _RULE_KEYS: Final = {
     "values": "values",
@@ -155,6 +153,15 @@ def check_rules(field: Field, place: Place) -> None:
     for low, high in _BOUNDS:
         if {low, high} <= suitable:
             _check_bounds(field, low, high, place)
+    _check_text_bound(rules, place)
+
+
+def _check_text_bound(rules: Mapping[str, Any], place: Place) -> None:
+    if "pattern" in rules and rules.get("max_length", 0) > (most := most_text(rules["pattern"])):
+        place.at("max_length").report(
+            f"must be at most {most:,} with this pattern: a text and its pattern are matched "
+            "within bounds"
+        )
 
 
 def _check_bounds(field: Field, low: str, high: str, place: Place) -> None:

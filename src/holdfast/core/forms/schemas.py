@@ -98,7 +98,7 @@ def _text_schema(field: Field) -> dict[str, Any]:
 
 
 def _text_rules(field: Field) -> dict[str, Any]:
-    return {"maxLength": longest(field)} | _rules(field, "pattern", "min_length", "max_length")
+    return _rules(field, "pattern", "min_length") | {"maxLength": longest(field)}
 
 
 def _date_range(field: Field) -> dict[str, Any]:

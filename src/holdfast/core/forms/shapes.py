@@ -13,14 +13,21 @@ rather than turned into "1" and "True". `parse_form(dump_form(form))` is the for
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Sized
 from dataclasses import fields, replace
 from typing import Any, Final, TypeGuard
 
+from holdfast.core.forms.patterns import (
+    LARGEST_PROGRAMS,
+    MATCH_BUDGET,
+    is_usable,
+    match_cost,
+    programs,
+)
 from holdfast.core.forms.problems import Place
 from holdfast.core.forms.rules import check_rules, read_validation, rules_of
 from holdfast.core.forms.validation import answers_asked
-from holdfast.core.forms.values import Refusal, clean, echo, is_empty
+from holdfast.core.forms.values import Refusal, clean, echo, is_empty, texts
 from holdfast.core.language.conditions import parse
 from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import strict_json
@@ -29,6 +36,8 @@ from holdfast.model.form import CHOICES, Field, FieldType, Form, Option, Validat
 from holdfast.model.values import Json
 
 MOST_RADIO_OPTIONS: Final = 5
+MOST_FIELDS: Final = 200
+MOST_OPTIONS: Final = 1_000
 
 _FIELD_KEYS: Final = tuple(each.name for each in fields(Field) if each.name != "name")
 _TYPES: Final = {each.value: each for each in FieldType}
@@ -44,8 +53,12 @@ def parse_form(raw: object, *, enriches: bool = False) -> Form:
     type is checked against the tool's (`tool_forms.check_enrichment`).
     """
     place = Place([])
+    if isinstance(raw, Sized) and len(raw) > MOST_FIELDS:
+        place.report(f"a form has at most {MOST_FIELDS} fields; this has {len(raw):,}")
+        raise FormRejected(place.problems)
     shape = {name: {} for name in raw} if _is_name_list(raw, place) else raw
     if isinstance(shape, Mapping):
+        _check_patterns(shape, place)
         form = Form(tuple(_read_fields(shape, place, enriches)))
         _check_visibility(form, place, enriches)
     else:
@@ -67,6 +80,25 @@ def _is_name_list(raw: object, place: Place) -> TypeGuard[list[str]]:
         if name in raw[:index]:
             place.at(index).report(f"{echo(name)} is named twice")
     return True
+
+
+def _check_patterns(shape: Mapping[Any, object], place: Place) -> None:
+    """All of a form's patterns are used at once, for its defaults here and later for answers."""
+    ruled = [one for one in map(_pattern_and_default, shape.values()) if is_usable(one[0])]
+    matched = sum(match_cost(one, text) for one, default in ruled for text in texts(default))
+    if programs(one for one, _ in ruled) > LARGEST_PROGRAMS or matched > MATCH_BUDGET:
+        place.report(
+            "the patterns of this form are too large together: let max_length bound the texts "
+            "instead of counted repeats"
+        )
+        raise FormRejected(place.problems)
+
+
+def _pattern_and_default(raw: object) -> tuple[str, Any]:
+    match raw:
+        case {"validation": {"pattern": str(pattern)}, **rest}:
+            return pattern, rest.get("default")
+    return "", None
 
 
 def _read_fields(shape: Mapping[Any, object], place: Place, enriches: bool) -> Iterator[Field]:
@@ -139,6 +171,9 @@ def _read_options(raw: Json, place: Place) -> Iterator[Option]:
     if not isinstance(raw, list | None):
         place.report(f"must be a list of options, not {echo(raw)}")
         return
+    if raw and len(raw) > MOST_OPTIONS:
+        place.report(f"a choice has at most {MOST_OPTIONS:,} options; this has {len(raw):,}")
+        return
     for index, each in enumerate(raw or ()):
         option = {"value": each} if not isinstance(each, dict) else each
         yield _read_option(option, place.at(index))
@@ -168,10 +203,11 @@ def _check_type(field: Field, place: Place) -> None:
         place.at("integer").report("only a field of type number can be an integer")
     if field.json and field.type is not FieldType.TEXTAREA:
         place.at("json").report("only a field of type textarea can hold JSON")
-    values = [option.value for option in field.options]
-    for index, value in enumerate(values):
-        if value and value in values[:index]:
-            place.at("options", index, "value").report(f"{echo(value)} is already an option")
+    seen = set()
+    for index, option in enumerate(field.options):
+        if option.value and option.value in seen:
+            place.at("options", index, "value").report(f"{echo(option.value)} is already an option")
+        seen.add(option.value)
 
 
 def _check_values(field: Field, place: Place) -> None:

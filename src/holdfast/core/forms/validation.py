@@ -16,7 +16,8 @@ from dataclasses import dataclass
 from dataclasses import field as attribute
 from typing import Final, NoReturn
 
-from holdfast.core.forms.values import Refusal, chosen, clean, is_empty
+from holdfast.core.forms.patterns import MATCH_BUDGET
+from holdfast.core.forms.values import Refusal, chosen, clean, cost, is_empty
 from holdfast.core.language import conditions
 from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import strict_json
@@ -39,9 +40,11 @@ class Validated:
 
 def validate(form: Form, data: Mapping[str, Json], *, partial: bool = False) -> Validated:
     """Checks `data`; with `partial` nothing need be complete, and no default is filled in."""
-    result = Validated(errors=_unknown_fields(form, data))
+    result = Validated(errors=_unknown_fields(form, data) | overlong(form, data))
     asked = {field.name for field in visible_fields(form, data)}
     for field in form.fields:
+        if field.name in result.errors:
+            continue
         try:
             value = _settle(field, data, partial) if field.name in asked else _unasked(field, data)
             if value is not _NOTHING:
@@ -49,6 +52,16 @@ def validate(form: Form, data: Mapping[str, Json], *, partial: bool = False) -> 
         except Refusal as refusal:
             result.errors[field.name] = str(refusal)
     return result
+
+
+def overlong(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
+    """The fields whose texts would make the form's patterns work for too long, all together."""
+    left, errors = MATCH_BUDGET, {}
+    for field in form.fields:
+        left -= (wanted := cost(field, data.get(field.name)))
+        if wanted and left < 0:
+            errors[field.name] = "this form's texts are too long for its patterns: shorten this one"
+    return errors
 
 
 def unsealed(form: Form, data: Mapping[str, Json]) -> dict[str, str]:

@@ -6,9 +6,8 @@ out as it went in, with two exceptions: an option that asks for its own text
 spells. A refusal is written for the person at the form: it says what is allowed, shows at most a
 short piece of what was given, and of a secret nothing at all.
 
-Patterns mean what JSON Schema means by them, a match anywhere unless anchored. They run on
-pydantic's regex engine, whose time is linear: no pattern that a plan may carry can hang a run on a
-hostile answer, at the price of look-around and back-references, which it does not know.
+A text that a pattern is matched with is no longer than the pattern allows (`patterns`), whatever
+its plan says.
 """
 
 from __future__ import annotations
@@ -17,13 +16,12 @@ import json
 import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
-from functools import lru_cache
 from itertools import islice
 from typing import Any, Final, TypeVar
 
-from pydantic_core import SchemaError, SchemaValidator
-from pydantic_core.core_schema import str_schema
+from pydantic_core import SchemaValidator
 
+from holdfast.core.forms.patterns import compile_pattern, match_cost, most_text
 from holdfast.core.language.strict import strict_json
 from holdfast.core.secrets import is_reference
 from holdfast.errors import InvalidValue
@@ -74,13 +72,40 @@ def chosen(answer: Json) -> Json:
 
 
 def longest(field: Field) -> int:
-    """How many characters the field takes when its plan does not say."""
-    return LONGEST_TEXTAREA if field.type is FieldType.TEXTAREA else LONGEST_TEXT
+    """How many characters the field takes at most."""
+    rules = field.validation
+    usual = LONGEST_TEXTAREA if field.type is FieldType.TEXTAREA else LONGEST_TEXT
+    most = usual if rules.max_length is None else rules.max_length
+    return most if rules.pattern is None else min(most, most_text(rules.pattern))
+
+
+def cost(field: Field, value: Json) -> int:
+    """What it takes to match a value with the field's pattern, 0 if it is not even tried."""
+    pattern = field.validation.pattern
+    if pattern is None:
+        return 0
+    return sum(match_cost(pattern, text) for text in texts(value) if len(text) <= longest(field))
+
+
+def texts(value: Json) -> Iterable[str]:
+    """What of a value a pattern may be matched with."""
+    match value:
+        case str():
+            yield value
+        case {"text": str(text)}:
+            yield text
+        case list():
+            for one in value:
+                yield from texts(one)
 
 
 def allowed_options(field: Field) -> tuple[Option, ...]:
+    return tuple(option for option in field.options if _is_allowed(field, option))
+
+
+def _is_allowed(field: Field, option: Option) -> bool:
     values = field.validation.values
-    return tuple(option for option in field.options if values is None or option.value in values)
+    return values is None or option.value in values
 
 
 def read_date(text: str) -> date | None:
@@ -90,15 +115,6 @@ def read_date(text: str) -> date | None:
 def read_datetime(text: str) -> datetime | None:
     """An RFC 3339 moment; one without an offset is none, since nobody knows when it is."""
     return _read_moment(_DATETIME, datetime.fromisoformat, text.upper())
-
-
-@lru_cache(maxsize=256)
-def compile_pattern(pattern: str) -> SchemaValidator:
-    """Raises ValueError with the reason why the pattern cannot be used."""
-    try:
-        return SchemaValidator(str_schema(pattern=pattern))
-    except SchemaError as error:
-        raise ValueError(str(error).strip().rpartition("rror: ")[2]) from None
 
 
 def echo(value: object) -> str:
@@ -136,17 +152,23 @@ def _require_text(field: Field, value: Json, what: str) -> str:
 
 
 def _check_length(field: Field, text: str) -> None:
-    rules = field.validation
-    least = rules.min_length or 0
-    most = longest(field) if rules.max_length is None else rules.max_length
+    least, most = field.validation.min_length or 0, longest(field)
     if not least <= len(text) <= most:
         raise Refusal(f"give {_span(least or None, most, 'character')}; this has {len(text):,}")
 
 
 def _check_pattern(field: Field, text: str) -> None:
     pattern = field.validation.pattern
-    if pattern is not None and not compile_pattern(pattern).isinstance_python(text):
+    if pattern is not None and not _usable(pattern).isinstance_python(text):
         raise _unlike(field, f"it must match the pattern {pattern}", text)
+
+
+def _usable(pattern: str) -> SchemaValidator:
+    try:
+        return compile_pattern(pattern)
+    except ValueError as error:
+        # Kept from a time when larger ones were taken.
+        raise Refusal(f"its pattern cannot be used: {error}") from None
 
 
 def _read_json(text: str) -> Json:
@@ -213,8 +235,8 @@ def _choose_anew(field: Field, answers: list[Json]) -> Iterable[tuple[str, str]]
 def _choose(field: Field, answer: Json) -> tuple[str, str]:
     """The option's value, and what the tool receives for it."""
     value, text = _read_choice(field, answer)
-    option = next((each for each in allowed_options(field) if each.value == value), None)
-    if option is None:
+    option = next((each for each in field.options if each.value == value), None)
+    if option is None or not _is_allowed(field, option):
         raise _unlike(field, f"choose one of {_named_options(field)}", value)
     if option.requires_input:
         return option.value, _own_text(field, option, text)
