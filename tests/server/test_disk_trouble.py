@@ -10,6 +10,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import AsyncIterator, Callable
 from contextlib import closing
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -190,10 +191,26 @@ async def test_what_is_only_read_is_served(trouble: Trouble, store: Store, groun
     ):
         answer = await ground.scene.admin.get(path)
         assert answer.status_code == 200, (path, answer.text)
-    ready = await ground.scene.stranger.get("/readyz")
-    assert ready.status_code in ((503,) if trouble is Store.read_only else (200, 503))
+    assert (await ground.scene.stranger.get("/readyz")).status_code == 503
     store.well()
     assert (await ground.scene.stranger.get("/readyz")).status_code == 200
+
+
+async def test_it_is_not_ready_from_the_first_failed_commit_until_there_is_room(
+    trouble: Trouble, store: Store, ground: Ground, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ready = partial(ground.scene.stranger.get, "/readyz")
+    monkeypatch.setattr(probe, "PROBE_SECONDS", 3600.0)
+    assert (await ready()).status_code == 200
+    await begins(trouble, store, ground)
+    assert (await ready()).status_code == 503, "what it said a moment ago is no longer true"
+    monkeypatch.setattr(probe, "PROBE_SECONDS", 0.0)
+    for _ in range(3):
+        small = await ground.scene.admin.post("/tokens/link", json={"name": "small"})
+        assert small.status_code in (200, 201, 503)
+        assert (await ready()).status_code == 503, "a small commit may find room, a run does not"
+    store.well()
+    assert (await ready()).status_code == 200
 
 
 async def test_with_room_again_the_same_request_is_carried_out_once(

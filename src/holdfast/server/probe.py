@@ -1,6 +1,8 @@
 """Readiness: the journal answers a read and takes a write.
 
-Anybody may ask, so the journal is asked at most once a second, however many do.
+Anybody may ask, so the journal is asked at most once a second, however many do. A commit that has
+failed since is news enough to ask at once. After that only a commit that needs room says that the
+journal is ready again: on a full disk what is small may still find some.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ from holdfast.errors import OperatorError
 from holdfast.journal.port import Attached, Journal, Kept
 
 PROBE_SECONDS: Final = 1.0
+ROOM: Final = 64 * 1024
 _KIND: Final = "probe"
 
 
@@ -25,22 +28,36 @@ class Probe:
     now: Callable[[], float]
     _asked_at: float | None = None
     _refusal: OperatorError | None = None
+    _sound: int = field(init=False)
+    """The journal's epoch when it last took what was asked of it."""
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
+
+    def __post_init__(self) -> None:
+        self._sound = self.journal.epoch
 
     async def refusal(self) -> OperatorError | None:
         """Why the journal cannot be used now, or None."""
         async with self._turn:
-            clock = asyncio.get_running_loop().time
-            if self._asked_at is None or clock() >= self._asked_at + PROBE_SECONDS:
+            if self._must_ask():
                 self._refusal = await self._ask()
-                self._asked_at = clock()
+                self._asked_at = asyncio.get_running_loop().time()
             return self._refusal
 
+    def _must_ask(self) -> bool:
+        if self._asked_at is None or (self._refusal is None and self._has_failed()):
+            return True
+        return asyncio.get_running_loop().time() >= self._asked_at + PROBE_SECONDS
+
+    def _has_failed(self) -> bool:
+        return self.journal.epoch != self._sound
+
     async def _ask(self) -> OperatorError | None:
-        kept = Kept(_KIND, "ready", "{}", self.now() + PROBE_SECONDS)
+        body = f'"{"x" * ROOM}"' if self._has_failed() else "{}"
+        kept = Kept(_KIND, "ready", body, self.now() + PROBE_SECONDS)
         try:
             await self.journal.last_commit()
             await self.journal.attach(Attached(kept=(kept,)))
         except OperatorError as error:
             return error
+        self._sound = self.journal.epoch
         return None
