@@ -13,6 +13,7 @@ import httpx
 import pytest
 from chat_scene import RESPONSE, STREAM, asked, listening_to, rested, tell
 from hostile_scene import Ground, standing_ground
+from listeners import listening_to as streaming
 
 from holdfast import Holdfast
 from holdfast.server.settings import ServerSettings
@@ -284,6 +285,36 @@ async def test_revoked_and_expired_credentials_are_out_at_once(clock: ManualCloc
             await ground.scene.stranger.post("/login", json={"token": secret})
         ).status_code == 401
         assert await ground.standing() == before
+
+
+STREAMS = ("/events", "/runs/{run}/events", "/api/agent/chat/react/stream")
+
+
+@pytest.mark.parametrize("path", STREAMS)
+@pytest.mark.parametrize("how", ["revoked", "parent revoked", "signed out", "expired"])
+async def test_a_stream_ends_with_what_opened_it(how: str, path: str, clock: ManualClock) -> None:
+    """The next heartbeat is an hour away, and the clock is the test's: nothing waits for them."""
+    app = Holdfast.in_memory(clock=clock)
+    async with app, standing_ground(app, ServerSettings(heartbeat=3600)) as ground:
+        tokens = ground.scene.services.tokens
+        kept, secret = await tokens.issue("a", "person", ["viewer"], None, clock.now() + 60)
+        client = await ground.scene.with_token(None if " " in how else secret)
+        if " " in how:
+            await client.post("/login", json={"token": secret})
+        run = await ground.waiting()
+        async with streaming(client, path.format(run=run)) as stream:
+            await stream.block()
+            match how:
+                case "signed out":
+                    await client.post("/logout", headers={"Origin": ground.scene.url})
+                case "expired":
+                    clock.advance(60)
+                case _:
+                    await ground.scene.admin.delete(f"/tokens/{kept.id}")
+            async with asyncio.timeout(30):
+                *_, last = await stream.rest()
+        assert last.event == "bye"
+        assert (await client.get(path.format(run=run))).status_code == 401
 
 
 async def test_of_many_who_open_a_link_at_once_one_gets_in(ground: Ground) -> None:

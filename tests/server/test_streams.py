@@ -22,6 +22,7 @@ from holdfast.server.streams import (
     EventStream,
     Frame,
     Frames,
+    Listener,
     Streams,
     encoded,
 )
@@ -43,6 +44,8 @@ class Station:
     ends: bool = False
     error: Exception | None = None
     refused: Exception | None = None
+    via: str = "tok_1"
+    expired: asyncio.Event = field(default_factory=asyncio.Event)
     pulled: int = 0
     closed: int = 0
     url: str = ""
@@ -50,7 +53,8 @@ class Station:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            await EventStream(self.streams, self.frames(), self.check)(scope, receive, send)
+            listener = Listener(self.check, self.via, self.expired.wait)
+            await EventStream(self.streams, self.frames(), listener)(scope, receive, send)
 
     async def check(self) -> None:
         if self.refused is not None:
@@ -200,3 +204,33 @@ async def test_whoever_may_not_listen_any_longer_is_cut_off_at_the_next_heartbea
         await listener.block()
         station.refused = Unauthenticated("revoked")
         assert [heard.event for heard in await listener.rest()] == ["bye"]
+
+
+async def test_whoever_is_signed_out_hears_bye_at_once_and_nothing_more() -> None:
+    async with (
+        on_air(endless=b"data: 1\n\n") as station,
+        listening_to(station.client, station.url) as listener,
+    ):
+        await listener.block()
+        station.streams.sign_out(["tok_2"])
+        pulled = station.pulled
+        await seen(lambda: station.pulled > pulled)
+        station.streams.sign_out(["tok_1"])
+        pulled = station.pulled
+        *_, last = await listener.rest()
+        assert (last.event, last.data) == ("bye", {"reason": "you are signed out: sign in again"})
+        assert station.pulled <= pulled + len(station.endless)
+
+
+async def test_a_stream_ends_when_the_time_of_its_listener_is_over() -> None:
+    async with on_air() as station, listening_to(station.client, station.url) as listener:
+        await listener.block()
+        station.expired.set()
+        assert [heard.event for heard in await listener.rest()] == ["bye"]
+
+
+async def test_whoever_was_signed_out_before_the_stream_began_hears_nothing() -> None:
+    async with on_air(refused=Unauthenticated("revoked")) as station:
+        answer = await station.client.get(station.url)
+    assert answer.text.count("event:") == 1
+    assert "event: bye" in answer.text

@@ -78,7 +78,9 @@ class Credential:
     parent: str | None = None
 
     def principal(self) -> Principal:
-        return Principal(self.who, self.name, self.kind, self.roles, self.grants, self.id)
+        return Principal(
+            self.who, self.name, self.kind, self.roles, self.grants, self.id, self.expires_at
+        )
 
 
 @dataclass(frozen=True, slots=True)

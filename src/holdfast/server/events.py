@@ -66,7 +66,7 @@ async def stream_run_events(
     start = await place(services, run_id, last_event_id or after)
     if start.at_the_end:
         return Response(status_code=204)
-    return sse(services, run_frames(services, start), request=request)
+    return await sse(services, run_frames(services, start), request)
 
 
 @router.get("/events", responses=_STREAM, response_class=Response)
@@ -87,4 +87,4 @@ async def stream_events(
         return caller.may(Permission.READ, name)
 
     sight = Sight(sees, everything=sees_all(caller.principal))
-    return sse(services, services.feed.frames(sight, cursor), request=request)
+    return await sse(services, services.feed.frames(sight, cursor), request)

@@ -120,8 +120,8 @@ async def _turn_again(claimed: Claimed, request: Request, served: Services) -> R
     records = await served.journal.read(claimed.run_id)
     since, until = _stretch(records, claimed)
     if until is None:
-        return sse(served, _turn(served, Newest(claimed.run_id, since)), request=request)
-    return sse(served, _past_turn(claimed.run_id, records[:until], since), request=request)
+        return await sse(served, _turn(served, Newest(claimed.run_id, since)), request)
+    return await sse(served, _past_turn(claimed.run_id, records[:until], since), request)
 
 
 def _stretch(records: Sequence[Record], claimed: Claimed) -> tuple[int, int | None]:
@@ -155,7 +155,7 @@ async def start_turn(
     """Start a turn and stream it until DONE; a session id that is new opens that session."""
     session_id = await _session(served, caller, body)
     turn = await say(served, caller, session_id, body.message)
-    return sse(served, _turn(served, turn), request=request)
+    return await sse(served, _turn(served, turn), request)
 
 
 async def _session(served: Services, caller: Caller, body: TurnGiven) -> str:
@@ -246,7 +246,7 @@ async def follow_newest_session(
     """Follow the session that the caller last spoke in; for an EventSource."""
     await caller.require(served, Permission.READ)
     place = _place(last_event_id or after)
-    return sse(served, Following(served, caller).frames(place), request=request)
+    return await sse(served, Following(served, caller).frames(place), request)
 
 
 class Following:

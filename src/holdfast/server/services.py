@@ -44,16 +44,17 @@ class Services:
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
         """Everything that the routes need; nothing is opened yet."""
         journal, clock = app.journal, app.engine.clock
+        streams = Streams(settings)
         return cls(
             app=app,
             settings=settings,
-            tokens=Tokens(journal, clock, settings.session_hours * 3600),
+            tokens=Tokens(journal, clock, settings.session_hours * 3600, streams.sign_out),
             oidc=settings.oidc,
             attempts=Attempts(clock),
             plans=RegisteredPlans(app),
             requests=Requests(journal, clock, app.vault),
             newest=NewestSessions(),
-            streams=Streams(settings),
+            streams=streams,
             feed=Feed(journal, app.engine.hub, clock),
             pursuits=Pursuits(app),
             counts=Counts(),

@@ -5,9 +5,9 @@ slow client is what the transport holds and not more. A client that takes nothin
 `stall_seconds` is dropped: the connection is aborted, because a polite close would wait
 for exactly that client. It comes back with `Last-Event-ID` and has missed nothing.
 
-A stream ends in one of four ways, and none leaves a task behind: the iterator is at its
-end; the client has gone; it stalled; or the server closes, and then `event: bye` is the
-last thing said, so that uvicorn, which waits for open connections before anything else,
+A stream ends in one of five ways, and none leaves a task behind: the iterator is at its
+end; the client has gone; it stalled; what proves who listens was revoked or has expired; or
+the server closes. In the last two `event: bye` is the last thing said. So uvicorn, which waits for open connections before anything else,
 can stop. `Streams.close()` must therefore be called before the server's own shutdown. Where
 the application is mounted into another one nobody does that: uvicorn tells applications that
 it stops only when the last connection is closed. So as long as streams are open the server
@@ -25,7 +25,7 @@ import logging
 import re
 import signal
 import socket
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -33,9 +33,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.errors import HoldfastError
+from holdfast.errors import HoldfastError, Unauthenticated
 from holdfast.model.values import Json
-from holdfast.server.guard import identify_again
+from holdfast.server.guard import identify, identify_again
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services
@@ -79,8 +79,20 @@ class Comment:
 
 Frames = AsyncGenerator[Frame | Comment | bytes, None]
 
-Check = Callable[[], Awaitable[None]]
-"""Raises when the client may not listen any longer."""
+
+async def _forever() -> None:
+    await asyncio.Event().wait()
+
+
+@dataclass(frozen=True, slots=True)
+class Listener:
+    """Who listens: `via` is the credential that proves it, `check` raises when it proves nothing
+    any more, and `expired` returns when its time is over.
+    """
+
+    check: Callable[[], Awaitable[object]]
+    via: str = ""
+    expired: Callable[[], Awaitable[None]] = _forever
 
 
 def encoded(frame: Frame | Comment | bytes) -> bytes:
@@ -115,6 +127,7 @@ def _line(text: str) -> str:
 RETRY = f"retry: {RETRY_MS}\n\n".encode()
 BEAT = encoded(Comment("beat"))
 BYE = encoded(Frame({"reason": "the server is closing: connect again"}, "bye"))
+SIGNED_OUT = encoded(Frame({"reason": "you are signed out: sign in again"}, "bye"))
 LOST = encoded(Frame({"reason": "the stream broke off: connect again"}, "bye"))
 
 
@@ -136,7 +149,7 @@ class Streams:
     dropped: int = 0
     served: int = 0
     closed: bool = False
-    _open: set[asyncio.Future[None]] = field(default_factory=set)
+    _open: dict[asyncio.Future[bytes], str] = field(default_factory=dict)
     _next_look: asyncio.TimerHandle | None = None
 
     @property
@@ -147,21 +160,27 @@ class Streams:
         """End every stream, and each that is still asked for."""
         self.closed = True
         for ended in self._open:
-            if not ended.done():
-                ended.set_result(None)
+            _end_with(ended, BYE)
 
-    def enter(self) -> asyncio.Future[None]:
-        ended: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+    def sign_out(self, credentials: Collection[str]) -> None:
+        """End the streams of those who came with one of these."""
+        for ended, via in self._open.items():
+            if via in credentials:
+                _end_with(ended, SIGNED_OUT)
+
+    def enter(self, via: str) -> asyncio.Future[bytes]:
+        """What a stream ends with, when it is told to end."""
+        ended: asyncio.Future[bytes] = asyncio.get_running_loop().create_future()
         if self.closed:
-            ended.set_result(None)
-        self._open.add(ended)
+            ended.set_result(BYE)
+        self._open[ended] = via
         self.served += 1
         if self._next_look is None:
             self._look()
         return ended
 
-    def leave(self, ended: asyncio.Future[None]) -> None:
-        self._open.discard(ended)
+    def leave(self, ended: asyncio.Future[bytes]) -> None:
+        del self._open[ended]
         ended.cancel()
         if not self._open and self._next_look is not None:
             self._next_look.cancel()
@@ -174,24 +193,32 @@ class Streams:
         self._next_look = asyncio.get_running_loop().call_later(LOOK_SECONDS, self._look)
 
 
+def _end_with(ended: asyncio.Future[bytes], last: bytes) -> None:
+    if not ended.done():
+        ended.set_result(last)
+
+
 def told_to_stop() -> bool:
     """Whether uvicorn, if it is what takes this process's signals, has had one."""
     server = getattr(signal.getsignal(signal.SIGTERM), "__self__", None)
     return getattr(server, "should_exit", False) is True
 
 
-def sse(services: Services, frames: Frames, *, request: Request | None = None) -> EventStream:
-    """The response that carries `frames`, an async generator of frames.
+async def sse(services: Services, frames: Frames, request: Request) -> EventStream:
+    """The response that carries `frames`, an async generator of frames, to who sent `request`.
 
-    With `request` whoever sent it is identified again at every heartbeat: a token that is
-    revoked, or a session that is over, ends its streams.
+    They are identified again at every heartbeat: a key of an issuer may be withdrawn. A token
+    that is revoked or expires, and a session that is over, end their streams at once.
     """
+    who = (await identify(request)).principal
 
-    async def identified() -> None:
-        if request is not None:
-            await identify_again(request)
+    async def expired() -> None:
+        never = asyncio.Event()
+        while who.until is None or services.now() < who.until:
+            await services.app.engine.clock.wait(who.until, never)
 
-    return EventStream(services.streams, frames, identified)
+    listener = Listener(lambda: identify_again(request), who.via, expired)
+    return EventStream(services.streams, frames, listener)
 
 
 class _Stalled(Exception):
@@ -201,19 +228,19 @@ class _Stalled(Exception):
 class EventStream(Response):
     media_type = "text/event-stream"
 
-    def __init__(self, streams: Streams, frames: Frames, check: Check) -> None:
+    def __init__(self, streams: Streams, frames: Frames, listener: Listener) -> None:
         self.status_code = 200
         self.background = None
         self.init_headers(_HEADERS)
         self._streams = streams
         self._frames = frames
-        self._check = check
+        self._listener = listener
         self._turn = asyncio.Lock()
         self._last = 0.0
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         transport = scope.get(TRANSPORT)
-        closing = self._streams.enter()
+        closing = self._streams.enter(self._listener.via)
         gone = asyncio.create_task(_gone(receive))
         try:
             _narrow(transport)
@@ -227,27 +254,37 @@ class EventStream(Response):
             await self._frames.aclose()
 
     async def _converse(
-        self, send: Send, gone: asyncio.Task[None], closing: asyncio.Future[None]
+        self, send: Send, gone: asyncio.Task[None], closing: asyncio.Future[bytes]
     ) -> None:
         start = {"type": "http.response.start", "status": 200, "headers": self.raw_headers}
         await self._within(self._streams.patience.stall_seconds, send(start))
-        pump = asyncio.create_task(self._pump(send))
-        beats = asyncio.create_task(self._beat(send))
+        tasks = [
+            asyncio.create_task(self._pump(send, closing)),
+            asyncio.create_task(self._beat(send)),
+            asyncio.create_task(self._expire(closing)),
+        ]
+        ends: list[asyncio.Future[Any]] = [*tasks, gone, closing]
         try:
-            await asyncio.wait({pump, beats, gone, closing}, return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
         finally:
-            await _end(pump)
-            await _end(beats)
+            for one in tasks:
+                await _end(one)
         if not gone.done():
-            await self._finish(send, _last_word(pump, beats))
+            await self._finish(send, _last_word(tasks, closing))
 
     async def _finish(self, send: Send, last: bytes) -> None:
         body = {"type": "http.response.body", "body": last, "more_body": False}
         await self._within(FAREWELL_SECONDS, send(body))
 
-    async def _pump(self, send: Send) -> None:
+    async def _expire(self, closing: asyncio.Future[bytes]) -> None:
+        await self._listener.expired()
+        _end_with(closing, SIGNED_OUT)
+
+    async def _pump(self, send: Send, closing: asyncio.Future[bytes]) -> None:
         await self._put(send, RETRY)
         async for frame in self._frames:
+            if closing.done():
+                return
             await self._put(send, encoded(frame))
             # Neither a journal nor a socket need ever make us wait, and others want a turn.
             await asyncio.sleep(0)
@@ -256,12 +293,12 @@ class EventStream(Response):
         clock = asyncio.get_running_loop().time
         heartbeat = self._streams.patience.heartbeat
         while True:
+            await self._listener.check()
             silence = clock() - self._last
             if silence < heartbeat or self._turn.locked():
                 await asyncio.sleep(max(heartbeat - silence, heartbeat / 4))
             else:
                 await self._put(send, BEAT)
-            await self._check()
 
     async def _put(self, send: Send, body: bytes) -> None:
         message = {"type": "http.response.body", "body": body, "more_body": True}
@@ -277,12 +314,14 @@ class EventStream(Response):
             raise _Stalled from None
 
 
-def _last_word(pump: asyncio.Task[None], beats: asyncio.Task[None]) -> bytes:
-    """How the stream ends: at its end, because the server closes, or because something broke."""
-    for task in (pump, beats):
+def _last_word(tasks: Sequence[asyncio.Task[None]], closing: asyncio.Future[bytes]) -> bytes:
+    """How the stream ends: at its end, because it is told to, or because something broke."""
+    for task in tasks:
         error = None if task.cancelled() else task.exception()
         if isinstance(error, _Stalled):
             raise error
+        if isinstance(error, Unauthenticated):
+            return SIGNED_OUT
         if error is not None:
             log.log(
                 logging.WARNING if isinstance(error, HoldfastError) else logging.ERROR,
@@ -291,7 +330,7 @@ def _last_word(pump: asyncio.Task[None], beats: asyncio.Task[None]) -> bytes:
                 exc_info=None if isinstance(error, HoldfastError) else error,
             )
             return LOST
-    return BYE if pump.cancelled() else b""
+    return closing.result() if closing.done() else b""
 
 
 async def _gone(receive: Receive) -> None:

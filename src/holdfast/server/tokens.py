@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from math import inf
 from typing import Final, Protocol
@@ -46,14 +46,23 @@ OWNER: Final = "owner"
 NEW_LINK: Final = "`holdfast serve --link` prints a new one"
 
 
+OnEnd = Callable[[Collection[str]], None]
+
+
 class Now(Protocol):
     def now(self) -> float: ...
 
 
 class Tokens:
     def __init__(
-        self, journal: Journal, clock: Now, session_seconds: float = SESSION_SECONDS
+        self,
+        journal: Journal,
+        clock: Now,
+        session_seconds: float = SESSION_SECONDS,
+        on_end: OnEnd = lambda credentials: None,
     ) -> None:
+        """`on_end` is told the ids of credentials that were taken back."""
+        self._on_end = on_end
         self._journal = journal
         self._clock = clock
         self._session_seconds = session_seconds
@@ -162,7 +171,7 @@ class Tokens:
             link = await self._find(LINK, secret)
             if link is None:
                 raise Unauthenticated(f"this link was used already or has expired: {NEW_LINK}")
-            return await self._open(link.principal(), origin, used=secret)
+            return await self._open(replace(link.principal(), until=None), origin, used=secret)
 
     async def sign_in(self, principal: Principal, origin: str = "") -> tuple[Credential, str]:
         """A console session for somebody who has proved who they are in another way."""
@@ -231,6 +240,8 @@ class Tokens:
         deed = self._deed(by, action, one, origin)
         await self._attach(Attached(deeds=[deed], dropped=dropped))
         self._noted.pop(one.id, None)
+        self._on_end([one.id])
+        self._on_end([each.id for each, _ in await self._kept_of(SESSION) if each.parent == key])
 
     async def _attach(self, attached: Attached) -> None:
         """What a request asked for, and that it is served."""
