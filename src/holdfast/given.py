@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Mapping
 
+from holdfast.core.language.ids import chosen_id
 from holdfast.core.language.strict import strict_text
 from holdfast.errors import CallerError, InvalidAnswer
 from holdfast.model.conversation import OnFailure
 from holdfast.work.conversations import Executor
 
 LONGEST_INPUT = 1_000_000
-
-_ID = re.compile(r"[A-Za-z][\w-]{0,63}")
-_GIVEN_OUT = re.compile(r"(inst|chat|conv)_\d+")
 
 
 def count(max_parallel: object) -> int:
@@ -38,13 +35,7 @@ def known_types(once: object, executors: Mapping[str, Executor]) -> frozenset[st
 
 
 def new_id(conversation_id: str) -> str:
-    if not _ID.fullmatch(conversation_id) or _GIVEN_OUT.fullmatch(conversation_id):
-        raise InvalidAnswer(
-            f"{conversation_id!r} is no id for a new conversation: a letter, then letters, digits, "
-            "_ or -, at most 64, and not inst_…, chat_… or conv_…, which are given out",
-            {"conversation_id": "not usable"},
-        )
-    return conversation_id
+    return chosen_id(conversation_id, "conversation", "conversation_id")
 
 
 def goal(user_input: object) -> str:

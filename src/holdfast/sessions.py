@@ -8,7 +8,6 @@ journal. A further message is the next turn; while one is open it is refused.
 from __future__ import annotations
 
 import asyncio
-import re
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import replace
@@ -18,6 +17,7 @@ from holdfast.contexts import AgentContext, ResumePoint, ToolApprovalCallback
 from holdfast.core.approval import check_pattern, mode_for, read_rule
 from holdfast.core.interactions.requests import is_wait, sound
 from holdfast.core.interactions.wire import request_from_wire, request_to_wire, response_from_wire
+from holdfast.core.language.ids import chosen_id
 from holdfast.core.language.strict import canonical_json, strict_json, strict_text
 from holdfast.core.react.state import HELPER, ReactState
 from holdfast.core.react.tables import ReActStage
@@ -59,9 +59,6 @@ __all__ = [
     "ResumePoint",
     "ToolApprovalCallback",
 ]
-
-_SESSION_ID = re.compile(r"[A-Za-z][\w-]{0,63}")
-_OURS = re.compile(r"(inst|chat)_\d+")
 
 
 class AgentSessionHub(QuestionDesk):
@@ -119,15 +116,10 @@ class AgentSessionHub(QuestionDesk):
     async def _free_id(self, session_id: str | None) -> str:
         if session_id is None:
             return f"chat_{await self.engine.journal.next_number('chat'):06d}"
-        if not _SESSION_ID.fullmatch(session_id) or _OURS.fullmatch(session_id):
-            raise InvalidAnswer(
-                f"{session_id!r} is no session id: a letter, then letters, digits, _ or -, at most "
-                "64, and not inst_… or chat_…, which are given out",
-                {"session_id": "not usable"},
-            )
-        if await self.engine.journal.version(session_id):
-            raise NotAllowed(f"there already is a session {session_id}")
-        return session_id
+        chosen = chosen_id(session_id, "session", "session_id")
+        if await self.engine.journal.version(chosen):
+            raise NotAllowed(f"there already is a session {chosen}")
+        return chosen
 
     async def session(self, session_id: str) -> AgentSession:
         return AgentSession(self.engine, await self.engine.state(session_id))

@@ -177,3 +177,12 @@ async def test_events_on_the_wire_spell_our_keys_like_javascript_and_leave_users
     assert by_type["TOOL"]["args"] == {"a_b": 1}
     assert by_type["OBSERVING"]["content"] == {"was_put": 1}
     assert "callId" in by_type["OBSERVING"]
+
+
+@pytest.mark.parametrize("taken", ["inst_000001", "chat_000001", "conv_000001"])
+async def test_a_session_takes_no_id_that_is_given_out(taken: str) -> None:
+    async with Holdfast.in_memory() as app:
+        app.agent("clerk")
+        with pytest.raises(InvalidAnswer, match="no id for a new session"):
+            await app.sessions.open("clerk", session_id=taken)
+        assert await app.journal.version(taken) == 0

@@ -7,12 +7,12 @@ for exactly that client. It comes back with `Last-Event-ID` and has missed nothi
 
 A stream ends in one of five ways, and none leaves a task behind: the iterator is at its
 end; the client has gone; it stalled; what proves who listens was revoked or has expired; or
-the server closes. In the last two `event: bye` is the last thing said. So uvicorn, which waits for open connections before anything else,
-can stop. `Streams.close()` must therefore be called before the server's own shutdown. Where
-the application is mounted into another one nobody does that: uvicorn tells applications that
-it stops only when the last connection is closed. So as long as streams are open the server
-that takes the process's signals is asked whether it was told to stop. One that takes none
-(in a thread) needs `timeout_graceful_shutdown`.
+the server closes. In the last two `event: bye` is the last thing said. uvicorn waits for open
+connections before anything else, so `Streams.close()` must be called before the server's own
+shutdown. Where the application is mounted into another one nobody does that: uvicorn tells
+applications that it stops only when the last connection is closed. So as long as streams are
+open the server that takes the process's signals is asked whether it was told to stop. One that
+takes none (in a thread) needs `timeout_graceful_shutdown`.
 
 Frames may be given encoded (`bytes`), several at once: what goes to many is encoded once.
 """

@@ -1,0 +1,22 @@
+"""Ids that a caller chooses for a new run, among those that are given out."""
+
+from __future__ import annotations
+
+import re
+
+from holdfast.errors import InvalidAnswer
+
+_CHOSEN = re.compile(r"[A-Za-z][\w-]{0,63}")
+_GIVEN_OUT = re.compile(r"(inst|chat|conv)_\d+(_.*)?")
+"""Runs are numbered so, and a listener of one is `inst_000001_L002`."""
+
+
+def chosen_id(given: str, noun: str, field: str) -> str:
+    """The id, or InvalidAnswer that says what one looks like."""
+    if not _CHOSEN.fullmatch(given) or _GIVEN_OUT.fullmatch(given):
+        raise InvalidAnswer(
+            f"{given!r} is no id for a new {noun}: a letter, then letters, digits, _ or -, at most "
+            "64, and not inst_…, chat_… or conv_…, which are given out",
+            {field: "not usable"},
+        )
+    return given

@@ -1,0 +1,29 @@
+"""Ids that callers choose."""
+
+from __future__ import annotations
+
+import pytest
+
+from holdfast.core.language.ids import chosen_id
+from holdfast.errors import InvalidAnswer
+
+
+@pytest.mark.parametrize(
+    "one", ["talk", "session-123", "x" * 64, "conv", "conv_", "conv_x", "chat_7a", "inst000001"]
+)
+def test_an_id_that_is_not_given_out_may_be_chosen(one: str) -> None:
+    assert chosen_id(one, "session", "session_id") == one
+
+
+@pytest.mark.parametrize("series", ["inst", "chat", "conv"])
+@pytest.mark.parametrize("number", ["_000001", "_7", "_1000001", "_000001_L002"])
+def test_an_id_that_is_given_out_may_not(series: str, number: str) -> None:
+    with pytest.raises(InvalidAnswer, match="no id for a new session") as refused:
+        chosen_id(series + number, "session", "session_id")
+    assert refused.value.fields == {"session_id": "not usable"}
+
+
+@pytest.mark.parametrize("bad", ["", "a.b", "inst_000001.L001.1", "x" * 65, "-a", "a b", "a\n"])
+def test_nor_what_is_no_id(bad: str) -> None:
+    with pytest.raises(InvalidAnswer, match="no id for a new conversation"):
+        chosen_id(bad, "conversation", "conversation_id")
