@@ -16,6 +16,7 @@ from typing import Any
 
 from holdfast.choosing import chooser, chosen_plan, inputs_in, named_plan, secret_inputs
 from holdfast.core.forms.validation import validate
+from holdfast.core.interactions.answers import option_for_data
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
@@ -340,7 +341,9 @@ class PlanModule:
         sealed = [await self._sealed(one, by) for one in answers]
         taken = []
         for (run_id, question, _), (data, kept) in zip(answers, sealed, strict=True):
-            command = c.Answer(question.request.request_id, by, None, data)
+            option = option_for_data(question)
+            named = None if option is None else option.option_id
+            command = c.Answer(question.request.request_id, by, named, data)
             answered = await self.engine.submit(run_id, command, attached=Attached(kept=kept))
             taken.append((run_id, question, answered))
         return taken

@@ -14,11 +14,11 @@ from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from holdfast.core.forms.validation import validate
+from holdfast.core.interactions.answers import option_for_data
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import QuestionState
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.journal.port import QuestionQuery
-from holdfast.model.interaction import InteractionAction
 from holdfast.model.values import Json
 from holdfast.runtime.engine import Engine
 
@@ -61,10 +61,8 @@ async def _questions(engine: Engine, state: PlanState, status: str) -> list[Aske
 
 
 def _takes_values(question: QuestionState) -> bool:
-    """A form to fill in; what only asks for a decision is answered by id."""
-    request = question.request
-    actions = {option.action for option in request.options}
-    return bool(request.form.fields) and InteractionAction.PROVIDE_INFO in actions
+    """A form to fill in; what asks for a decision as well is answered by id."""
+    return bool(question.request.form.fields) and option_for_data(question) is not None
 
 
 def _already_answered(

@@ -124,14 +124,26 @@ async def test_approved_with_other_arguments_the_tool_gets_exactly_those(
     assert bureau.calls == [("pay", given)]
 
 
-async def test_an_argument_cannot_be_emptied_unnoticed(bureau: Bureau, admin: Window) -> None:
+async def test_an_argument_that_is_emptied_is_judged_as_empty(
+    bureau: Bureau, admin: Window
+) -> None:
     run = await bureau.ask_clerk("pay 900")
     _, card = await at_card(admin, await bureau.question(run))
+    admin.forgive(REFUSED)
     await card.get_by_text("Edit the arguments").click()
     await card.get_by_label("Note").fill("")
+    await card.get_by_label("Amount").fill("")
+    await expect(card.locator(".changed")).to_contain_text("Changed: amount, note.")
     await card.get_by_role("button", name="Approve and run").click()
-    await expect(card).to_contain_text("It cannot be left out here")
+    await expect(card.get_by_role("alert")).to_have_text("Please fix 1 field")
+    await expect(card.get_by_label("Amount")).to_be_focused()
     assert bureau.calls == []
+
+    await card.get_by_label("Amount").fill("900")
+    await card.get_by_role("button", name="Approve and run").click()
+    await bureau.came_to(run, DONE)
+    [(tool, given)] = bureau.calls
+    assert (tool, given["amount"], given["note"]) == ("pay", 900, "")
 
 
 async def test_rejected_with_a_reason_the_tool_never_runs(bureau: Bureau, admin: Window) -> None:

@@ -52,6 +52,17 @@ ORDER = Form(
         ),
     )
 )
+EVERYTHING = Form(
+    (
+        *ORDER.fields,
+        Field("to", required=False),
+        Field("date", FieldType.DATE, required=False),
+        Field("until", FieldType.DATE, required=False, nullable=True),
+        Field("paid", FieldType.BOOLEAN, required=False),
+        Field("tags", FieldType.MULTISELECT, options=(Option("a", "A"),), required=False),
+        Field("deep", FieldType.TEXTAREA, required=False, json=True),
+    )
+)
 SHOWN = {"amount": 5, "model": "air", "who": "张三"}
 
 
@@ -209,12 +220,53 @@ class TestWhenAndWhat:
         with pytest.raises(InvalidAnswer, match="choose one of: provide_info, b"):
             judge(RUN, two, command, NOW)
 
-    def test_the_only_way_to_answer_need_not_be_named(self) -> None:
+    def test_no_option_and_no_data_say_nothing(self) -> None:
         form = Form((Field("size", default="M"),))
-        command = Answer("q1", WILL)
-        judged = judge(RUN, asked(option(A.PROVIDE_INFO), form=form), command, NOW)
+        for purpose in ("missing", "human", "asked"):
+            question = asked(option(A.PROVIDE_INFO), form=form, purpose=purpose)
+            for words in (None, "M"):
+                with pytest.raises(InvalidAnswer, match="choose one of: provide_info"):
+                    judge(RUN, question, Answer("q1", WILL, feedback=words), NOW)
+
+    def test_what_a_call_lacks_needs_no_option_whatever_else_takes_data(self) -> None:
+        ways = (option(A.PROVIDE_INFO), option(A.CUSTOM), option(A.SKIP))
+        command = Answer("q1", WILL, data={"size": "M"})
+        judged = judge(RUN, asked(*ways, form=SIZE, purpose="missing"), command, NOW)
         assert judged is not None
-        assert judged.event.values == {"size": "M"}
+        assert judged.event.option_id == "provide_info"
+        with pytest.raises(InvalidAnswer, match="choose one of"):
+            judge(RUN, asked(*ways, form=SIZE), command, NOW)
+
+    @pytest.mark.parametrize("purpose", ["missing", "human", "asked"])
+    def test_a_dangerous_option_is_named(self, purpose: str) -> None:
+        risky = option(A.PROVIDE_INFO, is_dangerous=True)
+        question = asked(risky, form=SIZE, purpose=purpose)
+        with pytest.raises(InvalidAnswer, match="choose one of: provide_info"):
+            judge(RUN, question, Answer("q1", WILL, data={"size": "M"}), NOW)
+        assert answer(question, data={"size": "M"}).event.values == {"size": "M"}
+
+    @pytest.mark.parametrize("type_", [T.USER_CHOICE, T.TOOL_APPROVAL, T.MISSING_INFO])
+    @pytest.mark.parametrize("purpose", ["unknown", "approval"])
+    def test_data_alone_says_nothing_about_a_call(
+        self, purpose: str, type_: InteractionType
+    ) -> None:
+        question = asked(option(A.PROVIDE_INFO), form=SIZE, purpose=purpose, type=type_)
+        with pytest.raises(InvalidAnswer, match="choose one of: provide_info"):
+            judge(RUN, question, Answer("q1", WILL, data={"size": "M"}), NOW)
+
+    def test_of_a_question_that_looks_like_an_approval_the_option_is_named(self) -> None:
+        question = asked(option(A.PROVIDE_INFO), form=SIZE, purpose="asked", type=T.TOOL_APPROVAL)
+        with pytest.raises(InvalidAnswer, match="choose one of: provide_info"):
+            judge(RUN, question, Answer("q1", WILL, data={"size": "M"}), NOW)
+
+    def test_who_named_no_option_repeats_only_what_that_could_have_meant(self) -> None:
+        named = asked(option(A.APPROVE_AND_EXECUTE), option(A.PROVIDE_INFO), form=SIZE)
+        closed = {"status": InteractionStatus.ANSWERED, "by": WILL, "closed_at": NOW}
+        approved = replace(named, option_id="approve_and_execute", **closed)
+        with pytest.raises(AlreadyAnswered):
+            judge(RUN, approved, Answer("q1", WILL), NOW)
+        provided = replace(named, option_id="provide_info", data={"size": "M"}, **closed)
+        assert judge(RUN, provided, Answer("q1", WILL, data={"size": "M"}), NOW) is None
 
     def test_an_option_that_requires_input_is_satisfied_by_words_or_by_data(self) -> None:
         question = asked(option(A.REJECT_WITH_REASON, requires_input=True, input_prompt="Why?"))
@@ -230,7 +282,13 @@ class TestWhenAndWhat:
         assert refusal(question).fields == {"feedback": "this option needs your words"}
 
     @pytest.mark.parametrize(
-        "blank", [{"feedback": " \n"}, {"data": {"reason": "  ", "more": None}}, {"data": {}}]
+        "blank",
+        [
+            {"feedback": " \n"},
+            {"data": {"reason": "  ", "more": None}},
+            {"data": {"reason": [], "more": ["", {"a": " "}]}},
+            {"data": {}},
+        ],
     )
     def test_blanks_are_no_words(self, blank: dict[str, Any]) -> None:
         question = asked(option(A.REJECT_WITH_REASON, requires_input=True, input_prompt="Why?"))
@@ -393,10 +451,64 @@ class TestEditedApprovals:
         assert judged.event.consent == bind_consent(call, "order", "7", changed)
         assert judged.event.values == {"option": "approve_and_execute"}
 
-    @pytest.mark.parametrize("data", [{}, {"amount": None}, {"model": ""}])
-    def test_an_empty_edit_changes_nothing(self, data: dict[str, Any]) -> None:
-        event = answer(approval(), data=data).event
+    def test_no_edit_changes_nothing(self) -> None:
+        event = answer(approval(), data={}).event
         assert (event.args, event.consent) == (None, None)
+
+    @pytest.mark.parametrize("action", [A.APPROVE_AND_EXECUTE, A.PROVIDE_INFO])
+    @pytest.mark.parametrize("blank", [None, "", "  ", []])
+    @pytest.mark.parametrize("name", ["amount", "model", "date", "paid", "tags", "deep"])
+    def test_a_blank_that_does_not_fit_is_refused_and_never_dropped(
+        self, action: InteractionAction, name: str, blank: Any
+    ) -> None:
+        question = approval(option(action), form=EVERYTHING)
+        if (name, blank) == ("tags", []):
+            assert answer(question, data={name: blank}).event.args == {**SHOWN, "tags": []}
+            return
+        assert set(refusal(question, data={name: blank}).fields) == {name}
+
+    @pytest.mark.parametrize("action", [A.APPROVE_AND_EXECUTE, A.PROVIDE_INFO])
+    @pytest.mark.parametrize(
+        "change",
+        [
+            {"to": ""},
+            {"to": "  "},
+            {"amount": 0},
+            {"paid": False},
+            {"until": None},
+            {"deep": "{}"},
+            {"deep": "[]"},
+        ],
+    )
+    def test_a_blank_that_fits_is_what_runs(
+        self, action: InteractionAction, change: dict[str, Any]
+    ) -> None:
+        event = answer(approval(option(action), form=EVERYTHING), data=change).event
+        meant = {"{}": {}, "[]": []}
+        [(name, value)] = change.items()
+        args = {**SHOWN, name: meant.get(value, value) if isinstance(value, str) else value}
+        assert event.args == args
+        call = call_name(RUN.run_id, "L001", 2)
+        assert event.consent == bind_consent(call, "order", "7", args)
+
+    def test_a_null_that_is_spelled_as_json_is_a_null(self) -> None:
+        told = refusal(approval(form=EVERYTHING), data={"deep": "null"})
+        assert "null is not taken here" in told.fields["deep"]
+
+    def test_what_a_handler_changes_is_judged_as_it_was_given(self) -> None:
+        question = approval(option(A.CUSTOM), form=EVERYTHING)
+        for change in ({"amount": None}, {"amount": ""}, {"nobody": 1}):
+            decided = Resolution(A.APPROVE_AND_EXECUTE, change)
+            assert set(refusal(question, resolution=decided).fields) == set(change)
+        decided = Resolution(A.APPROVE_AND_EXECUTE, {"to": ""})
+        assert answer(question, resolution=decided).event.args == {**SHOWN, "to": ""}
+
+    def test_the_handler_is_given_what_was_sent(self) -> None:
+        question = approval(option(A.CUSTOM), form=EVERYTHING)
+        [custom] = question.request.options
+        assert for_the_handler(question.request, custom, {"to": " "}) == {"to": " "}
+        with pytest.raises(InvalidAnswer):
+            for_the_handler(question.request, custom, {"amount": None})
 
     def test_what_is_left_out_stays_as_shown_whatever_the_form_would_fill_in(self) -> None:
         form = Form((Field("model", default="pro"), Field("note")))

@@ -9,8 +9,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.forms.shapes import parse_form
-from holdfast.core.forms.validation import Validated, unsealed, validate, visible_fields
+from holdfast.core.forms.schemas import json_schema
+from holdfast.core.forms.shapes import dump_form, parse_form
+from holdfast.core.forms.validation import (
+    Validated,
+    unsealed,
+    validate,
+    validate_changes,
+    visible_fields,
+)
 from holdfast.core.forms.values import echo, is_empty
 from holdfast.core.language.strict import strict_json
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
@@ -514,3 +521,19 @@ def test_what_fits_comes_out_as_it_went_in(data: dict[str, Any]) -> None:
     options = one_of("a", "b", "c").options
     form = Form(tuple(Field(name, FieldType(name), options=options) for name in data))
     assert validate(form, data) == Validated(data, {})
+
+
+def test_null_is_a_value_where_the_field_says_so() -> None:
+    form = Form((Field("until", nullable=True), Field("to")))
+    assert validate(form, {"until": None, "to": "ann"}).values == {"until": None, "to": "ann"}
+    assert set(validate(form, {"until": " ", "to": None}).errors) == {"until", "to"}
+    assert json_schema(form)["properties"]["until"]["anyOf"][1] == {"type": "null"}
+    assert parse_form(dump_form(form)) == form
+
+
+def test_changes_are_judged_as_they_were_sent_and_nothing_else_is() -> None:
+    form = Form((Field("to", default="ann"), Field("amount", FieldType.NUMBER)))
+    assert validate_changes(form, {}).values == {}
+    assert validate_changes(form, {"to": " "}).values == {"to": " "}
+    wrong = validate_changes(form, {"to": None, "amount": "", "whom": ""}).errors
+    assert set(wrong) == {"to", "amount", "whom"}

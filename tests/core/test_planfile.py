@@ -381,7 +381,7 @@ class TestMistakesOfShape:
             "12:44: this field needs a name",
             "12:67: c.x: unknown key: known are "
             "type, label, description, options, required, default, visible_if, validation, "
-            "integer, json",
+            "integer, json, nullable",
         ]
 
     def test_a_form_that_is_no_form(self) -> None:

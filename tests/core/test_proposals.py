@@ -181,3 +181,8 @@ class TestDifferences:
     def test_a_consent_that_nobody_remembers_has_changed_somehow(self) -> None:
         shown = shown_call("order", self.args, TOOL)
         assert differences([], "digest", shown) == ("What was consented to has changed.", {})
+
+
+def test_a_change_to_null_is_one_where_the_tool_takes_null() -> None:
+    schema = {"properties": {"to": {"type": "string"}, "note": {"type": ["string", "null"]}}}
+    assert [one.nullable for one in change_form(schema).fields] == [False, True]

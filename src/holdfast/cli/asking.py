@@ -6,8 +6,9 @@ accepted here is accepted there. Nothing is preselected unless the plan says so.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
 import questionary
@@ -24,7 +25,12 @@ from holdfast.cli.inquiry import (
 )
 from holdfast.cli.screen import console, say
 from holdfast.cli.values import read_text
-from holdfast.core.forms.validation import validate, visible_fields
+from holdfast.core.forms.validation import (
+    Validated,
+    validate,
+    validate_changes,
+    visible_fields,
+)
 from holdfast.core.forms.values import allowed_options
 from holdfast.core.interactions.filling import needs_all_of_it, takes_the_form
 from holdfast.core.language.strict import canonical_json
@@ -125,11 +131,20 @@ async def _changed(request: InteractionRequest) -> dict[str, Any]:
     """The arguments that the person changes; what is not touched stays as it was shown."""
     args = request.context.get("args", {})
     form = Form(tuple(_shown_as_default(field, args) for field in request.form.fields))
+
+    def changed(given: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: given[name] for name in given if _differs(before[name], given[name])}
+
     before = {field.name: field.default for field in form.fields}
-    given = await _fill_in(form, partial=True)
-    changes = {name: value for name, value in given.items() if before[name] != value}
+    judged = partial(validate_changes, request.form)
+    changes = changed(await _fill_in(form, judge=lambda given: judged(changed(given))))
     say("  these arguments will run:", *shown_args(request, {**args, **changes}))
     return changes
+
+
+def _differs(before: Any, now: Any) -> bool:
+    """To tick nothing where nothing was is no change."""
+    return bool(before != now) and not (before is None and now == [])
 
 
 def _shown_as_default(field: Field, args: Mapping[str, Any]) -> Field:
@@ -182,10 +197,13 @@ async def _words(option: InteractionOption) -> str:
 
 
 async def _fill_in(
-    form: Form, given: Mapping[str, Any] | None = None, *, partial: bool = False
+    form: Form,
+    given: Mapping[str, Any] | None = None,
+    judge: Callable[[Mapping[str, Any]], Validated] | None = None,
 ) -> dict[str, Any]:
     """The fields that are asked, one after the other, until the form fits with what is given."""
     given = given or {}
+    judge = judge or partial(validate, form)
     while True:
         answers: dict[str, Any] = {}
         for field in form.fields:
@@ -193,7 +211,7 @@ async def _fill_in(
                 answer = await _ask_field(field)
                 if answer is not _LEAVE_OUT:
                     answers[field.name] = answer
-        errors = validate(form, {**answers, **given}, partial=partial).errors
+        errors = judge({**answers, **given}).errors
         if not errors:
             return answers
         say(*(f"  {name}: {why}" for name, why in errors.items()))

@@ -226,9 +226,10 @@ def answering(
 
 
 def _only(request: InteractionRequest, option: InteractionOption) -> str:
-    """What only provides goes without saying; all else is done by name."""
+    """What only provides goes without saying, where it provides something; all else by name."""
+    given = _values(request, option)
     plain = option.action is InteractionAction.PROVIDE_INFO and not asks_twice(option)
-    return _given(request, option) if plain else _chosen(request, option)
+    return _given(request, option) if plain and given else _chosen(request, option)
 
 
 def _chosen(request: InteractionRequest, option: InteractionOption) -> str:

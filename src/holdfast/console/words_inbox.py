@@ -119,10 +119,6 @@ _BROWSER: Final[dict[str, tuple[str, str]]] = {
     "js-card.required": ("Please fill this in", "请填写此项"),
     "js-card.choose": ("Please choose", "请选择"),
     "js-card.specify": ("Please specify", "请填写具体内容"),
-    "js-card.not_emptied": (
-        "It cannot be left out here: change it, or reject the call and say why",
-        "此处不能留空：请修改，或拒绝并说明理由",
-    ),
     "js-card.changed": (
         "Changed: {names}. The tool will run with your values.",
         "已修改：{names}。工具将按您的值执行。",

@@ -55,7 +55,8 @@ class Validation:
 
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One thing that is asked; `integer` narrows a number, `json` reads a textarea as JSON."""
+    """One thing that is asked; `integer` narrows a number, `json` reads a textarea as JSON,
+    and where it is `nullable` null is a value."""
 
     name: str
     type: FieldType = FieldType.TEXT
@@ -68,6 +69,7 @@ class Field:
     validation: Validation = Validation()
     integer: bool = False
     json: bool = False
+    nullable: bool = False
 
 
 @dataclass(frozen=True, slots=True)

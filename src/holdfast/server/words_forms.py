@@ -6,6 +6,9 @@ from typing import Final
 
 _ANSWERS: Final[dict[str, str]] = {
     "this is required: please fill it in": "此项必填，请填写",
+    "null is not taken here: give a value, or leave it out to keep what is shown": (
+        "此处不能为 null：请给出一个值；要保持所示内容，请不要填写此项"
+    ),
     "this is a secret: only a reference to it may be recorded": "这是机密，只能记录它的引用",
     "this is not asked, because {condition} does not hold: leave it out": (
         "条件 {condition} 不成立，此项无需填写，请去掉"

@@ -47,11 +47,6 @@ function show(form, fields, message) {
 }
 
 export async function answer(card, form, button) {
-  const emptied = Object.entries(form.dataset.approval === undefined ? {} : changes(form))
-    .filter(([, value]) => value === null);
-  if (emptied.length && button.dataset.fills !== undefined) {
-    return show(form, Object.fromEntries(emptied.map(([name]) => [name, t("js-card.not_emptied")])));
-  }
   let begun = false;
   card.dataset.sending = "true";
   showFields(form, {});

@@ -87,11 +87,17 @@ export function values(form, { everything = false } = {}) {
   return said;
 }
 
-/** What was changed, and nothing else. */
+/** What was changed, and nothing else. What was emptied is said as it stands there, and judged. */
 export function changes(form, wanted = isChanged) {
   const said = {};
-  for (const row of rows(form).filter(wanted)) said[row.dataset.name] = read(row);
+  for (const row of rows(form).filter(wanted)) said[row.dataset.name] = read(row) ?? emptied(row);
   return said;
+}
+
+function emptied(row) {
+  if (row.dataset.type === "multiselect") return [];
+  const text = ["text", "textarea"].includes(row.dataset.type) && row.dataset.json === undefined;
+  return text ? control(row).value : null;
 }
 
 /** Puts a draft back in, once, over what the server drew.

@@ -55,7 +55,9 @@ def _property(field: Field) -> dict[str, Any]:
         "x-holdfast-type": field.type.value,
         "x-holdfast-visible-if": field.visible_if,
     }
-    schema = {key: note for key, note in notes.items() if note} | _value_schema(field)
+    value = _value_schema(field)
+    taken = {"anyOf": [value, {"type": "null"}]} if field.nullable else value
+    schema = {key: note for key, note in notes.items() if note} | taken
     return schema if field.default is None else schema | {"default": field.default}
 
 

@@ -147,6 +147,7 @@ def _field_of(name: str, raw: Mapping[str, Json], place: Place) -> Field:
         validation=read_validation(raw.get("validation"), place.at("validation")),
         integer=place.flag(raw, "integer"),
         json=place.flag(raw, "json"),
+        nullable=place.flag(raw, "nullable"),
     )
     default = raw.get("default")
     return field if is_empty(field, default) else replace(field, default=default)
@@ -272,6 +273,7 @@ def _dump_field(field: Field) -> dict[str, Any]:
         "validation": _dump_validation(field),
         "integer": field.integer,
         "json": field.json,
+        "nullable": field.nullable,
     }
     shape = always | {key: value for key, value in sometimes.items() if value}
     if field.default is not None:

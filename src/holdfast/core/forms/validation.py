@@ -6,12 +6,16 @@ field that is itself not asked counts as empty for the fields below it. An answe
 not asked is an error: to drop it would lose what somebody typed.
 
 Nothing given at all lets the default speak. Something emptied on purpose does not: a cleared
-optional field is left out, a cleared required one is still required.
+optional field is left out, a cleared required one is still required. Only a `nullable` field takes
+null as a value.
+
+Changes to what is there already are judged as they were sent: there an empty text is an empty text,
+and what the field does not take is refused, never left out.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as attribute
 from typing import Final, NoReturn
@@ -40,13 +44,26 @@ class Validated:
 
 def validate(form: Form, data: Mapping[str, Json], *, partial: bool = False) -> Validated:
     """Checks `data`; with `partial` nothing need be complete, and no default is filled in."""
-    result = Validated(errors=_unknown_fields(form, data) | overlong(form, data))
     asked = {field.name for field in visible_fields(form, data)}
+
+    def settled(field: Field) -> object:
+        return _settle(field, data, partial) if field.name in asked else _unasked(field, data)
+
+    return _judged(form, data, settled)
+
+
+def validate_changes(form: Form, data: Mapping[str, Json]) -> Validated:
+    """Checks what is to replace values that are there already; the rest stays as it is."""
+    return _judged(form, data, lambda field: _changed(field, data))
+
+
+def _judged(form: Form, data: Mapping[str, Json], settled: Callable[[Field], object]) -> Validated:
+    result = Validated(errors=_unknown_fields(form, data) | overlong(form, data))
     for field in form.fields:
         if field.name in result.errors:
             continue
         try:
-            value = _settle(field, data, partial) if field.name in asked else _unasked(field, data)
+            value = settled(field)
             if value is not _NOTHING:
                 result.values[field.name] = value
         except Refusal as refusal:
@@ -123,6 +140,8 @@ def _seen(field: Field, data: Mapping[str, Json]) -> Json:
 
 def _settle(field: Field, data: Mapping[str, Json], partial: bool) -> object:
     if field.name in data:
+        if field.nullable and data[field.name] is None:
+            return None
         if not is_empty(field, data[field.name]):
             return clean(field, data[field.name])
     elif field.default is not None and not partial:
@@ -130,6 +149,15 @@ def _settle(field: Field, data: Mapping[str, Json], partial: bool) -> object:
     if field.required and not partial:
         raise Refusal("this is required: please fill it in")
     return _NOTHING
+
+
+def _changed(field: Field, data: Mapping[str, Json]) -> object:
+    if field.name not in data:
+        return _NOTHING
+    value = None if data[field.name] is None else clean(field, data[field.name])
+    if value is None and not field.nullable:
+        raise Refusal("null is not taken here: give a value, or leave it out to keep what is shown")
+    return value
 
 
 def _unasked(field: Field, data: Mapping[str, Json]) -> object:

@@ -6,7 +6,10 @@ for, only that action decides what happens next; each machine says what that is.
 
 The option's action stands, except that the handler of a CUSTOM option decides which of
 the others it comes to. Data that comes with an approval changes the arguments that were
-shown: they are checked, and consent is bound to what they have become.
+shown: they are checked as they were sent, and consent is bound to what they have become.
+
+**An answer names its option.** Data alone is taken where it can only be meant for one option that
+does no harm: for the form of what a call lacks, or for the one option that takes data.
 """
 
 from __future__ import annotations
@@ -15,10 +18,10 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
-from holdfast.core.forms.validation import unsealed, validate
+from holdfast.core.forms.validation import Validated, unsealed, validate, validate_changes
 from holdfast.core.interactions.consent import bind_consent, call_name
-from holdfast.core.interactions.filling import needs_all_of_it
-from holdfast.core.interactions.requests import clock_may_take
+from holdfast.core.interactions.filling import needs_all_of_it, takes_the_form
+from holdfast.core.interactions.requests import clock_may_take, is_dangerous
 from holdfast.core.language.strict import canonical_json, strict_json
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState, RunState
@@ -31,6 +34,7 @@ from holdfast.model.interaction import (
     InteractionOption,
     InteractionRequest,
     InteractionStatus,
+    InteractionType,
 )
 from holdfast.model.record import record
 from holdfast.model.values import Json
@@ -116,7 +120,7 @@ def kept_draft(question: QuestionState, command: KeepDraft, now: float) -> Draft
 def _refuse_unless_same(question: QuestionState, command: Answer) -> None:
     same = (
         question.by == command.by
-        and command.option_id in (None, question.option_id)
+        and question.option_id == (command.option_id or _meant_by_data(question, command))
         and (question.feedback or None) == (command.feedback or None)
         and canonical_json(dict(question.data)) == canonical_json(dict(command.data))
     )
@@ -146,15 +150,39 @@ def _refuse_late(question: QuestionState, now: float) -> None:
 
 
 def _chosen(question: QuestionState, command: Answer) -> InteractionOption:
-    """The option that was named; bare data can only be meant for the one that takes data."""
+    """The option that was named, or the one that bare data can only be meant for."""
     named = {one.option_id: one for one in question.request.options}
-    if (option := named.get(command.option_id or "")) is not None:
-        return option
-    takers = [one for one in named.values() if one.action is _PROVIDE]
-    if command.option_id is None and len(takers) == 1 and (command.data or len(named) == 1):
-        return takers[0]
-    problem = "" if command.option_id is None else f"there is no option {command.option_id!r}; "
+    wanted = command.option_id or _meant_by_data(question, command)
+    if wanted is not None and wanted in named:
+        return named[wanted]
+    problem = "" if wanted is None else f"there is no option {wanted!r}; "
     raise InvalidAnswer(f"{problem}choose one of: {', '.join(named)}")
+
+
+def option_for_data(question: QuestionState) -> InteractionOption | None:
+    """The option that data without a name is meant for, if there can be no doubt and no harm.
+
+    Whether a call is to be made, or has been made, is never understood from data.
+    """
+    request = question.request
+    if question.purpose in _ABOUT_A_CALL:
+        return None
+    takes = _provides if question.purpose == "missing" else _takes_data
+    takers = [one for one in request.options if takes(request, one)]
+    return takers[0] if len(takers) == 1 and not is_dangerous(request, takers[0]) else None
+
+
+def _meant_by_data(question: QuestionState, command: Answer) -> str | None:
+    option = option_for_data(question) if command.data else None
+    return None if option is None else option.option_id
+
+
+def _provides(request: InteractionRequest, option: InteractionOption) -> bool:
+    return option.action is _PROVIDE
+
+
+def _takes_data(request: InteractionRequest, option: InteractionOption) -> bool:
+    return option.action is _PROVIDE or takes_the_form(request, option)
 
 
 def _refuse_silence(option: InteractionOption, command: Answer) -> None:
@@ -164,11 +192,11 @@ def _refuse_silence(option: InteractionOption, command: Answer) -> None:
 
 
 def _says_something(given: Json) -> bool:
-    """Blanks are no words."""
+    """Blanks are no words, however many, and neither is nothing at all."""
     if isinstance(given, str):
         return bool(given.strip())
-    if isinstance(given, Mapping):
-        return any(map(_says_something, given.values()))
+    if isinstance(given, Mapping | list):
+        return any(map(_says_something, given.values() if isinstance(given, Mapping) else given))
     return given is not None
 
 
@@ -205,7 +233,9 @@ def for_the_handler(
     """
     if not data or not request.form.fields:
         return data
-    return _valid(request.form, data, partial=not needs_all_of_it(request, option))
+    if request.type is InteractionType.TOOL_APPROVAL:
+        return _accepted(validate_changes(request.form, data))
+    return _accepted(validate(request.form, data, partial=not needs_all_of_it(request, option)))
 
 
 def _filled_in(
@@ -234,12 +264,13 @@ def _fills_in(question: QuestionState, option: InteractionOption, reply: _Reply)
 
 
 def _fitting(question: QuestionState, data: Mapping[str, Json]) -> Mapping[str, Json]:
-    """What an approval leaves out stays as it was shown, so nothing need be complete there."""
-    return _valid(question.request.form, data, partial=question.purpose == "approval")
+    """What an approval leaves out stays as it was shown, and what it names is a change to it."""
+    if question.purpose == "approval":
+        return _accepted(validate_changes(question.request.form, data))
+    return _accepted(validate(question.request.form, data))
 
 
-def _valid(form: Form, data: Mapping[str, Json], *, partial: bool) -> Mapping[str, Json]:
-    validated = validate(form, data, partial=partial)
+def _accepted(validated: Validated) -> Mapping[str, Json]:
     if validated.errors:
         raise InvalidAnswer("the answer does not fit the form", validated.errors)
     return validated.values

@@ -13,7 +13,7 @@ from holdfast.core.forms.from_tools import allows_null, form_from_schema
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.state import QuestionState
 from holdfast.model.commands import ToolFacts
-from holdfast.model.form import FieldType, Form
+from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.values import Json, JsonObject
 
 _NO_FIELDS = Form()
@@ -39,9 +39,12 @@ def change_form(parameters: JsonObject, enrich: Form = _NO_FIELDS) -> Form:
     names = list(parameters.get("properties", {}))
     asked = form_from_schema(parameters, names, enrich).fields
     fields = (one for one in asked if one.type is not FieldType.SECRET)
-    return Form(
-        tuple(replace(one, required=False, default=None, visible_if=None) for one in fields)
-    )
+    return Form(tuple(_changeable(parameters, one) for one in fields))
+
+
+def _changeable(parameters: JsonObject, field: Field) -> Field:
+    null = allows_null(parameters, field.name)
+    return replace(field, required=False, default=None, visible_if=None, nullable=null)
 
 
 def missing_arguments(parameters: JsonObject, args: Mapping[str, Json]) -> list[str]:
