@@ -17,7 +17,8 @@ Nothing is opened before `async with`; a home directory belongs to one process.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
@@ -110,6 +111,7 @@ class Holdfast:
         self.interactions = Handlers()
         self.sessions = AgentSessionHub(self.engine, self.interactions, self.vault)
         self.is_open = False
+        self._served: list[FastAPI] = []
         self._clients = HttpClients()
         self._declarations = Declarations(self.engine.library, self.tools)
 
@@ -250,12 +252,29 @@ class Holdfast:
     def asgi(self, settings: ServerSettings | None = None) -> FastAPI:
         """This application over HTTP, to be served, or mounted into another application.
 
-        It opens with the server, or mounted with its first request, unless it is open already.
+        Served by itself it opens with the server. Mounted it hears nothing of the other
+        application's start: that one is made with `FastAPI(lifespan=app.lifespan)`.
         """
         # Imported when it is wanted: most of what is done here needs no server.
         from holdfast.server import create
 
-        return create(self, settings)
+        served = create(self, settings)
+        self._served.append(served)
+        return served
+
+    @asynccontextmanager
+    async def lifespan(self, host: object = None) -> AsyncIterator[None]:
+        """The lifespan of an application that has this one mounted, or a part of it.
+
+        Opens this application, unless it is open, and all that `asgi` has made: whatever a
+        process that fell left behind goes on, before any request.
+        """
+        async with AsyncExitStack() as stack:
+            if not self.is_open:
+                await stack.enter_async_context(self)
+            for one in self._served:
+                await stack.enter_async_context(one.router.lifespan_context(one))
+            yield
 
     async def instance(self, instance_id: str) -> PlanInstance:
         found = await self.plans.get_plan_instance(instance_id)

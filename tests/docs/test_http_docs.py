@@ -295,3 +295,29 @@ def _permitted(role: str) -> Iterator[bool]:
 def test_every_status_of_a_problem_is_explained() -> None:
     table = PAGE[PAGE.index("## Problems") : PAGE.index("## Everything there is")]
     assert [int(one) for one in re.findall(r"^\| (\d{3}) \|", table, re.MULTILINE)] == list(TITLES)
+
+
+STARTED = """
+
+async def host_starts() -> None:
+    async with web.router.lifespan_context(web):
+        print(app.is_open, web.routes[-1].path)
+    print(app.is_open)
+
+
+if __name__ == "__main__":
+    import asyncio
+
+    asyncio.run(host_starts())
+"""
+
+
+@pytest.mark.parametrize(
+    "example", [text for _, text in BLOCK.findall(PAGE) if "web = FastAPI" in text]
+)
+def test_an_application_that_has_it_mounted_starts_it(example: str, terminal: Terminal) -> None:
+    assert "lifespan=" in example
+    terminal.directory /= "examples"
+    run_python(terminal, example + STARTED)
+    assert terminal.stream is not None
+    assert [one.split()[0] for one in terminal.stream] == ["True", "False"]

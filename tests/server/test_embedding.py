@@ -6,8 +6,8 @@ import asyncio
 import signal
 import socket
 import sys
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -19,6 +19,7 @@ from starlette.applications import Starlette
 from starlette.routing import Mount
 
 from holdfast import Holdfast
+from holdfast.errors import JournalUnavailable
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.server.services import Services
 
@@ -117,6 +118,73 @@ async def test_the_outer_lifespan_may_hold_it(tmp_path: Path) -> None:
     assert not app.is_open
 
 
+async def test_the_lifespan_of_the_application_starts_all_that_is_mounted(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+    furnish(app)
+    outer = FastAPI(lifespan=app.lifespan)
+    first, second = app.asgi(), app.asgi()
+    outer.mount("/first", first)
+    outer.mount("/second", second)
+
+    @outer.get("/ours")
+    async def ours() -> int:
+        return len(await app.runs())
+
+    async with client_of(outer) as client:
+        assert app.is_open
+        assert (await client.get("/ours")).json() == 0
+        await start_and_see(client, await token_of(app, first), "/first")
+        await start_and_see(client, await token_of(app, second), "/second")
+    assert not app.is_open
+
+
+async def test_a_lifespan_within_another_leaves_an_open_application_open() -> None:
+    app = Holdfast.in_memory()
+    async with app:
+        async with app.lifespan():
+            assert app.is_open
+        assert app.is_open
+
+
+NOT_STARTED: list[Callable[[Holdfast], Awaitable[object]]] = [
+    lambda app: app.plans.start_plan_by_prompt("", "grant_access"),
+    lambda app: app.instance("inst_000001"),
+    lambda app: app.runs(),
+    lambda app: app.inbox(),
+    lambda app: app.answer("q1"),
+    lambda app: app.sessions.open("clerk"),
+    lambda app: app.sessions.session("chat_000001"),
+    lambda app: app.plans.planner_agent.continue_plan("inst_000001", {}),
+]
+
+
+@pytest.mark.parametrize("use", range(len(NOT_STARTED)))
+@pytest.mark.parametrize("kept", [False, True])
+async def test_a_host_s_route_before_the_start_is_told_the_remedy(
+    use: int, kept: bool, tmp_path: Path
+) -> None:
+    app = Holdfast(tmp_path) if kept else Holdfast.in_memory()
+    furnish(app)
+    app.agent("clerk")
+    with pytest.raises(JournalUnavailable, match=r"FastAPI\(lifespan=app.lifespan\)"):
+        await NOT_STARTED[use](app)
+    async with app:
+        assert await app.runs() == []
+
+
+async def test_a_mount_that_nobody_started_says_so_in_the_log(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    app = Holdfast(tmp_path)
+    outer = FastAPI()
+    outer.mount("/holdfast", app.asgi())
+    async with client_of(outer) as client:
+        for _ in range(2):
+            assert (await client.get("/holdfast/healthz")).status_code == 200
+    said_so = [one for one in caplog.messages if "FastAPI(lifespan=app.lifespan)" in one]
+    assert len(said_so) == 1
+
+
 async def test_a_home_that_is_taken_is_a_503_and_is_tried_again(
     tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -144,29 +212,69 @@ async def test_served_by_itself_it_opens_and_closes_with_the_server(tmp_path: Pa
 async def test_an_open_stream_does_not_keep_another_server_from_stopping(
     how: signal.Signals,
 ) -> None:
+    port = free_port()
+    async with asyncio.timeout(60), child_of("embedded_child.py", str(port)) as (process, lines):
+        headers = {"Authorization": f"Bearer {await said(lines)}"}
+        transport = httpx.AsyncHTTPTransport(retries=10)
+        url = f"http://127.0.0.1:{port}"
+        async with (
+            httpx.AsyncClient(base_url=url, headers=headers, transport=transport) as client,
+            listening_to(client, "/holdfast/events") as ear,
+        ):
+            await ear.block()
+            process.send_signal(how)
+            assert [heard.event for heard in await ear.rest()] == ["bye"]
+            await process.wait()
+
+
+async def test_after_a_kill_the_host_s_start_lets_runs_go_on_without_any_request(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "held").touch()
+    port = free_port()
+    async with asyncio.timeout(90):
+        async with child_of("host_child.py", str(tmp_path), str(port)) as (process, lines):
+            await begin_errand(port)
+            assert await said(lines) == "called"
+            process.kill()
+        (tmp_path / "held").unlink()
+        async with child_of("host_child.py", str(tmp_path), str(port)) as (_, lines):
+            assert [await said(lines), await said(lines)] == ["called", "returned"]
+
+
+def free_port() -> int:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    child = str(Path(__file__).with_name("embedded_child.py"))
+        return int(free.getsockname()[1])
+
+
+@asynccontextmanager
+async def child_of(
+    file: str, *arguments: str
+) -> AsyncIterator[tuple[asyncio.subprocess.Process, asyncio.StreamReader]]:
+    child = str(Path(__file__).with_name(file))
     process = await asyncio.create_subprocess_exec(
-        sys.executable, child, str(port), stdout=asyncio.subprocess.PIPE
+        sys.executable, child, *arguments, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None
     try:
-        async with asyncio.timeout(60):
-            token = (await process.stdout.readline()).decode().strip()
-            headers = {"Authorization": f"Bearer {token}"}
-            transport = httpx.AsyncHTTPTransport(retries=10)
-            url = f"http://127.0.0.1:{port}"
-            async with (
-                httpx.AsyncClient(base_url=url, headers=headers, transport=transport) as client,
-                listening_to(client, "/holdfast/events") as ear,
-            ):
-                await ear.block()
-                process.send_signal(how)
-                assert [heard.event for heard in await ear.rest()] == ["bye"]
-                await process.wait()
+        yield process, process.stdout
     finally:
         if process.returncode is None:
             process.kill()
             await process.wait()
+
+
+async def said(lines: asyncio.StreamReader) -> str:
+    return (await lines.readline()).decode().strip()
+
+
+async def begin_errand(port: int) -> None:
+    """As soon as it listens."""
+    async with httpx.AsyncClient(trust_env=False) as client:
+        while True:
+            with suppress(httpx.ConnectError):
+                answer = await client.post(f"http://127.0.0.1:{port}/begin")
+                assert answer.status_code == 200, answer.text
+                return
+            await asyncio.sleep(0.05)

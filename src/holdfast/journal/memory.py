@@ -18,6 +18,7 @@ from holdfast.journal.numbers import Numbers, split
 from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
+    NOT_OPEN,
     Append,
     Attached,
     AuditEntry,
@@ -211,7 +212,7 @@ class MemoryJournal:
 
     def _require_open(self) -> None:
         if not self._is_open:
-            raise JournalUnavailable("the journal in memory is not open")
+            raise JournalUnavailable(f"the journal in memory {NOT_OPEN}")
 
     def _require_version(self, append: Append) -> None:
         run = self._runs.get(append.run_id)

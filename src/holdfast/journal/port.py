@@ -136,6 +136,13 @@ class Attached:
     dropped: Sequence[tuple[str, str]] = ()
 
 
+NOT_OPEN = (
+    "is not open: start the application first, with `async with app:`, or in a web application "
+    "with FastAPI(lifespan=app.lifespan)"
+)
+"""Said of a journal that is asked for anything before its application is opened, or after."""
+
+
 NOTHING = Attached()
 
 

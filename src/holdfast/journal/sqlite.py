@@ -36,6 +36,7 @@ from holdfast.journal.numbers import SHORTEST, Numbers, split
 from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
+    NOT_OPEN,
     Append,
     Attached,
     AuditEntry,
@@ -349,7 +350,7 @@ class SqliteJournal:
     @contextmanager
     def _rows(self, name: str, parameters: Parameters) -> Iterator[Cursor]:
         if self._reader is None:
-            raise JournalUnavailable(f"the journal at {self.path} is not open")
+            raise JournalUnavailable(f"the journal at {self.path} {NOT_OPEN}")
         try:
             # Rows that nobody takes would hold on to the file as it was.
             with closing(self._reader.execute(_SQL[name], parameters)) as rows:
@@ -359,7 +360,7 @@ class SqliteJournal:
 
     def _open_writer(self) -> Writer:
         if self._writer is None:
-            raise JournalUnavailable(f"the journal at {self.path} is not open")
+            raise JournalUnavailable(f"the journal at {self.path} {NOT_OPEN}")
         return self._writer
 
 

@@ -1,8 +1,8 @@
 """The server: everything that Holdfast does, over HTTP.
 
 `create` makes an ASGI application of a `Holdfast`. Served by itself it opens and closes what it
-needs with its lifespan. Mounted into another application nobody tells it to start: then the
-first request opens it, and it closes with the event loop.
+needs with its lifespan. Mounted into another application it is started by that one's lifespan,
+which is `Holdfast.lifespan`, or else by its first request.
 """
 
 from __future__ import annotations

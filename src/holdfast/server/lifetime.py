@@ -2,15 +2,19 @@
 
 An application that is already open is used and left open. Served by itself, the server's
 lifespan opens and closes the rest. Mounted into another application it hears nothing of that
-one's lifespan: then the first request opens it, in a task that ends with the event loop.
+one's lifespan, unless that one is `Holdfast.lifespan`. Else the first request opens it, in a
+task that ends with the event loop, and the log says what is missing: until that request,
+nothing that a process left behind has gone on.
 """
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import Context
+from typing import Final
 
 from fastapi import FastAPI, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
@@ -18,6 +22,13 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from holdfast.errors import HoldfastError
 from holdfast.server.problems import refusal
 from holdfast.server.services import Services
+
+log = logging.getLogger("holdfast")
+
+UNTOLD: Final = (
+    "opened by its first request: until now no run has gone on. Start it with the application "
+    "that it is mounted into, as FastAPI(lifespan=app.lifespan)"
+)
 
 
 class Lifetime:
@@ -45,7 +56,10 @@ class Lifetime:
 
     async def _hold(self, ready: asyncio.Future[None]) -> None:
         try:
+            was_open = self._services.app.is_open
             async with self._open():
+                if not was_open:
+                    log.warning(UNTOLD)
                 ready.set_result(None)
                 await asyncio.Event().wait()
         except Exception as error:
