@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         Resolution,
     )
     from holdfast.model.plan import PlanInstanceStatus
+    from holdfast.model.retry import GiveUp, Retry
     from holdfast.plans import PlanModule, PlannerAgent, RetrySituation
     from holdfast.sessions import (
         AgentContext,
@@ -63,6 +64,7 @@ __all__ = [
     "EngineEvent",
     "EngineEventType",
     "EngineState",
+    "GiveUp",
     "GoalModel",
     "Holdfast",
     "InteractionAction",
@@ -79,6 +81,7 @@ __all__ = [
     "ReActStage",
     "Resolution",
     "ResumePoint",
+    "Retry",
     "RetrySituation",
     "ServerEvent",
     "SubTask",
@@ -104,6 +107,7 @@ _HOMES = {
     "EngineEvent": "holdfast.conversation",
     "EngineEventType": "holdfast.conversation",
     "EngineState": "holdfast.conversation",
+    "GiveUp": "holdfast.model.retry",
     "GoalModel": "holdfast.work.goals",
     "Holdfast": "holdfast.app",
     "InteractionAction": "holdfast.model.interaction",
@@ -120,6 +124,7 @@ _HOMES = {
     "ReActStage": "holdfast.core.react.tables",
     "Resolution": "holdfast.model.interaction",
     "ResumePoint": "holdfast.contexts",
+    "Retry": "holdfast.model.retry",
     "RetrySituation": "holdfast.plans",
     "ServerEvent": "holdfast.client",
     "SubTask": "holdfast.conversation",

@@ -211,15 +211,21 @@ class ToolError(HoldfastError):
 
 
 class TransientError(ToolError):
-    """Worth another attempt."""
+    """Worth another attempt; `retry_after` is how long the service wants to be left alone, in
+    seconds or as its header has it."""
+
+    def __init__(self, *args: object, retry_after: float | str | None = None) -> None:
+        super().__init__(*args)
+        self.retry_after = retry_after
 
 
 class ModelUnavailable(TransientError):
     """The model could not be reached or did not finish; another attempt may succeed."""
 
+    retry_after: float | None
+
     def __init__(self, message: str, retry_after: float | None = None) -> None:
-        super().__init__(message)
-        self.retry_after = retry_after
+        super().__init__(message, retry_after=retry_after)
 
 
 class PermanentError(ToolError):

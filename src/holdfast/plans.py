@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from holdfast.choosing import chooser, chosen_plan, inputs_in, named_plan, secret_inputs
@@ -33,21 +35,24 @@ from holdfast.model import commands as c
 from holdfast.model.effects import ConsultPlanner
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
-from holdfast.model.retry import FailureKind
+from holdfast.model.retry import Advice, FailureKind, GiveUp, Retry
 from holdfast.model.values import Json
 from holdfast.results import Taken, result_of_answer
 from holdfast.routing import Routed, route
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.machines import as_plan
 from holdfast.vault import Place, Vault, sealed_answer
+from holdfast.work.advice import hook_advice
 from holdfast.work.driver import ListenerContext, TaskDriver
 
 __all__ = [
+    "GiveUp",
     "ListenerContext",
     "PlanInstance",
     "PlanInstanceStatus",
     "PlanModule",
     "PlannerAgent",
+    "Retry",
     "RetrySituation",
     "TaskDriver",
     "TaskInstance",
@@ -62,7 +67,8 @@ _OUTSIDE_ID = re.compile(r"(?P<run_id>inst_\d+(\.[\w-]+\.\d+)*)_(?P<inside>.+)")
 
 @dataclass(frozen=True, slots=True)
 class RetrySituation:
-    """What the planner knows when it decides on a retry."""
+    """What the planner knows when it decides on a retry; `retry_after` is how many seconds the
+    service asked to be left alone."""
 
     plan_instance_id: str
     task_id: str
@@ -71,26 +77,38 @@ class RetrySituation:
     error: str
     retry_count: int
     max_retry_count: int
+    retry_after: float | None = None
 
 
 class PlannerAgent:
-    """Decides on failures; continues what is paused and resumes what has failed."""
+    """Decides on failures; continues what is paused and resumes what has failed.
+
+    `decision_timeout` is how many seconds `decide_retry_strategy` may take.
+    """
 
     def __init__(
-        self, a2a_client: Any = None, llm_client: Any = None, max_retry_count: int = 3
+        self,
+        a2a_client: Any = None,
+        llm_client: Any = None,
+        max_retry_count: int = 3,
+        decision_timeout: float = 60.0,
     ) -> None:
         if max_retry_count < 0:
             raise ValueError("max_retry_count cannot be negative")
+        if not 0 < decision_timeout < math.inf:
+            raise ValueError("decision_timeout must be a number of seconds above 0")
         self.a2a_client = a2a_client
         self.llm_client = llm_client
         self.max_retry_count = max_retry_count
+        self.decision_timeout = decision_timeout
         self.plan_module: PlanModule | None = None
         self._told: set[asyncio.Task[None]] = set()
 
-    async def decide_retry_strategy(self, situation: RetrySituation) -> int:
+    async def decide_retry_strategy(self, situation: RetrySituation) -> int | Advice:
         """How many retries this failure may have in all; override to decide otherwise.
 
-        Trying again cannot help where the arguments or the rights are wrong.
+        An override, async or not, returns that number, `Retry(most, delay, why)` or
+        `GiveUp(why)`. Trying again cannot help where the arguments or the rights are wrong.
         """
         hopeless = (FailureKind.PERMANENT, FailureKind.FORBIDDEN, FailureKind.MISSING)
         return 0 if situation.kind in hopeless else self.max_retry_count
@@ -160,8 +178,8 @@ class PlannerAgent:
             return False
         return True
 
-    async def retries_granted(self, effect: ConsultPlanner, state: PlanState) -> int:
-        """The engine's question; a hook that breaks must not hang the plan."""
+    async def advise(self, effect: ConsultPlanner, state: PlanState) -> Advice:
+        """The engine's question, and what the hook made of it."""
         situation = RetrySituation(
             state.run_id,
             effect.task_id,
@@ -170,12 +188,11 @@ class PlannerAgent:
             effect.failure.message,
             effect.retry_count,
             self.max_retry_count,
+            effect.failure.retry_after,
         )
-        try:
-            return max(0, int(await self.decide_retry_strategy(situation)))
-        except Exception:
-            log.exception("decide_retry_strategy failed; no further retry")
-            return 0
+        usual = partial(PlannerAgent.decide_retry_strategy, self)
+        hook, limit = self.decide_retry_strategy, self.decision_timeout
+        return await hook_advice(hook, usual, situation, limit)
 
     async def close(self) -> None:
         """Let those be told who are being told."""

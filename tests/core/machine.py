@@ -29,7 +29,7 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.plan import PlanInstanceStatus, ToolAction
-from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.retry import Advice, Failure, FailureKind, Retry
 from holdfast.model.values import Json
 
 Worked: TypeAlias = f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude
@@ -161,9 +161,11 @@ class Machine:
             self.past.append(effect)
         return self.submit(c.ReportOutcome(work.step_id, work.firing, work.claim, outcome))
 
-    def consult(self, max_retries: int) -> Decision:
+    def consult(self, advised: int | Advice) -> Decision:
+        """The planner's advice; a number is so many retries, each at once."""
         asked = self.consultations.pop(0)
-        return self.submit(c.DecideRetry(asked.listener_id, asked.firing, max_retries))
+        advice = Retry(advised, 0) if isinstance(advised, int) else advised
+        return self.submit(c.Advise(asked.listener_id, asked.firing, advice))
 
     def hear(self, child_id: str, status: str, result: Json = None) -> Decision:
         child = self.children[child_id]

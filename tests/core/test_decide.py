@@ -41,7 +41,7 @@ from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import Asking
 from holdfast.model.plan import HumanAction, TaskStatus, TaskUpdate, ToolAction, WhilePaused
-from holdfast.model.retry import Failure, FailureKind, RetryPolicy
+from holdfast.model.retry import Failure, FailureKind, Retry, RetryPolicy
 
 CHAIN = (on("L001", "001 Running", CALL, "002"), on("L002", "002 Done", CODE, "001"))
 SIZE = Form((Field("size"),))
@@ -168,7 +168,7 @@ def test_a_word_about_an_unknown_listener_is_ignored() -> None:
     machine = started(*CHAIN)
     assert not machine.submit(c.ReportOutcome("L404", 1, 1, c.Succeeded())).events
     assert not machine.submit(c.StartStep("L404")).events
-    assert not machine.submit(c.DecideRetry("L404", 1, 3)).events
+    assert not machine.submit(c.Advise("L404", 1, Retry(3))).events
 
 
 def test_a_result_under_an_old_claim_is_kept_for_audit_and_changes_nothing() -> None:

@@ -18,7 +18,7 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.form import Field, Form
 from holdfast.model.plan import PlanInstanceStatus
-from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.retry import Failure, FailureKind, Retry
 from holdfast.model.values import Json
 
 RESULTS: tuple[Json, ...] = (
@@ -58,7 +58,7 @@ def work(machine: Machine, dice: Dice) -> None:
         effect = dice.pick(list(machine.flying.values()))
         machine.report(effect, _outcome(machine, effect, dice))
     elif machine.consultations:
-        machine.consult(dice.number(3))
+        machine.consult(Retry(dice.number(3), None if dice.number(2) else 0))
     else:
         machine.start_ready()
 
@@ -71,7 +71,8 @@ def _outcome(machine: Machine, effect: Worked, dice: Dice) -> c.Outcome:
     match dice.number(8):
         case 5:
             kind = dice.pick((FailureKind.TRANSIENT, FailureKind.PERMANENT, FailureKind.UNKNOWN))
-            return c.Failed(Failure(kind, "it failed"))
+            asked = dice.pick((None, 30.0, 1e6))
+            return c.Failed(Failure(kind, "it failed", asked))
         case 6:
             return c.Lost("no answer")
         case 7 if not isinstance(effect, f.CallFunction):

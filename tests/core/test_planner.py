@@ -27,7 +27,7 @@ from holdfast.errors import NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import events as e
 from holdfast.model.plan import Check, Output, TaskStatus, TaskUpdate, ToolAction
-from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.retry import Failure, FailureKind, Retry
 
 CHAIN = (on("L001", "001 Running", CALL, "002"), on("L002", "002 Done", CODE, "001"))
 
@@ -120,9 +120,9 @@ class TestRetries:
     def test_a_verdict_on_another_firing_is_ignored(self) -> None:
         machine = started(*CHAIN)
         fail(machine)
-        assert not machine.submit(c.DecideRetry("L001", 7, 3)).events
-        assert machine.submit(c.DecideRetry("L001", 1, 3)).events
-        assert not machine.submit(c.DecideRetry("L001", 1, 3)).events
+        assert not machine.submit(c.Advise("L001", 7, Retry(3))).events
+        assert machine.submit(c.Advise("L001", 1, Retry(3))).events
+        assert not machine.submit(c.Advise("L001", 1, Retry(3))).events
 
     def test_a_side_branch_that_is_retried_leaves_a_finished_main_task_finished(self) -> None:
         machine = started(
@@ -147,7 +147,7 @@ class TestRetries:
         machine.report(two, PERMANENT)
         machine.consult(0)
         assert set(machine.state.failed) == {"L001", "L002"}, "the second is not consulted on"
-        assert not machine.submit(c.DecideRetry("L002", 1, 3)).events
+        assert not machine.submit(c.Advise("L002", 1, Retry(3))).events
         machine.report(three, PERMANENT)
         context = machine.state.main_task.context
         assert context["failed_listener_id"] == "inst_000001_L001"

@@ -27,6 +27,7 @@ from holdfast.errors import CallerError, IllegalTransition, NotAllowed
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
+from holdfast.model.retry import Retry
 
 PLAN = (
     on("L001", "001 Running", CALL, "002"),
@@ -90,7 +91,7 @@ SAMPLES: dict[type, c.Command] = {
         c.StartRun("small", by=WILL),
         c.StartStep("L001"),
         c.ReportOutcome("L001", 1, 2, c.Succeeded({"x": 1})),
-        c.DecideRetry("L001", 1, 3),
+        c.Advise("L001", 1, Retry(3)),
         c.Answer("asked by nobody", WILL),
         c.KeepDraft("asked by nobody", WILL),
         c.Resume(WILL),

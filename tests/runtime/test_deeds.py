@@ -27,7 +27,7 @@ from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append, Attached, AuditEntry, Kept
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionRequest, InteractionType
-from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.retry import Failure, FailureKind, Retry
 from holdfast.runtime.acting import Acting, Claim, acting, current
 from holdfast.runtime.deeds import deed_of, request_digest
 from holdfast.runtime.views import request_of
@@ -175,7 +175,7 @@ def test_every_command_of_a_person_is_a_deed(
         c.Advance(),
         c.StartStep("s"),
         LOST,
-        c.DecideRetry("L1", 1, 1),
+        c.Advise("L1", 1, Retry(1)),
         c.HearChild("x", 1, "s", 1, "done"),
         c.Tick(),
         c.Recover(),

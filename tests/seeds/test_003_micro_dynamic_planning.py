@@ -34,7 +34,7 @@ listeners:
     trigger_condition: Running
     listener_type: tool
     tool: open_gate
-    retry: {attempts: 1}
+    retry: {attempts: 1, initial: 0.001}
     success_output: {task_id: "005", status: Done}
     failure_output: {task_id: "005", status: Error, context: {error: "{{result.error}}"}}
   - listener_id: L006
@@ -42,7 +42,7 @@ listeners:
     trigger_condition: Done
     listener_type: tool
     tool: tell
-    retry: {attempts: 1}
+    retry: {attempts: 1, initial: 0.001}
     success_output: {task_id: "006", status: Done}
   - listener_id: L007
     trigger_task_id: "006"
@@ -316,7 +316,7 @@ listeners:
   - listener_id: L001
     trigger_task_id: "001"
     trigger_condition: Running
-    retry: {attempts: 1}
+    retry: {attempts: 1, initial: 0.001}
     listener_type: code
     code_snippet: |
       # 返回失败
@@ -424,7 +424,9 @@ class TestEvolution:
 
         app.tool(open_gate)
         app.tool(tell)
-        app.load_plan_text(GATE.replace("{attempts: 1}", "{attempts: 3, initial: 0.001}"))
+        app.load_plan_text(
+            GATE.replace("{attempts: 1, initial: 0.001}", "{attempts: 3, initial: 0.001}")
+        )
         instance = await app.plans.start_plan_by_prompt("", "gate")
         assert await instance.wait_for_completion() == "error"
         assert len(calls) == 1
@@ -442,7 +444,7 @@ class TestEvolution:
         """指数退避: nothing is tried before the pause is over"""
         app = await open_app(clock=clock)
         retry = "{attempts: 3, initial: 10, factor: 3, jitter: 0}"
-        gate = Gate(app, GATE.replace("{attempts: 1}", retry, 1))
+        gate = Gate(app, GATE.replace("{attempts: 1, initial: 0.001}", retry, 1))
         gate.failures = 2
         instance = await app.plans.start_plan_by_prompt("", "gate")
         for pause, calls in ((10, 1), (30, 2)):

@@ -54,10 +54,12 @@ class Service:
         finally:
             writer.close()
 
-    def answers(self, status: int, body: object, *, raw: bytes | None = None) -> None:
+    def answers(
+        self, status: int, body: object, *, raw: bytes | None = None, head: str = ""
+    ) -> None:
         content = json.dumps(body).encode() if raw is None else raw
-        head = f"HTTP/1.1 {status} X\r\nContent-Length: {len(content)}\r\nConnection: close\r\n\r\n"
-        self.answer = head.encode() + content
+        head += f"Content-Length: {len(content)}\r\nConnection: close\r\n\r\n"
+        self.answer = f"HTTP/1.1 {status} X\r\n{head}".encode() + content
 
 
 async def read_request(reader: asyncio.StreamReader) -> Request:
@@ -387,3 +389,26 @@ def test_all_mistakes_of_a_document_are_told_at_once() -> None:
         "tool 'a': x: no such field",
         "tool 'a': name: declared more than once",
     ]
+
+
+@pytest.mark.parametrize("status", [429, 503])
+@pytest.mark.parametrize(
+    ("head", "seconds"),
+    [
+        ("Retry-After: 120\r\n", 120),
+        (
+            "Date: Wed, 21 Oct 2015 07:28:00 GMT\r\nRetry-After: Wed, 21 Oct 2015 07:30:00 GMT\r\n",
+            120,
+        ),
+        ("Retry-After: soon\r\n", None),
+        ("", None),
+    ],
+    ids=["seconds", "date", "nonsense", "none"],
+)
+async def test_a_service_may_ask_to_be_left_alone(
+    service: Service, declare: Declare, status: int, head: str, seconds: float | None
+) -> None:
+    service.answers(status, {"error": "busy"}, head=head)
+    with pytest.raises(TransientError) as raised:
+        await declare().call({}, CALL)
+    assert raised.value.retry_after == seconds

@@ -44,6 +44,7 @@ class NodeView:
     hint: str
     condition: Condition | None
     due: float | None
+    why: str
     tries: tuple[Try, ...]
     changes: tuple[Change, ...]
     context: str | None
@@ -90,6 +91,7 @@ async def node_of(
         hint=found.hint,
         condition=found.condition,
         due=found.due,
+        why=step.why if step and found.due else "",
         tries=tries[-MOST_TRIES:],
         changes=_changes(state, node_id, say) if is_task else (),
         context=_context(state, node_id),

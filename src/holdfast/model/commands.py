@@ -17,7 +17,7 @@ from holdfast.model.interaction import InteractionRequest, Resolution
 from holdfast.model.message import ModelReply
 from holdfast.model.plan import TaskUpdate
 from holdfast.model.record import record
-from holdfast.model.retry import Failure
+from holdfast.model.retry import Advice, Failure
 from holdfast.model.run import Parent
 from holdfast.model.values import Json, JsonObject
 
@@ -262,12 +262,12 @@ class ReportOutcome:
 
 
 @record
-class DecideRetry:
-    """The planner's verdict on a failed listener: how many retries it may have."""
+class Advise:
+    """The planner's advice on a failed listener."""
 
     listener_id: str
     firing: int
-    max_retries: int
+    advice: Advice
 
 
 @record
@@ -359,7 +359,7 @@ PlanCommand: TypeAlias = (
     StartRun
     | StartStep
     | ReportOutcome
-    | DecideRetry
+    | Advise
     | Answer
     | KeepDraft
     | Resume

@@ -157,7 +157,7 @@ class RunTask:
 
 @record
 class ConsultPlanner:
-    """Ask the planner how many retries a failed listener may have."""
+    """Ask the planner whether a failed listener is to be tried again."""
 
     run_id: str
     listener_id: str

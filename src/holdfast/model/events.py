@@ -90,6 +90,7 @@ class AttemptFailed:
     firing: int
     failure: Failure
     retry_at: float
+    why: str = ""
 
 
 @record
@@ -251,13 +252,15 @@ class DraftKept:
 
 @record
 class PlannerRetried:
-    """The planner fires the failed listener again."""
+    """The planner fires the failed listener again: at once, or at `retry_at`."""
 
     listener_id: str
     firing: int
     retry_count: int
     max_retries: int
     moves: tuple[Move, ...] = ()
+    retry_at: float | None = None
+    why: str = ""
 
 
 @record
@@ -267,6 +270,7 @@ class PlannerGaveUp:
     message: str
     failed: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
+    why: str = ""
 
 
 @record

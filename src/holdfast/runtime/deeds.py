@@ -169,7 +169,7 @@ def _told(command: c.Command) -> _Told | None:
             | c.Advance()
             | c.StartStep()
             | c.ReportOutcome()
-            | c.DecideRetry()
+            | c.Advise()
             | c.HearChild()
             | c.Tick()
             | c.Recover()

@@ -29,6 +29,7 @@ from holdfast.model.values import Json
 from holdfast.runtime.ports import Performed, Words
 from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
 from holdfast.work.driver import ListenerContext
+from holdfast.work.retry_after import asked_by, asked_seconds
 from holdfast.work.sandbox import CallWanted
 from holdfast.work.tools import ToolRegistry, ToolSpec, classify
 
@@ -245,7 +246,8 @@ def _facts_of(spec: ToolSpec) -> c.ToolFacts:
 def _failure(result: Mapping[str, Any], value: Json) -> Failure:
     named = value.get("error_class") if isinstance(value, Mapping) else None
     kind = FailureKind(named) if named in set(FailureKind) else FailureKind.TRANSIENT
-    return Failure(kind, _text(result.get("error") or "the work failed without saying why"))
+    asked = asked_seconds(value.get("retry_after")) if isinstance(value, Mapping) else None
+    return Failure(kind, _text(result.get("error") or "the work failed without saying why"), asked)
 
 
 def _text(said: object) -> str:
@@ -279,4 +281,4 @@ def _failed(error: Exception) -> c.Outcome:
     if kind is FailureKind.UNKNOWN:
         return c.Lost(message)
     log.debug("a listener's work failed", exc_info=error)
-    return c.Failed(Failure(kind, message))
+    return c.Failed(Failure(kind, message, asked_by(error)))

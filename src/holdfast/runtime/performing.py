@@ -159,10 +159,9 @@ class Performer:
     ) -> None:
         committed = actor.committed
         assert isinstance(committed, PlanState)
-        granted = await self._planner.retries_granted(effect, committed)
+        advice = await self._planner.advise(effect, committed)
         actor.flying.pop(place, None)
-        verdict = c.DecideRetry(effect.listener_id, effect.firing, granted)
-        await self._to.take(actor, Letter(verdict))
+        await self._to.take(actor, Letter(c.Advise(effect.listener_id, effect.firing, advice)))
 
     async def _tell_child(self, run_id: str, command: c.Command) -> None:
         """A word to a child run that may come too late, which is no mistake."""

@@ -20,6 +20,7 @@ from holdfast.model.effects import (
     RunSnippet,
     RunTask,
 )
+from holdfast.model.retry import Advice
 
 Performed: TypeAlias = (
     CallTool | RunSnippet | CallFunction | Conclude | AskModel | FetchContext | Decompose | RunTask
@@ -60,7 +61,7 @@ class Worker(Protocol):
 class Planner(Protocol):
     """Judges failures, and is told of every change of a task's status."""
 
-    async def retries_granted(self, effect: ConsultPlanner, state: PlanState) -> int: ...
+    async def advise(self, effect: ConsultPlanner, state: PlanState) -> Advice: ...
 
     def tasks_changed(self, before: PlanState, after: PlanState) -> None:
         """Called after each commit."""

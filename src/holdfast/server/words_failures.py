@@ -33,6 +33,24 @@ _PLANS: Final[dict[str, str]] = {
     "{id:word} failed: {reason:said}": "{id} 失败：{reason}",
     "{id:word} failed after 1 retry: {reason:said}": "{id} 重试 1 次后失败：{reason}",
     "{id:word} failed after {n:number} retries: {reason:said}": "{id} 重试 {n} 次后失败：{reason}",
+    "backoff after 1 try": "尝试 1 次后退避",
+    "backoff after {n:number} tries": "尝试 {n} 次后退避",
+    "the service asked for {n:number} s": "服务要求等待 {n} 秒",
+    "the service asked for {n:number} s, and longest_wait is {most:number} s": (
+        "服务要求等待 {n} 秒，而 longest_wait 为 {most} 秒"
+    ),
+    "decide_retry_strategy raised {error:word}": "decide_retry_strategy 抛出了 {error}",
+    "decide_retry_strategy took longer than {n:number} s: the usual policy decided": (
+        "decide_retry_strategy 超过 {n} 秒未返回：按默认策略决定"
+    ),
+    "decide_retry_strategy must return a number of retries, Retry(…) or GiveUp(…), "
+    "not {kind:word}: the usual policy decided": (
+        "decide_retry_strategy 须返回重试次数、Retry(…) 或 GiveUp(…)，不能是 {kind}：按默认策略决定"
+    ),
+    "decide_retry_strategy must return a delay in seconds, from 0 to a year: "
+    "the usual policy decided": (
+        "decide_retry_strategy 返回的延迟须以秒计，从 0 到一年：按默认策略决定"
+    ),
     "verification failed: {checks}": "核验未通过：{checks}",
     "expected {condition:condition}": "期望 {condition}",
     "nothing is left to do, and every listener has fired": "没有可做的了，所有监听器都已触发",

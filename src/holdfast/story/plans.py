@@ -171,7 +171,7 @@ class PlanStory(Teller):
         known = bool(first) and event.message.startswith(f"{first} failed")
         if not known:
             told = self.say("gives up and waits for a resume")
-            return self.because(told, event.message)
+            return self.because(told, event.message) + self.aside(event.why)
         counted, _, cause = event.message.removeprefix(f"{first} failed").partition(": ")
         retries = next((int(one) for one in counted.split() if one.isdecimal()), 0)
         steps = self._steps(event.failed)
@@ -183,7 +183,7 @@ class PlanStory(Teller):
                 steps=steps,
                 n=retries + 1,
             )
-        return self.because(told, cause)
+        return self.because(told, cause) + self.aside(event.why)
 
     def _resumed(self, event: e.RunResumed) -> str:
         steps = self._steps(event.refired)
@@ -214,9 +214,7 @@ class PlanStory(Teller):
                 told = say("{step} has the result of call {n}", step=step, n=event.index)
                 return self.itself, told
             case e.PlannerRetried():
-                n, most = event.retry_count + 1, event.max_retries + 1
-                told = say("tries {step} again, round {n} of {most}", step=step, n=n, most=most)
-                return self._planner, told
+                return self._planner, self._retried(event, step)
             case e.CheckConcluded():
                 verdict = say(event.verdict.replace("_", " "))
                 agent = event.listener_id.removeprefix(VERIFY)
@@ -225,6 +223,14 @@ class PlanStory(Teller):
                 return self.itself, self.because(told, message)
             case _:
                 assert_never(event)
+
+    def _retried(self, event: e.PlannerRetried, step: str) -> str:
+        n, most = event.retry_count + 1, event.max_retries + 1
+        told = self.say("tries {step} again, round {n} of {most}", step=step, n=n, most=most)
+        if event.retry_at is not None:
+            due = self.say.due(event.retry_at, self._now)
+            told += self.say(", {due}", due=due)
+        return told + self.aside(event.why)
 
     def _started(self, event: e.ListenerStarted, step: str) -> str:
         most = self._tries.get(event.listener_id, 0)

@@ -148,6 +148,10 @@ class Teller(ABC):
             return told
         return self.say("{told}: {reason}", told=told, reason=visible(self.say.why(reason)))
 
+    def aside(self, reason: str) -> str:
+        """A reason in brackets, if there is one."""
+        return f" ({visible(self.say.why(reason))})" if reason else ""
+
     def _child(self, event: e.ChildHeard) -> str:
         child = visible(event.child_id)
         if event.status == RunStatus.ERROR:
@@ -164,7 +168,7 @@ class Teller(ABC):
             case e.AttemptFailed():
                 told = self.because(self.say("{step} failed", step=step), event.failure.message)
                 due = self.say.due(event.retry_at, self._now)
-                return told + self.say("; tries again {due}", due=due)
+                return told + self.say("; tries again {due}", due=due) + self.aside(event.why)
             case e.StepWoken():
                 return self.say("{step} is ready for its next try", step=step)
             case e.StepReleased():

@@ -34,6 +34,7 @@ from holdfast.errors import (
 )
 from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
+from holdfast.work.retry_after import asked_by
 from holdfast.work.tools import SecretSource, classify
 
 Hide: TypeAlias = Callable[[str], str]
@@ -101,7 +102,9 @@ def _retold(error: BaseException, hide: Hide) -> ToolError:
     bare = isinstance(error, LookupError) and [words] == [repr(one) for one in error.args]
     told = hide(f"{name}: {words}" if bare else words or name)
     kind = FailureKind.PERMANENT if isinstance(error, AuthorError) else classify(error)
-    return _ERRORS.get(kind, TransientError)(told)
+    if kind is FailureKind.TRANSIENT:
+        return TransientError(told, retry_after=asked_by(error))
+    return _ERRORS[kind](told)
 
 
 @contextmanager

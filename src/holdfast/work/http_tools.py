@@ -42,6 +42,7 @@ from holdfast.errors import (
 )
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.values import Json, JsonObject
+from holdfast.work.retry_after import asked_in
 from holdfast.work.tools import CallInfo, ToolSpec, read_only_by_name
 
 MAX_ANSWER_BYTES: Final = 1_000_000
@@ -90,7 +91,7 @@ class HttpTool:
         timeout = self.spec.timeout or DEFAULT_TIMEOUT
         try:
             async with asyncio.timeout(timeout):
-                status, content = await self._exchange(self._request(args, call, timeout))
+                status, content, asked = await self._exchange(self._request(args, call, timeout))
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
             raise TransientError(self._says("could not be reached")) from None
         except (TimeoutError, httpx.TimeoutException):
@@ -100,7 +101,7 @@ class HttpTool:
             raise OutcomeUnknown(self._says(lost)) from None
         if 200 <= status < 300:
             return self._result(content)
-        raise self._failure(status, _reason(content, call.hide))
+        raise self._failure(status, _reason(content, call.hide), asked)
 
     async def aclose(self) -> None:
         """Closes the connections that this tool shares with the others of its document."""
@@ -119,7 +120,8 @@ class HttpTool:
             self._method, url, headers=headers, json=body, timeout=limits
         )
 
-    async def _exchange(self, request: httpx.Request) -> tuple[int, bytes]:
+    async def _exchange(self, request: httpx.Request) -> tuple[int, bytes, float | None]:
+        """The answer's status, its content, and how long it asks to be left alone."""
         response = await self._clients.current().send(request, stream=True)
         try:
             content = bytearray()
@@ -128,7 +130,7 @@ class HttpTool:
                 if len(content) > MAX_ANSWER_BYTES:
                     too_much = f"answered {response.status_code} with more than 1 MB"
                     raise PermanentError(self._says(too_much))
-            return response.status_code, bytes(content)
+            return response.status_code, bytes(content), asked_in(response.headers)
         finally:
             await response.aclose()
 
@@ -142,12 +144,12 @@ class HttpTool:
         except (ValueError, RecursionError):
             raise PermanentError(self._says("answered something that is not JSON")) from None
 
-    def _failure(self, status: int, reason: str) -> ToolError:
+    def _failure(self, status: int, reason: str, asked: float | None) -> ToolError:
         text = self._says(f"answered {status}: {reason}")
         if status in (401, 403):
             return ForbiddenError(text)
         if status in (408, 425, 429) or status >= 500:
-            return TransientError(text)
+            return TransientError(text, retry_after=asked)
         return PermanentError(text)
 
     def _says(self, what: str) -> str:

@@ -280,6 +280,8 @@ def _tries(step: StepState, listener: Listener | None, say: Say, told: str) -> s
         return ""
     most = listener.retry.attempts
     match step.status:
+        case StepStatus.BACKOFF if told == "retrying" and not step.attempt:
+            return say("retrying, round {n}", n=step.retries + 1)
         case StepStatus.BACKOFF if told == "retrying":
             return say("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
         case StepStatus.RUNNING if told == "running" and 1 < step.attempt <= most:

@@ -67,8 +67,8 @@ def _carry_out(draft: Draft, command: c.PlanCommand) -> tuple[Effect, ...]:
             steps.start(draft, command)
         case c.StartRun():
             _start_run(draft, command)
-        case c.DecideRetry():
-            planner.decide_retry(draft, command)
+        case c.Advise():
+            planner.advise(draft, command)
         case c.Answer():
             answers.answer(draft, command)
         case c.KeepDraft():

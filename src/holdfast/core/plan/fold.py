@@ -55,9 +55,11 @@ def fire(state: PlanState, listener_ids: tuple[str, ...]) -> PlanState:
     return state
 
 
-def refire(state: PlanState, listener_id: str, **kept: Any) -> PlanState:
+def refire(
+    state: PlanState, listener_id: str, move: StepMove = StepMove.FIRE, **kept: Any
+) -> PlanState:
     step = state.steps[listener_id]
-    status = next_step(step.status, StepMove.FIRE)
+    status = next_step(step.status, move)
     again = {"firing": step.firing + 1, "status": status, "pending": step.pending, **kept}
     return put_step(state, listener_id, step, evolve(NEW_STEP, **again))
 

@@ -10,7 +10,7 @@ from holdfast.core.plan.state import PlanState, TaskState
 from holdfast.core.run import moves
 from holdfast.core.run.fold_steps import children_resumed
 from holdfast.core.run.state import EMPTY, NEW_STEP, StepState, changed, evolve
-from holdfast.core.run.tables import Signal, StepMove, StepStatus
+from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, StepStatus
 from holdfast.model import events as e
 
 
@@ -31,11 +31,21 @@ def started(state: PlanState, event: e.RunStarted, at: float) -> PlanState:
 
 
 def planner_retried(state: PlanState, event: e.PlannerRetried, at: float) -> PlanState:
-    step = state.steps[event.listener_id]
-    times = (*step.retry_times, at)
+    """The backoff of the next round goes on from all tries so far."""
+    step, due = state.steps[event.listener_id], event.retry_at
     state = changed(state, retried=state.retried + 1)
+    if due is not None:
+        timers = state.timers.insert(moves.retry_timer(event.listener_id), due)
+        state = changed(state, timers=timers)
     return _refire_keeping(
-        state, event.listener_id, step, retries=event.retry_count, retry_times=times
+        state,
+        event.listener_id,
+        step,
+        StepMove.FIRE if due is None else StepMove.FIRE_LATER,
+        retries=event.retry_count,
+        retry_times=(*step.retry_times, at if due is None else due),
+        tried=step.tried + step.attempt,
+        why=event.why if due is not None else "",
     )
 
 
@@ -49,6 +59,7 @@ def planner_gave_up(state: PlanState, event: e.PlannerGaveUp) -> PlanState:
 
 def resumed(state: PlanState, event: e.RunResumed) -> PlanState:
     state = moves.signal(changed(state, failed=(), recoveries=0), Signal.RESUME)
+    state = _counted_anew(state)
     for listener_id in event.refired:
         step = state.steps.get(listener_id)
         if step is None:
@@ -59,13 +70,31 @@ def resumed(state: PlanState, event: e.RunResumed) -> PlanState:
     return moves.signal(state, Signal.ASK) if moves.asks(state) else state
 
 
+def _counted_anew(state: PlanState) -> PlanState:
+    """A resume resets all counts, also of what has not failed for good yet."""
+    for listener_id, step in list(state.steps.items()):
+        if step.status in _COUNTING:
+            attempt = int(step.status is StepStatus.RUNNING)
+            counts = {"attempt": attempt, "tried": 0, "retries": 0, "retry_times": ()}
+            state = moves.move_step(state, listener_id, None, **counts)
+    return state
+
+
+_COUNTING = ACTIVE_STEPS | {StepStatus.FAILED}
+
+
 def _refire_keeping(
-    state: PlanState, listener_id: str, step: StepState, **counted: Any
+    state: PlanState,
+    listener_id: str,
+    step: StepState,
+    move: StepMove = StepMove.FIRE,
+    **counted: Any,
 ) -> PlanState:
     """What was obtained before the failure is not obtained again."""
     return fold.refire(
         state,
         listener_id,
+        move,
         carried=step.carried,
         provided=step.provided,
         calls=step.calls,

@@ -19,10 +19,12 @@ from holdfast.core.plan.compiled import VERIFY
 from holdfast.core.plan.draft import Draft, quiet
 from holdfast.core.plan.outputs import updates_for
 from holdfast.core.plan.state import TaskFacts, TaskState
+from holdfast.core.run import backoff
 from holdfast.core.run.draft import iso
+from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
-from holdfast.model.commands import DecideRetry, Resume
+from holdfast.model.commands import Advise, Resume
 from holdfast.model.events import (
     CheckConcluded,
     ListenerFailed,
@@ -33,10 +35,11 @@ from holdfast.model.events import (
     RunCancelled,
     RunCompleted,
     RunResumed,
+    StepWoken,
     VerificationStarted,
 )
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
-from holdfast.model.retry import Failure
+from holdfast.model.retry import Failure, FailureKind, Retry
 from holdfast.model.values import Json
 
 WAITING_FOR_RESUME = "waiting_for_resume"
@@ -118,21 +121,40 @@ def _error_moves(draft: Draft, listener_id: str) -> tuple[Move, ...]:
     return tuple(moves)
 
 
-def decide_retry(draft: Draft, command: DecideRetry) -> None:
+def advise(draft: Draft, command: Advise) -> None:
     """The planner has spoken: fire the listener again, or wait for a person."""
-    step = draft.state.steps.get(command.listener_id)
+    listener_id, advice = command.listener_id, command.advice
+    step = draft.state.steps.get(listener_id)
     if step is None or step.status is not StepStatus.CONSULTING or step.firing != command.firing:
         return
-    if step.retries >= command.max_retries:
-        message = _why_failed(draft, command.listener_id)
-        give_up(draft, message, (command.listener_id,), retries=step.retries)
+    if isinstance(advice, Retry) and step.retries < advice.most:
+        _retry(draft, listener_id, step, advice)
+    else:
+        _abandon(draft, listener_id, step, advice.why)
+
+
+def _abandon(draft: Draft, listener_id: str, step: StepState, why: str) -> None:
+    message = _why_failed(draft, listener_id)
+    give_up(draft, message, (listener_id,), retries=step.retries, why=why)
+
+
+def _retry(draft: Draft, listener_id: str, step: StepState, advice: Retry) -> None:
+    """After the planner's own delay, else when the backoff, which goes on, is over."""
+    policy = draft.listener(listener_id).listener.retry
+    failure = step.failure or Failure(FailureKind.TRANSIENT, "")
+    tries, delay = step.tried + step.attempt, advice.delay
+    if delay is None:
+        delay = backoff.wait(policy, failure, tries, draft.jitter())
+    if delay is None:
+        _abandon(draft, listener_id, step, backoff.why_not(policy, failure))
         return
-    count = step.retries + 1
-    moves = _retry_moves(draft, command.listener_id, count, command.max_retries)
-    event = PlannerRetried(
-        command.listener_id, step.firing, count, command.max_retries, tuple(moves)
+    count, due = step.retries + 1, draft.now + delay if delay else None
+    moves = _retry_moves(draft, listener_id, count, advice.most, due or draft.now)
+    by_policy = backoff.why(policy, failure, tries) if advice.delay is None else ""
+    told = "; ".join(filter(None, (advice.why, by_policy)))
+    draft.emit(
+        PlannerRetried(listener_id, step.firing, count, advice.most, tuple(moves), due, told)
     )
-    draft.emit(event)
 
 
 def _why_failed(draft: Draft, listener_id: str) -> str:
@@ -142,10 +164,10 @@ def _why_failed(draft: Draft, listener_id: str) -> str:
     return f"{listener_id} failed{retries}: {step.failure.message if step.failure else ''}"
 
 
-def _retry_moves(draft: Draft, listener_id: str, count: int, most: int) -> list[Move]:
+def _retry_moves(draft: Draft, listener_id: str, count: int, most: int, due: float) -> list[Move]:
     """The failed sub-task goes back to NotStarted, the main task to Retrying."""
     main = draft.state.plan.main
-    times = [iso(at) for at in (*draft.step(listener_id).retry_times, draft.now)]
+    times = [iso(at) for at in (*draft.step(listener_id).retry_times, due)]
     counted = {"retry_count": count, "max_retries": most, "retry_times": times}
     failed = [task for task in _failed_tasks(draft, listener_id) if task != main]
     moves = [Move(task, TaskStatus.NOT_STARTED, "planner_retry", counted) for task in failed]
@@ -173,13 +195,20 @@ def _failed_tasks(draft: Draft, listener_id: str) -> list[str]:
     return [one for one in named if draft.state.task(one).status is TaskStatus.ERROR]
 
 
-def give_up(draft: Draft, message: str, failed: tuple[str, ...] = (), *, retries: int = 0) -> None:
+def give_up(
+    draft: Draft,
+    message: str,
+    failed: tuple[str, ...] = (),
+    *,
+    retries: int = 0,
+    why: str = "",
+) -> None:
     """The main task is in Error; a person must mend the world and resume."""
     if draft.state.status is PlanInstanceStatus.CANCELLING:
         return
     abandoned = [one for one in _consulting(draft) if one not in failed]
     failed = (*failed, *abandoned)
-    messages = [message, *(_why_failed(draft, one) for one in abandoned)]
+    messages = [message, why, *(_why_failed(draft, one) for one in abandoned)]
     if draft.state.status is PlanInstanceStatus.ERROR:
         before = error_info(draft.state.main_task)
         messages.insert(0, str(before.get("message", "")))
@@ -195,7 +224,7 @@ def give_up(draft: Draft, message: str, failed: tuple[str, ...] = (), *, retries
         "message": "; ".join(dict.fromkeys(one for one in messages if one)),
     }
     move = Move(draft.state.plan.main, TaskStatus.ERROR, WAITING_FOR_RESUME, context)
-    draft.emit(PlannerGaveUp(message, failed, (move,)))
+    draft.emit(PlannerGaveUp(message, failed, (move,), why))
 
 
 def _consulting(draft: Draft) -> list[str]:
@@ -215,7 +244,8 @@ def _count(value: Json) -> int:
 
 
 def resume(draft: Draft, command: Resume) -> None:
-    """Only what failed runs again; Done tasks and history stay."""
+    """Only what failed runs again, and what waits for its next try need not wait any more;
+    Done tasks and history stay."""
     state = draft.state
     children = tuple(one for one in state.failed if _child_waits(draft, one))
     refired = [one for one in state.failed if one not in children]
@@ -228,6 +258,9 @@ def resume(draft: Draft, command: Resume) -> None:
         if task != state.plan.main
     ]
     draft.emit(RunResumed(command.by, tuple(refired), children, (*moves, resuming_move(draft))))
+    for listener_id, step in sorted(draft.state.steps.items()):
+        if step.status is StepStatus.BACKOFF:
+            draft.emit(StepWoken(listener_id, step.firing))
 
 
 def _child_waits(draft: Draft, listener_id: str) -> bool:

@@ -37,7 +37,7 @@ COMMANDS: Mapping[type, Mapping[I, Verdict]] = {
     c.StartRun: verdicts({I.NOT_STARTED}),
     c.StartStep: verdicts(_OPEN, Verdict.IGNORE),
     c.ReportOutcome: verdicts(_BEGUN, Verdict.IGNORE),
-    c.DecideRetry: verdicts(_OPEN, Verdict.IGNORE),
+    c.Advise: verdicts(_OPEN, Verdict.IGNORE),
     c.Answer: verdicts(_BEGUN),
     c.KeepDraft: verdicts(_BEGUN),
     c.Resume: verdicts({I.ERROR}),

@@ -25,6 +25,7 @@ def attempt_failed(state: S, event: e.AttemptFailed) -> S:
         event.step_id,
         StepMove.BACK_OFF,
         failure=event.failure,
+        why=event.why,
         generation=state.steps[event.step_id].generation + answered,
         calling=None,
     )
@@ -32,7 +33,7 @@ def attempt_failed(state: S, event: e.AttemptFailed) -> S:
 
 def woken(state: S, event: e.StepWoken) -> S:
     timers = state.timers.discard(moves.retry_timer(event.step_id))
-    return moves.move_step(changed(state, timers=timers), event.step_id, StepMove.WAKE)
+    return moves.move_step(changed(state, timers=timers), event.step_id, StepMove.WAKE, why="")
 
 
 def released(state: S, event: e.StepReleased) -> S:

@@ -30,14 +30,14 @@ from holdfast.model.values import Json
 class StepState:
     """One step's current firing.
 
-    `clock` is the time that a snippet sees, the same at every pass over its recorded
-    calls. `claim` is the sequence number of the start that is in flight; an outcome
-    under another claim is late. `carried` holds a result (in a tuple, so that
-    None is a result too) that only waits to be concluded. `former_consent` is one that the
-    arguments have outgrown; whoever is asked again sees what has changed. `pending` counts the
-    triggers that a repeating listener has yet to follow; a `forgotten` one may
-    fire again although it has fired. `resuming` lasts until the child run has
-    said that it goes on.
+    `clock` is the time that a snippet sees, the same at every pass over its recorded calls.
+    `claim` is the sequence number of the start that is in flight; an outcome under another
+    claim is late. `tried` counts the attempts of earlier rounds, which the backoff goes on
+    from; `why` says what it waits for. `carried` holds a result (in a tuple, so that None is a
+    result too) that only waits to be concluded. `former_consent` is one that the arguments
+    have outgrown; whoever is asked again sees what has changed. `pending` counts the triggers
+    that a repeating listener has yet to follow; a `forgotten` one may fire again although it
+    has fired. `resuming` lasts until the child run has said that it goes on.
     """
 
     firing: int = 1
@@ -61,6 +61,8 @@ class StepState:
     child_id: str | None = None
     child_status: str | None = None
     failure: Failure | None = None
+    tried: int = 0
+    why: str = ""
     retries: int = 0
     retry_times: tuple[float, ...] = ()
     pending: int = 0

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-from holdfast.core.run.backoff import retry_delay
+from holdfast.core.run.backoff import retry_delay, why
 from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
@@ -59,10 +59,11 @@ def tries_again(draft: AnyDraft, step_id: str, policy: RetryPolicy, failure: Fai
     step = draft.step(step_id)
     if draft.state.status is RunStatus.CANCELLING or step.carried is not None:
         return False
-    delay = retry_delay(policy, failure, step.attempt, draft.jitter())
+    delay = retry_delay(policy, failure, step.attempt, draft.jitter(), step.tried)
     if delay is None:
         return False
-    draft.emit(AttemptFailed(step_id, step.firing, failure, draft.now + delay))
+    told = why(policy, failure, step.tried + step.attempt)
+    draft.emit(AttemptFailed(step_id, step.firing, failure, draft.now + delay, told))
     return True
 
 

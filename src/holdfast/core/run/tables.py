@@ -96,6 +96,7 @@ class StepMove(StrEnum):
     GIVE_UP = "give up"
     RELEASE = "release"
     FIRE = "fire"
+    FIRE_LATER = "fire later"
     SKIP = "skip"
     STOP = "stop"
 
@@ -134,6 +135,7 @@ STEP: Mapping[StepStatus, Mapping[StepMove, StepStatus]] = {
     },
     S.CONSULTING: {
         M.FIRE: S.READY,
+        M.FIRE_LATER: S.BACKOFF,
         M.GIVE_UP: S.FAILED,
         M.SKIP: S.SKIPPED,
         M.STOP: S.STOPPED,

@@ -42,6 +42,7 @@ def retry_problems(retry: RetryPolicy, path: Path) -> Iterator[Finding]:
     yield from range_problems(retry.factor, 1, 100, (*path, "factor"))
     yield from range_problems(retry.maximum, 0, LONGEST_WAIT, (*path, "maximum"))
     yield from range_problems(retry.jitter, 0, 1, (*path, "jitter"))
+    yield from range_problems(retry.longest_wait, 0, LONGEST_WAIT, (*path, "longest_wait"))
 
 
 def retry_to_json(retry: RetryPolicy) -> dict[str, Any] | None:

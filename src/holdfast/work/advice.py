@@ -1,0 +1,105 @@
+"""Asking an author's hook for advice, which may be slow, broken, or not what was asked for.
+
+Whatever the hook does, the run that waits for it hears something: one that takes too long, or
+returns what is no advice, leaves the decision to the usual policy; one that raises leaves it to
+a person. `why` says so to people, the log to the author.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import inspect
+import logging
+import operator
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+from holdfast.core.source.numbers import LONGEST_WAIT
+from holdfast.errors import AuthorError
+from holdfast.model.retry import Advice, GiveUp, Retry
+
+log = logging.getLogger("holdfast")
+
+MOST_RETRIES: Final = 1_000_000
+LONGEST_REASON: Final = 500
+
+S = TypeVar("S")
+
+
+async def hook_advice(
+    hook: Callable[[S], Any],
+    usual: Callable[[S], Awaitable[object]],
+    situation: S,
+    limit: float,
+) -> Advice:
+    """What the hook advises within so many seconds, or what stands for it."""
+    asking = asyncio.ensure_future(_ask(hook, situation))
+    asking.add_done_callback(_raised)
+    try:
+        done, _ = await asyncio.wait((asking,), timeout=limit)
+    finally:
+        # A hook that does not let itself be cancelled is not waited for either.
+        asking.cancel()
+    name = "decide_retry_strategy"
+    if not done:
+        return await _instead(f"{name} took longer than {limit:g} s", usual, situation)
+    if (raised := _raised(asking)) is not None:
+        log.error("%s failed; no further retry", name, exc_info=raised)
+        return GiveUp(f"{name} raised {type(raised).__name__}")
+    try:
+        return read_advice(asking.result())
+    except AuthorError as error:
+        return await _instead(f"{name} {error}", usual, situation)
+
+
+async def _ask(hook: Callable[[S], Any], situation: S) -> object:
+    """Async hooks run on the loop, others in a thread."""
+    if inspect.iscoroutinefunction(hook):
+        return await hook(situation)
+    returned = await asyncio.to_thread(hook, situation)
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def _raised(asking: asyncio.Future[object]) -> BaseException | None:
+    return asyncio.CancelledError() if asking.cancelled() else asking.exception()
+
+
+async def _instead(complaint: str, usual: Callable[[S], Awaitable[object]], situation: S) -> Advice:
+    told = f"{complaint}: the usual policy decided"
+    log.error("%s", told)
+    advice = read_advice(await usual(situation))
+    return Retry(advice.most, why=told) if isinstance(advice, Retry) else GiveUp(told)
+
+
+def read_advice(returned: object) -> Advice:
+    """What a hook returned, as advice; an AuthorError says what is wrong with it."""
+    match returned:
+        case GiveUp(why=why):
+            return GiveUp(_words(why))
+        case Retry(most=most, delay=delay, why=why):
+            return Retry(_count(most), _seconds(delay), _words(why))
+        case _:
+            return Retry(_count(returned))
+
+
+def _count(most: object) -> int:
+    try:
+        if isinstance(most, bool):
+            raise TypeError
+        return min(max(operator.index(most), 0), MOST_RETRIES)  # type: ignore[arg-type]
+    except TypeError:
+        wanted = "a number of retries, Retry(…) or GiveUp(…)"
+        raise AuthorError(f"must return {wanted}, not {type(most).__name__}") from None
+
+
+def _seconds(delay: object) -> float | None:
+    if delay is None:
+        return None
+    number = isinstance(delay, int | float) and not isinstance(delay, bool)
+    if not number or not 0 <= delay <= LONGEST_WAIT:  # type: ignore[operator]
+        raise AuthorError("must return a delay in seconds, from 0 to a year")
+    return float(delay)  # type: ignore[arg-type]
+
+
+def _words(why: object) -> str:
+    return str(why).encode("utf-8", "backslashreplace").decode()[:LONGEST_REASON]

@@ -1,0 +1,76 @@
+"""How long a service asked to be left alone: its Retry-After, wherever a tool's failure has it.
+
+That may be the failure itself (`TransientError(…, retry_after=30)`), the answer that an HTTP
+library's error carries, a result's `retry_after`, or whatever the failure was raised from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime, timedelta
+from email.utils import parsedate_to_datetime
+from typing import Any, Final
+
+_ENDLESS: Final = 1e12
+
+
+def asked_seconds(value: object, sent: object = None) -> float | None:
+    """Seconds, from a number or a header's text; a date counts from when the answer was `sent`."""
+    match value:
+        case bool() | None:
+            return None
+        case timedelta():
+            return _sound(value.total_seconds())
+        case int() | float():
+            return _sound(value)
+        case str():
+            return _of_text(value.strip(), sent)
+        case _:
+            return None
+
+
+def asked_by(error: BaseException) -> float | None:
+    """What the first of the error and its causes that says anything asks for."""
+    asked = (one for each in _chain(error) for one in _asked(each))
+    return next((one for one in asked if one is not None), None)
+
+
+def asked_in(headers: Any) -> float | None:
+    """What an answer's headers ask for; their names have no case in any HTTP library."""
+    if not isinstance(headers, Mapping) and not hasattr(headers, "get"):
+        return None
+    return asked_seconds(headers.get("Retry-After"), headers.get("Date"))
+
+
+def _asked(error: BaseException) -> Iterator[float | None]:
+    yield asked_seconds(getattr(error, "retry_after", None))
+    yield asked_in(getattr(getattr(error, "response", None), "headers", None))
+    yield asked_in(getattr(error, "headers", None))
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    seen: set[int] = set()
+    while error is not None and id(error) not in seen:
+        seen.add(id(error))
+        yield error
+        error = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
+
+
+def _of_text(text: str, sent: object) -> float | None:
+    if text.isascii() and text.replace(".", "", 1).isdigit():
+        return _sound(float(text))
+    due, now = _date(text), _date(sent) or datetime.now(UTC)
+    return None if due is None else max(0.0, (due - now).total_seconds())
+
+
+def _date(text: object) -> datetime | None:
+    try:
+        date = parsedate_to_datetime(str(text))
+    except (ValueError, TypeError, OverflowError):
+        return None
+    return date if date.tzinfo else date.replace(tzinfo=UTC)
+
+
+def _sound(seconds: float) -> float | None:
+    seconds = min(seconds, _ENDLESS)
+    return float(seconds) if seconds >= 0 else None
