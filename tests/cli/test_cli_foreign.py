@@ -146,7 +146,8 @@ def test_a_label_that_does_not_fit_stands_on_rows_of_its_own() -> None:
     first, *others, last = answering(asked, "q1")
     assert first == "holdfast answer q1 --option a"
     assert all(row.startswith("      # ") for row in others)
-    assert last == "holdfast answer q1 --option approve  # Approve"
+    does = "Goes on with this choice. (“Approve”)"
+    assert last == f"holdfast answer q1 --option approve  # {does}"
 
 
 def test_json_has_no_character_that_a_terminal_obeys(capsys: pytest.CaptureFixture[str]) -> None:

@@ -79,6 +79,10 @@ def test_a_dangerous_option_needs_yes(holdfast_process: Command, application: st
     refused = holdfast_process("answer", question["question_id"], "--option", "approve", *common)
     assert refused.code == 1
     assert "is dangerous: say --yes if you mean it" in refused.json["error"]["message"]
+    assert "Runs pay with these arguments." in refused.json["error"]["message"]
+    offered = {one["option_id"]: one["consequence"] for one in question["options"]}
+    assert offered["approve"] == "Runs pay with these arguments."
+    assert offered["reject"] == "Does not run pay."
     agreed = holdfast_process(
         "answer", question["question_id"], "--option", "approve", "--yes", *common
     )

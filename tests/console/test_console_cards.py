@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
-from card_scene import HOSTILE, TWINS, Bureau, a_bureau, at_card
+from card_scene import DISGUISED, HOSTILE, TWINS, Bureau, a_bureau, at_card
 from console_scene import House, OpenWindow, Window, housed
 from playwright.async_api import Page, Route, expect
 
@@ -517,3 +517,49 @@ async def test_what_a_control_cannot_hold_is_no_change(bureau: Bureau, admin: Wi
     assert bureau.calls == [
         ("pay", {"to": "Will Zhang", "amount": 7, "note": "two\nlines", "urgent": False})
     ]
+
+
+DISGUISES = {
+    "en-GB": {
+        "No, do not pay": "Runs pay with these arguments.",
+        "Reject": "Runs pay with these arguments.",
+        "Pay at once": "Does not run pay.",
+        "Later": "Does not run pay; ends the whole run.",
+    },
+    "zh-CN": {
+        "No, do not pay": "以所示参数执行 pay。",
+        "拒绝": "以所示参数执行 pay。",
+        "Pay at once": "不执行 pay。",
+        "Later": "不执行 pay，并结束整个运行。",
+    },
+}
+
+
+@pytest.mark.parametrize("locale", DISGUISES)
+async def test_what_an_option_does_stands_beside_its_authors_words(
+    bureau: Bureau, open_window: OpenWindow, locale: str
+) -> None:
+    bureau.app.load_plan_text(DISGUISED)
+    run = await bureau.start("disguised")
+    reader = await open_window(locale=locale)
+    _, card = await at_card(reader, await bureau.question(run))
+    for label, does in DISGUISES[locale].items():
+        button = card.get_by_role("button", name=label, exact=True)
+        await expect(button).to_have_accessible_description(does)
+        await expect(button.locator("xpath=..")).to_contain_text(does)
+    call = card.locator("dl.call").first
+    for shown in ("pay", "Will Zhang", "900"):
+        await expect(call).to_contain_text(shown)
+    if locale == "en-GB":
+        await card.get_by_role("button", name="Later", exact=True).click()
+        dialog = card.get_by_role("dialog")
+        await expect(dialog).to_contain_text("Does not run pay; ends the whole run.")
+
+
+async def test_what_is_ours_and_about_no_call_needs_no_further_words(
+    bureau: Bureau, admin: Window
+) -> None:
+    run = await bureau.start("travel")
+    _, card = await at_card(admin, await bureau.question(run))
+    await expect(card.get_by_role("button", name="Submit")).to_be_visible()
+    await expect(card.locator(".does")).to_have_count(0)

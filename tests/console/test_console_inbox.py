@@ -125,6 +125,7 @@ async def test_consent_to_many_shows_every_argument_of_each(bureau: Bureau, admi
         asked = dialog.locator(f"[data-question='{row.question_id}']")
         await expect(asked.locator("dd").get_by_text(amount, exact=True)).to_be_visible()
         await expect(asked).to_contain_text(FAR_AWAY.strip())
+        await expect(asked).to_contain_text("Runs pay with these arguments. (“Approve and run”)")
         await expect(asked).to_have_attribute("data-digest", re.compile("^[0-9a-f]{64}$"))
     async with page.expect_request("**/interactions/answers") as sent:
         await dialog.get_by_role("button", name="Approve and run (2)").click()

@@ -675,8 +675,8 @@ class TestWhatIsNotRequired:
 
     def test_the_added_option_takes_a_free_id(self) -> None:
         taken = [
-            option(A.APPROVE_AND_EXECUTE, option_id="skip"),
-            option(A.APPROVE_AND_EXECUTE, option_id="skip_2"),
+            option(A.REJECT_WITH_REASON, option_id="skip"),
+            option(A.REJECT_WITH_REASON, option_id="skip_2"),
         ]
         request = self.request(*taken)
         assert [one.option_id for one in request.options] == ["skip", "skip_2", "skip_3"]

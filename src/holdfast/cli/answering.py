@@ -8,19 +8,21 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeAlias
 
 import typer
 
 from holdfast.cli.asking import Given, ask, confirmed, introduce
 from holdfast.cli.driving import Driver, do_and_see
 from holdfast.cli.finding import find_question
-from holdfast.cli.foreign import BAR, told
+from holdfast.cli.foreign import BAR, rows, told
 from holdfast.cli.house import House
-from holdfast.cli.inquiry import asks_twice
+from holdfast.cli.inquiry import asks_twice, meant
 from holdfast.cli.report import exit_code
 from holdfast.cli.screen import print_json, say
 from holdfast.cli.shell import FAILED, OK, Settings
 from holdfast.cli.values import read_values
+from holdfast.core.interactions.consequences import consequence
 from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError, HoldfastError, NotAllowed
 from holdfast.journal.port import QuestionRow
@@ -28,6 +30,8 @@ from holdfast.model.form import Field
 from holdfast.model.interaction import InteractionOption, InteractionRequest
 from holdfast.runtime.views import request_of
 from holdfast.story.text import visible
+
+Chosen: TypeAlias = tuple[InteractionRequest, InteractionOption]
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,17 +91,18 @@ class Answering:
         if self.settings.interactive and silent:
             return await ask(request, given.option_id)
         if option is not None and asks_twice(option):
-            return given if await self._meant([option]) else None
+            return given if await self._meant([(request, option)]) else None
         return given
 
-    async def _meant(self, dangerous: Sequence[InteractionOption], times: str = "") -> bool:
+    async def _meant(self, dangerous: Sequence[Chosen], times: str = "") -> bool:
         if self.words.yes or not dangerous:
             return True
-        option = dangerous[0]
+        request, option = dangerous[0]
         if self.settings.interactive:
-            return await confirmed(f"{option.label}{times}")
+            return await confirmed(request, option, times)
         what = f"{option.option_id} ({option.label})"
-        raise NotAllowed(f"{what} is dangerous: say --yes if you mean it")
+        does = consequence(request, option)
+        raise NotAllowed(f"{does} {what} is dangerous: say --yes if you mean it")
 
     async def many(self, names: Sequence[str]) -> int:
         """The same answer to each of these questions, and to no other."""
@@ -106,8 +111,10 @@ class Answering:
         found = [await self._found(name) for name in dict.fromkeys(names)]
         open_ones = [one.row for one in found if one.row is not None and one.row.status == "open"]
         if self.settings.interactive and not self.words.yes:
-            for row in open_ones:
-                introduce(request_of(row))
+            for request in map(request_of, open_ones):
+                introduce(request)
+                option = _named(request, self.words.option_id)
+                say(*rows(meant(request, option), "  ", "  ") if option else ())
         if not await self._meant(*self._dangers(open_ones)):
             return FAILED
         before = {row.root_id: await self.house.state(row.root_id) for row in open_ones}
@@ -126,9 +133,10 @@ class Answering:
         except CallerError as error:
             return Outcome(name, None, error)
 
-    def _dangers(self, rows: Sequence[QuestionRow]) -> tuple[list[InteractionOption], str]:
-        named = (_named(request_of(row), self.words.option_id) for row in rows)
-        found = [option for option in named if option is not None and asks_twice(option)]
+    def _dangers(self, asked: Sequence[QuestionRow]) -> tuple[list[Chosen], str]:
+        requests = map(request_of, asked)
+        named = ((one, _named(one, self.words.option_id)) for one in requests)
+        found = [(one, option) for one, option in named if option and asks_twice(option)]
         return found, f" ({len(found)} questions)"
 
     async def _submit(self, found: Sequence[Outcome]) -> list[Outcome]:

@@ -19,6 +19,7 @@ from holdfast.cli.inquiry import (
     asks_twice,
     brought_along,
     edits,
+    meant,
     needs_words,
     shown_args,
     shown_context,
@@ -32,6 +33,7 @@ from holdfast.core.forms.validation import (
     visible_fields,
 )
 from holdfast.core.forms.values import allowed_options
+from holdfast.core.interactions.consequences import consequence
 from holdfast.core.interactions.filling import needs_all_of_it, takes_the_form
 from holdfast.core.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form, Option
@@ -87,16 +89,19 @@ async def ask(request: InteractionRequest, chosen: str | None = None) -> Given |
         option = choice.option
         data = await _data(request, choice)
         feedback = await _words(option) if needs_words(option, filled=bool(data)) else None
-        if asks_twice(option) and not await confirmed(option.label):
+        if asks_twice(option) and not await confirmed(request, option):
             return None
     except KeyboardInterrupt:
         return None
     return Given(option.option_id, data, feedback)
 
 
-async def confirmed(deed: str) -> bool:
+async def confirmed(
+    request: InteractionRequest, option: InteractionOption, times: str = ""
+) -> bool:
     """A dangerous option is asked for a second time."""
-    message = f"{visible(deed)}: this cannot be undone. Are you sure?"
+    deed = f"{consequence(request, option)} {visible(option.label)}{times}"
+    message = f"{deed}: this cannot be undone. Are you sure?"
     return bool(await questionary.confirm(message, default=False, qmark=_MARK).unsafe_ask_async())
 
 
@@ -154,11 +159,10 @@ def _shown_as_default(field: Field, args: Mapping[str, Any]) -> Field:
 
 
 async def _choose(request: InteractionRequest, chosen: str | None) -> _Choice:
-    if chosen is not None:
-        return _Choice(next(one for one in request.options if one.option_id == chosen))
     choices = list(_choices(request))
-    if len(choices) < 2:
-        return _Choice(request.options[0])
+    if chosen is not None or len(choices) < 2:
+        only = (one for one in request.options if chosen in (None, one.option_id))
+        return _told(request, next(only))
     question = questionary.select(
         "Your answer",
         choices,
@@ -172,11 +176,18 @@ async def _choose(request: InteractionRequest, chosen: str | None) -> _Choice:
     return picked
 
 
+def _told(request: InteractionRequest, option: InteractionOption) -> _Choice:
+    """Where nothing is left to choose, what it does is said before it is done."""
+    say(*rows(meant(request, option), "  ", "  "))
+    return _Choice(option)
+
+
 def _choices(request: InteractionRequest) -> Iterator[Choice]:
     room = screen_width() - _BESIDE_A_LABEL
     for option in request.options:
-        label, words = visible(option.label, room), visible(option.description, room) or None
-        yield Choice(label, _Choice(option), description=words)
+        label, words = visible(option.label, room), visible(option.description, room)
+        told = " ".join(filter(None, (consequence(request, option), words)))
+        yield Choice(label, _Choice(option), description=told)
         if edits(request, option):
             yield Choice(f"Edit, then {label[:1].lower()}{label[1:]}", _Choice(option, edited=True))
 

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from holdfast.cli.foreign import BAR, rows, screen_width
 from holdfast.cli.screen import say
 from holdfast.core.forms.shapes import dump_form
+from holdfast.core.interactions.consequences import consequence
 from holdfast.core.interactions.filling import takes_the_form
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
@@ -38,6 +39,7 @@ SHORTEST_PREFIX = 8
 MOST_SHOWN = 2_000
 
 _ROW = 80
+_LONGEST_LABEL = 200
 _SPACES = frozenset(" \u3000")
 _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 """Letters by their kind, and nothing to be seen."""
@@ -58,7 +60,7 @@ def question_json(row: QuestionRow, question: QuestionState | None = None) -> di
         "message": request.message,
         "details": request.details,
         "context": dict(request.context),
-        "options": [option_json(one) for one in request.options],
+        "options": [option_json(request, one) for one in request.options],
         "fields": dump_form(request.form),
         "required": request.required,
         "default_option_id": request.default_option_id,
@@ -83,7 +85,7 @@ def _moment(row: QuestionRow, after: float | None) -> str | None:
     return None if after is None else iso(row.opened_at + after)
 
 
-def option_json(option: InteractionOption) -> dict[str, Any]:
+def option_json(request: InteractionRequest, option: InteractionOption) -> dict[str, Any]:
     return {
         "option_id": option.option_id,
         "label": option.label,
@@ -91,6 +93,7 @@ def option_json(option: InteractionOption) -> dict[str, Any]:
         "description": option.description,
         "dangerous": asks_twice(option),
         "requires_input": option.requires_input,
+        "consequence": consequence(request, option),
     }
 
 
@@ -222,7 +225,8 @@ def answering(
         yield f"{command}{_only(request, request.options[0])}{options}"
         return
     for option in request.options:
-        yield from _labelled(f"{command}{_chosen(request, option)}{options}", option)
+        given = f"{command}{_chosen(request, option)}{options}"
+        yield from _labelled(given, request, option)
 
 
 def _only(request: InteractionRequest, option: InteractionOption) -> str:
@@ -252,9 +256,16 @@ def asks_twice(option: InteractionOption) -> bool:
     return option.is_dangerous or option.action is InteractionAction.TERMINATE
 
 
-def _labelled(command: str, option: InteractionOption) -> Iterator[str]:
+def meant(request: InteractionRequest, option: InteractionOption) -> str:
+    """What an option does; then its label, which may say anything."""
+    return f"{consequence(request, option)} (“{visible(option.label, _LONGEST_LABEL)}”)"
+
+
+def _labelled(
+    command: str, request: InteractionRequest, option: InteractionOption
+) -> Iterator[str]:
     """The label may be a model's: it stands behind the command only where it fits whole."""
-    label = visible(option.label)
+    label = meant(request, option)
     line = f"{command}  # {label}"
     if cell_len(line) <= screen_width():
         yield line

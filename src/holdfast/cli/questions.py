@@ -88,12 +88,20 @@ def _print_rows(rows: list[QuestionRow]) -> None:
                 clock(row.opened_at, date=True),
                 time_left(row.deadline, now),
                 visible(row.role or ""),
-                visible(row.title),
+                visible(_titled(request_of(row))),
                 visible(_wants(request_of(row))),
             )
             for row in rows
         ],
     )
+
+
+def _titled(request: InteractionRequest) -> str:
+    """The title; an author's may hide the tool."""
+    from holdfast.core.interactions.consequences import call_of
+
+    tool, _ = call_of(request) or ("", {})
+    return request.title if tool in request.title else f"{tool}: {request.title}"
 
 
 def _wants(request: InteractionRequest) -> str:

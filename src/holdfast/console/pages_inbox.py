@@ -71,8 +71,9 @@ async def answering_part(
     served: Served,
     caller: Called,
     ids: Annotated[list[QuestionName], Query(min_length=1, max_length=SHOWN, alias="id")],
+    option: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
     """What somebody is about to give one answer to; they consent to what stands here."""
     cards = await cards_of(served, caller, ids)
     gone = len(set(ids)) - len(cards)
-    return show_part(request, caller, "inbox_answering.html", cards=cards, gone=gone)
+    return show_part(request, caller, "inbox_answering.html", cards=cards, gone=gone, option=option)

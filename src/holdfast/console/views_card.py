@@ -14,7 +14,9 @@ from typing import Any, Final
 from holdfast.console.rendering import seen
 from holdfast.console.views_form import Choice, FormView, form_view, taken
 from holdfast.console.words import Words
+from holdfast.core.interactions.consequences import call_of, consequence
 from holdfast.core.interactions.filling import takes_the_form
+from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTION, SKIP_OPTION
 from holdfast.core.secrets import is_reference
 from holdfast.model.form import CHOICES, Field, FieldType, Form
 from holdfast.model.interaction import (
@@ -45,6 +47,11 @@ CUSTOMARY: Final[Mapping[str, str]] = {
     "Do not answer": "decline",
 }
 """The options that are offered by custom, whose words we know in every language."""
+
+_SELF_EVIDENT: Final = frozenset(
+    (one.label, one.action) for one in (PROVIDE_OPTION, SKIP_OPTION, *CONFIRM_OPTIONS)
+)
+"""Our own words for what is done, where no call is at stake."""
 
 _SAYS_WHY: Final = frozenset(
     {InteractionAction.REJECT_WITH_REASON, InteractionAction.RETRY_WITH_FEEDBACK}
@@ -90,11 +97,16 @@ class OptionView:
     again: bool
     fills: bool
     """Whether the form goes with it."""
+    consequence: str
+    """What it does, in our words; empty where its label, which is ours, says it already."""
 
     def label(self, words: Words) -> str:
         if self.word:
             return words(f"card.option.{self.word}")
         return seen(labelled(self.option.label, words.language))
+
+    def does(self, words: Words) -> str:
+        return seen(asked(self.consequence, words.language))
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,6 +168,9 @@ class Card:
         stops = InteractionAction.TERMINATE
         risky = (one.option for one in self.options if one.option.action is not stops)
         return self.is_open and any(option.is_dangerous for option in risky)
+
+    def named(self, option_id: str) -> OptionView | None:
+        return next((one for one in self.options if one.option.option_id == option_id), None)
 
     @property
     def asks_words(self) -> tuple[OptionView, ...]:
@@ -249,9 +264,10 @@ def _form(request: InteractionRequest, draft: Mapping[str, Json]) -> FormView:
 
 
 def _call(request: InteractionRequest) -> Call | None:
-    tool, args = request.context.get("tool"), request.context.get("args")
-    if not isinstance(tool, str) or not isinstance(args, Mapping):
+    call = call_of(request)
+    if call is None:
         return None
+    tool, args = call
     defaults = request.context.get("defaults")
     told = _labelled(request.form, defaults) if isinstance(defaults, Mapping) else ()
     return Call(tool, _labelled(request.form, args), told, _pretty(dict(request.context)))
@@ -299,7 +315,13 @@ def _option(request: InteractionRequest, option: InteractionOption, leads: bool)
         tone="danger" if again else "primary" if goes_on and first else "",
         again=again,
         fills=takes_the_form(request, option),
+        consequence=_consequence(request, option),
     )
+
+
+def _consequence(request: InteractionRequest, option: InteractionOption) -> str:
+    evident = call_of(request) is None and (option.label, option.action) in _SELF_EVIDENT
+    return "" if evident else consequence(request, option)
 
 
 def _ending(

@@ -11,11 +11,12 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
-from typing import Any, Final
+from typing import Final
 
 from holdfast.console.rendering import query
 from holdfast.console.views_card import Card, OptionView, card_from, options_of, title_of
 from holdfast.console.words import Words
+from holdfast.core.interactions.consequences import call_of
 from holdfast.core.language.display import visible
 from holdfast.errors import NotFound
 from holdfast.journal.port import QuestionQuery, QuestionRow
@@ -162,22 +163,22 @@ async def _closed(_: Services, questions: Questions, filters: Filters) -> list[Q
 
 async def _entry(questions: Questions, question: Question, pending: bool) -> Entry:
     request = question.request
-    args = request.context.get("args")
     mine = pending and await questions.why_not(question) is None
     return Entry(
         row=question.row,
         request=request,
         name=question.name,
-        hint=_hint(args if isinstance(args, Mapping) else {}),
+        hint=_hint(request),
         mine=mine,
         shared=_shared(request) if mine else (),
     )
 
 
-def _hint(args: Mapping[str, Any]) -> str:
-    """A call's arguments in one line, so that rows and lists tell calls of one tool apart."""
+def _hint(request: InteractionRequest) -> str:
+    """A call in one line, so that rows and lists tell calls apart; a title may hide the tool."""
+    tool, args = call_of(request) or ("", {})
     told = ", ".join(f"{name}: {_short(value)}" for name, value in args.items())
-    line = visible(told)
+    line = visible(told if tool in request.title else f"{tool}({told})")
     return line if len(line) <= _LONGEST_HINT else line[: _LONGEST_HINT - 1] + "…"
 
 

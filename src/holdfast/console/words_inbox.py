@@ -177,6 +177,7 @@ _INBOX: Final[dict[str, tuple[str, str]]] = {
     ),
     "inbox.bulk.title": ("Answer these questions?", "回答这些问题？"),
     "inbox.bulk.asked": ("What is asked", "所问内容"),
+    "inbox.bulk.does": ("{does} (“{option}”)", "{does}（“{option}”）"),
     "inbox.bulk.gone": (
         "{n} of them can no longer be answered by you",
         "其中 {n} 个您已无法回答",

@@ -102,6 +102,9 @@ class OptionShown(Shown):
     requires_input: bool
     input_prompt: str
     metadata: dict[str, Any]
+    consequence: str = Field(
+        description="What it does, in Holdfast's words; the rest is its author's."
+    )
 
 
 class AtDeadline(Shown):

@@ -15,6 +15,33 @@ LINES: Final[dict[str, str]] = {
     "Look it up where it would have taken effect, then choose.": (
         "请到它会生效的地方核实，再作选择。"
     ),
+    "Runs {tool} with these arguments.": "以所示参数执行 {tool}。",
+    "Runs {tool} with these arguments, completed by you.": "由您补全所示参数后执行 {tool}。",
+    "Goes on to run {tool} with what is given here.": "以此处提供的内容继续执行 {tool}。",
+    "Runs {tool} again with these arguments.": "以所示参数再次执行 {tool}。",
+    "Does not run {tool}.": "不执行 {tool}。",
+    "Does not run {tool}; goes on without it.": "不执行 {tool}，跳过它继续。",
+    "Does not run {tool}; ends the whole run.": "不执行 {tool}，并结束整个运行。",
+    "Does not run {tool}; the agent thinks again with your words.": (
+        "不执行 {tool}，智能体将根据您的话重新思考。"
+    ),
+    "Does not run {tool}; it is asked again with your words.": (
+        "不执行 {tool}，附上您的话再次询问。"
+    ),
+    "Does not run {tool} again; goes on with the result that you give.": (
+        "不再执行 {tool}，以您提供的结果继续。"
+    ),
+    "Does not run {tool} again; ends the whole run.": "不再执行 {tool}，并结束整个运行。",
+    "A handler decides whether {tool} runs.": "由处理程序决定是否执行 {tool}。",
+    "Goes on with this choice.": "以此选择继续。",
+    "Goes on with what you give.": "以您提供的内容继续。",
+    "Does not go on yet; your words go back, and it is asked anew.": (
+        "暂不继续，您的话将被转回，并重新提问。"
+    ),
+    "Refuses what is asked.": "拒绝所问之事。",
+    "Goes on without an answer.": "不作回答，继续。",
+    "Ends the whole run.": "结束整个运行。",
+    "A handler decides what happens.": "由处理程序决定如何进行。",
     "Task {id}": "任务 {id}",
     "Task {id} failed": "任务 {id} 失败",
     "What shall become of it?": "如何处理？",

@@ -119,6 +119,13 @@ _QUESTIONS: Final[dict[str, str]] = {
     ),
     "is only for CUSTOM questions, and this is {kind:word}": "只用于 CUSTOM 问题，而这里是 {kind}",
     "there are none: a choice needs something to choose from": "没有选项：选择题需要可选的内容",
+    "{name:quoted} says that it does not go on, but {action:word} does; give it another id": (
+        "{name} 表示不继续，但 {action} 会继续；请换一个编号"
+    ),
+    "{name:quoted} says that it goes on, but {action:word} does not; give it another id": (
+        "{name} 表示继续，但 {action} 不会继续；请换一个编号"
+    ),
+    "{name:quoted} is an id of ours; give it another one": "{name} 是系统保留的编号；请换一个",
     "{name:quoted} is options[{index:number}] already": "{name} 已经是 options[{index}]",
     "only one can be the default, not {names}": "只能有一个默认选项，不能是 {names}",
     "there is no option {name:quoted}": "没有选项 {name}",

@@ -10,8 +10,8 @@ const find = (id) => document.getElementById(id);
 const dialog = find("answering");
 let meant = null;
 
-async function fetched(ids) {
-  const wanted = new URLSearchParams(ids.map((id) => ["id", id]));
+async function fetched(ids, option) {
+  const wanted = new URLSearchParams([["option", option.id], ...ids.map((id) => ["id", id])]);
   const response = await fetch(at(`/console/parts/answering?${wanted}`), { cache: "no-store" })
     .catch(() => ({ status: 0 }));
   if (!response.ok) throw new Refusal(response.status, {});
@@ -23,7 +23,7 @@ const shown = () => [...dialog.querySelectorAll("[data-question]")];
 
 /** Shows all that will be answered, and asks once more; `settle` hears what became of each. */
 export async function ask(option, picks, settle) {
-  find("bulk-asked").replaceChildren(await fetched(picks.map((pick) => pick.value)));
+  find("bulk-asked").replaceChildren(await fetched(picks.map((pick) => pick.value), option));
   const titles = new Map(picks.map((pick) => [pick.value, pick.dataset.title]));
   meant = { option, titles, settle };
   showFields(dialog, {});

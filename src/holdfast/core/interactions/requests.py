@@ -25,6 +25,12 @@ from typing import Final, TypeGuard
 from holdfast.core.forms.validation import validate
 from holdfast.core.forms.values import echo
 from holdfast.core.interactions.keeping import Problems, journal_problems, kept
+from holdfast.core.interactions.option_ids import (
+    HAPPENED,
+    STOP,
+    id_problems,
+    reserved_problems,
+)
 from holdfast.errors import InvalidAnswer
 from holdfast.model.form import Form
 from holdfast.model.interaction import (
@@ -36,9 +42,6 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.values import Json
-
-HAPPENED: Final = "happened"
-STOP: Final = "stop"
 
 PROVIDE_OPTION: Final = InteractionOption("provide", "Provide", InteractionAction.PROVIDE_INFO)
 SKIP_OPTION: Final = InteractionOption("skip", "Skip", InteractionAction.SKIP)
@@ -138,6 +141,7 @@ def request_from_asking(
     if type is InteractionType.TOOL_APPROVAL and kind is not type:
         remedy = f"a tool's approval cannot be asked as {kind}: leave the type out"
         raise InvalidAnswer(f"this question cannot be asked: {remedy}", {"type": remedy})
+    _refuse(reserved_problems(asking.options))
     return sound(
         InteractionRequest(
             request_id=request_id,
@@ -213,6 +217,7 @@ def _problems(request: InteractionRequest) -> Problems:
         yield "title", "is empty: say what is asked"
     yield from _type_problems(request)
     yield from _option_problems(request.options)
+    yield from id_problems(request)
     yield from _default_problems(request)
     yield from _time_problems(request)
 

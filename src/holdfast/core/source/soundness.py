@@ -33,9 +33,16 @@ def asking_problems(
     """What keeps a question of the `usual` type from being asked like this."""
     if asking == _USUAL:
         return
+    about_a_call = {"tool": "check"} if form is WHAT_IS_MISSING else {}
     try:
         request_from_asking(
-            asking, request_id="check", session_id="check", type=usual, title="check", form=form
+            asking,
+            request_id="check",
+            session_id="check",
+            type=usual,
+            title="check",
+            form=form,
+            context=about_a_call,
         )
     except InvalidAnswer as refused:
         for name, message in refused.fields.items():

@@ -1,0 +1,75 @@
+"""What an option does, in our words: beside an author's label on every surface.
+
+A label, an id and a description are the author's, and may say anything. The action alone
+decides, and for a question about a call the action alone says whether that call runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from holdfast.core.interactions.option_ids import HAPPENED, STOP
+from holdfast.model.interaction import (
+    RUN_AGAIN,
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionType,
+)
+from holdfast.model.values import Json
+
+_A: Final = InteractionAction
+
+_APPROVAL: Final[Mapping[InteractionAction, str]] = {
+    _A.APPROVE_AND_EXECUTE: "Runs {tool} with these arguments.",
+    _A.PROVIDE_INFO: "Runs {tool} with these arguments, completed by you.",
+    _A.REJECT_WITH_REASON: "Does not run {tool}.",
+    _A.SKIP: "Does not run {tool}; goes on without it.",
+    _A.TERMINATE: "Does not run {tool}; ends the whole run.",
+    _A.CUSTOM: "A handler decides whether {tool} runs.",
+}
+_MISSING: Final[Mapping[InteractionAction, str]] = {
+    **_APPROVAL,
+    _A.APPROVE_AND_EXECUTE: "Goes on to run {tool} with what is given here.",
+    _A.PROVIDE_INFO: "Goes on to run {tool} with what is given here.",
+}
+_UNKNOWN: Final[Mapping[InteractionAction, str]] = {
+    _A.PROVIDE_INFO: "Does not run {tool} again; goes on with the result that you give.",
+    _A.APPROVE_AND_EXECUTE: "Runs {tool} again with these arguments.",
+    _A.TERMINATE: "Does not run {tool} again; ends the whole run.",
+}
+_NO_CALL: Final[Mapping[InteractionAction, str]] = {
+    _A.APPROVE_AND_EXECUTE: "Goes on with this choice.",
+    _A.PROVIDE_INFO: "Goes on with what you give.",
+    _A.RETRY_WITH_FEEDBACK: "Does not go on yet; your words go back, and it is asked anew.",
+    _A.REJECT_WITH_REASON: "Refuses what is asked.",
+    _A.SKIP: "Goes on without an answer.",
+    _A.TERMINATE: "Ends the whole run.",
+    _A.CUSTOM: "A handler decides what happens.",
+}
+_AGENT_AGAIN: Final = "Does not run {tool}; the agent thinks again with your words."
+_ASKED_AGAIN: Final = "Does not run {tool}; it is asked again with your words."
+
+
+def consequence(request: InteractionRequest, option: InteractionOption) -> str:
+    """What choosing `option` does, as a sentence."""
+    call = call_of(request)
+    if call is None:
+        return _NO_CALL[option.action]
+    return _about_a_call(request, option.action).format(tool=call[0])
+
+
+def call_of(request: InteractionRequest) -> tuple[str, Mapping[str, Json]] | None:
+    """The tool and the arguments that a question is about, if it is about a call."""
+    tool, args = request.context.get("tool"), request.context.get("args")
+    return (tool, args) if isinstance(tool, str) and isinstance(args, Mapping) else None
+
+
+def _about_a_call(request: InteractionRequest, action: InteractionAction) -> str:
+    if [one.option_id for one in request.options] == [HAPPENED, RUN_AGAIN, STOP]:
+        return _UNKNOWN[action]
+    if action is _A.RETRY_WITH_FEEDBACK:
+        return _AGENT_AGAIN if "call_id" in request.context else _ASKED_AGAIN
+    approval = request.type is InteractionType.TOOL_APPROVAL
+    return (_APPROVAL if approval else _MISSING)[action]

@@ -1,0 +1,91 @@
+"""Ids of options: what a well-known word in one promises, and whether the action keeps it.
+
+A person, a script or a client may answer by the id alone, so `reject` must not run the call.
+In a question about a call the first such word of an id counts (`do_not_pay`); elsewhere only
+an id as a whole, because `no_sugar` may be a fair choice. Among things to choose from even a
+bare `no` or `stop` is fair, and only what speaks of consent is not.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from holdfast.core.forms.values import echo
+from holdfast.core.interactions.keeping import Problems
+from holdfast.model.interaction import (
+    RUN_AGAIN,
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionType,
+)
+
+HAPPENED: Final = "happened"
+STOP: Final = "stop"
+_OURS: Final = (HAPPENED, RUN_AGAIN)
+
+_CONSENTS: Final = (
+    "accept(ed)?|agreed?|allow(ed)?|approved?|authori[sz]ed?|confirm(ed)?|consent|permit(ted)?|"
+    "同意|批准|允许|准许|确认|通过|许可"
+)
+_REFUSES: Final = (
+    "abort|cancel(l?ed)?|declined?|deny|denied|disagree|disallow|disapprove|forbid|refused?|"
+    "reject(ed)?|terminated?|veto|不同意|不批准|不允许|拒绝|驳回|否决|取消|终止|禁止"
+)
+_YES: Final = f"{_CONSENTS}|execute|go|ok|okay|proceed|run|yes|是|好|执行"
+_NO: Final = f"{_REFUSES}|dont|never|no|nope|not|nothing|quit|skip|stop|不|否|停止|跳过|放弃"
+_AGAIN: Final = "reconsider|rethink|retry|revise|重试|重新"
+_GOES_ON: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
+_WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z']+|[^\W\d_a-zA-Z]+")
+_CLAIM: Final = rf"(?P<no>{_NO}|{_AGAIN})|(?P<yes>{_YES})"
+
+
+def id_problems(request: InteractionRequest) -> Problems:
+    """The ids that say the opposite of what their options do."""
+    for index, option in enumerate(request.options):
+        opposite = _opposite(request, option)
+        if opposite:
+            name = echo(option.option_id)
+            yield f"options[{index}].option_id", f"{name} {opposite}; give it another id"
+
+
+def reserved_problems(options: tuple[InteractionOption, ...]) -> Problems:
+    """Ids by which we ask what became of a call: an author's option must not pass for one."""
+    for index, option in enumerate(options):
+        if option.option_id in _OURS:
+            name = echo(option.option_id)
+            yield f"options[{index}].option_id", f"{name} is an id of ours; give it another one"
+
+
+def _opposite(request: InteractionRequest, option: InteractionOption) -> str:
+    if option.action is InteractionAction.CUSTOM:
+        return ""
+    claim = _claim(request, option.option_id)
+    goes_on = option.action in _GOES_ON
+    if claim is False and goes_on:
+        return f"says that it does not go on, but {option.action} does"
+    if claim is True and not goes_on:
+        return f"says that it goes on, but {option.action} does not"
+    return ""
+
+
+def _claim(request: InteractionRequest, option_id: str) -> bool | None:
+    """Whether the id says yes or no; None where it says neither."""
+    words = [found.lower().replace("'", "") for found in _WORD.findall(option_id)]
+    if request.type is InteractionType.TOOL_APPROVAL or "tool" in request.context:
+        return next((said for said in map(_says, words) if said is not None), None)
+    chosen = request.type is InteractionType.USER_CHOICE
+    if _all_are(words, _REFUSES if chosen else _NO):
+        return False
+    return _all_are(words, _CONSENTS if chosen else _YES) or None
+
+
+def _says(word: str) -> bool | None:
+    """Chinese is written without spaces: what comes first in it counts."""
+    found = (re.fullmatch if word.isascii() else re.search)(_CLAIM, word)
+    return None if found is None else found["no"] is None
+
+
+def _all_are(words: list[str], known: str) -> bool:
+    return bool(words) and all(re.fullmatch(known, word) for word in words)
