@@ -233,7 +233,12 @@ class TestWhatFailsAlone:
         odd: Any = object()
         with pytest.raises(InternalError):
             await journal.append(
-                Append("inst_000001", 0, [Record(1, 1.0, "happened", odd)], run_row())
+                Append(
+                    "inst_000001",
+                    0,
+                    [Record(1, 1.0, "happened", "{}")],
+                    replace(run_row(), title=odd),
+                )
             )
         assert await journal.append(birth()) == 1
         assert journal.epoch == 0
@@ -397,7 +402,7 @@ class TestOlderDatabases:
         connection.executescript(load_script("sqlite_schema.sql"))
         row = astuple(run_row())
         connection.execute(load_queries("sqlite_queries.sql")["create_run"], row).fetchall()
-        add = load_queries("sqlite_queries.sql")["add_event"]
+        add = "INSERT INTO events (place, at, type, payload) VALUES (?, ?, ?, ?)"
         for one in records(0, 2):
             connection.execute(add, (scribe.place(1, one.seq), one.at, one.type, one.payload))
         connection.close()

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, closing
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -415,3 +417,23 @@ async def test_many_questions_that_are_hidden_are_not_all_gone_through(
     assert turns >= 2
     beside.cancel()
     await journal.close()
+
+
+async def test_a_damaged_record_is_told_as_such_and_hides_no_other(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+    furnish(app)
+    async with app:
+        for _ in range(3):
+            await order(app)
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as other, other:
+        other.execute("UPDATE events SET at = at + 1 WHERE place = (2 << 32 | 2)")
+    async with app, Feed(app.journal, app.engine.hub, app.engine.clock) as feed:
+        page = await feed.after(0)
+        assert page is not None
+        told = [(place, entry.body) for place, entry in page.entries]
+        assert [place for place, _ in told] == list(range(1, len(told) + 1))
+        damaged = [frame for _, frame in told if b"RecordDamaged" in frame]
+        assert damaged
+        assert all(b'"inst_000002"' in frame for frame in damaged)
+        sound = [frame for _, frame in told if b'"inst_000003"' in frame]
+        assert len(sound) == await app.journal.version("inst_000003")

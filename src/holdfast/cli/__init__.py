@@ -1,7 +1,7 @@
 """The command line: `holdfast …`.
 
 Each command is declared in the file of its noun (`serve`, `plans`, `runs`, `questions`, `chat`,
-`converse`, `tokens`, `audit`, `demo`).
+`converse`, `tokens`, `audit`, `doctor`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -17,7 +17,7 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import audit, chat, converse, demo, plans, questions, runs, serve, tokens
+from holdfast.cli import audit, chat, converse, demo, doctor, plans, questions, runs, serve, tokens
 from holdfast.cli.shell import (
     EXIT_CODES,
     USAGE,
@@ -68,7 +68,7 @@ def everywhere(
 
 
 app.add_typer(demo.app)
-for noun in (serve, plans, chat, converse, runs, questions):
+for noun in (serve, plans, chat, converse, runs, questions, doctor):
     noun.register(app)
 app.add_typer(tokens.app)
 app.add_typer(audit.app)

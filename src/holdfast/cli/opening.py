@@ -37,7 +37,7 @@ from holdfast.errors import (
     OperatorError,
 )
 from holdfast.journal.codec import decode
-from holdfast.journal.database import APPLICATION, SCHEMA, Connection, explain
+from holdfast.journal.database import APPLICATION, CHECKSUMS, SCHEMA, Connection, explain
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.plans import LOCAL
@@ -159,7 +159,8 @@ class ReadingJournal(SqliteJournal):
             raise NotFound(f"{self.path.parent} holds no runs yet: start one with `holdfast run`")
         try:
             self._reader = self._connect(self.path)
-            _check_owner(self._reader, self.path)
+            if _schema_of(self._reader, self.path) < CHECKSUMS:
+                self._read_events = "read_old_events"
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
 
@@ -174,13 +175,14 @@ def _connect_to_read(path: Path) -> Connection:
     return sqlite3.connect(address, uri=True, timeout=1.0, isolation_level=None)
 
 
-def _check_owner(connection: Connection, path: Path) -> None:
+def _schema_of(connection: Connection, path: Path) -> int:
     [[application]] = connection.execute("PRAGMA application_id").fetchall()
     [[version]] = connection.execute("PRAGMA user_version").fetchall()
     if application != APPLICATION:
         raise OperatorError(f"{path} belongs to another program. Choose another home.")
     if version > SCHEMA:
         raise JournalTooNew(f"{path} was written by a newer Holdfast. Upgrade this one.")
+    return int(version)
 
 
 def house_of(settings: Settings, env: Mapping[str, str] | None = None, by: str = LOCAL) -> House:

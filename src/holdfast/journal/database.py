@@ -36,9 +36,11 @@ from holdfast.errors import (
 from holdfast.journal.statements import load_script
 
 APPLICATION = int.from_bytes(b"Hold", "big")
-SCHEMA = 3
+SCHEMA = 4
+CHECKSUMS = 4
+"""The first schema whose records have checksums."""
 
-_SCRIPTS = ("sqlite_schema.sql", "sqlite_schema_2.sql", "sqlite_schema_3.sql")
+_SCRIPTS = ("sqlite_schema.sql", *(f"sqlite_schema_{n}.sql" for n in range(2, SCHEMA + 1)))
 """The script at `n` brings a database from schema `n` to the next."""
 
 _BUSY_SECONDS = 0.05
@@ -103,6 +105,9 @@ def open_reader(path: Path, connect: Connect) -> Connection:
 
 def explain(error: sqlite3.Error, path: Path) -> HoldfastError:
     """What a failure of SQLite means to whoever runs the installation."""
+    if str(error).startswith(_NO_TEXT):
+        # SQLite's own words would quote what it found.
+        return JournalDamaged(f"{path} holds text that is none. {_AFTER_DAMAGE}")
     match _code(error):
         case sqlite3.SQLITE_NOTADB:
             return JournalDamaged(
@@ -110,10 +115,7 @@ def explain(error: sqlite3.Error, path: Path) -> HoldfastError:
                 "beginning is damaged: restore it from a backup. Otherwise choose another home."
             )
         case sqlite3.SQLITE_CORRUPT:
-            return JournalDamaged(
-                f"{path} is damaged ({error}). Stop Holdfast, keep a copy of the file and of its "
-                "-wal, then restore a backup or recover what is readable with sqlite3's .recover."
-            )
+            return JournalDamaged(f"{path} is damaged ({error}). {_AFTER_DAMAGE}")
         case sqlite3.SQLITE_CONSTRAINT | sqlite3.SQLITE_MISUSE | sqlite3.SQLITE_TOOBIG:
             return InternalError(f"{path} refused a statement of ours: {error}")
         case code:
@@ -121,6 +123,11 @@ def explain(error: sqlite3.Error, path: Path) -> HoldfastError:
             return JournalUnavailable(f"{path} did not acknowledge ({error}). {remedy}")
 
 
+_NO_TEXT = "Could not decode to UTF-8"
+_AFTER_DAMAGE = (
+    "Stop Holdfast, keep a copy of the file and of its -wal, then restore a backup or recover what "
+    "is readable with sqlite3's .recover. `holdfast doctor --integrity` tells what is damaged."
+)
 _REMEDIES = {
     sqlite3.SQLITE_FULL: "Free some disk space; it goes on by itself.",
     sqlite3.SQLITE_IOERR: "Look at the disk; it goes on by itself once the disk works again.",

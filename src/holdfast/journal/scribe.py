@@ -18,7 +18,7 @@ from dataclasses import asdict, fields
 from operator import attrgetter
 from typing import Any
 
-from holdfast.journal import chain
+from holdfast.journal import chain, checksums
 from holdfast.journal.database import Connection
 from holdfast.journal.port import (
     NOTHING,
@@ -28,6 +28,7 @@ from holdfast.journal.port import (
     Kept,
     Notice,
     QuestionRow,
+    Record,
     RunRow,
     Snapshot,
     StoredDefinition,
@@ -87,9 +88,7 @@ def write(connection: Connection, append: Append) -> int:
         run = _locate(connection, append)
         if append.row is not None:
             _describe(connection, run, append.row)
-    connection.executemany(
-        _ADD_EVENT, [(place(run, r.seq), r.at, r.type, r.payload) for r in append.records]
-    )
+    connection.executemany(_ADD_EVENT, [_event(place(run, r.seq), r) for r in append.records])
     if append.records:
         _note_commit(connection, run, append)
     if append.questions or append.notices or append.heard or append.births:
@@ -97,6 +96,12 @@ def write(connection: Connection, append: Append) -> int:
     if append.attached is not NOTHING:
         attach(connection, append.attached)
     return append.expected + len(append.records)
+
+
+def _event(place: int, record: Record) -> tuple[Any, ...]:
+    kind, payload = record.type, record.payload
+    crc = checksums.of_record(place, record.at, kind.encode(), payload.encode())
+    return place, record.at, kind, payload, crc
 
 
 def attach(connection: Connection, attached: Attached) -> None:
@@ -110,7 +115,8 @@ def attach(connection: Connection, attached: Attached) -> None:
 
 
 def write_snapshot(connection: Connection, snapshot: Snapshot) -> None:
-    connection.execute(_SAVE_SNAPSHOT, asdict(snapshot))
+    crc = checksums.of_snapshot(snapshot.version, snapshot.schema, snapshot.payload.encode())
+    connection.execute(_SAVE_SNAPSHOT, {**asdict(snapshot), "crc": crc})
 
 
 def write_definition(connection: Connection, definition: StoredDefinition) -> None:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, closing, contextmanager
@@ -19,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import JournalDamaged, JournalUnavailable, NotFound
-from holdfast.journal import scribe
+from holdfast.journal import checksums, scribe
 from holdfast.journal.committer import Committer
 from holdfast.journal.database import (
     Connect,
@@ -56,6 +57,8 @@ from holdfast.journal.rules import check
 from holdfast.journal.statements import load_queries
 from holdfast.journal.writer import Writer
 
+log = logging.getLogger("holdfast")
+
 _SQL = dict(load_queries("sqlite_queries.sql"))
 _SQL |= {
     f"newest_{name}": statement.replace("id > :after", "id < :after").replace(
@@ -82,6 +85,7 @@ class SqliteJournal:
         self._committer: Committer | None = None
         self._writer: Writer | None = None
         self._reader: Connection | None = None
+        self._read_events = "read_events"
 
     @property
     def epoch(self) -> int:
@@ -146,9 +150,9 @@ class SqliteJournal:
     ) -> list[Record]:
         records: list[Record] = []
         places = scribe.place(run, after), scribe.place(run, last)
-        with self._rows("read_events", places) as rows:
+        with self._rows(self._read_events, places) as rows:
             for row in rows:
-                records.append(Record(*row))
+                records.append(self._record(run_id, row))
                 most_text -= len(records[-1].payload)
                 if most_text <= 0:
                     break
@@ -238,8 +242,12 @@ class SqliteJournal:
         await self._open_writer().write(job, may_block=False)
 
     async def snapshot(self, run_id: str, schema: int) -> Snapshot | None:
-        rows = self._select("snapshot", (run_id, schema))
-        return Snapshot(*rows[0]) if rows else None
+        """One that has changed since it was written is none: the journal has everything."""
+        for version, _, payload, crc in self._select("snapshot", (run_id, schema)):
+            if crc == checksums.of_snapshot(version, schema, payload):
+                return Snapshot(run_id, version, schema, payload.decode())
+            log.warning("the snapshot of run %s is damaged and left out", run_id)
+        return None
 
     async def store_definition(self, definition: StoredDefinition) -> None:
         job = partial(scribe.write_definition, definition=definition)
@@ -284,9 +292,19 @@ class SqliteJournal:
         return await asyncio.to_thread(self._check)
 
     def _read_stretch(self, run_id: str, run: int, start: int, end: int) -> list[Record]:
-        rows = self._select("read_events", (scribe.place(run, start), scribe.place(run, end)))
+        rows = self._select(self._read_events, (scribe.place(run, start), scribe.place(run, end)))
         self._refuse_gaps(run_id, rows, start, end)
-        return [Record(*row) for row in rows]
+        return [self._record(run_id, row) for row in rows]
+
+    def _record(self, run_id: str, row: tuple[Any, ...]) -> Record:
+        record = checksums.record_of(row)
+        if record is None:
+            raise JournalDamaged(
+                f"record {row[0] & 0xFFFFFFFF} of run {run_id} in {self.path} has changed since it "
+                "was written. Other runs go on; restore a backup to get this one back. "
+                "`holdfast doctor --integrity` tells what else is damaged."
+            )
+        return record
 
     def _refuse_gaps(self, run_id: str, found: Sized, start: int, end: int) -> None:
         if len(found) != max(end - start, 0):

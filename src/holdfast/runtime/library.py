@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
+from hashlib import sha256
 
 from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import canonical_json
@@ -79,6 +80,8 @@ class Library:
             stored = await self._journal.definition(digest)
             if stored is None:
                 raise JournalDamaged(f"the definition with digest {digest} is not in the journal")
+            if sha256(stored.body.encode()).hexdigest() != digest:
+                raise JournalDamaged(f"the definition with digest {digest} has changed")
             known = definition_from(stored.kind, json.loads(stored.body), digest)
             self._by_digest[digest] = known
         return known

@@ -27,7 +27,7 @@ from itertools import islice
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
-from holdfast.errors import HoldfastError, InvalidAnswer
+from holdfast.errors import HoldfastError, InvalidAnswer, JournalDamaged
 from holdfast.journal.port import Committed, Journal, QuestionQuery, QuestionRow, Record
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.hub import Hub
@@ -45,6 +45,9 @@ CHUNK: Final = 128 * 1024
 
 PAGE: Final = 400
 """Records that are read at once, unless they are large: then as many as fill a chunk."""
+
+DAMAGED: Final = "RecordDamaged"
+"""What stands in the place of a record that cannot be read any more."""
 
 UNSEEN: Final = 500
 """Records that a client does not see before it is told where it stands."""
@@ -222,12 +225,19 @@ class Feed:
             if (run_id, seq) not in read:
                 if room <= 0:
                     return
-                count = ends[run_id] - seq + 1
-                for one in await self._journal.read(run_id, seq - 1, count, share):
+                for one in await self._read(run_id, seq, ends[run_id], share):
                     read[run_id, one.seq] = one
                     room -= len(one.payload)
             record = read.pop((run_id, seq))
             yield place, Entry(await self.name_of(run_id), told(run_id, record, place))
+
+    async def _read(self, run_id: str, first: int, last: int, most_text: int) -> list[Record]:
+        """Of a run that is damaged its followers hear that, and of the others everything."""
+        try:
+            return await self._journal.read(run_id, first - 1, last - first + 1, most_text)
+        except JournalDamaged as error:
+            log.error("the feed leaves out records of run %s: %s", run_id, error)
+            return [Record(seq, 0.0, DAMAGED, "{}") for seq in range(first, last + 1)]
 
     async def name_of(self, run_id: str) -> str:
         """What the run is judged by: the name of its root run's plan or agent."""

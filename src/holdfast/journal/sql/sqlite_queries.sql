@@ -26,7 +26,7 @@ UPDATE runs SET status = ?, active = ?, wake_at = ? WHERE id = ?;
 
 -- name: add_event
 -- Adds one record at its place.
-INSERT INTO events (place, at, type, payload) VALUES (?, ?, ?, ?);
+INSERT INTO events (place, at, type, payload, crc) VALUES (?, ?, ?, ?, ?);
 
 -- name: put_question
 -- Opens a question, or renews what may change of it.
@@ -48,12 +48,13 @@ DELETE FROM notices WHERE target_id = ? AND source_id = ? AND seq = ?;
 
 -- name: save_snapshot
 -- Keeps a snapshot that is not ahead of its run, in place of an older or foreign one.
-INSERT INTO snapshots (run, version, schema, payload)
-SELECT id, :version, :schema, :payload FROM runs
+INSERT INTO snapshots (run, version, schema, payload, crc)
+SELECT id, :version, :schema, :payload, :crc FROM runs
 WHERE run_id = :run_id
   AND EXISTS (SELECT 1 FROM events WHERE place = ((runs.id << 32) | :version))
 ON CONFLICT (run) DO UPDATE
-SET version = excluded.version, schema = excluded.schema, payload = excluded.payload
+SET version = excluded.version, schema = excluded.schema, payload = excluded.payload,
+    crc = excluded.crc
 WHERE excluded.version >= snapshots.version OR excluded.schema <> snapshots.schema;
 
 -- name: store_definition
@@ -107,8 +108,13 @@ DELETE FROM commits WHERE position <= ?;
 UPDATE probes SET count = count + 1;
 
 -- name: read_events
--- A stretch of one run's records, in order.
-SELECT place & 0xFFFFFFFF, at, type, payload FROM events
+-- A stretch of one run's records, in order, as the bytes that their checksums are of.
+SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc FROM events
+WHERE place > ? AND place <= ? ORDER BY place;
+
+-- name: read_old_events
+-- As read_events, in a database of a schema without checksums.
+SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), NULL FROM events
 WHERE place > ? AND place <= ? ORDER BY place;
 
 -- name: run
@@ -282,7 +288,7 @@ SELECT target_id, source_id, seq, payload FROM notices WHERE target_id = ? ORDER
 
 -- name: snapshot
 -- A run's snapshot, if this program's schema wrote it.
-SELECT runs.run_id, snapshots.version, snapshots.schema, snapshots.payload
+SELECT snapshots.version, snapshots.schema, CAST(snapshots.payload AS BLOB), snapshots.crc
 FROM snapshots JOIN runs ON runs.id = snapshots.run
 WHERE runs.run_id = ? AND snapshots.schema = ?;
 

@@ -1,0 +1,73 @@
+"""The command that looks after a home: whether it can be used, and whether it is whole."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli import shell
+from holdfast.cli.shell import FAILED, OK, Settings
+
+if TYPE_CHECKING:
+    from holdfast.journal.integrity import Report
+
+
+def register(group: typer.Typer) -> None:
+    shell.register(group, "doctor", doctor)
+
+
+async def doctor(
+    settings: Settings,
+    integrity: Annotated[
+        bool,
+        typer.Option(
+            "--integrity",
+            help="Read everything: every record against its checksum, the audit's chain, "
+            "definitions, snapshots and rows.",
+        ),
+    ] = False,
+) -> int:
+    """Say whether a home is sound: what it holds, and what of it is damaged.
+
+    It changes nothing and may be used while a server has the home.
+    """
+    from holdfast.cli.opening import reading_journal
+    from holdfast.cli.screen import print_json, say
+    from holdfast.journal.integrity import Report, examine, to_json
+
+    async with reading_journal(settings) as journal:
+        path = journal.path
+        if integrity:
+            report = examine(path, _shown)
+        else:
+            report = Report({"runs": sum((await journal.run_counts()).values())})
+            for problem in await journal.check():
+                report.found("file", "pages", problem)
+    if settings.as_json:
+        print_json({"journal": str(path), **to_json(report)})
+    else:
+        say(f"{path}: {'sound' if not report.findings else 'damaged'}", *_lines(report))
+    return FAILED if report.findings else OK
+
+
+def _lines(report: Report) -> list[str]:
+    from holdfast.story.text import visible
+
+    read = ", ".join(f"{count:,} {what}" for what, count in report.counts.items())
+    lines = [f"  read: {read or 'nothing'}"]
+    if report.without_checksum:
+        lines.append(f"  {report.without_checksum:,} records are from before there were checksums")
+    for one in report.findings:
+        place = one.name if one.seq is None else f"{one.name} {one.seq}"
+        lines.append(f"  {one.what} {visible(place, 80)}: {visible(one.problem, 200)}")
+    return lines
+
+
+def _shown(done: int, total: int) -> None:
+    """A line that is written over, where a person looks on."""
+    import sys
+
+    if sys.stderr.isatty() and (done == total or not done % 100):
+        sys.stderr.write(f"\r{done:,} of {total:,} runs read{chr(10) if done == total else ''}")
+        sys.stderr.flush()

@@ -1,0 +1,57 @@
+-- name: count_runs
+-- How many runs there are to read.
+SELECT count(*) FROM runs;
+
+-- name: runs
+-- Every run, in order of creation.
+SELECT id, run_id, definition, summary FROM runs ORDER BY id;
+
+-- name: has_definition
+-- Whether a definition is stored.
+SELECT 1 FROM definitions WHERE digest = CAST(? AS TEXT);
+
+-- name: events
+-- One run's records with their checksums.
+SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc FROM events
+WHERE place > ? AND place < ? ORDER BY place;
+
+-- name: old_events
+-- One run's records in a database of a schema without checksums.
+SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), NULL FROM events
+WHERE place > ? AND place < ? ORDER BY place;
+
+-- name: orphans
+-- Records whose run is not there.
+SELECT place >> 32, count(*) FROM events
+WHERE place >> 32 NOT IN (SELECT id FROM runs) GROUP BY place >> 32;
+
+-- name: definitions
+-- Every plan and agent that was ever stored.
+SELECT digest, CAST(body AS BLOB) FROM definitions;
+
+-- name: questions
+-- Every question.
+SELECT question_id, body FROM questions;
+
+-- name: notices
+-- Every notice that was not heard.
+SELECT target_id, payload FROM notices;
+
+-- name: kept
+-- Everything that is kept by name.
+SELECT kind || ' ' || key, body FROM kept;
+
+-- name: snapshots
+-- Every snapshot.
+SELECT runs.run_id, version, schema, CAST(payload AS BLOB), crc
+FROM snapshots JOIN runs ON runs.id = snapshots.run;
+
+-- name: old_snapshots
+-- Every snapshot in a database of a schema without checksums.
+SELECT runs.run_id, version, schema, CAST(payload AS BLOB), NULL
+FROM snapshots JOIN runs ON runs.id = snapshots.run;
+
+-- name: audit
+-- The chain of deeds.
+SELECT number, at, who, action, subject, run_id, seen, origin, detail, previous, digest
+FROM audit ORDER BY number;
