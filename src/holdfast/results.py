@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
+from holdfast.core.forms.shapes import dump_form
+from holdfast.core.plan.refusals import refused, remedy
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import QuestionState, RunState
@@ -45,8 +47,15 @@ async def _of_listener(engine: Engine, step: Parent, since: int = 0) -> dict[str
         if _step_of(event) == (step.step_id, step.firing):
             result = _result_of(event)
             if result is not None:
-                return result
+                return _with_remedy(result, state, step)
     return {"success": False, "error": f"the instance is {state.status}"}
+
+
+def _with_remedy(result: dict[str, Any], state: RunState, of: Parent) -> dict[str, Any]:
+    """Where the run has failed because a value was refused: how to be asked for it again."""
+    step = state.steps[of.step_id]
+    names = refused(step) if state.status is RunStatus.ERROR and step.firing == of.firing else ()
+    return {**result, "error": f"{result['error']}; {remedy(names)}"} if names else result
 
 
 async def _of_agent(engine: Engine, step: Parent) -> dict[str, Any]:
@@ -103,8 +112,14 @@ def _result_of(event: Event) -> dict[str, Any] | None:
 
 
 def _lacks(form: Form) -> dict[str, Any]:
-    names = [field.name for field in form.fields]
-    return {"success": False, "reason": "missing_params", "required_params": names}
+    """As the seed has it: the fields, and their names alone."""
+    return {
+        "success": False,
+        "reason": "missing_params",
+        "required_params": dump_form(form),
+        "missing_params": [field.name for field in form.fields],
+        "task_updates": [],
+    }
 
 
 def _step_of(event: Event) -> tuple[str | None, int | None]:

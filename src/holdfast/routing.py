@@ -15,10 +15,12 @@ from typing import TypeAlias
 
 from holdfast.core.forms.validation import validate
 from holdfast.core.interactions.answers import option_for_data
+from holdfast.core.plan.refusals import refused, remedy
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import QuestionState
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.journal.port import QuestionQuery
+from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.runtime.engine import Engine
 
@@ -32,7 +34,9 @@ async def route(engine: Engine, state: PlanState, params: Mapping[str, Json]) ->
     asked = [one for one in opened if _takes_values(one[1])]
     if not asked:
         answered = await _questions(engine, state, "answered")
-        return _already_answered(state, params, opened, answered)
+        repeated = _already_answered(state, params, opened, answered)
+        await _refuse_another_value(engine, state, repeated)
+        return repeated
     _refuse_ambiguous(asked, params)
     answers = await _repeated(engine, state, asked, params)
     for run_id, question in asked:
@@ -79,7 +83,24 @@ def _already_answered(
         ids = ", ".join(question.request.request_id for _, question in opened)
         message = f"No paused listener found: what is open asks for a decision, answer by id: {ids}"
         raise NotAllowed(message)
-    raise NotAllowed(f"Plan instance is not in PAUSE status, current: {state.status.value}")
+    raise NotAllowed(_not_paused(state))
+
+
+async def _refuse_another_value(engine: Engine, state: PlanState, repeated: list[Routed]) -> None:
+    """A value was refused, and here is another one: the form must be asked again first."""
+    for run_id, question, values in repeated:
+        owner = await engine.state(run_id)
+        names = refused(owner.steps[question.step_id])
+        if owner.status is RunStatus.ERROR and names and _differs(values, question):
+            raise NotAllowed(f"{_not_paused(state)}; {remedy(names)}")
+
+
+def _differs(values: Mapping[str, Json], question: QuestionState) -> bool:
+    return any(question.data.get(name) != value for name, value in values.items())
+
+
+def _not_paused(state: PlanState) -> str:
+    return f"Plan instance is not in PAUSE status, current: {state.status.value}"
 
 
 async def _repeated(

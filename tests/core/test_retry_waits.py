@@ -6,25 +6,35 @@ import pytest
 from machine import Machine
 from small_plans import (
     CALL,
+    CALLING_CODE,
     CODE,
+    COLOUR,
     KEYED,
     PERMANENT,
     TRANSIENT,
     WILL,
+    compiled,
     events,
     fail,
+    give_up,
     on,
+    only,
+    question,
+    reply,
     started,
     statuses,
+    succeed,
 )
 
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import events as e
+from holdfast.model.plan import ToolAction
 from holdfast.model.retry import Failure, FailureKind, GiveUp, Retry, RetryPolicy
 
 STEADY = RetryPolicy(jitter=0)
+ONCE = RetryPolicy(attempts=1)
 
 
 def busy(seconds: float) -> c.Failed:
@@ -277,3 +287,66 @@ class TestResume:
         assert machine.state.steps["L002"].attempt == 1
         fail(machine, TRANSIENT)
         assert machine.state.steps["L002"].status is StepStatus.BACKOFF, "it has a second try"
+
+
+class TestRefusedValues:
+    """A person gave a value, and the tool refused it for good."""
+
+    PAY = ToolAction("needs_amount")
+    WRONG = c.Failed(Failure(FailureKind.PERMANENT, "no such amount"))
+
+    def given(self, outcome: c.Outcome = WRONG) -> Machine:
+        machine = Machine(compiled(on("L001", "001 Running", self.PAY, "001", retry=ONCE)))
+        parameters = {"properties": {"amount": {"type": "string"}}, "required": ["amount"]}
+        machine.tools["needs_amount"] = c.ToolFacts(parameters)
+        machine.submit(c.StartRun("small", "go", by=WILL))
+        machine.start_ready()
+        reply(machine, data={"amount": "12"})
+        give_up(machine, outcome)
+        return machine
+
+    def message(self, machine: Machine) -> str:
+        return str(machine.state.main_task.context["error_info"]["message"])
+
+    def test_the_error_says_how_to_be_asked_again(self) -> None:
+        told = "L001 failed: no such amount; resume the run: it asks again for amount"
+        assert self.message(self.given()) == told
+
+    def test_a_resume_asks_again_and_shows_why(self) -> None:
+        machine = self.given()
+        machine.submit(c.Resume(WILL))
+        assert events(machine, e.RunResumed)[0].anew == ("L001",)
+        machine.start_ready()
+        assert machine.state.status == "pause"
+        assert question(machine).message.endswith("Feedback on the last answer: no such amount")
+        reply(machine, data={"amount": "13"})
+        assert only(machine).args == {"amount": "13"}
+        succeed(machine)
+        assert machine.state.status == "done"
+
+    def test_after_an_outage_the_value_is_kept(self) -> None:
+        machine = self.given(TRANSIENT)
+        assert "asks again" not in self.message(machine)
+        machine.submit(c.Resume(WILL))
+        machine.start_ready()
+        assert only(machine).args == {"amount": "12"}
+
+    def test_what_was_never_called_with_it_has_not_refused_it(self) -> None:
+        machine = self.given(TRANSIENT)
+        machine.tools.pop("needs_amount")
+        machine.submit(c.Resume(WILL))
+        machine.start_ready()
+        machine.consult(0)
+        assert "asks again" not in self.message(machine)
+
+    def test_calls_that_were_made_with_the_value_keep_it(self) -> None:
+        machine = started(on("L001", "001 Running", CALLING_CODE, "001", retry=ONCE))
+        machine.report(only(machine), c.Missing(COLOUR))
+        reply(machine, data={"colour": "red"})
+        machine.report(only(machine), c.CallWanted(0, "plain", {"n": 1}, False))
+        machine.report(only(machine), c.CallReturned(0, {"x": 1}))
+        give_up(machine)
+        machine.submit(c.Resume(WILL))
+        machine.start_ready()
+        effect = only(machine)
+        assert effect.provided == {"colour": "red"}  # type: ignore[union-attr]

@@ -96,7 +96,7 @@ async def test_what_is_still_missing_is_said_and_asked_again(shop: Shop) -> None
     shop.asking.append(lacking)
     continued = await shop.provide(instance, size="XL")
     assert continued["result"]["reason"] == "missing_params"
-    assert continued["result"]["required_params"] == ["colour"]
+    assert list(continued["result"]["required_params"]) == ["colour"]
     [question] = await shop.asked(instance)
     assert question.type == "MISSING_INFO"
     assert shop.ordered == []

@@ -11,7 +11,7 @@ from plan_texts import Tool, add, end, load, start, step
 
 from holdfast import CallInfo, Holdfast, PlanInstance
 from holdfast.core.plan.state import PlanState
-from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
+from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, PermanentError, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.events import LateResultKept, ListenerStarted, QuestionWithdrawn
 from holdfast.model.recorded import Event
@@ -594,3 +594,83 @@ class TestDeadlines:
         await app.answer((await only_question(app)).question_id, option_id="approve")
         assert await instance.wait_for_completion() == "done"
         assert work.count == 1
+
+
+MODELS = {
+    "model": {
+        "type": "radio",
+        "label": "Model",
+        "options": [
+            {"value": "mac", "label": "MacBook Pro", "price": "¥18,999"},
+            {"value": "dell", "label": "Dell XPS", "price": "¥9,999"},
+        ],
+        "required": True,
+    }
+}
+
+
+class TestRefusedValues:
+    """The tool refuses what a person gave: how to be asked again is said, and then so it is."""
+
+    @pytest.fixture
+    async def instance(self, app: Holdfast) -> PlanInstance:
+        async def order(model: str | None = None, size: float | None = None) -> dict[str, Any]:
+            if model is None:
+                return {"success": False, "reason": "missing_params", "required_params": MODELS}
+            if model == "mac":
+                raise PermanentError("sold out")
+            if size is None:
+                wanted = {"size": {"type": "number", "label": "Inches"}}
+                return {"success": False, "reason": "missing_params", "required_params": wanted}
+            return {"success": True}
+
+        app.tool(order)
+        load(app, step("A", "001", "002", tool="order"), end("002"))
+        return await paused(app)
+
+    async def test_a_further_round_carries_its_fields(
+        self, app: Holdfast, instance: PlanInstance
+    ) -> None:
+        answer = await app.planner_agent.continue_plan(instance.id, {"model": "dell"})
+        assert answer["status"] == "pause"
+        assert answer["result"]["reason"] == "missing_params"
+        assert answer["result"]["required_params"]["size"]["type"] == "number"
+        assert answer["result"]["required_params"]["size"]["label"] == "Inches"
+        assert answer["result"]["missing_params"] == ["size"]
+        assert answer["result"]["required_params"] == instance.context["required_params"]
+
+    async def test_the_answer_says_how_to_be_asked_again(
+        self, app: Holdfast, instance: PlanInstance
+    ) -> None:
+        answer = await app.planner_agent.continue_plan(instance.id, {"model": "mac"})
+        told = "sold out; resume the run: it asks again for model"
+        assert (answer["status"], answer["result"]["error"]) == ("error", told)
+        info = instance.get_main_task_instance().context["error_info"]
+        assert info["message"] == f"A failed: {told}"
+
+    async def test_another_value_before_that_says_so_too(
+        self, app: Holdfast, instance: PlanInstance
+    ) -> None:
+        first = await app.planner_agent.continue_plan(instance.id, {"model": "mac"})
+        again = await app.planner_agent.continue_plan(instance.id, {"model": "dell"})
+        assert again == {
+            "success": False,
+            "error": "Plan instance is not in PAUSE status, current: error; "
+            "resume the run: it asks again for model",
+        }
+        repeated = await app.planner_agent.continue_plan(instance.id, {"model": "mac"})
+        assert repeated == first, "the same answer again changes nothing"
+
+    async def test_after_the_resume_the_form_is_asked_anew(
+        self, app: Holdfast, instance: PlanInstance, until: Until
+    ) -> None:
+        await app.planner_agent.continue_plan(instance.id, {"model": "mac"})
+        assert await app.planner_agent.resume_plan(app.plans, "p", instance.id)
+        await until(app, instance, lambda state: bool(state.open_questions))
+        assert instance.status == "pause"
+        assert instance.context["required_params"]["model"]["options"] == MODELS["model"]["options"]
+        [question] = await app.inbox()
+        assert request_of(question).message.endswith("Feedback on the last answer: sold out")
+        await app.planner_agent.continue_plan(instance.id, {"model": "dell"})
+        await app.planner_agent.continue_plan(instance.id, {"size": 13})
+        assert await instance.wait_for_completion() == "done"

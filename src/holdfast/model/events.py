@@ -275,10 +275,13 @@ class PlannerGaveUp:
 
 @record
 class RunResumed:
+    """`anew` are those of the `refired` whose values, which were refused, are asked for again."""
+
     by: str
     refired: tuple[str, ...] = ()
     children: tuple[str, ...] = ()
     moves: tuple[Move, ...] = ()
+    anew: tuple[str, ...] = ()
 
 
 @record

@@ -150,9 +150,13 @@ def _message(text: str, depth: int) -> str | None:
 
 def _joined(text: str, depth: int) -> str | None:
     """Each of several messages; they are ours only if all of them are."""
-    parts = [_found(_sentences(), part, depth) for part in text.split(_JOINT)]
-    known = [part for part in parts if part]
+    parts = _parts(text, depth)
+    known = [part for part, _ in parts if part]
     return "；".join(known) if len(parts) > 1 and len(known) == len(parts) else None
+
+
+def _parts(text: str, depth: int) -> list[tuple[str | None, str]]:
+    return [(_found(_sentences(), part, depth), part) for part in text.split(_JOINT)]
 
 
 def _phrase(text: str, depth: int) -> str | None:
@@ -160,7 +164,12 @@ def _phrase(text: str, depth: int) -> str | None:
 
 
 def _message_or_text(text: str, depth: int) -> str:
-    return _message(text, depth) or text
+    """What is not ours is kept, also where a message of ours follows it."""
+    whole = _found(_sentences(), text, depth)
+    parts = [] if whole else _parts(text, depth)
+    if not any(known for known, _ in parts):
+        return whole or text
+    return "；".join(known or part for known, part in parts)
 
 
 def _phrase_or_text(text: str, depth: int) -> str:

@@ -6,6 +6,7 @@ from typing import Any
 
 from holdfast.core.plan import fold, fold_steps
 from holdfast.core.plan.compiled import VERIFY
+from holdfast.core.plan.refusals import reason
 from holdfast.core.plan.state import PlanState, TaskState
 from holdfast.core.run import moves
 from holdfast.core.run.fold_steps import children_resumed
@@ -64,6 +65,8 @@ def resumed(state: PlanState, event: e.RunResumed) -> PlanState:
         step = state.steps.get(listener_id)
         if step is None:
             state = fold.fire(state, (listener_id,))
+        elif listener_id in event.anew:
+            state = fold.refire(state, listener_id, feedback=reason(step))
         else:
             state = _refire_keeping(state, listener_id, step)
     state = children_resumed(state, event.children)

@@ -18,6 +18,7 @@ from holdfast.core.language.conditions import explain, holds
 from holdfast.core.plan.compiled import VERIFY
 from holdfast.core.plan.draft import Draft, quiet
 from holdfast.core.plan.outputs import updates_for
+from holdfast.core.plan.refusals import refused, remedy
 from holdfast.core.plan.state import TaskFacts, TaskState
 from holdfast.core.run import backoff
 from holdfast.core.run.draft import iso
@@ -213,6 +214,8 @@ def give_up(
         before = error_info(draft.state.main_task)
         messages.insert(0, str(before.get("message", "")))
         retries = max(retries, _count(before.get("failed_retries")))
+    given = [refused(draft.step(one)) for one in failed]
+    messages += [remedy(one) for one in given if one]
     known = dict.fromkeys((*draft.state.failed, *failed))
     names = [outside_id(draft, one) for one in known]
     context: dict[str, Json] = {"failed_listener_ids": names}
@@ -257,7 +260,9 @@ def resume(draft: Draft, command: Resume) -> None:
         for task in _failed_tasks(draft, one)
         if task != state.plan.main
     ]
-    draft.emit(RunResumed(command.by, tuple(refired), children, (*moves, resuming_move(draft))))
+    anew = tuple(one for one in refired if one in state.failed and refused(draft.step(one)))
+    moves.append(resuming_move(draft))
+    draft.emit(RunResumed(command.by, tuple(refired), children, tuple(moves), anew))
     for listener_id, step in sorted(draft.state.steps.items()):
         if step.status is StepStatus.BACKOFF:
             draft.emit(StepWoken(listener_id, step.firing))
