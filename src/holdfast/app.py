@@ -107,7 +107,8 @@ class Holdfast:
         )
         if planner.llm_client is None:
             planner.llm_client = self.models
-        self.plans = PlanModule(self.engine, planner, self.vault)
+        self.task_driver.states = self.engine.state
+        self.plans = PlanModule(self.engine, planner, self.vault, self.task_driver)
         self.interactions = Handlers()
         self.sessions = AgentSessionHub(self.engine, self.interactions, self.vault)
         self.is_open = False

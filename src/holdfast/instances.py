@@ -98,6 +98,7 @@ def instance_context(state: PlanState) -> dict[str, Any]:
         "values": dict(state.main_task.context),
         "metadata": {
             "plan_id": state.plan_id,
+            "plan_instance_id": state.run_id,
             "prompt": state.prompt,
             "started_by": state.started_by,
             "created_at": iso(state.created_at),

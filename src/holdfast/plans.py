@@ -102,6 +102,7 @@ class PlannerAgent:
         self.max_retry_count = max_retry_count
         self.decision_timeout = decision_timeout
         self.plan_module: PlanModule | None = None
+        self.task_driver: TaskDriver | None = None
         self._told: set[asyncio.Task[None]] = set()
 
     async def decide_retry_strategy(self, situation: RetrySituation) -> int | Advice:
@@ -250,11 +251,14 @@ class ListenerRepo:
 class PlanModule:
     """Starts plans, finds their instances, and passes people's words on to them."""
 
-    def __init__(self, engine: Engine, planner_agent: PlannerAgent, vault: Vault) -> None:
+    def __init__(
+        self, engine: Engine, planner_agent: PlannerAgent, vault: Vault, task_driver: TaskDriver
+    ) -> None:
         self.engine = engine
         self.vault = vault
         self.planner_agent = planner_agent
         self.planner_agent.plan_module = self
+        self.planner_agent.task_driver = task_driver
         self.listener_repo = ListenerRepo(self)
 
     async def start_plan_by_prompt(

@@ -122,6 +122,10 @@ class Listener:
     priority: int = 100
 
     @property
+    def id(self) -> str:
+        return self.listener_id
+
+    @property
     def listener_type(self) -> str:
         return self.action.kind
 

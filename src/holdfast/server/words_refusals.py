@@ -126,6 +126,17 @@ _RUNS: Final[dict[str, str]] = {
     ),
     "Plan instance {id:word} not found": "找不到计划实例 {id}",
     "Plan instance {id:word} not found among those of {plan:word}": "{plan} 的实例中没有 {id}",
+    "pass the context of a plan instance: its metadata names the instance": (
+        "请传入计划实例的上下文：其 metadata 中有实例编号"
+    ),
+    "{id:word} is no plan instance": "{id} 不是计划实例",
+    "{id:word} is another listener in the plan of {run:word}": (
+        "{id} 在 {run} 的计划中是另一个监听器"
+    ),
+    "{id:word} ({kind:word}) is carried out by the engine only": "{id}（{kind}）只能由引擎执行",
+    "the tool {tool:word} needs approval: answer its question": (
+        "工具 {tool} 需要审批：请回答它的问题"
+    ),
     "Plan instance is not in PAUSE status, current: {status:term}": (
         "计划实例没有暂停，当前状态：{status}"
     ),

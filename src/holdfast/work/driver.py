@@ -3,13 +3,17 @@
 The engine goes through `TaskDriver` for every listener, so a subclass that
 overrides `execute_listener` or `determine_task_updates` is honoured. The result
 has the shape of the seeds: `{success, task_updates, result, error}`, or
-`{success: False, reason: "missing_params", required_params: {...}}`.
+`{success: False, reason: "missing_params", required_params: {...}}`. Code of your own may call it
+too, with a plan instance's context (see `by_hand`).
 """
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Mapping
 from typing import Any, assert_never
+
+from rpds import HashTrieMap
 
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded, updates_for
@@ -18,6 +22,7 @@ from holdfast.core.run.state import EMPTY
 from holdfast.model import effects as f
 from holdfast.model.plan import Listener
 from holdfast.model.values import Json
+from holdfast.work import by_hand
 from holdfast.work.calling import call_tool, call_with_secrets
 from holdfast.work.sandbox import CallWanted, Sandbox
 from holdfast.work.tools import CallInfo, ToolRegistry
@@ -72,11 +77,31 @@ class TaskDriver:
     def __init__(self, tools: ToolRegistry, sandbox: Sandbox) -> None:
         self.tools = tools
         self.sandbox = sandbox
+        self.states: by_hand.States | None = None
 
     async def execute_listener(
-        self, listener: Listener, context: ListenerContext
+        self, listener: Listener, context: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """One attempt. What the work raises is classified by the engine."""
+        """One attempt. What the work raises is classified by the engine, whose context is a
+        `ListenerContext`; with the dict of a plan instance it is an error in the result."""
+        if isinstance(context, ListenerContext):
+            return await self._execute(listener, context)
+        try:
+            return await self._execute_by_hand(listener, context)
+        except Exception as error:
+            return {"success": False, "error": str(error), "task_updates": []}
+
+    async def _execute_by_hand(
+        self, listener: Listener, context: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        state = await by_hand.state_of(self.states, listener, context)
+        compiled, now = state.plan.listener(listener.listener_id), time.time()
+        effect = by_hand.effect_of(self.tools, compiled, state, now)
+        if isinstance(effect, dict):
+            return {"success": False, **effect, "task_updates": []}
+        return await self._execute(listener, ListenerContext(effect, compiled, state, now))
+
+    async def _execute(self, listener: Listener, context: ListenerContext) -> dict[str, Any]:
         result = await self._carry_out(context)
         if isinstance(result, CallWanted):
             return {"success": False, "reason": "call_wanted", "call": result, "task_updates": []}
@@ -97,12 +122,15 @@ class TaskDriver:
         self,
         listener: Listener,
         execution_result: Mapping[str, Any],
-        context: ListenerContext,
+        context: ListenerContext | None = None,
     ) -> list[dict[str, Any]]:
-        """What the result means for the tasks; the inner `success` decides which output."""
+        """What the result means for the tasks; the inner `success` decides which output. Without
+        a context, outputs can read the result only."""
         result = execution_result.get("result")
         success = bool(execution_result.get("success")) and succeeded(result)
-        updates = updates_for(context.listener, success, result, context.facts)
+        compiled = context.listener if context else CompiledListener(listener)
+        facts = context.facts if context else TaskFacts(HashTrieMap())
+        updates = updates_for(compiled, success, result, facts)
         return [
             {
                 "task_id": update.task_id,
