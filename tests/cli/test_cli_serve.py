@@ -203,3 +203,40 @@ def test_the_application_may_be_named_by_itself(application: str, place: Path) -
         assert names == {"call_pay", "call_shaky", "call_slow"}
         announced = json.loads((place / "kept" / "server.json").read_text(encoding="utf-8"))
         assert announced == {"url": server.url, "pid": server.process.pid}
+
+
+BOUNDS = {
+    "header-bytes": (1024, "GET / HTTP/1.1\r\nHost: x\r\nX: " + "v" * 1024, 431),
+    "header-count": (2, "GET / HTTP/1.1\r\nHost: x\r\nX: 1\r\nX: 1\r\nX: 1\r\n", 431),
+    "url-bytes": (256, "GET /" + "u" * 256 + " HTTP/1.1\r\n", 414),
+    "header-seconds": (0.1, "GET / HTTP/1.1\r\n", 408),
+    "max-connections": (1, "", 503),
+    "connections-per-address": (1, "", 503),
+}
+
+
+@pytest.mark.parametrize("as_variable", [False, True])
+def test_what_is_sent_before_anybody_is_known_is_bounded_as_it_says(
+    place: Path, as_variable: bool
+) -> None:
+    """With one connection at a time, each bound is met by its own."""
+    for name, (bound, head, status) in BOUNDS.items():
+        variable = {f"HOLDFAST_{name.upper().replace('-', '_')}": str(bound)}
+        with (
+            served(place, **variable) if as_variable else served(place, f"--{name}", str(bound))
+        ) as server:
+            where = ("127.0.0.1", httpx.URL(server.url).port or 0)
+            with socket.create_connection(where), socket.create_connection(where) as client:
+                client.settimeout(60)
+                client.sendall(head.encode())
+                assert client.recv(100).startswith(f"HTTP/1.1 {status} ".encode()), name
+
+
+def test_an_idle_connection_is_closed_when_it_says(place: Path) -> None:
+    with served(place, "--idle-seconds", "0.1") as server:
+        where = ("127.0.0.1", httpx.URL(server.url).port or 0)
+        with socket.create_connection(where) as client:
+            client.settimeout(60)
+            client.sendall(b"GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
+            answer = b"".join(iter(lambda: client.recv(65_536), b""))
+    assert answer.startswith(b"HTTP/1.1 200 ")

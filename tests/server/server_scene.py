@@ -22,6 +22,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from holdfast import Holdfast
+from holdfast.server.connections import bounded
 from holdfast.server.services import Services
 from holdfast.server.settings import ServerSettings
 
@@ -169,13 +170,18 @@ class _Server(uvicorn.Server):
 
 
 @asynccontextmanager
-async def listening(web: ASGIApp) -> AsyncIterator[str]:
+async def listening(web: ASGIApp, settings: ServerSettings | None = None) -> AsyncIterator[str]:
     """Any ASGI application on a loopback port; its address."""
     # Without its protocol named, asyncio leaves the socket to wait for more before it sends.
     with socket.socket(proto=socket.IPPROTO_TCP) as listener:
         listener.bind(("127.0.0.1", 0))
         config = uvicorn.Config(
-            web, log_config=None, access_log=False, ws="none", timeout_graceful_shutdown=5
+            web,
+            http=bounded(settings or ServerSettings()),
+            log_config=None,
+            access_log=False,
+            ws="none",
+            timeout_graceful_shutdown=5,
         )
         server = _Server(config)
         task = asyncio.create_task(server.serve([listener]))
@@ -193,7 +199,7 @@ async def serving(app: Holdfast, settings: ServerSettings | None = None) -> Asyn
     """The application over HTTP; it is opened with the server unless it is open."""
     web = app.asgi(settings)
     services: Services = web.state.services
-    async with AsyncExitStack() as stack, listening(web) as url:
+    async with AsyncExitStack() as stack, listening(web, settings) as url:
         stack.callback(services.streams.close)
         scene = Scene(app, services, url, None, None, stack)  # type: ignore[arg-type]
         scene.stranger = await scene.with_token(None)

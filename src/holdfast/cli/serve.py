@@ -121,6 +121,76 @@ _SecureCookies = Annotated[
         help="People reach the server over TLS, for instance through a proxy.",
     ),
 ]
+_HeaderBytes = Annotated[
+    int,
+    typer.Option(
+        "--header-bytes",
+        metavar="N",
+        min=1024,
+        envvar="HOLDFAST_HEADER_BYTES",
+        help="How large the headers of a request may be.",
+    ),
+]
+_HeaderCount = Annotated[
+    int,
+    typer.Option(
+        "--header-count",
+        metavar="N",
+        min=1,
+        envvar="HOLDFAST_HEADER_COUNT",
+        help="How many there may be.",
+    ),
+]
+_UrlBytes = Annotated[
+    int,
+    typer.Option(
+        "--url-bytes",
+        metavar="N",
+        min=256,
+        envvar="HOLDFAST_URL_BYTES",
+        help="How long its address may be.",
+    ),
+]
+_HeaderSeconds = Annotated[
+    float,
+    typer.Option(
+        "--header-seconds",
+        metavar="S",
+        min=0.1,
+        envvar="HOLDFAST_HEADER_SECONDS",
+        help="The time in which all that must arrive.",
+    ),
+]
+_IdleSeconds = Annotated[
+    float,
+    typer.Option(
+        "--idle-seconds",
+        metavar="S",
+        min=0.1,
+        envvar="HOLDFAST_IDLE_SECONDS",
+        help="How long a connection is kept between two requests.",
+    ),
+]
+_MaxConnections = Annotated[
+    int,
+    typer.Option(
+        "--max-connections",
+        metavar="N",
+        min=0,
+        envvar="HOLDFAST_MAX_CONNECTIONS",
+        help="How many there may be at once; 0: no limit.",
+    ),
+]
+_PerAddress = Annotated[
+    int,
+    typer.Option(
+        "--connections-per-address",
+        metavar="N",
+        min=0,
+        envvar="HOLDFAST_CONNECTIONS_PER_ADDRESS",
+        help="How many of them from one address; 0: no limit, as behind a proxy.",
+    ),
+]
 _AccessLog = Annotated[
     bool,
     typer.Option(
@@ -143,6 +213,13 @@ def serve(
     default_agent: _DefaultAgent = None,
     link: _Link = False,
     secure_cookies: _SecureCookies = False,
+    header_bytes: _HeaderBytes = 64 * 1024,
+    header_count: _HeaderCount = 100,
+    url_bytes: _UrlBytes = 8 * 1024,
+    header_seconds: _HeaderSeconds = 10.0,
+    idle_seconds: _IdleSeconds = 5.0,
+    max_connections: _MaxConnections = 1000,
+    connections_per_address: _PerAddress = 500,
     access_log: _AccessLog = False,
 ) -> int:
     """Serve the runs of a home, and everything that can be done with them, over HTTP.
@@ -165,6 +242,13 @@ def serve(
         oidc=_oidc(oidc_issuer, oidc_audience, oidc_roles_claim, oidc_person_claim),
         secure_cookies=secure_cookies,
         default_agent=default_agent,
+        header_bytes=header_bytes,
+        header_count=header_count,
+        url_bytes=url_bytes,
+        header_seconds=header_seconds,
+        idle_seconds=idle_seconds,
+        max_connections=max_connections,
+        connections_per_address=connections_per_address,
     )
     _Stand(settings, opened, chosen, link, access_log).open()
     return OK

@@ -75,10 +75,10 @@ class Attempts:
 
 
 def _key(who: str, kind: str) -> tuple[str, str]:
-    return kind, _neighbourhood(who)
+    return kind, neighbourhood(who)
 
 
-def _neighbourhood(who: str) -> str:
+def neighbourhood(who: str) -> str:
     """One household has a whole IPv6 network of 64 bits."""
     try:
         address = ip_address(who)

@@ -62,8 +62,10 @@ TITLES: Final[Mapping[int, str]] = {
     409: "Not possible now",
     410: "Too late",
     413: "Too large",
+    414: "The address is too long",
     422: "Not valid",
     429: "Too many refusals",
+    431: "The headers are too large",
     500: "Our mistake",
     503: "Not acknowledged",
 }

@@ -31,6 +31,7 @@ from holdfast.errors import OperatorError
 from holdfast.journal.home import announce
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.server import create
+from holdfast.server.connections import bounded
 from holdfast.server.services import Services
 from holdfast.server.settings import ServerSettings
 from holdfast.server.tokens import Tokens
@@ -70,20 +71,27 @@ async def serve(
         url = url_of(settings.host, listener.getsockname()[1])
         web = create(app, settings)
         install(web)
-        config = uvicorn.Config(
-            web,
-            log_config=None,
-            access_log=access_log,
-            ws="none",
-            lifespan="on",
-            proxy_headers=False,
-            server_header=False,
-            timeout_graceful_shutdown=GRACE,
-        )
+        config = configured(web, settings, access_log=access_log)
         with _announced(app, url), _access_log(access_log):
             server = _Server(config, Serving(url, web.state.services), on_ready, on_stop)
             await server.serve([listener])
             server.raise_failure()
+
+
+def configured(web: FastAPI, settings: ServerSettings, *, access_log: bool) -> uvicorn.Config:
+    config = uvicorn.Config(
+        web,
+        http=bounded(settings),
+        log_config=None,
+        access_log=access_log,
+        ws="none",
+        lifespan="on",
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+    )
+    config.timeout_keep_alive = settings.idle_seconds  # type: ignore[assignment]
+    return config
 
 
 class _Server(uvicorn.Server):

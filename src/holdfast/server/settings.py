@@ -23,6 +23,9 @@ class ServerSettings:
     """`four_eyes`: whoever started a run, spoke in it or changed it does not approve its calls,
     and nobody approves any beforehand.
 
+    `header_bytes`, `header_count`, `url_bytes` and `header_seconds` are for a request's head,
+    `idle_seconds` for a connection between two; of connections there are `max_connections`, and
+    `connections_per_address` from one client (0: as many as come).
     `body_seconds` is for a request's whole body, `json_depth` for its nesting.
     `secure_cookies` says that people reach the server over TLS, its own or a proxy's.
     `default_agent` answers a chat that names nobody.
@@ -33,6 +36,13 @@ class ServerSettings:
     allowed_hosts: tuple[str, ...] = ()
     four_eyes: bool = False
     oidc: Oidc | None = None
+    header_bytes: int = 64 * 1024
+    header_count: int = 100
+    url_bytes: int = 8 * 1024
+    header_seconds: float = 10.0
+    idle_seconds: float = 5.0
+    max_connections: int = 1000
+    connections_per_address: int = 500
     body_limit: int = MEBIBYTE
     body_seconds: float = 30.0
     json_depth: int = 64

@@ -331,6 +331,13 @@ _REQUESTS: Final[dict[str, str]] = {
         "不允许此主机名：启动时请加 --allow-host"
     ),
     "the body did not arrive within {n:number} seconds": "请求内容在 {n} 秒内没有到达",
+    "the headers did not arrive within {n:number} seconds": "请求头在 {n} 秒内没有到达",
+    "the headers are larger than {n:number} bytes": "请求头超过 {n} 字节",
+    "there are more than {n:number} headers": "请求头多于 {n} 个",
+    "the address is longer than {n:number} bytes": "地址超过 {n} 字节",
+    "more than {n:number} requests were sent ahead": "提前发送的请求多于 {n} 个",
+    "there are too many: come back later": "连接太多，请稍后再来",
+    "this is no HTTP request that can be read": "这不是可以读懂的 HTTP 请求",
     "Content-Length is not a number": "Content-Length 不是数字",
     "the body is larger than {n:number} bytes": "请求内容超过 {n} 字节",
     "the body is not UTF-8, at byte {n:number}": "请求内容不是 UTF-8，位于第 {n} 字节",

@@ -24,6 +24,9 @@ _TITLES: Final[dict[str, str]] = {
     "Method not allowed": "不支持此方法",
     "The request took too long": "请求耗时过长",
     "Too large": "内容过大",
+    "The address is too long": "地址过长",
+    "The headers are too large": "请求头过大",
+    "Too many connections": "连接过多",
     "Not valid": "内容无效",
     "Our mistake": "我们的错误",
 }
