@@ -247,6 +247,10 @@ class TestNumbers:
             (RetryPolicy(factor=0.5), "factor must be between 1 and 100, not 0.5"),
             (RetryPolicy(maximum=-2), "maximum must be between 0 and 3.16224e+07, not -2"),
             (RetryPolicy(jitter=1.5), "jitter must be between 0 and 1, not 1.5"),
+            (
+                RetryPolicy(longest_wait=-1),
+                "longest_wait must be between 0 and 3.16224e+07, not -1",
+            ),
             (RetryPolicy(jitter=float("nan")), "jitter must be between 0 and 1, not nan"),
         ],
     )
@@ -269,6 +273,11 @@ class TestNumbers:
         assert messages(plan_with(priority=priority)) == [
             "listeners[0].priority: priority must be a whole number"
         ]
+
+    @pytest.mark.parametrize("most", [0, -1, 1_000_001])
+    def test_a_listener_fires_at_least_once_and_not_for_ever(self, most: int) -> None:
+        (only,) = messages(plan_with(max_firings=most))
+        assert only.startswith("listeners[0].max_firings: max_firings must be between 1 and")
 
 
 class TestVerification:

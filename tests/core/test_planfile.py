@@ -101,6 +101,7 @@ listeners:
     timeout: 30
     approval: true
     priority: 5
+    max_firings: 7
   - listener_id: L2
     trigger_task_id: "002,003"
     trigger_condition: "002.status == Done or 003.status == Skipped"
@@ -136,6 +137,7 @@ verify:
         assert tool.action.fields.fields[0].type is FieldType.RADIO
         assert tool.retry == RetryPolicy(5, 0, 3, 10, 0)
         assert (tool.timeout, tool.approval, tool.priority) == (30.0, True, 5)
+        assert tool.max_firings == 7
         assert tool.failure_output == Output("003", TaskStatus.SKIPPED)
         assert human.trigger_task_id == ("002", "003")
         assert isinstance(human.action, HumanAction)

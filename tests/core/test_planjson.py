@@ -84,6 +84,7 @@ listeners = st.builds(
     approval=st.booleans(),
     repeat=st.booleans(),
     priority=st.integers(-5, 200),
+    max_firings=st.integers(1, 2_000),
 )
 plans = st.builds(
     Plan,
@@ -212,6 +213,8 @@ def test_the_digest_changes_with_whatever_matters() -> None:
         replace(SMALL, inputs=form),
         replace(SMALL, inputs=Form(form.fields[::-1])),
         with_listener(priority=1),
+        with_listener(max_firings=1),
+        with_listener(retry=RetryPolicy(longest_wait=1)),
         with_listener(retry=RetryPolicy(attempts=4)),
         with_listener(trigger_task_id=("001", "002")),
         with_listener(trigger_task_id=()),

@@ -349,3 +349,61 @@ def test_a_tool_that_nobody_registered_can_be_mended_and_resumed() -> None:
     machine.start_ready()
     effect = only(machine)
     assert effect.work.firing == 2
+
+
+class TestCycles:
+    """Two listeners that fire each other, by a condition of which nobody can tell that it ends."""
+
+    CYCLE = (
+        on("L001", "001 Running", CODE, "002"),
+        on("L002", "002 002.status==Done&&001.context.stop!=true", CODE, "003", repeat=True),
+        on("L003", "003 Done", CODE, "002", repeat=True, max_firings=5),
+    )
+
+    def turning(self) -> Machine:
+        machine = started(*self.CYCLE)
+        machine.settle()
+        return machine
+
+    def test_a_cycle_without_end_waits_for_a_person(self) -> None:
+        machine = self.turning()
+        assert machine.state.status == "error"
+        assert error_info(machine)["message"] == "L003 has fired 5 times (max_firings)"
+        started_by = [one.listener_id for one in events(machine, e.ListenerStarted)]
+        assert (started_by.count("L002"), started_by.count("L003")) == (6, 5)
+        assert machine.state.failed == ("L003",)
+
+    def test_a_resume_lets_it_fire_as_often_again(self) -> None:
+        machine = self.turning()
+        machine.submit(c.Resume(WILL))
+        machine.settle()
+        assert machine.state.status == "error"
+        started_by = [one.listener_id for one in events(machine, e.ListenerStarted)]
+        assert (started_by.count("L002"), started_by.count("L003")) == (11, 10)
+
+    def test_a_resume_counts_anew_for_every_listener_of_the_cycle(self) -> None:
+        machine = self.turning()
+        machine.submit(c.Resume(WILL))
+        assert {step.repeats for step in machine.state.steps.values()} == {0}
+
+    def test_a_person_may_end_it(self) -> None:
+        machine = self.turning()
+        machine.submit(c.EditContext("001", {"stop": True}, WILL))
+        machine.submit(c.Resume(WILL))
+        machine.settle()
+        assert "nothing is left to do" in str(error_info(machine)["message"])
+
+    def test_what_the_planner_tries_again_is_no_repetition(self) -> None:
+        machine = started(on("L001", "001 Running", CALL, "001", max_firings=1))
+        fail(machine)
+        machine.consult(1)
+        machine.start_ready()
+        succeed(machine)
+        assert machine.state.status == "done"
+
+    def test_what_a_person_runs_again_is_none_either(self) -> None:
+        machine = started(on("L001", "001 Running", CALL, "002", max_firings=1))
+        succeed(machine)
+        machine.submit(c.RerunFrom("L001", WILL))
+        machine.start_ready()
+        assert only(machine).work.firing == 2

@@ -62,6 +62,7 @@ STEP = StepState(
     why="backoff after 3 tries",
     retries=2,
     retry_times=(1.5, 2.5),
+    repeats=5,
     pending=4,
     forgotten=True,
     resuming=True,

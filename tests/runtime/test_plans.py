@@ -115,6 +115,33 @@ class TestFire:
         assert await instance.wait_for_completion() == "done"
         assert again.keys == [f"{instance.id}:B:{n}:0" for n in (1, 2, 3)]
 
+    async def test_a_cycle_without_end_waits_for_a_person(self, app: Holdfast) -> None:
+        turns = Tool()
+        add(app, turns=turns)
+        load(
+            app,
+            step("A", "001", "002", code_snippet="result = {}"),
+            step("B", "002", "003", tool="turns", repeat=True, max_firings=20),
+            step(
+                "C",
+                "003",
+                "002",
+                when="Done && 001.context.stop != true",
+                repeat=True,
+                code_snippet="result = {}",
+            ),
+            end("003", when="Done && 001.context.stop == true"),
+        )
+        instance = await start(app, stop=False)
+        assert await instance.wait_for_completion() == "error"
+        assert (turns.count, message(instance)) == (20, "B has fired 20 times (max_firings)")
+        assert await resume(app, instance)
+        assert await instance.wait_for_completion() == "error"
+        assert turns.count == 40
+        await app.edit_context(instance.id, "001", {"stop": True})
+        assert await resume(app, instance)
+        assert await instance.wait_for_completion() == "done"
+
     async def test_where_permits_are_short_the_smaller_priority_goes_first(
         self, open_app: OpenApp
     ) -> None:

@@ -27,7 +27,7 @@ from holdfast.model.react_events import Call
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 7
+SCHEMA = 8
 
 S = TypeVar("S", bound=RunState)
 

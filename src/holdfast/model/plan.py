@@ -120,6 +120,7 @@ class Listener:
     approval: bool = False
     repeat: bool = False
     priority: int = 100
+    max_firings: int = 1_000
 
     @property
     def id(self) -> str:

@@ -33,6 +33,7 @@ _PLANS: Final[dict[str, str]] = {
     "{id:word} failed: {reason:said}": "{id} 失败：{reason}",
     "{id:word} failed after 1 retry: {reason:said}": "{id} 重试 1 次后失败：{reason}",
     "{id:word} failed after {n:number} retries: {reason:said}": "{id} 重试 {n} 次后失败：{reason}",
+    "{id:word} has fired {n:number} times (max_firings)": "{id} 已触发 {n} 次（max_firings）",
     "resume the run: it asks again for {names}": "请恢复运行：它会重新询问 {names}",
     "backoff after 1 try": "尝试 1 次后退避",
     "backoff after {n:number} tries": "尝试 {n} 次后退避",

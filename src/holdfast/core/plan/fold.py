@@ -10,7 +10,7 @@ from typing import Any
 from holdfast.core.plan.state import PlanState, TaskState, TraceEntry
 from holdfast.core.plan.tables import next_task
 from holdfast.core.run.moves import move_step, put_step
-from holdfast.core.run.state import NEW_STEP, changed, evolve
+from holdfast.core.run.state import NEW_STEP, StepState, changed, evolve
 from holdfast.core.run.tables import ACTIVE_STEPS, StepMove, StepStatus, next_step
 from holdfast.model.events import Move
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
@@ -51,8 +51,13 @@ def fire(state: PlanState, listener_ids: tuple[str, ...]) -> PlanState:
         elif step.status in ACTIVE_STEPS or step.status is StepStatus.FAILED:
             state = move_step(state, listener_id, None, pending=step.pending + 1)
         else:
-            state = refire(state, listener_id)
+            state = refire(state, listener_id, repeats=_repeats(step))
     return state
+
+
+def _repeats(step: StepState) -> int:
+    """How often a listener has fired again by itself; what a person runs again counts anew."""
+    return 0 if step.forgotten else step.repeats + 1
 
 
 def refire(
@@ -70,4 +75,4 @@ def follow_pending(state: PlanState, listener_id: str) -> PlanState:
     if not step.pending or state.status is PlanInstanceStatus.CANCELLING:
         return state
     state = move_step(state, listener_id, None, pending=step.pending - 1)
-    return refire(state, listener_id)
+    return refire(state, listener_id, repeats=_repeats(step))

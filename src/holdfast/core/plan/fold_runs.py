@@ -46,6 +46,7 @@ def planner_retried(state: PlanState, event: e.PlannerRetried, at: float) -> Pla
         retries=event.retry_count,
         retry_times=(*step.retry_times, at if due is None else due),
         tried=step.tried + step.attempt,
+        repeats=step.repeats,
         why=event.why if due is not None else "",
     )
 
@@ -79,7 +80,9 @@ def _counted_anew(state: PlanState) -> PlanState:
         if step.status in _COUNTING:
             attempt = int(step.status is StepStatus.RUNNING)
             counts = {"attempt": attempt, "tried": 0, "retries": 0, "retry_times": ()}
-            state = moves.move_step(state, listener_id, None, **counts)
+            state = moves.move_step(state, listener_id, None, repeats=0, **counts)
+        elif step.repeats:
+            state = moves.move_step(state, listener_id, None, repeats=0)
     return state
 
 

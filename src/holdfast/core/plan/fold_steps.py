@@ -42,6 +42,7 @@ def succeeded(state: PlanState, event: e.ListenerSucceeded) -> PlanState:
         generation=step.generation,
         retries=step.retries,
         pending=step.pending,
+        repeats=step.repeats,
         child_id=step.child_id,
     )
     state = moves.put_step(moves.progressed(state), event.listener_id, step, done)

@@ -62,6 +62,9 @@ def start(draft: Draft, command: c.StartStep) -> None:
     if step is None or step.status is not StepStatus.READY or _held(draft):
         return
     listener = draft.listener(command.step_id)
+    if step.repeats >= listener.listener.max_firings:
+        _stop_cycle(draft, listener)
+        return
     if step.carried is not None:
         _started(draft, listener, pure=True)
         return
@@ -78,6 +81,12 @@ def start(draft: Draft, command: c.StartStep) -> None:
             _start_child(draft, listener)
         case _:
             assert_never(listener.action)
+
+
+def _stop_cycle(draft: Draft, listener: CompiledListener) -> None:
+    """A cycle that would go on for ever waits for a person, whose resume grants as much again."""
+    most = listener.listener.max_firings
+    give_up(draft, f"{listener.id} has fired {most} times (max_firings)", (listener.id,))
 
 
 def _held(draft: Draft) -> bool:

@@ -35,9 +35,10 @@ class StepState:
     claim is late. `tried` counts the attempts of earlier rounds, which the backoff goes on
     from; `why` says what it waits for. `carried` holds a result (in a tuple, so that None is a
     result too) that only waits to be concluded. `former_consent` is one that the arguments
-    have outgrown; whoever is asked again sees what has changed. `pending` counts the triggers
-    that a repeating listener has yet to follow; a `forgotten` one may fire again although it
-    has fired. `resuming` lasts until the child run has said that it goes on.
+    have outgrown; whoever is asked again sees what has changed. `repeats` counts how often a
+    listener has fired again by itself, `pending` the triggers that a repeating listener has
+    yet to follow; a `forgotten` one may fire again although it has fired. `resuming` lasts
+    until the child run has said that it goes on.
     """
 
     firing: int = 1
@@ -65,6 +66,7 @@ class StepState:
     why: str = ""
     retries: int = 0
     retry_times: tuple[float, ...] = ()
+    repeats: int = 0
     pending: int = 0
     forgotten: bool = False
     resuming: bool = False

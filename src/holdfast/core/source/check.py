@@ -23,7 +23,7 @@ from holdfast.core.language.strict import strict_json
 from holdfast.core.language.templates import Template, compile_template
 from holdfast.core.source.flow import flow_problems
 from holdfast.core.source.names import not_known, not_looking, only_looks, unknown
-from holdfast.core.source.numbers import wait_problems
+from holdfast.core.source.numbers import range_problems, wait_problems
 from holdfast.core.source.places import Finding, Path, Places, to_problem
 from holdfast.core.source.retry import retry_problems
 from holdfast.core.source.snippets import SnippetProblem, syntax_problems
@@ -48,6 +48,7 @@ from holdfast.model.values import Json, JsonObject
 SnippetChecker: TypeAlias = Callable[[str], Collection[SnippetProblem]]
 
 RESERVED_LISTENER_IDS: Final = frozenset({"inputs"})
+MOST_FIRINGS: Final = 1_000_000
 
 _ID: Final = re.compile(r"[\w-]{1,100}")
 _PLAN_ID: Final = re.compile(r"[\w.-]{1,100}")
@@ -296,3 +297,4 @@ def _number_problems(one: Listener, path: Path) -> Iterator[Finding]:
     yield from wait_problems(one.timeout, (*path, "timeout"))
     if isinstance(one.priority, bool) or not isinstance(one.priority, int):
         yield Finding((*path, "priority"), "priority must be a whole number")
+    yield from range_problems(one.max_firings, 1, MOST_FIRINGS, (*path, "max_firings"))

@@ -55,6 +55,7 @@ _LISTENER_KEYS = (
     "approval",
     "repeat",
     "priority",
+    "max_firings",
 )
 _ACTION_KEYS = {
     "tool": ("tool", "args", "fields", "missing", "consent"),
@@ -200,6 +201,7 @@ class _PlanReader:
             approval=self._approval(kind, found.get("approval"), (*path, "approval")),
             repeat=shape.flag(found.get("repeat"), (*path, "repeat")),
             priority=shape.integer(found.get("priority"), (*path, "priority"), 100),
+            max_firings=shape.integer(found.get("max_firings"), (*path, "max_firings"), 1_000),
         )
 
     def _approval(self, kind: ListenerType | None, node: Node | None, path: Path) -> bool:

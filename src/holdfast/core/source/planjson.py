@@ -37,6 +37,7 @@ from holdfast.model.plan import (
 from holdfast.model.values import JsonObject
 
 _USUAL_PRIORITY: Final = 100
+_USUAL_FIRINGS: Final = 1_000
 _GO_ON: Final = WhilePaused.GO_ON
 
 
@@ -109,6 +110,8 @@ def _listener_to_json(listener: Listener) -> dict[str, Any]:
         shape["timeout"] = float(listener.timeout)
     if listener.priority != _USUAL_PRIORITY:
         shape["priority"] = listener.priority
+    if listener.max_firings != _USUAL_FIRINGS:
+        shape["max_firings"] = listener.max_firings
     return shape
 
 
@@ -163,6 +166,7 @@ def _listener_from_json(raw: JsonObject) -> Listener:
         approval=raw.get("approval", False),
         repeat=raw.get("repeat", False),
         priority=raw.get("priority", _USUAL_PRIORITY),
+        max_firings=raw.get("max_firings", _USUAL_FIRINGS),
     )
 
 
