@@ -116,3 +116,15 @@ def test_no_text_keeps_a_value(value: str, before: str, after: str) -> None:
     told = str(scrub(f"{before}{value}{after}", {ONE: value}))
     rest = told.replace(ONE, "").replace(HIDDEN, "")
     assert value not in told or value in ONE or value in HIDDEN or value in rest
+
+
+def test_a_value_without_a_reference_is_hidden_in_any_spelling() -> None:
+    scrubber = Scrubber({ONE: "hunter2"}, ["tok-7f3c", "abc", "hunter2"])
+    echoed: Json = ["tok-7f3c", "Bearer tok-7f3c", {"tok-7f3c": "tok%2D7f3c"}, "abc", "hunter2"]
+    assert scrubber.value(echoed) == [
+        HIDDEN,
+        f"Bearer {HIDDEN}",
+        {HIDDEN: HIDDEN},
+        "abc",
+        ONE,
+    ]

@@ -1,27 +1,20 @@
 from __future__ import annotations
 
-import asyncio
 import threading
 from datetime import date
 from enum import StrEnum
 from typing import Annotated, Any
 
-import httpx
 import pytest
 from pydantic import Field
 
 from holdfast.errors import (
     CallerError,
-    ForbiddenError,
-    InvalidValue,
     NotFound,
-    OutcomeUnknown,
     PermanentError,
-    TransientError,
 )
 from holdfast.model.approval import ApprovalMode
-from holdfast.model.retry import FailureKind
-from holdfast.work.tools import CallInfo, PythonTool, Tool, ToolRegistry, classify
+from holdfast.work.tools import CallInfo, PythonTool, Tool, ToolRegistry
 
 CALL = CallInfo(key="inst_000001:L001:1:0", run_id="inst_000001", attempt=1)
 
@@ -233,30 +226,3 @@ def test_missing_arguments_are_the_required_ones_that_are_absent(registry: ToolR
     assert missing("apply_computer", {}) == ["employee", "computer_model"]
     assert missing("apply_computer", {"employee": "张三", "x": 1}) == ["computer_model"]
     assert missing("apply_computer", {"employee": None, "computer_model": "a"}) == []
-
-
-@pytest.mark.parametrize(
-    ("error", "kind"),
-    [
-        (TransientError("x"), FailureKind.TRANSIENT),
-        (PermanentError("x"), FailureKind.PERMANENT),
-        (ForbiddenError("x"), FailureKind.FORBIDDEN),
-        (OutcomeUnknown("x"), FailureKind.UNKNOWN),
-        (InvalidValue("x"), FailureKind.PERMANENT),
-        (httpx.ConnectError("x"), FailureKind.TRANSIENT),
-        (httpx.ConnectTimeout("x"), FailureKind.TRANSIENT),
-        (httpx.ReadTimeout("x"), FailureKind.UNKNOWN),
-        (httpx.WriteError("x"), FailureKind.UNKNOWN),
-        (httpx.RemoteProtocolError("x"), FailureKind.UNKNOWN),
-        (TimeoutError("x"), FailureKind.UNKNOWN),
-        (ConnectionResetError("x"), FailureKind.UNKNOWN),
-        (BrokenPipeError("x"), FailureKind.UNKNOWN),
-        (asyncio.IncompleteReadError(b"", 1), FailureKind.UNKNOWN),
-        (ConnectionRefusedError("x"), FailureKind.TRANSIENT),
-        (RuntimeError("the office is closed"), FailureKind.TRANSIENT),
-        (ValueError("x"), FailureKind.TRANSIENT),
-    ],
-    ids=lambda value: type(value).__name__ if isinstance(value, Exception) else str(value),
-)
-def test_an_exception_tells_how_the_attempt_failed(error: Exception, kind: FailureKind) -> None:
-    assert classify(error) is kind

@@ -16,7 +16,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode, urlsafe_b64encode
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from html import escape
 from typing import Final, TypeGuard
 
@@ -59,8 +59,12 @@ def scrub(value: Json, values: Mapping[str, str]) -> Json:
 class Scrubber:
     """Takes the same values out of many texts."""
 
-    def __init__(self, values: Mapping[str, str]) -> None:
-        self._references = {value: reference for reference, value in values.items() if value}
+    def __init__(self, values: Mapping[str, str], nameless: Iterable[str] = ()) -> None:
+        """`nameless` values have no reference: a mark takes their place in any spelling."""
+        self._references = {
+            **{value: HIDDEN for value in nameless if len(value) >= _SHORTEST_PART},
+            **{value: reference for reference, value in values.items() if value},
+        }
         # The longest first: what begins with another value must not be cut apart by it.
         ordered = sorted(self._references, key=len, reverse=True)
         patterns = [one for value in ordered for one in _spellings(value)]

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -18,7 +17,7 @@ from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
-from holdfast.errors import AuthorError, InvalidValue
+from holdfast.errors import AuthorError
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
@@ -26,16 +25,13 @@ from holdfast.model.form import Form
 from holdfast.model.plan import Listener, TaskStatus, TaskUpdate
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
+from holdfast.runtime.failing import failed, kept_text
 from holdfast.runtime.ports import Performed, Words
 from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
 from holdfast.work.driver import ListenerContext
-from holdfast.work.retry_after import asked_by, asked_seconds
+from holdfast.work.retry_after import asked_seconds
 from holdfast.work.sandbox import CallWanted
-from holdfast.work.tools import ToolRegistry, ToolSpec, classify
-
-log = logging.getLogger("holdfast")
-
-LONGEST_MESSAGE = 2_000
+from holdfast.work.tools import ToolRegistry, ToolSpec
 
 
 class ConversationWork(Protocol):
@@ -153,14 +149,14 @@ class Dispatcher:
             result = await self.driver.execute_listener(listener.listener, context)
             return self._outcome(result)
         except Exception as error:
-            return _failed(error)
+            return failed(error)
 
     async def _call_tool(self, effect: f.CallTool) -> c.Outcome:
         """An agent's call: what the tool says of itself decides, as it does in a plan."""
         try:
             result = strict_json(await self.agents.call(effect))
         except Exception as error:
-            return _failed(error)
+            return failed(error)
         if isinstance(result, Mapping) and result.get("reason") == "missing_params":
             return self._lacking(effect.tool, result.get("required_params") or {})
         if succeeded(result):
@@ -174,12 +170,12 @@ class Dispatcher:
         try:
             names = [one.name for one in parse_form(wanted).fields]
         except AuthorError as error:
-            return c.Failed(Failure(FailureKind.PERMANENT, _text(error)))
+            return c.Failed(Failure(FailureKind.PERMANENT, kept_text(error)))
         asked = [name for name in names if name in known]
         if facts is None or not asked:
             listed, own = ", ".join(names) or "nothing by name", ", ".join(known) or "none"
             why = f"{tool} asks for {listed}, but none of it is among its parameters: {own}"
-            return c.Failed(Failure(FailureKind.PERMANENT, _text(why)))
+            return c.Failed(Failure(FailureKind.PERMANENT, kept_text(why)))
         form = form_from_schema(facts.parameters, asked, Form())
         return c.Missing(Form(tuple(replace(one, required=True) for one in form.fields)))
 
@@ -190,20 +186,20 @@ class Dispatcher:
         try:
             return await work.perform(effect)
         except Exception as error:
-            return _failed(error)
+            return failed(error)
 
     async def _ask_model(self, effect: f.AskModel, words: Words) -> c.Outcome:
         try:
             return c.Replied(await self.agents.ask(effect, words.live, partial(words.live, None)))
         except Exception as error:
-            return _failed(error)
+            return failed(error)
 
     async def _call_function(self, effect: f.CallFunction) -> c.Outcome:
         try:
             result = strict_json(await self.driver.call_function(effect))
             return c.CallReturned(effect.index, result)
         except Exception as error:
-            return _failed(error)
+            return failed(error)
 
     def _outcome(self, result: Mapping[str, Any]) -> c.Outcome:
         if result.get("reason") == "missing_params":
@@ -216,7 +212,7 @@ class Dispatcher:
         try:
             updates = tuple(_update(one) for one in result.get("task_updates") or ())
         except Exception as error:
-            return c.OutputBroken(value, f"task_updates: {_text(error)}")
+            return c.OutputBroken(value, f"task_updates: {kept_text(error)}")
         if result.get("success"):
             return c.Succeeded(value, updates)
         return c.Failed(_failure(result, value), updates, value)
@@ -247,13 +243,8 @@ def _failure(result: Mapping[str, Any], value: Json) -> Failure:
     named = value.get("error_class") if isinstance(value, Mapping) else None
     kind = FailureKind(named) if named in set(FailureKind) else FailureKind.TRANSIENT
     asked = asked_seconds(value.get("retry_after")) if isinstance(value, Mapping) else None
-    return Failure(kind, _text(result.get("error") or "the work failed without saying why"), asked)
-
-
-def _text(said: object) -> str:
-    """Foreign words as the journal can keep them: real Unicode, and not without end."""
-    sound = str(said).encode("utf-8", "backslashreplace").decode()
-    return sound if len(sound) <= LONGEST_MESSAGE else f"{sound[:LONGEST_MESSAGE]}…"
+    said = kept_text(result.get("error") or "the work failed without saying why")
+    return Failure(kind, said, asked)
 
 
 def _update(raw: Mapping[str, Any]) -> TaskUpdate:
@@ -263,22 +254,3 @@ def _update(raw: Mapping[str, Any]) -> TaskUpdate:
         strict_json(dict(raw.get("context") or {})),
         str(raw.get("reason", "")),
     )
-
-
-def _message(error: Exception) -> str:
-    """Its words; of an error that only names a key, or nothing at all, also what it is."""
-    words, kind = _text(error), type(error).__name__
-    bare = isinstance(error, LookupError) and [str(error)] == [repr(one) for one in error.args]
-    return f"{kind}: {words}" if bare else words or kind
-
-
-def _failed(error: Exception) -> c.Outcome:
-    """What the work raised, by who can do something about it."""
-    message = _message(error)
-    if isinstance(error, AuthorError | InvalidValue):
-        return c.Failed(Failure(FailureKind.PERMANENT, message))
-    kind = classify(error)
-    if kind is FailureKind.UNKNOWN:
-        return c.Lost(message)
-    log.debug("a listener's work failed", exc_info=error)
-    return c.Failed(Failure(kind, message, asked_by(error)))

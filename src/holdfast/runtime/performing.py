@@ -14,17 +14,16 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError, JournalUnavailable
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.clock import Clock
+from holdfast.runtime.failing import failed
 from holdfast.runtime.faults import FaultPoints
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Performed, Planner, Words, Worker
 
 log = logging.getLogger("holdfast")
 
-LONGEST_MESSAGE = 2_000
 RETRY_JOURNAL = 0.25
 """Seconds until a child run is told again what a journal that was down kept from it."""
 
@@ -126,7 +125,7 @@ class Performer:
             # A task that is only thrown away is closed from without, and says nothing more.
             if isinstance(error, GeneratorExit) and _current_task() is not task:
                 raise
-            return _raised(error)
+            return failed(error)
 
     def _words(self, run_id: str, work: f.Work) -> Words:
         late = partial(self._report_late, run_id, work)
@@ -181,13 +180,6 @@ def _current_task() -> asyncio.Task[Any] | None:
         return asyncio.current_task()
     except RuntimeError:
         return None
-
-
-def _raised(error: BaseException) -> c.Outcome:
-    """What no `except Exception` saw; nobody would ever hear of it otherwise."""
-    said = f"the work raised {type(error).__name__}: {error}"[:LONGEST_MESSAGE]
-    sound = said.encode("utf-8", "backslashreplace").decode()
-    return c.Failed(Failure(FailureKind.PERMANENT, sound))
 
 
 def report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:

@@ -33,7 +33,8 @@ async def call_with_secrets(
         told = call if hide is call.hide else replace(call, hide=hide)
         return await tool.call(filled, told)
 
-    return await in_confidence(tools.secrets, call.run_id, args, with_values)
+    own = getattr(tool, "secrets", ())
+    return await in_confidence(tools.secrets, call.run_id, args, with_values, own)
 
 
 def check_mode(tools: ToolRegistry, effect: f.CallTool) -> None:

@@ -2,8 +2,9 @@
 
 A call's arguments are recorded with references. Just before the call the values take their place,
 if they belong to the same root run; whatever the call returns, raises or logs is rid of them again
-before anybody hears of it. An error keeps its kind but not its chain: causes and notes may quote
-what was sent.
+before anybody hears of it. So it is with what the tool itself keeps secret, such as the headers of
+an HTTP tool, which a service may echo. An error keeps its kind but not its chain: causes and notes
+may quote what was sent.
 
 Records that are logged meanwhile, by the tool or by the libraries under it (httpx writes whole
 addresses), are rewritten as they are made. That needs a record factory, which is put in place by
@@ -15,7 +16,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import traceback
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
@@ -23,28 +24,19 @@ from typing import Any, Final, TypeAlias
 
 from holdfast.core.secrets import Scrubber, fill, references_in
 from holdfast.errors import (
-    AuthorError,
-    ForbiddenError,
     JournalUnavailable,
     OperatorError,
-    OutcomeUnknown,
     PermanentError,
     ToolError,
-    TransientError,
 )
-from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
+from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.retry_after import asked_by
-from holdfast.work.tools import SecretSource, classify
+from holdfast.work.tools import SecretSource
 
 Hide: TypeAlias = Callable[[str], str]
 
 _PASSING: Final = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
-_ERRORS: Final[Mapping[FailureKind, type[ToolError]]] = {
-    FailureKind.PERMANENT: PermanentError,
-    FailureKind.FORBIDDEN: ForbiddenError,
-    FailureKind.UNKNOWN: OutcomeUnknown,
-}
 _hiding: ContextVar[Hide | None] = ContextVar("hiding", default=None)
 
 
@@ -53,14 +45,16 @@ async def in_confidence(
     run_id: str,
     given: Json,
     call: Callable[[Json, Hide], Awaitable[Json]],
+    own: Collection[str] = (),
 ) -> Json:
-    """Call with values in place of the references in `given`; the result without them."""
+    """Call with values in place of the references in `given`; the result without them, and
+    without the tool's `own` secrets."""
     references = references_in(given)
-    if not references:
+    if not references and not own:
         return await call(given, str)
-    values = {} if secrets is None else await _opened(secrets, references, run_id)
-    _refuse_unknown(given, references - values.keys())
-    scrubber = Scrubber(values)
+    values = await _opened(secrets, references, run_id)
+    _refuse_unknown(given, references.difference(values))
+    scrubber = Scrubber(values, own)
     with _hidden_in_logs(scrubber.text):
         try:
             return scrubber.value(await call(fill(given, values), scrubber.text))
@@ -73,8 +67,10 @@ async def in_confidence(
 
 
 async def _opened(
-    secrets: SecretSource, references: frozenset[str], run_id: str
+    secrets: SecretSource | None, references: frozenset[str], run_id: str
 ) -> Mapping[str, str]:
+    if secrets is None or not references:
+        return {}
     try:
         return await secrets.open_for_run(references, run_id)
     except JournalUnavailable:
@@ -96,15 +92,7 @@ def _refuse_unknown(given: Json, unknown: frozenset[str]) -> None:
 
 def _retold(error: BaseException, hide: Hide) -> ToolError:
     """The same failure to whoever classifies it, in words without secrets."""
-    words, name = str(error), type(error).__name__
-    if not isinstance(error, Exception):
-        return PermanentError(hide(f"the work raised {name}: {words}"))
-    bare = isinstance(error, LookupError) and [words] == [repr(one) for one in error.args]
-    told = hide(f"{name}: {words}" if bare else words or name)
-    kind = FailureKind.PERMANENT if isinstance(error, AuthorError) else classify(error)
-    if kind is FailureKind.TRANSIENT:
-        return TransientError(told, retry_after=asked_by(error))
-    return _ERRORS[kind](told)
+    return error_of(classify(error), hide(words_of(error)), asked_by(error))
 
 
 @contextmanager

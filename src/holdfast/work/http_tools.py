@@ -12,8 +12,8 @@ Every call carries its key as `Idempotency-Key`.
 
 The answer decides what the caller does next: the service's own "no" is a failure with a reason,
 a connection never made is worth another attempt, and a connection lost once the request may have
-left is an unknown outcome. Texts shown to people name the host, never the headers or the query,
-which may hold secrets.
+left is an unknown outcome, as are 408, 502 and 504, with which a gateway may speak for the service.
+Texts shown to people name the host, never the headers or the query, which may hold secrets.
 """
 
 from __future__ import annotations
@@ -33,7 +33,6 @@ from holdfast.core.approval import read_rule
 from holdfast.core.language.strict import canonical_json, digest, strict_json
 from holdfast.errors import (
     AuthorError,
-    ForbiddenError,
     InvalidValue,
     OutcomeUnknown,
     PermanentError,
@@ -42,6 +41,8 @@ from holdfast.errors import (
 )
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.values import Json, JsonObject
+from holdfast.work.failures import error_of, kind_of_status
+from holdfast.work.http_secrets import secrets_in_address, secrets_in_header
 from holdfast.work.retry_after import asked_in
 from holdfast.work.tools import CallInfo, ToolSpec, read_only_by_name
 
@@ -86,6 +87,8 @@ class HttpTool:
     _headers: Mapping[str, str] = field(repr=False)
     _body: Json
     _clients: HttpClients
+    secrets: frozenset[str] = field(default=frozenset(), repr=False)
+    """What is never told of what it sends; see `http_secrets`."""
 
     async def call(self, args: JsonObject, call: CallInfo) -> Json:
         timeout = self.spec.timeout or DEFAULT_TIMEOUT
@@ -146,11 +149,7 @@ class HttpTool:
 
     def _failure(self, status: int, reason: str, asked: float | None) -> ToolError:
         text = self._says(f"answered {status}: {reason}")
-        if status in (401, 403):
-            return ForbiddenError(text)
-        if status in (408, 425, 429) or status >= 500:
-            return TransientError(text, retry_after=asked)
-        return PermanentError(text)
+        return error_of(kind_of_status(status), text, asked)
 
     def _says(self, what: str) -> str:
         return f"{self.spec.name}: {self._endpoint.host} {what}"
@@ -227,6 +226,7 @@ class _Entry:
 
     def __init__(self, declared: Mapping[str, Any], index: int, env: Mapping[str, str]) -> None:
         self.mistakes: list[str] = []
+        self.secrets: set[str] = set()
         self.env = env
         self.label = f"tool number {index + 1}"
         self.declared = declared if isinstance(declared, Mapping) else {}
@@ -246,7 +246,7 @@ class _Entry:
         spec = self.spec(parameters, version)
         if self.mistakes:
             return None
-        return HttpTool(spec, method, endpoint, headers, body, clients)
+        return HttpTool(spec, method, endpoint, headers, body, clients, frozenset(self.secrets))
 
     def spec(self, parameters: dict[str, Any], version: str) -> ToolSpec:
         read_only = self.flag("read_only", read_only_by_name(self.name))
@@ -300,11 +300,12 @@ class _Entry:
 
     def endpoint(self) -> httpx.URL:
         known = len(self.mistakes)
-        text = self.substituted("endpoint", self.text("endpoint"))
+        text, taken = self.substituted("endpoint", self.text("endpoint"))
         try:
             url = httpx.URL(text)
         except httpx.InvalidURL:
             url = httpx.URL()
+        self.secrets.update(secrets_in_address(url, taken))
         told = len(self.mistakes) > known
         if not told and (url.scheme not in ("http", "https") or not url.host):
             self.wrong("endpoint", "must begin with http:// or https:// and name a host")
@@ -319,20 +320,24 @@ class _Entry:
         if not isinstance(value, str) or not re.fullmatch(r"[\w!#$%&'*+.^`|~-]+", name, re.ASCII):
             self.wrong(place, "must be a header's name with a text")
             return ""
-        text = self.substituted(place, value)
+        text, taken = self.substituted(place, value)
+        self.secrets.update(secrets_in_header(name, value, text, taken))
         if not (text.isascii() and text.isprintable()):
             self.wrong(place, "holds a line break or another character that no header may have")
         return text
 
-    def substituted(self, place: str, text: str) -> str:
-        def value(found: re.Match[str]) -> str:
-            fallback: str | None = found["default"]
-            given = self.env.get(found["name"], fallback)
-            if given is None:
-                self.wrong(place, f"the environment variable {found['name']} is not set")
-            return given or fallback or ""
+    def substituted(self, place: str, text: str) -> tuple[str, list[str]]:
+        """The text with its variables, and what came from the environment."""
+        taken: list[str] = []
 
-        return _VARIABLE.sub(value, text)
+        def value(found: re.Match[str]) -> str:
+            own, fallback = self.env.get(found["name"]), found["default"]
+            if own is None and fallback is None:
+                self.wrong(place, f"the environment variable {found['name']} is not set")
+            taken.extend([own] if own else [])
+            return own or fallback or ""
+
+        return _VARIABLE.sub(value, text), taken
 
     def parameters(self) -> dict[str, Any]:
         schema = self.take("parameters", dict, {"type": "object", "properties": {}}, "a schema")

@@ -11,6 +11,8 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
+from holdfast.work.failures import attribute_of
+
 _ENDLESS: Final = 1e12
 
 
@@ -43,9 +45,9 @@ def asked_in(headers: Any) -> float | None:
 
 
 def _asked(error: BaseException) -> Iterator[float | None]:
-    yield asked_seconds(getattr(error, "retry_after", None))
-    yield asked_in(getattr(getattr(error, "response", None), "headers", None))
-    yield asked_in(getattr(error, "headers", None))
+    yield asked_seconds(attribute_of(error, "retry_after"))
+    yield asked_in(attribute_of(attribute_of(error, "response"), "headers"))
+    yield asked_in(attribute_of(error, "headers"))
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

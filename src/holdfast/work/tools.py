@@ -5,8 +5,7 @@ call may be repeated under the same key (`idempotent`), whether a person must ag
 whether it changes anything at all (`read_only`), and a `version` that consent is bound to. Tools
 named `query_…` or `check_…` only look, unless their author says otherwise.
 
-A tool tells how it failed by what it raises; `classify` reads it. Whatever is raised after a
-request may have left the machine counts as unknown, because only a person can tell then.
+A tool tells how it failed by what it raises; `work/failures.py` reads it.
 """
 
 from __future__ import annotations
@@ -18,7 +17,6 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import Any, Final, NotRequired, Protocol, Required, get_type_hints
 
-import httpx
 from pydantic import ConfigDict, TypeAdapter, ValidationError
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
@@ -28,15 +26,11 @@ from holdfast.core.language.strict import digest, strict_json, strict_text
 from holdfast.errors import (
     AuthorError,
     CallerError,
-    ForbiddenError,
     InvalidValue,
     NotFound,
-    OutcomeUnknown,
     PermanentError,
-    TransientError,
 )
 from holdfast.model.approval import ApprovalMode, ApprovalRule
-from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.fingerprints import fingerprint, routine_of
 
@@ -283,29 +277,3 @@ class ToolRegistry:
 
     def __len__(self) -> int:
         return len(self._tools)
-
-
-_NEVER_SENT = (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout)
-_MAY_HAVE_BEEN_SENT = (
-    TimeoutError,
-    httpx.TimeoutException,
-    httpx.NetworkError,
-    httpx.RemoteProtocolError,
-    ConnectionResetError,
-    ConnectionAbortedError,
-    BrokenPipeError,
-    asyncio.IncompleteReadError,
-)
-
-
-def classify(error: BaseException) -> FailureKind:
-    """What an exception that left a tool says about the attempt."""
-    if isinstance(error, (TransientError, *_NEVER_SENT)):
-        return FailureKind.TRANSIENT
-    if isinstance(error, PermanentError | InvalidValue):
-        return FailureKind.PERMANENT
-    if isinstance(error, ForbiddenError):
-        return FailureKind.FORBIDDEN
-    if isinstance(error, (OutcomeUnknown, *_MAY_HAVE_BEEN_SENT)):
-        return FailureKind.UNKNOWN
-    return FailureKind.TRANSIENT

@@ -1,0 +1,430 @@
+"""What libraries really raise when a call is lost, answered or never sent, and what that means."""
+
+from __future__ import annotations
+
+import asyncio
+import builtins
+import contextlib
+import http.client
+import socket
+import ssl
+import subprocess
+import urllib.error
+from collections.abc import Callable
+from enum import Enum
+from types import SimpleNamespace
+from typing import Any
+
+import aiohttp
+import anyio
+import httpx
+import httpx2
+import pytest
+import requests
+import urllib3
+from lossy_service import (
+    CLIENTS,
+    CLOSE,
+    GARBAGE,
+    HALF,
+    HURRIED,
+    RESET,
+    by_asyncio,
+    call,
+    full_port,
+    lossy_service,
+    refusing_port,
+    status,
+)
+
+from holdfast.errors import (
+    ForbiddenError,
+    InvalidValue,
+    JournalUnavailable,
+    NotFound,
+    OutcomeUnknown,
+    PermanentError,
+    SnippetError,
+    TransientError,
+)
+from holdfast.model.retry import FailureKind
+from holdfast.work.failures import classify, status_of, words_of
+
+DOUBT = FailureKind.UNKNOWN
+UNSENT = FailureKind.TRANSIENT
+
+
+async def raised(client: Any, port: int, timeout: float = 30.0) -> Exception:
+    with pytest.raises(Exception) as caught:
+        await call(client, port, timeout)
+    return caught.value
+
+
+LOST = {
+    "reset": RESET,
+    "closed": CLOSE,
+    "never answered": None,
+    "garbage": GARBAGE,
+    "half an answer": HALF,
+    "408": status(408),
+    "502": status(502),
+    "504": status(504),
+}
+
+
+@pytest.mark.parametrize("manner", LOST)
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_call_lost_after_sending_is_in_doubt(client: str, manner: str) -> None:
+    with lossy_service(LOST[manner]) as service:
+        patience = HURRIED if LOST[manner] is None else 30.0
+        error = await raised(CLIENTS[client], service.port, patience)
+    assert (classify(error), service.calls) == (DOUBT, 1)
+
+
+@pytest.mark.parametrize(
+    ("code", "kind"),
+    [
+        (400, FailureKind.PERMANENT),
+        (401, FailureKind.FORBIDDEN),
+        (403, FailureKind.FORBIDDEN),
+        (404, FailureKind.PERMANENT),
+        (409, FailureKind.PERMANENT),
+        (425, FailureKind.TRANSIENT),
+        (429, FailureKind.TRANSIENT),
+        (500, FailureKind.TRANSIENT),
+        (503, FailureKind.TRANSIENT),
+    ],
+)
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_an_answer_counts_by_its_status(client: str, code: int, kind: FailureKind) -> None:
+    with lossy_service(status(code)) as service:
+        error = await raised(CLIENTS[client], service.port)
+    assert (classify(error), status_of(error)) == (kind, code)
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_a_refused_connection_proves_that_nothing_was_sent(client: str) -> None:
+    with refusing_port() as port:
+        assert classify(await raised(CLIENTS[client], port)) is UNSENT
+
+
+SILENT_ABOUT_CONNECTING = ("http.client", "urllib")
+"""These say `timed out` of a connection as of an answer, so nothing is proven."""
+
+
+@pytest.mark.parametrize("client", sorted(CLIENTS.keys() - SILENT_ABOUT_CONNECTING))
+async def test_a_connection_that_takes_too_long_proves_it_too(client: str) -> None:
+    with full_port() as port:
+        assert classify(await raised(CLIENTS[client], port, HURRIED)) is UNSENT
+
+
+@pytest.mark.parametrize("client", SILENT_ABOUT_CONNECTING)
+async def test_a_time_out_that_does_not_say_of_what_is_in_doubt(client: str) -> None:
+    with full_port() as port:
+        assert classify(await raised(CLIENTS[client], port, HURRIED)) is DOUBT
+
+
+@pytest.mark.parametrize("client", CLIENTS)
+async def test_an_unknown_host_proves_it_too(client: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    def unknown(*given: Any, **more: Any) -> Any:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", unknown)
+    assert classify(await raised(CLIENTS[client], 80)) is UNSENT
+
+
+@pytest.mark.parametrize("manner", [RESET, CLOSE, None])
+async def test_bare_streams_are_judged_alike(manner: bytes | None) -> None:
+    with lossy_service(manner) as service:
+        patience = HURRIED if manner is None else 30.0
+        assert classify(await raised(by_asyncio, service.port, patience)) is DOUBT
+
+
+async def test_a_refusal_by_every_address_of_a_host_is_unsent(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ask = socket.getaddrinfo
+
+    def two(host: Any, port: Any, *more: Any, **named: Any) -> Any:
+        return [*ask("127.0.0.1", port, *more, **named), *ask("127.0.0.2", port, *more, **named)]
+
+    monkeypatch.setattr(socket, "getaddrinfo", two)
+    with refusing_port() as port:
+        with pytest.raises(OSError) as by_loop:
+            await asyncio.open_connection("both.invalid", port)
+        with pytest.raises(OSError) as by_anyio:
+            await anyio.connect_tcp("127.0.0.1", port)
+    assert (type(by_loop.value), type(by_anyio.value)) == (OSError, OSError)
+    assert classify(by_loop.value) is classify(by_anyio.value) is UNSENT
+
+
+async def test_waiting_for_a_free_connection_sends_nothing() -> None:
+    with lossy_service(None) as service:
+        url = f"http://127.0.0.1:{service.port}/"
+        limits = httpx.Timeout(30.0, pool=HURRIED)
+        async with httpx.AsyncClient(
+            timeout=limits, limits=httpx.Limits(max_connections=1), trust_env=False
+        ) as client:
+            first = asyncio.create_task(client.post(url))
+            while not service.calls:  # noqa: ASYNC110 - it counts in its own thread
+                await asyncio.sleep(0.01)
+            with pytest.raises(httpx.PoolTimeout) as caught:
+                await client.post(url)
+            first.cancel()
+            await asyncio.gather(first, return_exceptions=True)
+        pool = urllib3.HTTPConnectionPool("127.0.0.1", service.port, maxsize=1, block=True)
+        pool.pool.get_nowait()  # type: ignore[union-attr]
+        with pytest.raises(urllib3.exceptions.EmptyPoolError) as empty:
+            pool.request("POST", "/", pool_timeout=HURRIED)
+    assert classify(caught.value) is classify(empty.value) is UNSENT
+    assert service.calls == 1
+
+
+def chained(error: BaseException, cause: BaseException) -> BaseException:
+    error.__cause__ = cause
+    return error
+
+
+def after(error: BaseException, context: BaseException, *, hidden: bool = False) -> BaseException:
+    """Raised while the other was handled; `from None` hides it."""
+    try:
+        try:
+            raise context
+        except BaseException:
+            if hidden:
+                raise error from None
+            raise error  # noqa: B904 - without `from` is what is meant
+    except BaseException as made:
+        return made
+
+
+def grouped(*errors: Exception) -> BaseException:
+    return ExceptionGroup("unhandled errors in a TaskGroup", errors)
+
+
+LOSSES: dict[str, Callable[[], Exception]] = {
+    "httpx": lambda: httpx.ReadTimeout("x"),
+    "httpx2": lambda: httpx2.ReadError("x"),
+    "requests": lambda: requests.ReadTimeout("x"),
+    "urllib3": lambda: urllib3.exceptions.ProtocolError("x", ConnectionResetError()),
+    "aiohttp": lambda: aiohttp.ServerDisconnectedError(),
+    "time-out": lambda: TimeoutError(),
+    "reset": lambda: ConnectionResetError(),
+    "said so": lambda: OutcomeUnknown("x"),
+    "502": lambda: urllib.error.HTTPError("", 502, "", http.client.HTTPMessage(), None),
+}
+
+WRAPPINGS: dict[str, Callable[[Exception], BaseException]] = {
+    "as it is": lambda lost: lost,
+    "cause": lambda lost: chained(RuntimeError("no"), lost),
+    "context": lambda lost: after(ValueError("no"), lost),
+    "hidden context": lambda lost: after(ValueError("no"), lost, hidden=True),
+    "argument": lambda lost: RuntimeError("no", lost),
+    "group": lambda lost: grouped(lost),
+    "group of several": lambda lost: grouped(ValueError("no"), ConnectionRefusedError(), lost),
+    "group in a group": lambda lost: grouped(ValueError("no"), grouped(lost)),  # type: ignore[arg-type]
+    "cause in a group": lambda lost: grouped(chained(KeyError("no"), lost)),  # type: ignore[arg-type]
+    "group as cause": lambda lost: chained(RuntimeError("no"), grouped(lost)),
+    "group with a cancellation": lambda lost: BaseExceptionGroup(
+        "", [asyncio.CancelledError(), lost]
+    ),
+    "below an unsent one": lambda lost: chained(ConnectionRefusedError(), lost),
+    "second try refused": lambda lost: after(httpx.ConnectError("no"), lost),
+    "second try refused, by a library": lambda lost: after(
+        chained(httpx.ConnectError("no"), after(OSError("All connection attempts failed"), lost)),
+        lost,
+    ),
+    "below an explicit one": lambda lost: chained(RuntimeError(), chained(TransientError(), lost)),
+    "explicit one in a group": lambda lost: grouped(chained(TransientError(), lost)),  # type: ignore[arg-type]
+    "below an answer": lambda lost: after(answered(404), lost),
+}
+
+
+@pytest.mark.parametrize("wrapping", WRAPPINGS)
+@pytest.mark.parametrize("loss", LOSSES)
+def test_one_doubtful_exception_makes_the_whole_doubt(loss: str, wrapping: str) -> None:
+    assert classify(WRAPPINGS[wrapping](LOSSES[loss]())) is DOUBT
+
+
+@pytest.mark.parametrize("loss", LOSSES)
+@pytest.mark.parametrize(
+    ("explicit", "kind"),
+    [
+        (TransientError("x"), FailureKind.TRANSIENT),
+        (PermanentError("x"), FailureKind.PERMANENT),
+        (ForbiddenError("x"), FailureKind.FORBIDDEN),
+        (SnippetError("x"), FailureKind.PERMANENT),
+        (InvalidValue("x"), FailureKind.PERMANENT),
+        (NotFound("x"), FailureKind.TRANSIENT),
+        (JournalUnavailable("x"), FailureKind.TRANSIENT),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_an_explicit_error_at_the_top_wins_over_its_cause(
+    loss: str, explicit: Exception, kind: FailureKind
+) -> None:
+    assert classify(chained(explicit, LOSSES[loss]())) is kind
+
+
+def answered(code: int) -> Exception:
+    request = httpx2.Request("POST", "http://127.0.0.1/")
+    answer = httpx2.Response(code, request=request)
+    return httpx2.HTTPStatusError("x", request=request, response=answer)
+
+
+class Unspeakable(Exception):
+    def __str__(self) -> str:
+        raise RuntimeError("no words")
+
+
+class Booby(Exception):
+    @property
+    def response(self) -> object:
+        raise RuntimeError("the .response property has not been set")
+
+    status = response
+
+
+OWN_ANSWERS = {
+    "any": (ValueError("x"), FailureKind.TRANSIENT),
+    "caused by any": (chained(RuntimeError(), KeyError("x")), FailureKind.TRANSIENT),
+    "with a number that is no status": (subprocess.CalledProcessError(7, "x"), UNSENT),
+    "properties that raise": (Booby(), FailureKind.TRANSIENT),
+    "unspeakable": (Unspeakable(), FailureKind.TRANSIENT),
+    "group": (grouped(ValueError(), KeyError()), FailureKind.TRANSIENT),
+    "group of unsent ones": (grouped(ConnectionRefusedError(), socket.gaierror()), UNSENT),
+    "group with a permanent one": (grouped(ValueError(), PermanentError()), FailureKind.PERMANENT),
+    "group with a forbidden one": (
+        grouped(PermanentError(), answered(403)),
+        FailureKind.FORBIDDEN,
+    ),
+    "caused by an answer": (chained(RuntimeError(), answered(404)), FailureKind.TRANSIENT),
+    "not even an Exception": (BaseException("x"), FailureKind.PERMANENT),
+    "bad certificate": (ssl.SSLCertVerificationError(1, "x"), FailureKind.TRANSIENT),
+    "answered, but no JSON": (
+        aiohttp.ContentTypeError(SimpleNamespace(real_url=""), (), status=200),  # type: ignore[arg-type]
+        FailureKind.PERMANENT,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", OWN_ANSWERS)
+def test_any_other_exception_is_the_tools_own_answer(name: str) -> None:
+    error, kind = OWN_ANSWERS[name]
+    assert classify(error) is kind
+
+
+def library(module: str, name: str, base: type = Exception, **has: Any) -> BaseException:
+    """An exception as a library that is not installed here declares it."""
+    kind = builtins.type(name, (base,), {"__module__": module, **has})
+    error: BaseException = kind("x")
+    return error
+
+
+class Code(Enum):
+    UNAVAILABLE = 14
+    DEADLINE_EXCEEDED = 4
+    NOT_FOUND = 5
+    PERMISSION_DENIED = 7
+    RESOURCE_EXHAUSTED = 8
+
+
+def grpc(code: Code) -> BaseException:
+    above = type("RpcError", (Exception,), {"__module__": "grpc"})
+    return library("grpc.aio._call", "AioRpcError", above, code=lambda self: code)
+
+
+def botocore(code: int) -> BaseException:
+    told = {"ResponseMetadata": {"HTTPStatusCode": code}}
+    return library("botocore.exceptions", "ClientError", response=told)
+
+
+UNINSTALLED = {
+    "redis time-out": (library("redis.exceptions", "TimeoutError"), DOUBT),
+    "redis lost": (library("redis.exceptions", "ConnectionError"), DOUBT),
+    "redis refused": (
+        chained(library("redis.exceptions", "ConnectionError"), ConnectionRefusedError()),
+        UNSENT,
+    ),
+    "websocket": (library("websockets.exceptions", "ConnectionClosedError", code=1006), DOUBT),
+    "anyio": (anyio.EndOfStream(), DOUBT),
+    "database gone": (library("psycopg", "OperationalError", sqlstate=None), DOUBT),
+    "database answers": (library("psycopg", "OperationalError", sqlstate="55P03"), UNSENT),
+    "SQLite locked": (library("sqlite3", "OperationalError"), UNSENT),
+    "archive": (library("tarfile", "ReadError"), UNSENT),
+    "subprocess": (subprocess.TimeoutExpired("x", 1), DOUBT),
+    "end of file": (EOFError(), DOUBT),
+    "file": (FileNotFoundError(2, "x"), DOUBT),
+    "vendored": (library("pip._vendor.urllib3.exceptions", "NewConnectionError", OSError), UNSENT),
+    "AWS unsent": (library("botocore.exceptions", "EndpointConnectionError"), UNSENT),
+    "AWS lost": (library("botocore.exceptions", "ReadTimeoutError"), DOUBT),
+    "AWS 504": (botocore(504), DOUBT),
+    "AWS 400": (botocore(400), FailureKind.PERMANENT),
+    "Google 502": (library("google.api_core", "GoogleAPICallError", code=502), DOUBT),
+    "Google 404": (library("google.api_core", "GoogleAPICallError", code=404), "permanent"),
+    "Kubernetes 409": (library("kubernetes.client", "ApiException", status=409), "permanent"),
+    "Kubernetes, no answer": (library("kubernetes.client", "ApiException", status=0), UNSENT),
+    "Stripe 402": (library("stripe", "CardError", http_status=402), "permanent"),
+    "gRPC unavailable": (grpc(Code.UNAVAILABLE), DOUBT),
+    "gRPC too late": (grpc(Code.DEADLINE_EXCEEDED), DOUBT),
+    "gRPC not found": (grpc(Code.NOT_FOUND), FailureKind.PERMANENT),
+    "gRPC forbidden": (grpc(Code.PERMISSION_DENIED), FailureKind.FORBIDDEN),
+    "gRPC busy": (grpc(Code.RESOURCE_EXHAUSTED), FailureKind.TRANSIENT),
+    "gRPC without a code": (library("grpc", "RpcError"), DOUBT),
+}
+
+
+@pytest.mark.parametrize("name", UNINSTALLED)
+def test_libraries_that_are_not_installed_are_known_by_their_names(name: str) -> None:
+    error, kind = UNINSTALLED[name]
+    assert classify(error) == kind
+
+
+def test_exceptions_that_lead_in_circles_come_to_an_end() -> None:
+    first, second = RuntimeError("a"), RuntimeError("b")
+    first.__cause__, second.__cause__ = second, first
+    first.__context__ = first
+    assert classify(first) is FailureKind.TRANSIENT
+
+
+def test_what_is_too_large_to_look_through_is_in_doubt() -> None:
+    assert classify(grouped(*(ValueError() for _ in range(900)))) is FailureKind.TRANSIENT
+    assert classify(grouped(*(ValueError() for _ in range(2_000)))) is DOUBT
+    deep: BaseException = TimeoutError()
+    for _ in range(5_000):
+        deep = chained(ValueError(), deep)
+    assert classify(deep) is DOUBT
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (ValueError("no"), "no"),
+        (KeyError("id"), "KeyError: 'id'"),
+        (TimeoutError(), "TimeoutError"),
+        (grouped(ValueError("one"), grouped(KeyError("id"))), "one; KeyError: 'id'"),  # type: ignore[arg-type]
+        (BaseException("odd"), "the work raised BaseException: odd"),
+        (Unspeakable(), "it cannot be put into words (RuntimeError)"),
+    ],
+)
+def test_a_failure_is_told_in_its_own_words(error: BaseException, words: str) -> None:
+    assert words_of(error) == words
+
+
+async def test_a_task_group_in_a_tool_hides_nothing() -> None:
+    async def lost() -> None:
+        raise httpx2.ReadTimeout("no answer")
+
+    async def other() -> None:
+        with contextlib.suppress(asyncio.CancelledError):
+            await asyncio.sleep(60)
+
+    async def tool() -> None:
+        async with asyncio.TaskGroup() as both:
+            both.create_task(lost())
+            both.create_task(other())
+
+    with pytest.raises(ExceptionGroup) as caught:
+        await tool()
+    assert classify(caught.value) is DOUBT
+    assert words_of(caught.value) == "no answer"
