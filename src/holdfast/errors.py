@@ -207,7 +207,12 @@ class IssuerUnavailable(OperatorError):
 
 
 class ToolError(HoldfastError):
-    """What a tool may raise to say how it failed."""
+    """What a tool may raise to say how it failed.
+
+    `traceback` is told instead of its own, which may quote secrets.
+    """
+
+    traceback: str | None = None
 
 
 class TransientError(ToolError):

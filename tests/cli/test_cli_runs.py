@@ -214,3 +214,16 @@ def test_watching_all_runs_ends_when_none_moves(holdfast: Command) -> None:
     assert ending.code == 0
     assert ending.out.splitlines()[0].startswith("inst_000001")
     assert len(holdfast("watch", "--json").out.splitlines()) == 2
+
+
+def test_history_ends_with_what_tools_raised(holdfast: Command, application: str) -> None:
+    failed = holdfast("run", "call_shaky", "--app", application)
+    assert failed.code != 0
+    lines = holdfast("history", "1", "--app", application).out.splitlines()
+    began = lines.index("")
+    assert lines[began + 1].endswith("L001 (shaky) raised this at try 1:")
+    assert lines[began + 2] == "│ Traceback (most recent call last):"
+    assert '│     raise RuntimeError("out of order")' in lines
+    assert lines[-1] == "│ RuntimeError: out of order"
+    told = holdfast("history", "1", "--app", application, "--json").out
+    assert "Traceback" not in told

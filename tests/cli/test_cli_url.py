@@ -214,3 +214,15 @@ def test_a_chat_goes_over_http_too(
         done = holdfast_process("answer", question["question_id"], *words)
         assert (done.code, done.json["answer"]) == (0, "Done: pay {'paid': 5}")
         assert "several agents" in holdfast_process("chat", "hello", *at).err
+
+
+def test_tracebacks_are_told_to_operators(
+    there: There, application: str, holdfast_process: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    there("run", "call_shaky", "--set", "who=x")
+    assert "│ RuntimeError: out of order" in there("history", "1").out
+    made = there("token", "create", "guest", "--role", "viewer")
+    monkeypatch.setenv("HOLDFAST_TOKEN", made.out.splitlines()[1].strip())
+    seen = there("history", "1")
+    assert (seen.code, "out of order" in seen.out) == (0, True)
+    assert "Traceback" not in seen.out

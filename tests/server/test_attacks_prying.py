@@ -84,6 +84,7 @@ RUN_PATHS = [
     "/runs/{}",
     "/runs/{}/history",
     "/runs/{}/definition",
+    "/runs/{}/tracebacks",
     "/runs/{}/events",
     "/runs?parent={}",
     "/instances/{}",

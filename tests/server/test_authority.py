@@ -158,6 +158,7 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     "list_runs": (KNOWN, at("/runs")),
     "get_run": (OF_THE_PLAN, about(WAITING, "/runs/{}")),
     "get_run_history": (OF_THE_PLAN, about(WAITING, "/runs/{}/history")),
+    "get_run_tracebacks": (OPERATORS_OF_THE_PLAN, about(FAILED, "/runs/{}/tracebacks")),
     "get_run_definition": (OF_THE_PLAN, about(WAITING, "/runs/{}/definition")),
     "stream_run_events": (OF_THE_PLAN, about(WAITING, "/runs/{}/events")),
     "stream_events": (KNOWN, at("/events")),

@@ -22,6 +22,7 @@ from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.interaction import InteractionResponse
 from holdfast.pursuing import Pursuit
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
+from holdfast.runtime.tracebacks import Traceback
 
 Heard: TypeAlias = AsyncGenerator[Recorded | Spoken | AskedBelow, None]
 Outcomes: TypeAlias = Mapping[str, HoldfastError | None]
@@ -57,6 +58,9 @@ class Reading(Protocol):
         """The run before its first event."""
 
     async def records(self, run_id: str, after: int = 0) -> list[Recorded]: ...
+
+    async def tracebacks(self, run_id: str) -> list[Traceback]:
+        """What its tools raised, as far as one may see it; the newest first."""
 
     async def state(self, run_id: str) -> RunState: ...
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import getpass
 import os
+import time
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
@@ -28,6 +29,7 @@ from holdfast.pursuing import Pursuit, pursuit_of
 from holdfast.runtime.acting import Acting, acting
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import blank, definition_of
+from holdfast.runtime.tracebacks import Traceback, tracebacks_of
 
 NONE_LEFT_OUT = LeftOut()
 
@@ -85,6 +87,9 @@ class LocalHouse:
     async def records(self, run_id: str, after: int = 0) -> list[Recorded]:
         records = await self.app.journal.read(run_id, after)
         return [Recorded(one.seq, one.at, decode(one)) for one in records]
+
+    async def tracebacks(self, run_id: str) -> list[Traceback]:
+        return await tracebacks_of(self.app.journal, run_id, time.time())
 
     async def state(self, run_id: str) -> RunState:
         return await self.app.engine.state(run_id)

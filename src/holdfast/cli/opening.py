@@ -14,6 +14,7 @@ import json
 import os
 import sqlite3
 import sys
+import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass
@@ -44,6 +45,7 @@ from holdfast.plans import LOCAL
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import blank, replay
+from holdfast.runtime.tracebacks import Traceback, tracebacks_of
 
 AGENTS = (Path("agents.yaml"), Path("agents"))
 PLANS = Path("plans")
@@ -240,6 +242,9 @@ class HomeReading:
     async def records(self, run_id: str, after: int = 0) -> list[Recorded]:
         records = await self.journal.read(run_id, after)
         return [Recorded(record.seq, record.at, decode(record)) for record in records]
+
+    async def tracebacks(self, run_id: str) -> list[Traceback]:
+        return await tracebacks_of(self.journal, run_id, time.time())
 
     async def state(self, run_id: str) -> RunState:
         state = await self.beginning(run_id)

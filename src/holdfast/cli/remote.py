@@ -29,6 +29,7 @@ from holdfast.errors import (
     InternalError,
     NotAllowed,
     NotFound,
+    NotPermitted,
     OperatorError,
     Unauthenticated,
 )
@@ -39,6 +40,7 @@ from holdfast.model.run import KINDS
 from holdfast.pursuing import Pursuit
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import blank, replay
+from holdfast.runtime.tracebacks import Traceback
 from holdfast.runtime.views import request_of
 
 PATIENCE = 5.0
@@ -143,6 +145,13 @@ class RemoteHouse:
             found += [received.recorded(one) for one in page["events"]]
             following = page["next"]
         return found
+
+    async def tracebacks(self, run_id: str) -> list[Traceback]:
+        try:
+            told = await self.client.runs.tracebacks(run_id)
+        except NotPermitted:
+            return []
+        return [Traceback(**one) for one in told["tracebacks"]]
 
     async def state(self, run_id: str) -> RunState:
         known = self._states.get(run_id) or await self.beginning(run_id)

@@ -263,21 +263,27 @@ async def cancel(
 
 async def history(settings: Settings, instance: RunArgument) -> int:
     """Tell what happened in a run, by whom and when; --json gives the events."""
-    from holdfast.cli.foreign import told
+    from holdfast.cli.foreign import rows, told
     from holdfast.cli.opening import full_run_id, reading
     from holdfast.cli.screen import print_json, say
     from holdfast.story import storyteller
+    from holdfast.story.text import clock
 
     async with reading(settings) as book:
         run_id = full_run_id(instance)
         teller = storyteller(await book.beginning(run_id))
         records = await book.records(run_id)
+        raised = [] if settings.as_json else await book.tracebacks(run_id)
     if settings.as_json:
         print_json([event_json(one) for one in records])
         return OK
     for recorded in records:
         for line in teller.tell(recorded):
             say(*told(line.render(date=True)))
+    for one in raised:
+        when = clock(one.at, date=True)
+        say("", *told(f"{when}  {teller.step(one.step_id)} raised this at try {one.attempt}:"))
+        say(*rows(one.text.rstrip()))
     return OK
 
 

@@ -123,6 +123,10 @@ class Runs(Offer):
         path = place("runs", run_id, "history")
         return answered(await self._wire.get(path, after=after, limit=limit))
 
+    async def tracebacks(self, run_id: str) -> Answer:
+        """What the run's tools raised, for those who may operate it."""
+        return answered(await self._wire.get(place("runs", run_id, "tracebacks")))
+
     async def definition(self, run_id: str) -> Answer:
         """What the run is pinned to: the plan, agent or settings it began with."""
         return answered(await self._wire.get(place("runs", run_id, "definition")))

@@ -21,6 +21,7 @@ from holdfast.console.views_run import (
     head_of,
     may_operate,
     open_cards,
+    raised_in,
     task_rows,
 )
 from holdfast.console.views_timeline import timeline_of
@@ -80,6 +81,7 @@ async def run(
         graph=await graph_of(served, past, state, say, None),
         tasks=task_rows(state, say),
         failures=await failures_of(served, caller, state, say),
+        tracebacks=await raised_in(served, caller, state, say),
         children=await children_of(served, caller, state),
         cards=await open_cards(served, caller, state),
         timeline=await timeline_of(served, state, say, None),
@@ -120,6 +122,7 @@ async def beside_part(
         run_id=state.run_id,
         tasks=task_rows(state, say),
         failures=await failures_of(served, caller, state, say),
+        tracebacks=await raised_in(served, caller, state, say),
         children=await children_of(served, caller, state),
     )
 

@@ -23,6 +23,7 @@ from holdfast.journal.port import QuestionQuery, RunQuery
 from holdfast.model.conversation import EngineState
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import definition_of
+from holdfast.runtime.tracebacks import tracebacks_of
 from holdfast.server.guard import Caller, root_of
 from holdfast.server.principal import Permission
 from holdfast.server.questions import Questions
@@ -33,6 +34,7 @@ from holdfast.story import storyteller
 from holdfast.story.voice import Voice
 
 MOST_FAILURES: Final = 20
+MOST_TRACEBACKS: Final = 20
 MOST_CARDS: Final = 10
 MOST_CHILDREN: Final = 50
 _ENDED: Final = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
@@ -49,6 +51,17 @@ class Head:
     counts: Mapping[Condition, int]
     ended_at: float | None
     deeds: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Raised:
+    """What a step raised at its last attempt that did; `text` is the traceback."""
+
+    step_id: str
+    name: str
+    attempt: int
+    at: float
+    text: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -152,6 +165,20 @@ def _failure(
     step = state.steps[step_id]
     message = step.failure.message if step.failure else ""
     return Failure(step_id, name, count, message, step.child_id, deeds)
+
+
+async def raised_in(
+    served: Services, caller: Caller, state: RunState, say: Voice
+) -> tuple[Raised, ...]:
+    """The tracebacks of its steps, for those who may operate it."""
+    if not await may_operate(served, caller, state.run_id):
+        return ()
+    teller = storyteller(state, say)
+    found = await tracebacks_of(served.journal, state.run_id, served.now())
+    return tuple(
+        Raised(one.step_id, teller.step(one.step_id), one.attempt, one.at, one.text)
+        for one in found[:MOST_TRACEBACKS]
+    )
 
 
 async def open_cards(served: Services, caller: Caller, state: RunState) -> list[Card]:

@@ -38,6 +38,8 @@ _PAGE: Final[dict[str, tuple[str, str]]] = {
     "run.failures": ("Failures", "失败"),
     "run.tries": ("{n} try|{n} tries", "尝试 {n} 次"),
     "run.tries_in_rounds": ("{n} tries in {rounds} rounds", "{rounds} 轮共尝试 {n} 次"),
+    "run.tracebacks": ("What tools raised", "工具抛出的异常"),
+    "run.traceback": ("{step}, try {n},", "{step}，第 {n} 次尝试，"),
     "run.failed_in": ("It failed in", "失败发生在"),
     "run.more_failures": (
         "{n} more failure is in the graph|{n} more failures are in the graph",

@@ -175,9 +175,12 @@ class OutputBroken:
 
 @record
 class Failed:
+    """`traceback` is for the log and for operators; no decision depends on it."""
+
     failure: Failure
     updates: tuple[TaskUpdate, ...] = ()
     result: Json = None
+    traceback: str = field(default="", compare=False, repr=False)
 
 
 @record
@@ -188,6 +191,7 @@ class Missing:
 @record
 class Lost:
     reason: str
+    traceback: str = field(default="", compare=False, repr=False)
 
 
 @record

@@ -8,18 +8,24 @@ from holdfast.model import commands as c
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.work.failures import classify, words_of
 from holdfast.work.retry_after import asked_by
+from holdfast.work.traces import traceback_of
 
 LONGEST_MESSAGE: Final = 2_000
 
 
 def failed(error: BaseException) -> c.Outcome:
     kind, message = classify(error), kept_text(words_of(error))
+    traceback = sound(traceback_of(error))
     if kind is FailureKind.UNKNOWN:
-        return c.Lost(message)
-    return c.Failed(Failure(kind, message, asked_by(error)))
+        return c.Lost(message, traceback)
+    return c.Failed(Failure(kind, message, asked_by(error)), traceback=traceback)
 
 
 def kept_text(said: object) -> str:
     """Foreign words as the journal can keep them: real Unicode, and not without end."""
-    sound = str(said).encode("utf-8", "backslashreplace").decode()
-    return sound if len(sound) <= LONGEST_MESSAGE else f"{sound[:LONGEST_MESSAGE]}…"
+    text = sound(str(said))
+    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
+
+
+def sound(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()

@@ -21,6 +21,7 @@ from holdfast.runtime.failing import failed
 from holdfast.runtime.faults import FaultPoints
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Performed, Planner, Words, Worker
+from holdfast.runtime.tracebacks import noted
 
 log = logging.getLogger("holdfast")
 
@@ -106,7 +107,7 @@ class Performer:
                 self._permits.give_back()
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.flying.pop(place, None)
-        await self._to.take(actor, Letter(report(effect.work, outcome), lazy=is_pure(effect)))
+        await self._to.take(actor, self._letter(effect.work, outcome, lazy=is_pure(effect)))
 
     async def _attempt(
         self, effect: Performed, state: RunState, now: float, words: Words
@@ -148,7 +149,11 @@ class Performer:
 
     def _report_late(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
         if not self.closing:
-            self._to.spawn(self._post(run_id, Letter(report(work, outcome))))
+            self._to.spawn(self._post(run_id, self._letter(work, outcome)))
+
+    def _letter(self, work: f.Work, outcome: c.Outcome, *, lazy: bool = False) -> Letter:
+        attached = noted(work, outcome, self._clock.now())
+        return Letter(report(work, outcome), lazy=lazy, attached=attached)
 
     async def _post(self, run_id: str, letter: Letter) -> None:
         await self._to.post(run_id, letter)

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Query
 
 from holdfast.journal.port import Record, RunQuery
 from holdfast.model.run import JOURNAL_KINDS, RunKind
+from holdfast.runtime.tracebacks import tracebacks_of
 from holdfast.server.guard import Called
 from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission
@@ -24,6 +26,8 @@ from holdfast.server.schemas import (
     RunName,
     RunShown,
     Statuses,
+    Tracebacks,
+    TracebackShown,
 )
 from holdfast.server.services import Served
 from holdfast.server.showing import listed, run_shown
@@ -90,6 +94,16 @@ async def get_run_history(
         next=page[-1].seq if len(records) > limit else None,
         server_time=served.now(),
     )
+
+
+@router.get("/runs/{run_id}/tracebacks")
+async def get_run_tracebacks(run_id: RunId, served: Served, caller: Called) -> Tracebacks:
+    """What the run's tools raised: the last traceback of each step, the newest first."""
+    await caller.require(served, Permission.OPERATE, run_id)
+    now = served.now()
+    found = await tracebacks_of(served.journal, run_id, now)
+    shown = [TracebackShown(**asdict(one)) for one in found]
+    return Tracebacks(tracebacks=shown, server_time=now)
 
 
 def _event(run_id: str, record: Record) -> EventShown:

@@ -299,6 +299,18 @@ class EventShown(Shown):
     data: dict[str, Any]
 
 
+class TracebackShown(Shown):
+    step_id: str = Field(examples=["L002"])
+    attempt: int
+    at: float
+    text: str
+
+
+class Tracebacks(Shown):
+    tracebacks: list[TracebackShown]
+    server_time: float
+
+
 class History(Shown):
     events: list[EventShown]
     next: int | None = Field(None, description="`after` of the next page, if there may be more.")

@@ -33,6 +33,7 @@ from holdfast.model.values import Json
 from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.retry_after import asked_by
 from holdfast.work.tools import SecretSource
+from holdfast.work.traces import traceback_of
 
 Hide: TypeAlias = Callable[[str], str]
 
@@ -92,7 +93,9 @@ def _refuse_unknown(given: Json, unknown: frozenset[str]) -> None:
 
 def _retold(error: BaseException, hide: Hide) -> ToolError:
     """The same failure to whoever classifies it, in words without secrets."""
-    return error_of(classify(error), hide(words_of(error)), asked_by(error))
+    retold = error_of(classify(error), hide(words_of(error)), asked_by(error))
+    retold.traceback = hide(traceback_of(error))
+    return retold
 
 
 @contextmanager
