@@ -135,35 +135,40 @@ class Holdfast:
         timeout: float | None = None,
         read_only: bool | None = None,
         version: str = "",
+        replace: bool = False,
     ) -> Any:
-        """Register a function as a tool; its signature is its schema."""
+        """Register a function as a tool; its signature is its schema.
+
+        The same again (a notebook's cell) is welcome; `replace` takes another one of its name.
+        """
 
         def register(function: Function) -> Function:
-            self._add_tool(
-                PythonTool.from_function(
-                    function,
-                    name=name,
-                    idempotent=idempotent,
-                    approval=approval,
-                    timeout=timeout,
-                    read_only=read_only,
-                    version=version,
-                )
+            tool = PythonTool.from_function(
+                function,
+                name=name,
+                idempotent=idempotent,
+                approval=approval,
+                timeout=timeout,
+                read_only=read_only,
+                version=version,
             )
+            self._add_tool(tool, replace=replace)
             return function
 
         return register if function is None else register(function)
 
-    def load_tools(self, path: str | Path, env: Mapping[str, str] | None = None) -> None:
-        """HTTP tools declared in a YAML file under `tools:`."""
+    def load_tools(
+        self, path: str | Path, env: Mapping[str, str] | None = None, *, replace: bool = False
+    ) -> None:
+        """HTTP tools declared in a YAML file under `tools:`; `replace` as for `tool`."""
         declared = _declared_tools(Path(path))
         environment = os.environ if env is None else env
         for tool in load_http_tools(declared, environment, self._clients):
-            self._add_tool(tool)
+            self._add_tool(tool, replace=replace)
 
-    def _add_tool(self, tool: Tool) -> None:
+    def _add_tool(self, tool: Tool, *, replace: bool) -> None:
         self._declarations.check_tool(tool.spec)
-        self.tools.add(tool)
+        self.tools.add(tool, replace=replace)
 
     def agent(
         self,

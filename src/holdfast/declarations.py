@@ -60,7 +60,8 @@ class Declarations:
 
     def check_tool(self, joining: ToolSpec) -> None:
         """Refuse a tool that an agent, declared before it, may not have as it is."""
-        specs = (*self._tools.specs(), joining)
+        others = (one for one in self._tools.specs() if one.name != joining.name)
+        specs = (*others, joining)
         for agent in self._agents():
             if joining.name in agent.verification_tools:
                 for problem in self._problems(agent, specs):

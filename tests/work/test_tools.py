@@ -218,7 +218,7 @@ def test_a_name_nearly_right_gets_a_hint(registry: ToolRegistry) -> None:
 
 def test_a_name_is_given_once(registry: ToolRegistry) -> None:
     with pytest.raises(CallerError, match="already is a tool named 'query_stock'"):
-        registry.add(PythonTool.from_function(apply_computer, name="query_stock"))
+        registry.add(PythonTool.from_function(lambda: 7, name="query_stock"))
 
 
 def test_missing_arguments_are_the_required_ones_that_are_absent(registry: ToolRegistry) -> None:

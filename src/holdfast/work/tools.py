@@ -246,11 +246,14 @@ class ToolRegistry:
     _tools: dict[str, Tool] = field(default_factory=dict)
     secrets: SecretSource | None = None
 
-    def add(self, tool: Tool) -> None:
+    def add(self, tool: Tool, *, replace: bool = False) -> None:
+        """One that is declared and does exactly as the one before takes its place."""
         name = tool.spec.name
-        if name in self._tools:
+        known = self._tools.get(name)
+        if known is not None and known.spec != tool.spec and not replace:
             raise CallerError(
-                f"there already is a tool named {name!r}; give one of them a new name"
+                f"there already is a tool named {name!r}, and it is not the same; give one of "
+                "them a new name, or register this one with replace=True"
             )
         self._tools[name] = tool
 
