@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast.core.forms.values import Refusal, clean, is_empty
+from holdfast.core.interactions.saying import spoken_secret
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.run.state import RunState
 from holdfast.core.secrets import is_reference
@@ -51,6 +52,16 @@ def _misfit(name: str, why: str) -> InvalidAnswer:
     return InvalidAnswer(f"{name}: {why}", {name: why})
 
 
+def _secret_given(
+    request: InteractionRequest, response: InteractionResponse
+) -> InteractionResponse:
+    """Bare words that are a secret are sealed as one: feedback is recorded as it was said."""
+    field = spoken_secret(request, response.selected_option_id)
+    if field is None or not response.feedback or response.data:
+        return response
+    return replace(response, data={field.name: response.feedback}, feedback=None)
+
+
 class QuestionDesk:
     def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
         self.engine = engine
@@ -63,9 +74,10 @@ class QuestionDesk:
         if response.session_id and not is_above(response.session_id, row):
             message = f"{response.request_id} is asked by {row.run_id}: answer it there, or above"
             raise InvalidAnswer(message, {"session_id": f"must be {row.run_id}, or left out"})
+        request = request_of(row)
+        response = _secret_given(request, response)
         given = strict_json(dict(response.data))
         place = Place(row.question_id, row.root_id, strict_text(by, "by"))
-        request = request_of(row)
         sealed = await sealed_answer(self.vault, request.form, given, place, row.status)
         clean = InteractionResponse(
             response.request_id,

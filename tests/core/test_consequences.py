@@ -77,10 +77,9 @@ def test_without_a_call_no_tool_is_named(action: InteractionAction) -> None:
     )
 
 
-def test_the_wire_carries_it_and_reading_ignores_it() -> None:
+def test_what_a_client_was_shown_of_it_is_ignored_on_reading() -> None:
     request = sound(asked(T.TOOL_APPROVAL, **PAY))
     wire = request_to_wire(request)
-    assert wire["options"][0]["consequence"] == "Runs pay with these arguments."
     forged = {**wire["options"][0], "consequence": "Does nothing at all."}
     assert request_from_wire({**wire, "options": [forged, *wire["options"][1:]]}) == request
 

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import pytest
 from react_machine import PERMANENT, WILL, Chat, begun, clerk, opened, option, request
 
@@ -412,3 +415,48 @@ def test_endless_choices_are_bounded() -> None:
     options = chat.question().options
     assert len(options) == 21
     assert max(len(one.label) for one in options) == 202
+
+
+WHICH: dict[str, Any] = {
+    "message": "For the front door.",
+    "details": "Two coats.",
+    "options": (
+        replace(OPTIONS[0], label="Bright red"),
+        replace(OPTIONS[3], label="None of them"),
+    ),
+}
+ASKED = "Asked: For the front door.\nTwo coats.\n"
+
+
+@pytest.mark.parametrize(
+    ("chosen", "heard"),
+    [
+        ("red", 'Chosen: “Bright red”\n[Which colour?] Will Zhang answered: {"option":"red"'),
+        ("reject", "Chosen: “None of them”\n[Which colour?] Will Zhang refused."),
+    ],
+)
+def test_the_model_hears_what_was_asked_and_what_was_chosen(chosen: str, heard: str) -> None:
+    chat = opened()
+    chat.submit(colour(**WHICH))
+    chat.answer(chosen)
+    assert chat.state.text.startswith(ASKED + heard)
+
+
+def test_where_nobody_answers_the_model_hears_what_was_asked() -> None:
+    chat = opened()
+    chat.submit(colour(**WHICH, timeout_seconds=5.0))
+    chat.wait(6.0)
+    assert chat.state.text == f"{ASKED}[Which colour?] nobody answered in time"
+
+
+@pytest.mark.parametrize("changes", [{}, {"amount": 9}])
+def test_the_model_hears_what_was_said_with_an_approval(changes: dict[str, int]) -> None:
+    chat = begun()
+    chat.calls(chat.want("pay", amount=5))
+    chat.answer("approve", "but next time ask me first", **changes)
+    chat.start("c1")
+    chat.returns("c1", "paid")
+    said = chat.think().messages[-1]
+    assert isinstance(said, UserSaid)
+    assert said.text.endswith("[who approved pay said: but next time ask me first]")
+    assert ("was called with" in said.text) == bool(changes)

@@ -83,15 +83,6 @@ FOR_MODELS = frozenset(
 )
 """What is told to a model; people see it only as what the model was told."""
 
-SAID_BY_THE_CONSOLE = frozenset(
-    {
-        "Go on with the result that you fill in; nothing is called again.",
-        "Call it once more under the same key.",
-        "Cancel the whole run.",
-    }
-)
-"""Options that the console knows by their names."""
-
 OURS_TO_MEND = frozenset(
     {
         f"{HOLE} has no work to do outside",
@@ -114,7 +105,7 @@ OURS_TO_MEND = frozenset(
 )
 """Mistakes of ours, the log's words, names of keys: nobody is told."""
 
-SILENT = FOR_MODELS | SAID_BY_THE_CONSOLE | OURS_TO_MEND
+SILENT = FOR_MODELS | OURS_TO_MEND
 
 SPEAKING = (
     "core/approval.py",

@@ -323,3 +323,76 @@ async def test_streams_end_when_the_server_closes(scene: Scene) -> None:
         assert last is not None
         assert last.event == "bye"
         assert await ear.next() is None
+
+
+UUID = "9f1c2d3e-4b5a-4c6d-8e7f-0a1b2c3d4e5f"
+
+
+async def asks(scene: Scene, session_id: str, amount: int) -> None:
+    """A session that waits for consent to a payment."""
+    await open_chat(scene.admin, sessionId=session_id)
+    await scene.admin.post(f"/chats/{session_id}/messages", json={"message": f"pay {amount}"})
+    assert await rested(scene, session_id) == "pause"
+
+
+async def test_an_event_source_follows_the_session_that_it_names(scene: Scene, till: Till) -> None:
+    await asks(scene, UUID, 5)
+    await asks(scene, "newer", 7)
+    async with listening_to(scene.admin, path=f"{STREAM}?sessionId={UUID}") as ear:
+        asked = (await ear.until("INTERACTION"))[-1]
+        assert asked.data["data"]["context"]["args"] == {"amount": 5}
+        assert (await take(scene, asked, "approve")).status_code == 200
+        heard = await ear.rest()
+    assert {one.data["sessionId"] for one in heard} == {UUID}
+    assert kinds(heard)[-1] == "DONE"
+    assert till.paid == [5]
+    place = f"{STREAM}?sessionId={UUID}&after={heard[-2].id}"
+    async with listening_to(scene.admin, path=place) as waiting:
+        await scene.admin.post(STREAM, json={"message": "hello", "sessionId": UUID})
+        again = await waiting.rest()
+    assert again[0].data["data"]["message"] == "hello"
+
+
+async def test_a_page_may_listen_before_it_speaks(scene: Scene) -> None:
+    async with listening_to(scene.admin, path=f"{STREAM}?sessionId={UUID}") as ear:
+        assert await ear.place() == f"0@{UUID}"
+        await scene.admin.post(STREAM, json={"message": "other"})
+        await scene.admin.post(STREAM, json={"message": "hello", "sessionId": UUID})
+        heard = await ear.rest()
+    assert {one.data["sessionId"] for one in heard} == {UUID}
+    assert kinds(heard)[0] == "STARTED"
+
+
+async def test_no_session_is_followed_that_the_caller_may_not_see(scene: Scene) -> None:
+    await asks(scene, "theirs", 5)
+    stranger = await scene.somebody(grants={"porter": ["operator"]}, name="Li Lei")
+    refused = await stranger.get(f"{STREAM}?sessionId=theirs")
+    assert refused.status_code == 404
+    assert (await scene.admin.get(f"{STREAM}?sessionId=chat_000099")).status_code == 404
+    assert (await scene.admin.get(f"{STREAM}?sessionId=../x")).status_code == 404
+
+
+async def test_newer_sessions_are_followed_too_and_nothing_is_missed_or_repeated(
+    scene: Scene, till: Till
+) -> None:
+    await asks(scene, "first", 5)
+    async with listening_to(scene.admin) as ear:
+        asked = [(await ear.until("INTERACTION"))[-1]]
+        starting = asyncio.create_task(
+            scene.admin.post(STREAM, json={"message": "pay 7", "sessionId": UUID})
+        )
+        asked += (await ear.until("INTERACTION"))[-1:]
+    assert [one.data["sessionId"] for one in asked] == ["first", UUID]
+    assert str(ear.last_id).count("@") == 2
+    for one in asked:
+        assert (await take(scene, one, "approve")).status_code == 200
+    await starting
+    for session_id in ("first", UUID):
+        await rested(scene, session_id)
+    headers = {"Last-Event-ID": str(ear.last_id)}
+    async with listening_to(scene.admin, headers=headers) as again:
+        heard = await again.rest()
+    completed = [one.data["sessionId"] for one in heard if one.event == "COMPLETED"]
+    assert sorted(completed) == sorted(["first", UUID])
+    assert "INTERACTION" not in kinds(heard)
+    assert sorted(till.paid) == [5, 7]

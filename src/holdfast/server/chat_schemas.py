@@ -19,7 +19,7 @@ from holdfast.server.interaction_schemas import Given, InteractionShown, Shown
 LONGEST_MESSAGE: Final = 1_000_000
 
 SessionId = Annotated[
-    str, Path(pattern=r"^[A-Za-z][\w.:-]*$", max_length=256, examples=["chat_000001"])
+    str, Path(pattern=r"^[A-Za-z0-9][\w.:-]*$", max_length=256, examples=["chat_000001"])
 ]
 GrantId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
 AgentName = Annotated[str, Field(min_length=1, max_length=200)]

@@ -69,7 +69,9 @@ async def shown(served: Services, caller: Caller, state: ReactState) -> dict[str
     found, _ = await questions.listed(query, below=state.run_id)
     return {
         **session_shown(state),
-        "interactions": [await questions.shown(one, whole=False) for one in found],
+        "interactions": [
+            await questions.shown(one, whole=False, language=caller.language) for one in found
+        ],
         "serverTime": served.now(),
     }
 

@@ -40,7 +40,7 @@ NAME: Final = "conversation"
 """What roles and grants call all of them."""
 
 LONGEST_INPUT: Final = 1_000_000
-_ID: Final = r"^[A-Za-z][\w.:-]*$"
+_ID: Final = r"^[A-Za-z0-9][\w.:-]*$"
 
 ConversationId = Annotated[str, Path(pattern=_ID, max_length=256, examples=["conv_000001"])]
 

@@ -12,7 +12,7 @@ sent unasked and needs no such proof.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
@@ -22,6 +22,7 @@ from holdfast.errors import NotFound, NotPermitted, Unauthenticated
 from holdfast.journal.port import RunRow
 from holdfast.runtime.acting import Acting, Claim, acting
 from holdfast.server.credentials import TOKEN, csrf_token
+from holdfast.server.languages import preferred
 from holdfast.server.limits import LOGIN
 from holdfast.server.principal import Permission, Principal, may, may_somewhere
 
@@ -35,12 +36,14 @@ _CALLER: Final = "holdfast.caller"
 
 @dataclass(frozen=True, slots=True)
 class Caller:
-    """`origin` is the address the request came from; `csrf` what this session's forms carry."""
+    """`origin` is the address the request came from; `csrf` what this session's forms carry;
+    `language` what its `Accept-Language` asks for."""
 
     principal: Principal
     origin: str = ""
     cookie: bool = False
     csrf: str = ""
+    language: str = "en"
 
     def may(self, permission: Permission, name: str | None) -> bool:
         return may(self.principal, permission, name)
@@ -103,7 +106,8 @@ async def identify(request: Request) -> Caller:
     """Who is asking, or Unauthenticated; asked once for a request however often it is called."""
     known = request.scope.get(_CALLER)
     if not isinstance(known, Caller):
-        known = request.scope[_CALLER] = await _identify(request)
+        language = preferred(request.headers.get("accept-language", ""))
+        known = request.scope[_CALLER] = replace(await _identify(request), language=language)
     return known
 
 

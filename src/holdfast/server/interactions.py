@@ -79,7 +79,9 @@ async def list_interactions(
     questions = Questions(served, caller)
     found, following = await questions.listed(query, below=run)
     return {
-        "interactions": [await questions.shown(one, whole=False) for one in found],
+        "interactions": [
+            await questions.shown(one, whole=False, language=caller.language) for one in found
+        ],
         "next": following,
         "serverTime": served.now(),
     }
@@ -96,13 +98,15 @@ async def _run(served: Services, caller: Caller, run_id: str) -> RunRow:
 async def get_interaction(request_id: QuestionId, served: Served, caller: Called) -> dict[str, Any]:
     """One question: how it stands, what the caller has begun to answer, and whether they may."""
     questions = Questions(served, caller)
-    return await questions.shown(await questions.find(request_id))
+    return await questions.shown(await questions.find(request_id), language=caller.language)
 
 
 async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
     """The question as it stands now, for one whose answer took effect and was not heard."""
-    questions = Questions(served, await identify(request))
-    found = await questions.shown(await questions.find(request.path_params["request_id"]))
+    caller = await identify(request)
+    questions = Questions(served, caller)
+    question = await questions.find(request.path_params["request_id"])
+    found = await questions.shown(question, language=caller.language)
     return JSONResponse(
         InteractionShown.model_validate(found).model_dump(mode="json", by_alias=True)
     )
@@ -134,7 +138,8 @@ async def answer(
     chosen = response.selected_option_id
     refuse_raw_secrets(question.request, response.data, response.feedback, chosen)
     await served.app.sessions.answer(response, by=caller.principal.id)
-    return await questions.shown(await questions.find(response.request_id))
+    question = await questions.find(response.request_id)
+    return await questions.shown(question, language=caller.language)
 
 
 @router.post("/interactions/answers", response_model=AnswerOutcomes)

@@ -1,8 +1,8 @@
 """Errors as problem+json: one table says which error is which status.
 
-A problem also carries `success` and `error`, as the seeds' refusals do. What a caller may
-know of an error stands here; whatever is not in the table is ours, and its message stays in
-the log. Who asks for another language by `Accept-Language` is told in that one.
+A problem also carries `success`, `error` and `message`, as the seeds' refusals do. What a
+caller may know of an error stands here; whatever is not in the table is ours, and its message
+stays in the log. Who asks for another language by `Accept-Language` is told in that one.
 """
 
 from __future__ import annotations
@@ -96,7 +96,8 @@ def problem(
         found["instance"] = instance
     if request_id:
         found["request_id"] = request_id
-    return {**found, "success": False, "error": detail, **(extra or {})}
+    told = {"success": False, "error": detail, "message": detail}
+    return {**found, **told, **(extra or {})}
 
 
 def problem_bytes(members: Mapping[str, Any]) -> bytes:
@@ -116,7 +117,7 @@ def in_language(members: Mapping[str, Any], language: str) -> dict[str, Any]:
     """A problem in the reader's words; what their programs go by stays as it is."""
     told = dict(members)
     told["title"] = term(told["title"], language)
-    for name in ("detail", "error"):
+    for name in ("detail", "error", "message"):
         told[name] = said(told[name], language)
     if "fields" in told:
         told["fields"] = {name: said(text, language) for name, text in told["fields"].items()}

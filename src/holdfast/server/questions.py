@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from holdfast.core.interactions.wire import request_to_wire
+from holdfast.core.interactions.saying import spoken_secret
 from holdfast.core.run.state import QuestionState
 from holdfast.core.secrets import is_reference
 from holdfast.desk import is_above
@@ -30,10 +30,12 @@ from holdfast.model.interaction import (
 from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.deeds import request_digest
 from holdfast.runtime.views import request_of
+from holdfast.server.cards import card
 from holdfast.server.guard import Caller
 from holdfast.server.limits import ANSWER
 from holdfast.server.principal import Permission, may_answer
 from holdfast.server.services import Services
+from holdfast.server.spoken import said
 
 PAGE: Final = 100
 MOST_PAGES_READ: Final = 20
@@ -170,19 +172,21 @@ class Questions:
             attempts.failed(who, ANSWER)
             raise NotPermitted(reason)
 
-    async def shown(self, question: Question, *, whole: bool = True) -> dict[str, Any]:
+    async def shown(
+        self, question: Question, *, whole: bool = True, language: str = "en"
+    ) -> dict[str, Any]:
         """What the API says of it; a draft is told only where one question is shown."""
         row = question.row
         state = await self._state(row) if whole or row.status != InteractionStatus.OPEN else None
         reason = await self._reason(question)
         return {
-            **request_to_wire(question.request),
+            **card(question.request, language),
             **_standing(row, question.request),
             **_ending(state),
             "digest": question.digest,
             "draft": self._draft(state) if whole else None,
             "mayAnswer": reason is None,
-            "mayNotBecause": reason,
+            "mayNotBecause": None if reason is None else said(reason, language),
             "serverTime": self._services.now(),
         }
 
@@ -243,12 +247,13 @@ def refuse_raw_secrets(
 ) -> None:
     """A secret is posted to its own endpoint; everywhere else only its reference is taken.
 
-    Bare words may be a field's value, so where a secret is provided there are none.
+    Bare words may be a field's value, so where a secret is provided there are none; but where it
+    is the only field that is open they are its value, and are sealed like it.
     """
     secrets = [one.name for one in request.form.fields if one.type is FieldType.SECRET]
     raw = [name for name in secrets if name in data and not _is_kept(data[name])]
     if feedback and not data and _provides(request, option_id):
-        raw = secrets
+        raw = [] if spoken_secret(request, option_id) else secrets
     if raw:
         place = f"/interactions/{request.request_id}/secrets"
         fields = {

@@ -1,38 +1,29 @@
 """The seed's own paths: a turn as a stream, its questions as events, and their answers.
 
-A POST starts a turn and streams it until DONE. A GET is an EventSource: it names no session,
-follows the one that the caller last spoke in, and starts none. Until there is one, and while
-the last turn it has heard of is over, it stays open and waits. It ends with DONE like every
-stream; the EventSource comes back by itself with the last id it saw, which names the session
-too (`17@chat_000001`), because by then the newest may be another one.
+A POST starts a turn and streams it until DONE. A GET is an EventSource (`seed_following`).
 """
 
 from __future__ import annotations
 
-import asyncio
-import re
 from collections.abc import Sequence
-from contextlib import ExitStack, aclosing
-from dataclasses import dataclass, replace
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Annotated, Any, Final
 
 from fastapi import Header, Query, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import ConfigDict, Field
 
-from holdfast.core.react.state import ReactState
+from holdfast.core.language.ids import may_be_chosen
 from holdfast.core.run.draft import iso
-from holdfast.core.run.state import RunState
 from holdfast.desk import is_above
 from holdfast.errors import InvalidAnswer, NotFound, NotPermitted
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
-from holdfast.live import AT_REST
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.run import RunStatus
 from holdfast.runtime.acting import acting, current
 from holdfast.runtime.hub import Recorded
-from holdfast.runtime.machines import as_session
 from holdfast.server.chat_schemas import LONGEST_MESSAGE
 from holdfast.server.chats import find, open_session, say
 from holdfast.server.guard import Called, Caller, identify
@@ -43,9 +34,9 @@ from holdfast.server.newest import Newest
 from holdfast.server.principal import Permission
 from holdfast.server.questions import Questions
 from holdfast.server.routes import new_router
+from holdfast.server.seed_following import Following, frame, places_in
 from holdfast.server.services import Served, Services
-from holdfast.server.streams import EventStream, Frame, Frames, sse
-from holdfast.server.telling import moved
+from holdfast.server.streams import EventStream, Frames, sse
 from holdfast.stream import AgentEventType, AgentExecutionEvent, Narrator
 
 router = new_router("chats", prefix="/api/agent/chat/react")
@@ -56,7 +47,6 @@ _ENDS_A_TURN: Final = {
     AgentEventType.COMPLETED: RunStatus.DONE,
     AgentEventType.ERROR: RunStatus.ERROR,
 }
-_PLACE: Final = re.compile(r"(?P<seq>\d{1,18})(@(?P<session>[A-Za-z][\w.:-]{0,255}))?")
 
 STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -120,8 +110,10 @@ async def _turn_again(claimed: Claimed, request: Request, served: Services) -> R
     records = await served.journal.read(claimed.run_id)
     since, until = _stretch(records, claimed)
     if until is None:
-        return await sse(served, _turn(served, Newest(claimed.run_id, since)), request)
-    return await sse(served, _past_turn(claimed.run_id, records[:until], since), request)
+        turn = Newest(claimed.run_id, since)
+        return await sse(served, _turn(served, turn, caller.language), request)
+    past = _past_turn(claimed.run_id, records[:until], since, caller.language)
+    return await sse(served, past, request)
 
 
 def _stretch(records: Sequence[Record], claimed: Claimed) -> tuple[int, int | None]:
@@ -133,18 +125,20 @@ def _stretch(records: Sequence[Record], claimed: Claimed) -> tuple[int, int | No
     return first - 1, None if following is None else following - 1
 
 
-async def _past_turn(session_id: str, records: Sequence[Record], since: int) -> Frames:
+async def _past_turn(
+    session_id: str, records: Sequence[Record], since: int, language: str
+) -> Frames:
     """A turn that others came after: what is recorded of it, as its followers were told."""
     narrator, ended, turn = Narrator(session_id), RunStatus.DONE, 0
     for record in records:
         told = narrator.tell(Recorded(record.seq, record.at, decode(record)))
         if told is None or record.seq <= since:
             continue
-        yield _frame(told)
+        yield frame(told, language)
         turn = told.data.get("turn", turn)
         ended = _ENDS_A_TURN.get(told.type, ended)
     data = {"status": ended.value, "turn": turn}
-    yield _frame(AgentExecutionEvent(AgentEventType.DONE, session_id, data))
+    yield frame(AgentExecutionEvent(AgentEventType.DONE, session_id, data), language)
 
 
 @router.post("/stream", status_code=200, responses=STREAM, response_class=EventStream)
@@ -155,7 +149,7 @@ async def start_turn(
     """Start a turn and stream it until DONE; a session id that is new opens that session."""
     session_id = await _session(served, caller, body)
     turn = await say(served, caller, session_id, body.message)
-    return await sse(served, _turn(served, turn), request)
+    return await sse(served, _turn(served, turn, caller.language), request)
 
 
 async def _session(served: Services, caller: Caller, body: TurnGiven) -> str:
@@ -186,143 +180,42 @@ def _usual_agent(served: Services, caller: Caller) -> str:
     return known[0]
 
 
-async def _turn(served: Services, turn: Newest) -> Frames:
+async def _turn(served: Services, turn: Newest, language: str) -> Frames:
     events = served.app.sessions.subscribe(turn.session_id, turn.since)
     async with aclosing(events):
         async for event in events:
-            yield _frame(event)
-
-
-def _frame(event: AgentExecutionEvent, *, named: bool = False) -> Frame:
-    place = f"{event.seq}@{event.session_id}" if named else event.seq
-    return Frame(event.to_wire(), event.type.value, None if event.seq is None else place)
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where an EventSource was; without a session it is whichever is the newest."""
-
-    seq: int
-    session_id: str | None
-
-    @property
-    def cursor(self) -> str:
-        return str(self.seq) if self.session_id is None else f"{self.seq}@{self.session_id}"
-
-
-@dataclass(frozen=True, slots=True)
-class Start:
-    """What an EventSource is told; `after` is None for what is open and what comes."""
-
-    session_id: str
-    after: int | None
-
-
-def _begin_at(newest: Newest, place: Place, state: ReactState) -> int:
-    """After what was seen of this session; of another one its newest turn is all news."""
-    same = place.session_id in (None, newest.session_id)
-    return place.seq if same and place.seq <= state.version else newest.since
-
-
-def _place(text: str | None) -> Place | None:
-    if not text:
-        return None
-    found = _PLACE.fullmatch(text)
-    if found is None:
-        raise InvalidAnswer(
-            "after is the id of an event, as 17@chat_000001", {"after": "no event has such an id"}
-        )
-    return Place(int(found["seq"]), found["session"])
+            yield frame(event, language)
 
 
 @router.get("/stream", status_code=200, responses=STREAM, response_class=EventStream)
-async def follow_newest_session(
+async def follow_session(
     request: Request,
     served: Served,
     caller: Called,
+    session_id: Annotated[
+        str | None,
+        Query(
+            alias="sessionId",
+            max_length=256,
+            description="The session to follow; default: those that the caller speaks in.",
+        ),
+    ] = None,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID")] = None,
-    after: Annotated[str | None, Query(max_length=300, description="As Last-Event-ID.")] = None,
+    after: Annotated[str | None, Query(max_length=1200, description="As Last-Event-ID.")] = None,
 ) -> EventStream:
-    """Follow the session that the caller last spoke in; for an EventSource."""
+    """Follow a session, or those that the caller speaks in from the newest on; for an EventSource.
+
+    A session that does not exist yet is waited for, so that a page may listen before it speaks.
+    """
     await caller.require(served, Permission.READ)
-    place = _place(last_event_id or after)
-    return await sse(served, Following(served, caller).frames(place), request)
+    if session_id is not None and not await _may_be_opened(served, session_id):
+        await find(served, caller, session_id)
+    following = Following(served, caller, session_id)
+    return await sse(served, following.frames(places_in(last_event_id or after)), request)
 
 
-class Following:
-    """One EventSource: waits for news of the caller's newest session, and tells one turn."""
-
-    def __init__(self, served: Services, caller: Caller) -> None:
-        self._served = served
-        self._caller = caller
-        self._stirred = asyncio.Event()
-
-    async def frames(self, place: Place | None) -> Frames:
-        with ExitStack() as watching:
-            who = self._caller.principal.id
-            watching.callback(self._served.newest.watch(who, self._stirred.set))
-            start = None
-            if place is None:
-                place, start = await self._newcomer()
-                yield moved(place.cursor)
-            start = start or await self._news(place, watching)
-        events = self._served.app.sessions.subscribe(start.session_id, start.after)
-        async with aclosing(events):
-            async for event in events:
-                yield _frame(event, named=True)
-
-    async def _newcomer(self) -> tuple[Place, Start | None]:
-        """Where the newest session is now; one that is under way is told from here on."""
-        newest = await self._newest()
-        if newest is None:
-            return Place(0, None), None
-        state = await self._state(newest)
-        place = Place(state.version, state.run_id)
-        return place, None if state.status in AT_REST else Start(state.run_id, None)
-
-    async def _news(self, place: Place, watching: ExitStack) -> Start:
-        """A session and where in it to begin, as soon as there is something to tell."""
-        watched: set[str] = set()
-        while True:
-            self._stirred.clear()
-            newest = await self._newest()
-            if newest is not None:
-                if newest.session_id not in watched:
-                    watched.add(newest.session_id)
-                    hub = self._served.app.engine.hub
-                    watching.callback(hub.watch(newest.session_id, self._stir))
-                state = await self._state(newest)
-                after = _begin_at(newest, place, state)
-                if await self._tells(state, after):
-                    return Start(newest.session_id, after)
-            await self._stirred.wait()
-
-    def _stir(self, state: RunState) -> None:
-        self._stirred.set()
-
-    async def _state(self, newest: Newest) -> ReactState:
-        return as_session(await self._served.app.engine.state(newest.session_id))
-
-    async def _newest(self) -> Newest | None:
-        served, who = self._served, self._caller.principal.id
-        newest = await served.newest.of(served.journal, who, served.now())
-        if newest is None:
-            return None
-        try:
-            await find(served, self._caller, newest.session_id)
-        except NotFound:
-            return None
-        return newest
-
-    async def _tells(self, state: ReactState, after: int) -> bool:
-        """Whether a follower would hear anything but DONE."""
-        if state.status not in AT_REST:
-            return True
-        narrator = Narrator(state.run_id)
-        for record in await self._served.journal.read(state.run_id, after):
-            if narrator.tell(Recorded(record.seq, record.at, decode(record))) is not None:
-                return True
-        return False
+async def _may_be_opened(served: Services, session_id: str) -> bool:
+    return may_be_chosen(session_id) and not await served.journal.version(session_id)
 
 
 async def _taken_again(claimed: Claimed, request: Request, served: Services) -> Response:

@@ -229,7 +229,7 @@ def _lines() -> tuple[Pattern, ...]:
 
 @cache
 def _labels() -> tuple[Pattern, ...]:
-    return compiled(words_cards.LABELS)
+    return compiled({**words_cards.LABELS, **words_terms.OPTIONS})
 
 
 def compiled(words: Mapping[str, str]) -> tuple[Pattern, ...]:

@@ -13,10 +13,10 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
 from typing import Final
 
-from holdfast.core.interactions.wire import request_to_wire
 from holdfast.journal.codec import current_payload
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, Record
 from holdfast.runtime.views import request_of
+from holdfast.server.cards import card
 from holdfast.server.streams import Frame, spliced
 
 INTERACTION: Final = "INTERACTION"
@@ -80,7 +80,7 @@ async def open_questions(
 
 
 def asked(row: QuestionRow, now: float) -> Frame:
-    data = request_to_wire(request_of(row)) | {
+    data = card(request_of(row)) | {
         "runId": row.run_id,
         "rootId": row.root_id,
         "role": row.role,

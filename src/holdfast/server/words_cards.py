@@ -67,6 +67,14 @@ LABELS: Final[dict[str, str]] = {
     "Stop the conversation": "停止会话",
     "None of these": "都不是",
     "Which plan?": "哪个计划？",
+    "What should be different?": "需要如何调整？",
+    "Why not?": "请说明理由",
+    "Go on with the result that you fill in; nothing is called again.": (
+        "按您填写的结果继续，不会再次调用。"
+    ),
+    "Call it once more under the same key.": "以同一键值再调用一次。",
+    "Cancel the whole run.": "取消整个运行。",
+    "Answer": "回答",
     "Result": "结果",
     "What it returned, as far as is known": "它返回的内容（就所知）",
     "What it returned, written as JSON.": "它返回的内容，写成 JSON。",

@@ -253,14 +253,14 @@ _CHATS: Final[dict[str, str]] = {
         "无法提议 {tool}：工具 {name} 已停用"
     ),
     "{tool:word} could not be proposed: {reason:said}": "无法提议 {tool}：{reason}",
-    "{id} is no id for a new session: a letter, then letters, digits, _ or -, at most 64, "
-    "and not inst_…, chat_… or conv_…, which are given out": (
-        "{id} 不能作为对话编号：须以字母开头，其后为字母、数字、_ 或 -，最多 64 个，"
+    "{id} is no id for a new session: a letter or digit, then letters, digits, _ or -, at most "
+    "64, and not inst_…, chat_… or conv_…, which are given out": (
+        "{id} 不能作为对话编号：须以字母或数字开头，其后为字母、数字、_ 或 -，最多 64 个，"
         "且不能是系统分配的 inst_…、chat_… 或 conv_…"
     ),
-    "{id} is no id for a new conversation: a letter, then letters, digits, _ or -, at most 64, "
-    "and not inst_…, chat_… or conv_…, which are given out": (
-        "{id} 不能作为会话编号：须以字母开头，其后为字母、数字、_ 或 -，最多 64 个，"
+    "{id} is no id for a new conversation: a letter or digit, then letters, digits, _ or -, at "
+    "most 64, and not inst_…, chat_… or conv_…, which are given out": (
+        "{id} 不能作为会话编号：须以字母或数字开头，其后为字母、数字、_ 或 -，最多 64 个，"
         "且不能是系统分配的 inst_…、chat_… 或 conv_…"
     ),
     "not usable": "不可用",

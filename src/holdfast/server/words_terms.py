@@ -31,7 +31,23 @@ _TITLES: Final[dict[str, str]] = {
     "Our mistake": "我们的错误",
 }
 
+OPTIONS: Final[dict[str, str]] = {
+    "Skip": "跳过",
+    "Provide": "提交",
+    "Confirm": "确认",
+    "Reject": "拒绝",
+    "Approve and run": "批准并执行",
+    "Ask again with feedback": "带反馈重试",
+    "Reject and stop everything": "拒绝并终止全部",
+    "It happened": "已经发生",
+    "Run it again": "再次执行",
+    "Stop": "停止",
+    "Do not answer": "不回答",
+}
+"""The options that are offered by custom."""
+
 PHRASES: Final[dict[str, str]] = {
+    **OPTIONS,
     **_TITLES,
     "run": "运行",
     "plan": "计划",
@@ -58,7 +74,6 @@ PHRASES: Final[dict[str, str]] = {
     "skipped": "已跳过",
     "Resume": "恢复",
     "Cancel": "取消",
-    "Skip": "跳过",
     "RerunFrom": "重新执行",
     "MarkDone": "标记为完成",
     "EditContext": "编辑上下文",
@@ -76,16 +91,6 @@ PHRASES: Final[dict[str, str]] = {
     "paused": "已暂停",
     "completed": "已完成",
     "resumed": "恢复",
-    "Provide": "提交",
-    "Confirm": "确认",
-    "Reject": "拒绝",
-    "Approve and run": "批准并执行",
-    "Ask again with feedback": "带反馈重试",
-    "Reject and stop everything": "拒绝并终止全部",
-    "It happened": "已经发生",
-    "Run it again": "再次执行",
-    "Stop": "停止",
-    "Do not answer": "不回答",
     "StartRun": "启动",
     "Ask": "提问",
     "Propose": "提议调用",

@@ -14,18 +14,18 @@ does no harm: for the form of what a call lacks, or for the one option that take
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.core.forms.validation import Validated, unsealed, validate, validate_changes
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.core.interactions.filling import needs_all_of_it, takes_the_form
 from holdfast.core.interactions.requests import clock_may_take, is_dangerous
-from holdfast.core.language.strict import canonical_json, strict_json
+from holdfast.core.interactions.saying import as_said, open_fields
+from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.errors import AlreadyAnswered, InvalidAnswer, InvalidValue, NotFound, TooLate
+from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.events import DraftKept, QuestionAnswered, QuestionExpired
 from holdfast.model.form import Field, FieldType, Form
@@ -289,10 +289,10 @@ def _meant_for_the_form(
         return {**reply.data, **attached}
     if reply.data or not reply.feedback or reply.action is _APPROVE:
         return reply.data
-    fields = _open_fields(question)
+    fields = open_fields(question.request.form, question.args or {})
     if len(fields) == 1:
         _refuse_spoken_secret(fields[0])
-        return {fields[0].name: _as_said(fields[0], reply.feedback)}
+        return {fields[0].name: as_said(fields[0], reply.feedback)}
     if fields and question.purpose == "approval":
         remedy = f"say which it is for: {', '.join(one.name for one in fields)}"
         raise InvalidAnswer(f"the call has several arguments; {remedy}", {"feedback": remedy})
@@ -304,23 +304,6 @@ def _refuse_spoken_secret(field: Field) -> None:
     if field.type is FieldType.SECRET:
         remedy = f"give it as data, under the name {field.name}"
         raise InvalidAnswer(f"a secret is not taken as feedback: {remedy}", {"feedback": remedy})
-
-
-def _as_said(field: Field, words: str) -> Json:
-    """Bare words as the field takes them: a number is said in digits."""
-    if field.type is not FieldType.NUMBER:
-        return words
-    try:
-        return strict_json(json.loads(words))
-    except (ValueError, InvalidValue):
-        return words
-
-
-def _open_fields(question: QuestionState) -> Sequence[Field]:
-    """What is still to be given: what the call lacks, what is required; else every field."""
-    fields = question.request.form.fields
-    lacking = [one for one in fields if one.name not in (question.args or {})] or fields
-    return [one for one in lacking if one.required] or lacking
 
 
 def _values(

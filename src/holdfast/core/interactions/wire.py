@@ -11,8 +11,8 @@ as left out. Messages say what kind of value was wrong, never the value: it may 
 
 Writing gives every field that the seed names, so that a client may rely on each, and those of our
 own only when they are set. `form` has the shape of `forms.shapes`; `formSchema` says the same as
-JSON Schema for clients that draw forms from it, and each option's `consequence` says in our words
-what it does. Both are ignored on reading.
+JSON Schema for clients that draw forms from it, and is ignored on reading. So is `consequence`,
+which those who show a question say of each option.
 """
 
 from __future__ import annotations
@@ -26,7 +26,6 @@ from holdfast.core.forms.problems import Place
 from holdfast.core.forms.schemas import json_schema
 from holdfast.core.forms.shapes import dump_form, parse_form
 from holdfast.core.forms.values import echo
-from holdfast.core.interactions.consequences import consequence
 from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
@@ -57,7 +56,7 @@ def request_to_wire(request: InteractionRequest) -> dict[str, Any]:
         "message": request.message,
         "details": request.details,
         "context": dict(request.context),
-        "options": [_offered_to_wire(request, option) for option in request.options],
+        "options": [option_to_wire(option) for option in request.options],
         "required": request.required,
         "timeout_seconds": request.timeout_seconds,
         "default_option_id": request.default_option_id,
@@ -69,10 +68,6 @@ def request_to_wire(request: InteractionRequest) -> dict[str, Any]:
 def request_from_wire(raw: object) -> InteractionRequest:
     """The request, or InvalidAnswer with one message per wrong field."""
     return _from_wire(InteractionRequest, raw, "request")
-
-
-def _offered_to_wire(request: InteractionRequest, option: InteractionOption) -> dict[str, Any]:
-    return option_to_wire(option) | {"consequence": consequence(request, option)}
 
 
 def option_to_wire(option: InteractionOption) -> dict[str, Any]:

@@ -56,7 +56,7 @@ def expire(draft: Draft, question_id: str) -> None:
     elif _is_call(draft, question):
         draft.end(question.step_id, "expired", {"error": _NOBODY})
     else:
-        draft.end(question.step_id, "expired", f"[{question.request.title}] {_NOBODY}")
+        draft.end(question.step_id, "expired", _told(draft, question, _NOBODY))
 
 
 def _follow(
@@ -72,7 +72,8 @@ def _follow(
     elif action in _UNRUN:
         _end_unrun(draft, question, _UNRUN[action], by, reason)
     elif not _is_call(draft, question):
-        draft.end(question.step_id, "provided", _heard(question, by, values))
+        words = f"{by} answered: {canonical_json(dict(values))}"
+        draft.end(question.step_id, "provided", _told(draft, question, words))
 
 
 def _is_call(draft: Draft, question: QuestionState) -> bool:
@@ -98,9 +99,20 @@ def _end_unrun(draft: Draft, question: QuestionState, how: str, by: str, reason:
         told: dict[str, Json] = {how: _TOLD[how].format(by=by)}
         draft.end(step_id, how, {**told, "reason": reason} if reason else told)
         return
-    words = f"[{question.request.title}] {_HEARD[how].format(by=by)}"
-    draft.end(step_id, how, f"{words} {reason}".rstrip())
+    words = f"{_HEARD[how].format(by=by)} {reason}".rstrip()
+    draft.end(step_id, how, _told(draft, question, words))
 
 
-def _heard(question: QuestionState, by: str, values: Mapping[str, Json]) -> str:
-    return f"[{question.request.title}] {by} answered: {canonical_json(dict(values))}"
+def _told(draft: Draft, question: QuestionState, words: str) -> str:
+    """What the model hears: what was asked, which option was chosen, and what came of it."""
+    request = question.request
+    asked = "\n".join(filter(None, (request.message, request.details)))
+    label = _chosen_label(draft.state.questions[request.request_id])
+    lines = (asked and f"Asked: {asked}", label and f"Chosen: “{label}”")
+    return "\n".join([*filter(None, lines), f"[{request.title}] {words}"])
+
+
+def _chosen_label(question: QuestionState) -> str:
+    """Empty where it says no more than the option's id, which is told anyway."""
+    chosen = (one for one in question.request.options if one.option_id == question.option_id)
+    return next((one.label for one in chosen if one.label.lower() != one.option_id.lower()), "")

@@ -6,6 +6,7 @@ from holdfast.core.language.strict import canonical_json
 from holdfast.core.react.apply import apply
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.draft import RunDraft
+from holdfast.core.run.state import StepState
 from holdfast.model.react_events import Call, ReactEvent, StepEnded
 from holdfast.model.values import Json
 
@@ -21,8 +22,21 @@ class Draft(RunDraft[ReactState, ReactEvent]):
         self.emit(StepEnded(step_id, how, content, self._note(step_id, how)))
 
     def _note(self, step_id: str, how: str) -> str:
-        """The model must know when a call was made otherwise than it wanted."""
-        call, sent = self.call(step_id), self.step(step_id).args
-        if how not in ("done", "failed") or sent is None or dict(sent) == dict(call.args):
+        """The model must know when a call was made otherwise than it wanted, and what the person
+        who let it run had to say."""
+        if how not in ("done", "failed"):
             return ""
-        return f"[{call.tool} was called with {canonical_json(dict(sent))}, as a person chose]"
+        call, step = self.call(step_id), self.step(step_id)
+        notes = []
+        if step.args is not None and dict(step.args) != dict(call.args):
+            sent = canonical_json(dict(step.args))
+            notes.append(f"[{call.tool} was called with {sent}, as a person chose]")
+        if said := self._said_with_consent(step):
+            notes.append(f"[who approved {call.tool} said: {said}]")
+        return "\n".join(notes)
+
+    def _said_with_consent(self, step: StepState) -> str | None:
+        if step.consent is None or step.grant_id is not None:
+            return None
+        asked = self.state.questions.values()
+        return next((one.feedback for one in asked if one.consent == step.consent), None)
