@@ -148,6 +148,20 @@ def test_a_failed_try_says_when_the_next_one_comes(teller: PlanStory) -> None:
     assert line.what == f"{told} at once"
 
 
+def test_so_does_a_retry_of_the_planner_and_each_says_why(teller: PlanStory) -> None:
+    why = "the service asked for 60 s"
+    failed = e.AttemptFailed("L001", 1, BROKEN, 60.0, why)
+    [line] = teller.tell(Recorded(1, 0.0, failed))
+    assert line.what.endswith(f"; tries again at {clock(60.0)} ({why})")
+    retried = e.PlannerRetried("L001", 1, 1, 3, (), 60.0, why)
+    [line] = teller.tell(Recorded(1, 0.0, retried))
+    told = f"tries L001 (human) again, round 2 of 4, at {clock(60.0)} ({why})"
+    assert (line.who, line.what) == ("planner", told)
+    gave_up = e.PlannerGaveUp("L001 failed: out of order", ("L001",), (), "call Ann")
+    [line] = teller.tell(Recorded(1, 0.0, gave_up))
+    assert line.what.endswith("waits for a resume: out of order (call Ann)")
+
+
 def test_that_the_time_has_come_is_not_told_once_more(teller: PlanStory) -> None:
     woken = Recorded(1, 0.0, e.StepWoken("L001", 1))
     assert teller.tell(woken) == []

@@ -261,6 +261,7 @@ class TestWhatARunAdds:
         ("step", "told"),
         [
             (StepState(status=StepStatus.BACKOFF, attempt=1), "tool, retrying, try 2 of 3"),
+            (StepState(status=StepStatus.BACKOFF, retries=1), "tool, retrying, round 2"),
             (StepState(status=StepStatus.RUNNING, attempt=1), "tool, running"),
             (StepState(status=StepStatus.RUNNING, attempt=2), "tool, running, try 2 of 3"),
             (StepState(status=StepStatus.RUNNING, attempt=4), "tool, running"),

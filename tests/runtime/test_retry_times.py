@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import logging
+import signal
+import sys
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +19,8 @@ from holdfast import GiveUp, Holdfast, PlanInstance, PlannerAgent, Retry, RetryS
 from holdfast.errors import TransientError
 from holdfast.model.events import AttemptFailed, PlannerGaveUp, PlannerRetried
 from holdfast.model.recorded import Event
+from holdfast.story.text import clock as local_time
+from holdfast.story.tries import try_words
 from holdfast.testing.clock import ManualClock
 
 OpenApp = Callable[..., Awaitable[Holdfast]]
@@ -106,6 +111,66 @@ class TestBackoff:
             assert found is not None
             assert await found.wait_for_completion() == "done"
         assert (asked, service.waits) == ([0], [0.5])
+
+    async def test_after_a_sigkill_it_comes_at_its_time(self, tmp_path: Path) -> None:
+        """The process dies in the planner's backoff; the next one wakes the step when it is due."""
+        child = await asyncio.create_subprocess_exec(
+            sys.executable, "-c", DIES_IN_BACKOFF, str(tmp_path), stdout=asyncio.subprocess.PIPE
+        )
+        said, _ = await child.communicate()
+        assert child.returncode == -signal.SIGKILL
+        run_id, due = json.loads(said)
+        clock = ManualClock(due - 1)
+        service = Service(clock)
+        app = Holdfast(tmp_path, clock=clock)
+        app.tool(service.__call__, name="work")
+        async with app:
+            state = await app.engine.state(run_id)
+            assert dict(state.timers) == {"retry:A": due}
+            assert state.steps["A"].status == "backoff"
+            clock.advance(1)
+            instance = await app.plans.get_plan_instance(run_id)
+            assert instance is not None
+            assert await instance.wait_for_completion() == "done"
+        assert service.calls == [due]
+
+
+DIES_IN_BACKOFF = f"""
+import asyncio, json, os, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from plan_texts import end, load, start, step
+from holdfast import Holdfast
+
+async def main():
+    app = Holdfast(sys.argv[1])
+
+    @app.tool
+    async def work():
+        raise RuntimeError("down")
+
+    retry = {{"attempts": 1, "initial": 3600}}
+    load(app, step("A", "001", "002", tool="work", retry=retry), end("002"))
+    async with app:
+        instance = await start(app)
+        state = await app.engine.wait_for(instance.id, lambda one: bool(one.timers))
+        print(json.dumps([instance.id, *state.timers.values()]), flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+asyncio.run(main())
+"""
+
+
+async def test_whoever_looks_sees_when_the_next_round_comes_and_why(
+    open_app: OpenApp, clock: ManualClock
+) -> None:
+    app = await open_app(clock=clock)
+    app.tool(Service(clock, RuntimeError("down")).__call__, name="work")
+    retry = {"attempts": 1, "initial": 60, "jitter": 0}
+    load(app, step("A", "001", "002", tool="work", retry=retry), end("002"))
+    instance = await start(app)
+    state = await app.engine.wait_for(instance.id, lambda one: bool(one.timers))
+    due = local_time(clock.now() + 60)
+    assert try_words(state, "A", 1) == f"round 2 at {due} (backoff after 1 try)"
 
 
 class TestRetryAfter:
