@@ -254,7 +254,12 @@ class ForbiddenError(ToolError):
 
 
 class OutcomeUnknown(ToolError):
-    """The call was sent, but nobody knows whether it took effect."""
+    """The call was sent, but nobody knows whether it took effect; `retry_after` counts where it
+    may be repeated."""
+
+    def __init__(self, *args: object, retry_after: float | str | None = None) -> None:
+        super().__init__(*args)
+        self.retry_after = retry_after
 
 
 class InternalError(HoldfastError):

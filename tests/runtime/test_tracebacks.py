@@ -144,7 +144,7 @@ async def test_what_answers_in_its_own_words_leaves_none(
 
 
 def outcome(traceback: str) -> c.Outcome:
-    return c.Lost("x", traceback)
+    return c.Lost("x", traceback=traceback)
 
 
 def test_it_is_bounded_and_obeyed_by_no_terminal(caplog: pytest.LogCaptureFixture) -> None:

@@ -25,6 +25,8 @@ from lossy_service import (
 
 from holdfast import Holdfast
 from holdfast.conversation import ConversationEngine, EngineEventType
+from holdfast.journal.codec import decode
+from holdfast.model.events import AttemptFailed
 from holdfast.model.retry import RetryPolicy
 from holdfast.testing.model_script import Entry, Seen
 from holdfast.testing.model_script import call as wants
@@ -188,15 +190,37 @@ async def test_a_gateway_that_speaks_for_an_http_tool_leaves_doubt(
     tmp_path: Path, code: int, idempotent: bool, calls: int, asked: list[str]
 ) -> None:
     with lossy_service(status(code)) as service:
-        declared = {"name": "pay", "endpoint": f"http://127.0.0.1:{service.port}/pay"}
-        schema = {"type": "object", "properties": {"amount": {"type": "integer"}}}
-        tools = [{**declared, "parameters": schema, "idempotent": idempotent}]
-        file = tmp_path / "tools.yaml"
-        file.write_text(json.dumps({"tools": tools}))
-        app = Holdfast.in_memory(model=ScriptedModel(clerk))
-        app.load_tools(file)
-        app.agent("clerk", tools=["pay"], retry=QUICK)
-        async with app:
+        async with served_over_http(tmp_path, service.port, idempotent) as app:
             await in_a_chat(app)
             assert [row.title for row in await app.inbox()] == asked
     assert service.calls == calls
+
+
+@contextlib.asynccontextmanager
+async def served_over_http(home: Path, port: int, idempotent: bool) -> AsyncIterator[Holdfast]:
+    schema = {"type": "object", "properties": {"amount": {"type": "integer"}}}
+    declared = {"name": "pay", "endpoint": f"http://127.0.0.1:{port}/pay", "parameters": schema}
+    file = home / "tools.yaml"
+    file.write_text(json.dumps({"tools": [{**declared, "idempotent": idempotent}]}))
+    app = Holdfast.in_memory(model=ScriptedModel(clerk))
+    app.load_tools(file)
+    app.agent("clerk", tools=["pay"], retry=QUICK)
+    async with app:
+        yield app
+
+
+async def test_a_gateway_that_asks_for_time_is_given_it_where_the_call_may_be_repeated(
+    tmp_path: Path,
+) -> None:
+    asks = status(504).replace(b"Content-Length", b"Retry-After: 30\r\nContent-Length")
+    with lossy_service(asks) as service:
+        async with served_over_http(tmp_path, service.port, idempotent=True) as app:
+            session = await app.sessions.open("clerk")
+            await app.sessions.say(session.id, "please")
+            await app.engine.wait_for(session.id, lambda state: bool(state.timers), PATIENCE)
+            records = await app.journal.read(session.id)
+    [failed] = [(one.at, decode(one)) for one in records if one.type.startswith("AttemptFailed")]
+    at, event = failed
+    assert isinstance(event, AttemptFailed)
+    assert (event.failure.kind, event.failure.retry_after) == ("unknown", 30.0)
+    assert event.retry_at >= at + 30.0

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import asyncio
 import threading
 from datetime import date
 from enum import StrEnum
@@ -226,3 +227,12 @@ def test_missing_arguments_are_the_required_ones_that_are_absent(registry: ToolR
     assert missing("apply_computer", {}) == ["employee", "computer_model"]
     assert missing("apply_computer", {"employee": "张三", "x": 1}) == ["computer_model"]
     assert missing("apply_computer", {"employee": None, "computer_model": "a"}) == []
+
+
+async def test_a_thread_that_raises_stop_iteration_comes_to_an_end() -> None:
+    def exhausted() -> str:
+        return next(iter(()))
+
+    tool = PythonTool.from_function(exhausted)
+    with pytest.raises(RuntimeError, match="exhausted raised StopIteration"):
+        await asyncio.wait_for(tool.call({}, CALL), 30)

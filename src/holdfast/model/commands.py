@@ -191,6 +191,7 @@ class Missing:
 @record
 class Lost:
     reason: str
+    retry_after: float | None = None
     traceback: str = field(default="", compare=False, repr=False)
 
 

@@ -15,10 +15,10 @@ LONGEST_MESSAGE: Final = 2_000
 
 def failed(error: BaseException) -> c.Outcome:
     kind, message = classify(error), kept_text(words_of(error))
-    traceback = sound(traceback_of(error))
+    asked, traceback = asked_by(error), sound(traceback_of(error))
     if kind is FailureKind.UNKNOWN:
-        return c.Lost(message, traceback)
-    return c.Failed(Failure(kind, message, asked_by(error)), traceback=traceback)
+        return c.Lost(message, asked, traceback)
+    return c.Failed(Failure(kind, message, asked), traceback=traceback)
 
 
 def kept_text(said: object) -> str:

@@ -7,7 +7,6 @@ which nobody can break off: its result is dropped when nobody waits for it any m
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Awaitable, Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -23,7 +22,7 @@ from holdfast.model.values import Json
 from holdfast.work.confidence import in_confidence
 from holdfast.work.coordinator import Context
 from holdfast.work.goals import NotDecomposed, as_name, written_tasks
-from holdfast.work.tools import SecretSource
+from holdfast.work.tools import SecretSource, in_thread
 
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "id": (str, "text"),
@@ -207,20 +206,8 @@ async def _call(function: Callable[..., Any], *given: Any, **offered: Any) -> An
         getattr(function, "__call__", None)  # noqa: B004
     ):
         return await function(*given, **taken)
-    returned = await asyncio.to_thread(_run, function, *given, **taken)
+    returned = await in_thread(function, *given, **taken)
     return await returned if inspect.isawaitable(returned) else returned
-
-
-def _run(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
-    """In its thread; a future cannot carry StopIteration, and would never be done."""
-    try:
-        return function(*given, **taken)
-    except StopIteration as error:
-        raise RuntimeError(f"{_name_of(function)} raised StopIteration") from error
-
-
-def _name_of(function: Callable[..., Any]) -> str:
-    return str(getattr(function, "__name__", type(function).__name__))
 
 
 def _taken(function: Callable[..., Any], offered: Mapping[str, Json]) -> Mapping[str, Json]:

@@ -38,11 +38,6 @@ from holdfast.errors import (
 )
 from holdfast.model.retry import FailureKind
 
-_FINAL: Final[Mapping[FailureKind, type[ToolError]]] = {
-    FailureKind.PERMANENT: PermanentError,
-    FailureKind.FORBIDDEN: ForbiddenError,
-    FailureKind.UNKNOWN: OutcomeUnknown,
-}
 _MOST_LOOKED_AT: Final = 1_000
 _MOST_TOLD: Final = 3
 _WORST_FIRST: Final = (FailureKind.FORBIDDEN, FailureKind.PERMANENT)
@@ -112,9 +107,15 @@ def classify(error: BaseException) -> FailureKind:
 
 def error_of(kind: FailureKind, text: str, retry_after: float | None = None) -> ToolError:
     """What says the kind explicitly."""
-    if kind is FailureKind.TRANSIENT:
-        return TransientError(text, retry_after=retry_after)
-    return _FINAL[kind](text)
+    match kind:
+        case FailureKind.PERMANENT:
+            return PermanentError(text)
+        case FailureKind.FORBIDDEN:
+            return ForbiddenError(text)
+        case FailureKind.UNKNOWN:
+            return OutcomeUnknown(text, retry_after=retry_after)
+        case _:
+            return TransientError(text, retry_after=retry_after)
 
 
 def words_of(error: BaseException) -> str:

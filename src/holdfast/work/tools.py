@@ -143,12 +143,26 @@ class PythonTool:
         if self._is_async:
             returned = await self._function(**values)
         else:
-            returned = await asyncio.to_thread(self._function, **values)
+            returned = await in_thread(self._function, **values)
         try:
             return strict_json(returned)
         except InvalidValue as error:
             why = f"{self.spec.name} ran, but what it returned cannot be kept: {error}"
             raise PermanentError(why) from None
+
+
+async def in_thread(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
+    """What a function that blocks returns or raises."""
+    return await asyncio.to_thread(_run, function, *given, **taken)
+
+
+def _run(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
+    """In its thread; a future cannot carry StopIteration, and would never be done."""
+    try:
+        return function(*given, **taken)
+    except StopIteration as error:
+        name = getattr(function, "__name__", type(function).__name__)
+        raise RuntimeError(f"{name} raised StopIteration") from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
 from holdfast.core.interactions import calling
 from holdfast.core.interactions.consent import call_name
-from holdfast.core.run.steps import counts, repeatable, tries_again
+from holdfast.core.run.steps import counts, lost, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
@@ -146,13 +146,13 @@ def _conclude(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> Non
         case c.Succeeded(result=result):
             draft.emit(v.TaskFinished(step_id, result))
         case c.Failed(failure=failure) if failure.kind is FailureKind.UNKNOWN:
-            lose(draft, step_id, failure.message)
+            lose(draft, step_id, failure)
         case c.Failed(failure=failure):
             _fail(draft, step_id, failure)
         case c.Missing(form=form) if not cancelling:
             questions.ask_missing(draft, step_id, form)
-        case c.Lost(reason=reason):
-            lose(draft, step_id, reason)
+        case c.Lost():
+            lose(draft, step_id, lost(outcome))
         case _:
             _release(draft, step_id)
 
@@ -171,10 +171,10 @@ def broke(draft: Draft, step_id: str, failure: Failure) -> None:
     draft.emit(v.TaskBroke(step_id, failure))
 
 
-def lose(draft: Draft, step_id: str, reason: str) -> None:
+def lose(draft: Draft, step_id: str, failure: Failure) -> None:
     """What may be repeated is tried again under its key; of the rest only a person can tell."""
     cancelling = draft.state.status is RunStatus.CANCELLING
     if cancelling or not repeatable(draft.step(step_id)):
-        questions.ask_unknown(draft, step_id, reason)
+        questions.ask_unknown(draft, step_id, failure.message)
     else:
-        _fail(draft, step_id, Failure(FailureKind.UNKNOWN, reason))
+        _fail(draft, step_id, failure)

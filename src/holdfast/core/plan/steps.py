@@ -28,7 +28,7 @@ from holdfast.core.plan.questions import (
 )
 from holdfast.core.run.moves import asks
 from holdfast.core.run.state import EMPTY, StepState
-from holdfast.core.run.steps import counts, in_flight, release, repeatable, tries_again
+from holdfast.core.run.steps import counts, in_flight, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.model import commands as c
@@ -222,8 +222,8 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.PlanOutcome) 
             release(draft, listener.id)
         case c.Missing(form=form):
             ask_missing(draft, listener.id, form, draft.step(listener.id).args or EMPTY)
-        case c.Lost(reason=reason):
-            _lose(draft, listener, reason)
+        case c.Lost():
+            _lose(draft, listener, lost(outcome))
         case c.NotSent():
             release(draft, listener.id)
         case c.CallWanted():
@@ -283,7 +283,7 @@ def _agent_checked(draft: Draft, listener: CompiledListener, result: Json) -> No
 def _fail_attempt(draft: Draft, listener: CompiledListener, outcome: c.Failed) -> None:
     failure, result = outcome.failure, outcome.result
     if failure.kind is FailureKind.UNKNOWN:
-        _lose(draft, listener, failure.message)
+        _lose(draft, listener, failure)
     elif _tries_again(draft, listener, failure):
         return
     elif listener.id.startswith(VERIFY) and not succeeded(result):
@@ -304,12 +304,11 @@ def _break_output(draft: Draft, listener: CompiledListener, result: Json, messag
     fail_listener(draft, listener.id, failure, updates=(), kept=True, result=result)
 
 
-def _lose(draft: Draft, listener: CompiledListener, reason: str) -> None:
+def _lose(draft: Draft, listener: CompiledListener, failure: Failure) -> None:
     """An idempotent call may simply be tried again under the same key."""
     cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
-    failure = Failure(FailureKind.UNKNOWN, reason)
     if cancelling or not repeatable(draft.step(listener.id)):
-        ask_unknown(draft, listener.id, reason)
+        ask_unknown(draft, listener.id, failure.message)
     elif not _tries_again(draft, listener, failure):
         fail_listener(draft, listener.id, failure)
 

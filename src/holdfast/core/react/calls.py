@@ -21,7 +21,7 @@ from holdfast.core.interactions.consent import call_name
 from holdfast.core.react import questions, thinking
 from holdfast.core.react.draft import Draft
 from holdfast.core.react.state import HELPER, THINK
-from holdfast.core.run.steps import counts, release, repeatable, tries_again
+from holdfast.core.run.steps import counts, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import react_events as r
@@ -186,16 +186,16 @@ def _conclude(draft: Draft, step_id: str, outcome: c.ReactOutcome) -> None:
             release(draft, step_id)
         case c.Failed(failure=failure) if step_id == THINK:
             thinking.failed(draft, failure)
-        case c.Lost(reason=reason) if step_id == THINK:
-            thinking.failed(draft, Failure(FailureKind.UNKNOWN, reason))
+        case c.Lost() if step_id == THINK:
+            thinking.failed(draft, lost(outcome))
         case c.Succeeded(result=result):
             draft.end(step_id, "done", result)
         case c.Failed():
             _fail(draft, step_id, outcome)
         case c.Missing(form=form):
             questions.ask_missing(draft, draft.call(step_id), form)
-        case c.Lost(reason=reason):
-            lose(draft, step_id, reason)
+        case c.Lost():
+            lose(draft, step_id, lost(outcome))
         case _:
             assert_never(outcome)
 
@@ -203,7 +203,7 @@ def _conclude(draft: Draft, step_id: str, outcome: c.ReactOutcome) -> None:
 def _fail(draft: Draft, step_id: str, outcome: c.Failed) -> None:
     failure = outcome.failure
     if failure.kind is FailureKind.UNKNOWN:
-        lose(draft, step_id, failure.message)
+        lose(draft, step_id, failure)
     elif not tries_again(draft, step_id, draft.state.agent.retry, failure):
         _tell_failure(draft, step_id, failure, outcome.result)
 
@@ -213,12 +213,11 @@ def _tell_failure(draft: Draft, step_id: str, failure: Failure, result: Json) ->
     draft.end(step_id, "failed", told)
 
 
-def lose(draft: Draft, step_id: str, reason: str) -> None:
+def lose(draft: Draft, step_id: str, failure: Failure) -> None:
     """An idempotent call may be tried again under its key; of others only a person can tell."""
     cancelling = draft.state.status is RunStatus.CANCELLING
-    failure = Failure(FailureKind.UNKNOWN, reason)
     if cancelling or not repeatable(draft.step(step_id)):
-        questions.ask_unknown(draft, step_id, reason)
+        questions.ask_unknown(draft, step_id, failure.message)
     elif not tries_again(draft, step_id, draft.state.agent.retry, failure):
         _tell_failure(draft, step_id, failure, None)
 

@@ -67,6 +67,11 @@ def tries_again(draft: AnyDraft, step_id: str, policy: RetryPolicy, failure: Fai
     return True
 
 
+def lost(outcome: c.Lost) -> Failure:
+    """As the failure that it is where the work may be repeated."""
+    return Failure(FailureKind.UNKNOWN, outcome.reason, outcome.retry_after)
+
+
 def repeatable(step: StepState) -> bool:
     """Doing it again does no harm: it is pure, or the outside world knows it by its key."""
     return step.calling[2] if step.calling else step.idempotent or step.pure
