@@ -265,3 +265,56 @@ async def test_checking_a_plan_tells_nothing_of_what_its_author_may_not_see(
         told.append(problem["message"].replace(tried, "…"))
     assert len(set(told)) == 1, told
     assert name not in told[0]
+
+
+CALLS = {
+    "a tool": "listener_type: tool\n    tool: pay\n    args: {amount: 5}",
+    "code": 'listener_type: code\n    code_snippet: "result = pay(amount=5)"\n    functions: [pay]',
+}
+
+
+@pytest.mark.parametrize("how", CALLS)
+async def test_whoever_may_write_one_plan_is_not_given_every_tool(how: str, scene: Scene) -> None:
+    source = {"source": around(CALLS[how])}
+    before = await scene.app.journal.last_commit()
+    for grants in ({}, {"tool:pa": ["author"]}, {"pay": ["author"]}, {"tool:pay": ["operator"]}):
+        eve = await scene.somebody(grants={"sandbox_*": ["author"], **grants}, name="eve")
+        refused = await eve.post("/plans", json=source)
+        assert refused.status_code == 403, refused.text
+        assert "to call pay:" in refused.json()["detail"]
+        assert (await eve.post("/plans/check", json=source)).status_code == 200
+    assert (await scene.admin.get("/plans/sandbox_around")).status_code == 404
+    for grant in ("tool:pay", "tool:p*", "tool:*"):
+        held = {"sandbox_*": ["author"], grant: ["author"]}
+        ann = await scene.somebody(grants=held, name="ann")
+        assert (await ann.post("/plans", json=source)).status_code == 201
+    assert await scene.app.journal.last_commit() >= before
+
+
+async def test_a_plan_may_be_rewritten_with_the_tools_that_it_has(scene: Scene) -> None:
+    author = await scene.as_a("author")
+    first = around(CALLS["a tool"])
+    assert (await author.post("/plans", json={"source": first})).status_code == 201
+    ann = await scene.somebody(grants={"sandbox_around": ["author"]}, name="ann")
+    again = first.replace("amount: 5", "amount: 6")
+    assert (await ann.post("/plans", json={"source": again})).status_code == 201
+    more = again.replace("tool: pay", "tool: grant_access").replace("{amount: 6}", "{employee: x}")
+    refused = await ann.post("/plans", json={"source": more})
+    assert refused.status_code == 403, refused.text
+    assert "grant_access" in refused.json()["detail"]
+
+
+async def test_a_check_of_the_outcome_is_a_call_too(scene: Scene) -> None:
+    scene.app.tool(look, read_only=True)
+    source = around('listener_type: code\n    code_snippet: "result = {}"') + VERIFY
+    eve = await scene.somebody(grants={"sandbox_*": ["author"]}, name="eve")
+    refused = await eve.post("/plans", json={"source": source})
+    assert refused.status_code == 403, refused.text
+    assert "look" in refused.json()["detail"]
+
+
+VERIFY = "verify: [{tool: look}]\n"
+
+
+async def look() -> dict[str, bool]:
+    return {"success": True}

@@ -307,3 +307,15 @@ async def test_what_cannot_be_repeated_is_waited_for_when_the_server_closes(
         state = as_conversation(await app.engine.state(run_id))
         assert not state.open_questions
         assert state.in_flight == 0
+
+
+@pytest.mark.parametrize("key", ["conv*", "conversation", "c*", "plan:*", "agent:*"])
+async def test_a_grant_for_plans_covers_no_conversation(key: str, scene: Scene, shop: Shop) -> None:
+    path = f"/conversations/{await begin(scene)}"
+    other = await scene.somebody(grants={key: ["admin"]}, name="other")
+    assert (await other.get(path)).status_code == 404
+    assert (await other.get("/conversations")).json()["conversations"] == []
+    assert (await other.post("/conversations", json=GOAL)).status_code == 403
+    granted = await scene.somebody(grants={"conversation:*": ["operator"]}, name="granted")
+    assert (await granted.get(path)).status_code == 200
+    shop.through.set()

@@ -229,7 +229,7 @@ async def test_whoever_may_see_little_sees_that_and_is_told_where_it_stands(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(feeding, "UNSEEN", 5)
-    sight = Sight(lambda name: name == "grant_access")
+    sight = Sight(lambda name: name == "plan:grant_access")
     async with fed() as (app, journal, feed), aclosing(feed.frames(sight, "0")) as behind:
         ear = Ear(behind)
         waiting = asyncio.create_task(ear.next())

@@ -13,7 +13,7 @@ from holdfast.errors import NotFound, NotPermitted
 from holdfast.server.credentials import csrf_fits
 from holdfast.server.guard import Caller
 from holdfast.server.jwt import Oidc
-from holdfast.server.principal import Permission, Principal
+from holdfast.server.principal import Permission, Principal, plan
 from holdfast.server.settings import ServerSettings
 
 FORGED = {
@@ -196,9 +196,9 @@ async def test_what_may_be_seen_is_not_permitted_for_everything(scene: Scene) ->
 
 async def test_a_name_is_judged_without_a_run(scene: Scene) -> None:
     one = caller(apply_computer="operator")
-    await one.require(scene.services, Permission.OPERATE, name="apply_computer")
+    await one.require(scene.services, Permission.OPERATE, subject=plan("apply_computer"))
     with pytest.raises(NotPermitted):
-        await one.require(scene.services, Permission.OPERATE, name="grant_access")
+        await one.require(scene.services, Permission.OPERATE, subject=plan("grant_access"))
 
 
 async def test_lists_are_for_all_who_read_anything_and_the_rest_is_for_everywhere(

@@ -6,14 +6,20 @@ import pytest
 
 from holdfast.model.interaction import InteractionType
 from holdfast.server.principal import (
+    CONVERSATIONS,
     ROLES,
     Permission,
     Principal,
+    agent,
     may,
     may_answer,
     may_somewhere,
+    named,
+    plan,
     roles_for,
+    run_of,
     sees_all,
+    tool,
 )
 
 EXPECTED = {
@@ -27,6 +33,7 @@ EXPECTED = {
 
 PAIRS = [(role, permission) for role in EXPECTED for permission in Permission]
 APPROVAL = InteractionType.TOOL_APPROVAL
+READ = Permission.READ
 INPUT = InteractionType.USER_INPUT
 
 
@@ -42,14 +49,14 @@ def answers(
     started_by: str = "somebody",
     four_eyes: bool = False,
 ) -> str | None:
-    return may_answer(who, role, kind, "apply", started_by=started_by, four_eyes=four_eyes)
+    return may_answer(who, role, kind, plan("apply"), started_by=started_by, four_eyes=four_eyes)
 
 
 @pytest.mark.parametrize(("role", "permission"), PAIRS)
 def test_a_role_permits_exactly_what_the_table_says(role: str, permission: Permission) -> None:
     expected = permission in EXPECTED[role].split()
     assert may(holding(role), permission, None) is expected
-    assert may(holding(role), permission, "any_plan") is expected
+    assert may(holding(role), permission, plan("any_plan")) is expected
 
 
 def test_the_five_roles_are_all_there_are() -> None:
@@ -79,8 +86,50 @@ def test_a_grant_counts_for_its_plan_or_for_those_that_begin_so(
     key: str, name: str, fits: bool
 ) -> None:
     who = holding(grants={key: frozenset({"operator"})})
-    assert may(who, Permission.OPERATE, name) is fits
-    assert roles_for(who, name) == (frozenset({"operator"}) if fits else frozenset())
+    assert may(who, Permission.OPERATE, plan(name)) is fits
+    assert roles_for(who, plan(name)) == (frozenset({"operator"}) if fits else frozenset())
+
+
+SUBJECTS = (plan("converse"), agent("converse"), CONVERSATIONS, tool("converse"))
+
+
+@pytest.mark.parametrize(
+    ("key", "covers"),
+    [
+        ("conv*", SUBJECTS[:2]),
+        ("converse", SUBJECTS[:2]),
+        ("conversation", ()),
+        ("conversation*", ()),
+        ("conversation:*", (CONVERSATIONS,)),
+        ("conversation:conv*", ()),
+        ("plan:conv*", (plan("converse"),)),
+        ("plan:*", (plan("converse"),)),
+        ("agent:converse", (agent("converse"),)),
+        ("tool:conv*", (tool("converse"),)),
+        ("tool:*", (tool("converse"),)),
+        ("nonsense:*", ()),
+        (":*", ()),
+        ("*", SUBJECTS),
+    ],
+)
+def test_a_grant_covers_its_kind_and_no_other(key: str, covers: tuple[str, ...]) -> None:
+    who = holding(grants={key: frozenset({"operator"})})
+    assert tuple(one for one in SUBJECTS if may(who, Permission.OPERATE, one)) == covers
+
+
+@pytest.mark.parametrize("name", ["conversation", "conversation_", "tool", "plan"])
+def test_a_plan_may_be_called_like_a_kind_and_is_still_a_plan(name: str) -> None:
+    who = holding(grants={name: frozenset({"operator"})})
+    assert may(who, Permission.OPERATE, plan(name))
+    assert not may(who, Permission.OPERATE, CONVERSATIONS)
+    assert not may(holding(grants={"conversation:*": frozenset({"admin"})}), READ, plan(name))
+
+
+def test_a_run_is_judged_by_its_kind_and_name() -> None:
+    assert run_of("plan", "apply") == plan("apply")
+    assert run_of("react", "clerk") == agent("clerk")
+    assert run_of("conversation", "conversation") == CONVERSATIONS
+    assert [named(one) for one in SUBJECTS] == ["converse", "converse", "conversations", "converse"]
 
 
 def test_a_grant_is_nothing_everywhere_but_lets_its_holder_ask_for_lists() -> None:

@@ -319,3 +319,10 @@ def test_a_form_s_csrf_token_belongs_to_one_session() -> None:
     assert not csrf_fits(mine, csrf_token(other))
     assert not csrf_fits(mine, "")
     assert not csrf_fits(mine, "\ud800")
+
+
+async def test_a_grant_names_a_kind_that_there_is(tokens: Tokens) -> None:
+    made, _ = await tokens.issue("ann", grants={"tool:pay": ["author"], "apply_*": ["viewer"]})
+    assert set(made.grants) == {"tool:pay", "apply_*"}
+    with pytest.raises(InvalidValue, match="one of plan, agent, conversation, tool"):
+        await tokens.issue("ann", grants={"tools:pay": ["author"]})

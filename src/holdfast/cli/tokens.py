@@ -38,7 +38,7 @@ GrantOption = Annotated[
     typer.Option(
         "--grant",
         metavar="PLAN=ROLE",
-        help="A role for one plan or agent alone, as hr_*=operator. Repeatable.",
+        help="A role for one plan or agent alone, as hr_*=operator, or for tool:pay. Repeatable.",
         show_default=False,
     ),
 ]

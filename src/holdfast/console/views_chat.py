@@ -20,7 +20,7 @@ from holdfast.model.values import Json
 from holdfast.runtime.hub import Recorded
 from holdfast.server.chats import find
 from holdfast.server.guard import Caller
-from holdfast.server.principal import Permission
+from holdfast.server.principal import Permission, agent, run_of
 from holdfast.server.schemas import RunLine
 from holdfast.server.services import Services
 from holdfast.server.showing import listed
@@ -158,7 +158,7 @@ def _session(line: RunLine) -> Session:
 def agents_of(served: Services, caller: Caller) -> tuple[AgentView, ...]:
     """The agents that the caller may start a session with."""
     library = served.app.engine.library
-    names = sorted(one for one in library.agent_ids() if caller.may(Permission.OPERATE, one))
+    names = sorted(one for one in library.agent_ids() if caller.may(Permission.OPERATE, agent(one)))
     return tuple(_agent(served, library.agent(one).agent) for one in names)
 
 
@@ -199,7 +199,7 @@ async def chat_view(
         entries=told.in_order(),
         earlier=2 * records if after else None,
         usage=_usage(state),
-        operates=caller.may(Permission.OPERATE, await _root_name(served, state)),
+        operates=caller.may(Permission.OPERATE, await _root_subject(served, state)),
     )
 
 
@@ -208,9 +208,9 @@ async def _recorded(served: Services, state: ReactState, after: int) -> list[Rec
     return [Recorded(one.seq, one.at, decode(one)) for one in stored]
 
 
-async def _root_name(served: Services, state: ReactState) -> str:
+async def _root_subject(served: Services, state: ReactState) -> str:
     root = await served.journal.run(state.root_id)
-    return state.agent.agent_id if root is None else root.name
+    return agent(state.agent.agent_id) if root is None else run_of(root.kind, root.name)
 
 
 def _usage(state: ReactState) -> Mapping[str, Any]:

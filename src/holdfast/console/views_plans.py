@@ -20,7 +20,9 @@ from holdfast.model.plan import Plan
 from holdfast.runtime.machines import PLAN
 from holdfast.server.guard import Caller
 from holdfast.server.plans import list_plan_versions, list_plans
-from holdfast.server.principal import Permission
+from holdfast.server.principal import PLAN as PLAN_SUBJECT
+from holdfast.server.principal import Permission, kind_of, permitted
+from holdfast.server.principal import plan as plan_subject
 from holdfast.server.schemas import PlanLine, VersionLine
 from holdfast.server.services import Services
 from holdfast.server.showing import readable_plan
@@ -79,15 +81,17 @@ async def plan_rows(served: Services, caller: Caller) -> list[Row]:
 async def _row(served: Services, caller: Caller, plan: PlanLine) -> Row:
     asked = RunQuery(name=plan.plan_id, kind=PLAN.kind, roots_only=True, limit=MOST_RUNS)
     runs = len(await served.journal.runs(asked))
-    return Row(plan, runs, caller.may(Permission.OPERATE, plan.plan_id))
+    return Row(plan, runs, caller.may(Permission.OPERATE, plan_subject(plan.plan_id)))
 
 
 def may_write(served: Services, caller: Caller) -> bool:
     """Whether there is anything that the caller may register under some name."""
-    grants = caller.principal.grants
-    return caller.may(Permission.AUTHOR, None) or any(
-        caller.may(Permission.AUTHOR, name) for name in grants
-    )
+    held = [
+        roles
+        for key, roles in caller.principal.grants.items()
+        if kind_of(key) in (None, PLAN_SUBJECT)
+    ]
+    return Permission.AUTHOR in permitted(caller.principal.roles.union(*held))
 
 
 async def plan_view(
@@ -105,8 +109,8 @@ async def plan_view(
         graph=Markup(graph),  # noqa: S704 (the drawing escapes every text itself)
         form=form_view(current.plan.inputs, "start"),
         versions=tuple(versions),
-        starts=caller.may(Permission.OPERATE, plan_id),
-        writes=caller.may(Permission.AUTHOR, plan_id),
+        starts=caller.may(Permission.OPERATE, plan_subject(plan_id)),
+        writes=caller.may(Permission.AUTHOR, plan_subject(plan_id)),
     )
 
 

@@ -25,7 +25,7 @@ from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import definition_of
 from holdfast.runtime.tracebacks import tracebacks_of
 from holdfast.server.guard import Caller, root_of
-from holdfast.server.principal import Permission
+from holdfast.server.principal import Permission, run_of
 from holdfast.server.questions import Questions
 from holdfast.server.schemas import RunLine, RunShown
 from holdfast.server.services import Services
@@ -109,7 +109,7 @@ class TaskRow:
 
 async def may_operate(served: Services, caller: Caller, run_id: str) -> bool:
     root = await root_of(served, run_id)
-    return root is not None and caller.may(Permission.OPERATE, root.name)
+    return root is not None and caller.may(Permission.OPERATE, run_of(root.kind, root.name))
 
 
 async def head_of(served: Services, caller: Caller, state: RunState, say: Voice) -> Head:

@@ -10,7 +10,7 @@ from holdfast.console.rendering import query
 from holdfast.journal.port import RunQuery
 from holdfast.model.run import JOURNAL_KINDS, RunKind, RunStatus
 from holdfast.server.guard import Caller
-from holdfast.server.principal import Permission
+from holdfast.server.principal import Permission, agent, plan, run_of
 from holdfast.server.schemas import RunLine
 from holdfast.server.services import Services
 from holdfast.server.showing import listed
@@ -105,7 +105,9 @@ class RunsPage:
 
 async def runs_page(served: Services, caller: Caller, filters: Filters) -> RunsPage:
     lines, following = await listed(served, caller, filters.asked())
-    rows = tuple(_row(line, caller.may(Permission.OPERATE, line.name)) for line in lines)
+    rows = tuple(
+        _row(line, caller.may(Permission.OPERATE, run_of(line.kind, line.name))) for line in lines
+    )
     older = filters.link(before=following) if following else None
     plans = startable_plans(served, caller)
     sample = plans[0].plan_id if plans else "plan.yaml"
@@ -142,8 +144,8 @@ def _deeds(status: RunStatus) -> tuple[str, ...]:
 def names_of_runs(served: Services, caller: Caller) -> list[str]:
     """The plans and agents that the caller may narrow the list to."""
     library = served.app.engine.library
-    names = [*library.plan_ids(), *library.agent_ids()]
-    return sorted(name for name in names if caller.may(Permission.READ, name))
+    plans = [one for one in library.plan_ids() if caller.sees(plan(one))]
+    return sorted([*plans, *(one for one in library.agent_ids() if caller.sees(agent(one)))])
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,6 +157,6 @@ class Startable:
 def startable_plans(served: Services, caller: Caller) -> list[Startable]:
     """The plans that the caller may start, by name."""
     library = served.app.engine.library
-    names = [one for one in library.plan_ids() if caller.may(Permission.OPERATE, one)]
+    names = [one for one in library.plan_ids() if caller.may(Permission.OPERATE, plan(one))]
     found = [Startable(one, library.current(one).plan.name) for one in names]
     return sorted(found, key=lambda one: one.name)

@@ -11,7 +11,7 @@ from holdfast.core.approval import rule_to_json
 from holdfast.core.react.state import AgentDefinition
 from holdfast.errors import NotFound
 from holdfast.server.guard import Called, Caller
-from holdfast.server.principal import Permission, sees_all
+from holdfast.server.principal import Permission, agent, sees_all
 from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
 from holdfast.work.tools import ToolSpec
@@ -65,7 +65,7 @@ async def list_agents(served: Served, caller: Called) -> AgentsShown:
     """The agents whose sessions the caller may read."""
     await caller.require(served, Permission.READ)
     library = served.app.engine.library
-    seen = [one for one in sorted(library.agent_ids()) if caller.may(Permission.READ, one)]
+    seen = [one for one in sorted(library.agent_ids()) if caller.sees(agent(one))]
     return AgentsShown(agents=[_agent(library.agent(one)) for one in seen])
 
 
@@ -78,7 +78,7 @@ async def get_agent(agent_id: AgentId, served: Served, caller: Called) -> AgentS
 def known_agent(served: Services, caller: Caller, agent_id: str) -> AgentDefinition:
     """One that the caller may not read does not exist for them, nor do its neighbours."""
     library = served.app.engine.library
-    known = caller.may(Permission.READ, agent_id) and agent_id in library.agent_ids()
+    known = caller.sees(agent(agent_id)) and agent_id in library.agent_ids()
     if not known and not sees_all(caller.principal):
         raise NotFound(f"there is no agent {agent_id!r}")
     return library.agent(agent_id)

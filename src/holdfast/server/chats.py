@@ -44,7 +44,7 @@ from holdfast.server.guard import Called, Caller, identify
 from holdfast.server.idempotency import Claimed, answered_again
 from holdfast.server.newest import Newest
 from holdfast.server.openapi import NOT_FOUND
-from holdfast.server.principal import Permission, may_answer
+from holdfast.server.principal import Permission, agent, may_answer, run_of
 from holdfast.server.questions import Questions
 from holdfast.server.routes import new_router
 from holdfast.server.schemas import Before, Limit, Reason, Statuses
@@ -83,12 +83,12 @@ async def open_session(
     session_id: str | None = None,
     approval: dict[str, Any] | None = None,
 ) -> AgentSession:
-    await caller.require(served, Permission.OPERATE, name=agent_id)
+    await caller.require(served, Permission.OPERATE, subject=agent(agent_id))
     known_agent(served, caller, agent_id)
     rules = {tool: _rule(tool, raw) for tool, raw in (approval or {}).items()}
     if any(map(_lets_run, rules.values())):
         bound = served.app.sessions.bound_agents(agent_id)
-        _refuse_to_approve(served, caller, agent_id, [one.asking.role for one in bound])
+        _refuse_to_approve(served, caller, agent(agent_id), [one.asking.role for one in bound])
     by = caller.principal.id
     session = await served.app.sessions.open(agent_id, session_id=session_id, approval=rules, by=by)
     await served.newest.note(served.journal, by, Newest(session.id, session.version))
@@ -119,7 +119,7 @@ def _lets_run(rule: ApprovalRule) -> bool:
 
 
 def _refuse_to_approve(
-    served: Services, caller: Caller, agent_id: str, roles: Iterable[str | None]
+    served: Services, caller: Caller, subject: str, roles: Iterable[str | None]
 ) -> None:
     """Unless the caller could approve the calls of all who ask these roles."""
     if served.settings.four_eyes:
@@ -129,9 +129,7 @@ def _refuse_to_approve(
         )
     kind = InteractionType.TOOL_APPROVAL
     for role in roles:
-        reason = may_answer(
-            caller.principal, role, kind, agent_id, started_by=None, four_eyes=False
-        )
+        reason = may_answer(caller.principal, role, kind, subject, started_by=None, four_eyes=False)
         if reason is not None:
             raise NotPermitted(f"letting calls run unasked is an approval: {reason}")
 
@@ -254,7 +252,9 @@ async def remember_approval(
 ) -> dict[str, Any]:
     """Have the session remember an approval: fitting calls of the tool are not asked about."""
     state = await find(served, caller, session_id)
-    _refuse_to_approve(served, caller, await _root_name(served, state), [state.agent.asking.role])
+    _refuse_to_approve(
+        served, caller, await _root_subject(served, state), [state.agent.asking.role]
+    )
     grant = await served.app.sessions.remember_approval(
         session_id,
         body.tool,
@@ -266,10 +266,10 @@ async def remember_approval(
     return grant_shown(grant)
 
 
-async def _root_name(served: Services, state: ReactState) -> str:
+async def _root_subject(served: Services, state: ReactState) -> str:
     root = await served.journal.run(state.root_id)
     assert root is not None
-    return root.name
+    return run_of(root.kind, root.name)
 
 
 async def _revoked_again(claimed: Claimed, request: Request, served: Services) -> Response:

@@ -28,16 +28,13 @@ from holdfast.runtime.machines import as_conversation, pinned_settings
 from holdfast.server.guard import Called, Caller, identify
 from holdfast.server.idempotency import Claimed, answered_again
 from holdfast.server.openapi import NOT_FOUND
-from holdfast.server.principal import Permission
+from holdfast.server.principal import CONVERSATIONS, Permission
 from holdfast.server.routes import new_router
 from holdfast.server.schemas import Before, Given, Limit, Reason, Shown, Statuses
 from holdfast.server.services import Served, Services
 from holdfast.server.showing import visible
 
 router = new_router("conversations")
-
-NAME: Final = "conversation"
-"""What roles and grants call all of them."""
 
 LONGEST_INPUT: Final = 1_000_000
 _ID: Final = r"^[A-Za-z0-9][\w.:-]*$"
@@ -174,7 +171,7 @@ async def start_conversation(
     body: ConversationGiven, served: Served, caller: Called
 ) -> ConversationShown:
     """Pursue a goal; answers when it is recorded."""
-    await caller.require(served, Permission.OPERATE, name=NAME)
+    await caller.require(served, Permission.OPERATE, subject=CONVERSATIONS)
     text = goal(body.input)
     if not text.strip():
         raise InvalidAnswer("a conversation needs words to begin with", {"input": "needed"})

@@ -20,7 +20,7 @@ from typing import Final
 
 from holdfast.errors import InvalidValue
 from holdfast.journal.port import Kept
-from holdfast.server.principal import Grants, Kind, Principal
+from holdfast.server.principal import GRANTED, Grants, Kind, Principal, kind_of
 
 LONGEST_NAME: Final = 100
 LOCAL: Final = "local"
@@ -123,8 +123,15 @@ def holder_of(
         name,
         kind,
         _as_roles(roles, "roles"),
-        {key: _as_roles(held, f"grants.{key}") for key, held in grants.items()},
+        {_as_key(key): _as_roles(held, f"grants.{key}") for key, held in grants.items()},
     )
+
+
+def _as_key(key: str) -> str:
+    kind = kind_of(key)
+    if kind is not None and kind not in GRANTED:
+        raise InvalidValue(f"what is granted is one of {', '.join(GRANTED)}", f"grants.{key}")
+    return key
 
 
 def _as_roles(roles: Collection[str], where: str) -> frozenset[str]:

@@ -83,8 +83,5 @@ async def stream_events(
     if cursor is not None and cursor != NOW:
         position_of(cursor)
 
-    def sees(name: str) -> bool:
-        return caller.may(Permission.READ, name)
-
-    sight = Sight(sees, everything=sees_all(caller.principal))
+    sight = Sight(caller.sees, everything=sees_all(caller.principal))
     return await sse(services, services.feed.frames(sight, cursor), request)

@@ -31,6 +31,7 @@ from holdfast.errors import HoldfastError, InvalidAnswer, JournalDamaged
 from holdfast.journal.port import Committed, Journal, QuestionQuery, QuestionRow, Record
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.hub import Hub
+from holdfast.server.principal import run_of
 from holdfast.server.streams import Frame, Frames, encoded
 from holdfast.server.telling import moved, open_questions, told
 
@@ -240,12 +241,12 @@ class Feed:
             return [Record(seq, 0.0, DAMAGED, "{}") for seq in range(first, last + 1)]
 
     async def name_of(self, run_id: str) -> str:
-        """What the run is judged by: the name of its root run's plan or agent."""
+        """What the run is judged by: the subject of its root run."""
         known = self._names.get(run_id)
         if known is None:
             row = await self._journal.run(run_id)
             root = row if row is None else await self._journal.run(row.root_id)
-            known = self._names[run_id] = "" if root is None else root.name
+            known = self._names[run_id] = "" if root is None else run_of(root.kind, root.name)
             if len(self._names) > MOST_NAMES:
                 self._names.popitem(last=False)
         self._names.move_to_end(run_id)

@@ -24,7 +24,7 @@ from holdfast.runtime.acting import Acting, Claim, acting
 from holdfast.server.credentials import TOKEN, csrf_token
 from holdfast.server.languages import preferred
 from holdfast.server.limits import LOGIN
-from holdfast.server.principal import Permission, Principal, may, may_somewhere
+from holdfast.server.principal import Permission, Principal, may, may_somewhere, named, run_of
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services
@@ -45,12 +45,12 @@ class Caller:
     csrf: str = ""
     language: str = "en"
 
-    def may(self, permission: Permission, name: str | None) -> bool:
-        return may(self.principal, permission, name)
+    def may(self, permission: Permission, subject: str | None) -> bool:
+        return may(self.principal, permission, subject)
 
-    def sees(self, name: str) -> bool:
-        """Whether the plan or agent of that name exists for them."""
-        return self.may(Permission.READ, name)
+    def sees(self, subject: str) -> bool:
+        """Whether a plan or agent exists for them."""
+        return self.may(Permission.READ, subject)
 
     async def require(
         self,
@@ -58,27 +58,27 @@ class Caller:
         permission: Permission,
         run_id: str | None = None,
         *,
-        name: str | None = None,
+        subject: str | None = None,
     ) -> None:
-        """Raise unless permitted for a run, for the plan or agent of that name, or everywhere.
+        """Raise unless permitted for a run, for a subject, or everywhere.
 
         A run that the caller may not see does not exist for them. READ with nothing named is
         for lists: whoever may read anything passes, and the list shows what they may see.
         """
         if run_id is not None:
-            name = await self._root_name(services, run_id)
-        if name is None and permission is Permission.READ:
+            subject = await self._root_subject(services, run_id)
+        if subject is None and permission is Permission.READ:
             allowed = may_somewhere(self.principal, permission)
         else:
-            allowed = self.may(permission, name)
+            allowed = self.may(permission, subject)
         if not allowed:
-            raise NotPermitted(_lacking(permission, name))
+            raise NotPermitted(_lacking(permission, subject))
 
-    async def _root_name(self, services: Services, run_id: str) -> str:
+    async def _root_subject(self, services: Services, run_id: str) -> str:
         row = await root_of(services, run_id)
-        if row is None or not self.may(Permission.READ, row.name):
+        if row is None or not self.may(Permission.READ, run_of(row.kind, row.name)):
             raise NotFound(f"there is no run {run_id}")
-        return row.name
+        return run_of(row.kind, row.name)
 
 
 async def root_of(services: Services, run_id: str) -> RunRow | None:
@@ -90,8 +90,8 @@ async def root_of(services: Services, run_id: str) -> RunRow | None:
     return await journal.run(row.root_id)
 
 
-def _lacking(permission: Permission, name: str | None) -> str:
-    where = f" for {name}" if name else ""
+def _lacking(permission: Permission, subject: str | None) -> str:
+    where = f" for {named(subject)}" if subject else ""
     return f"your roles do not permit you to {permission}{where}: ask an admin for a role"
 
 

@@ -27,7 +27,7 @@ from holdfast.server.guard import Called, Caller
 from holdfast.server.idempotency import answered_again
 from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.plans import SVG, SVG_ANSWER
-from holdfast.server.principal import Permission
+from holdfast.server.principal import Permission, plan
 from holdfast.server.routes import new_router
 from holdfast.server.schemas import (
     Before,
@@ -60,7 +60,8 @@ async def start_instance(body: Start, served: Served, caller: Called) -> Instanc
 
     Without `plan_id` the planner chooses from all plans, so one must be permitted to run any.
     """
-    await caller.require(served, Permission.OPERATE, name=body.plan_id)
+    subject = None if body.plan_id is None else plan(body.plan_id)
+    await caller.require(served, Permission.OPERATE, subject=subject)
     if body.plan_id is not None:
         readable_plan(served, caller, body.plan_id)
     instance = await served.app.plans.start_plan_by_prompt(

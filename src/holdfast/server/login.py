@@ -67,7 +67,8 @@ class Me(Model):
 
 
 class Wanted(Model):
-    """Whom a credential is for: roles everywhere, and roles for single plans and agents."""
+    """Whom a credential is for: roles everywhere, and roles for single plans, agents, all
+    conversations (`conversation:*`), or tools of plans (`tool:pay`)."""
 
     name: str = Field(min_length=1, max_length=100, examples=["nightly-import"])
     roles: list[str] = Field(default_factory=list, max_length=50, examples=[["operator"]])

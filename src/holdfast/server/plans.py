@@ -18,14 +18,14 @@ from holdfast.core.drawing.graph import render_svg
 from holdfast.core.forms.schemas import json_schema
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.source.planjson import plan_digest, plan_to_json
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, NotPermitted
 from holdfast.journal.port import RunQuery, StoredDefinition
-from holdfast.model.plan import AgentAction, Plan, PlanAction
+from holdfast.model.plan import AgentAction, CodeAction, Plan, PlanAction, ToolAction
 from holdfast.runtime.machines import PLAN
 from holdfast.server.commanding import continued, continued_again, resumed
 from holdfast.server.guard import Called, Caller, identify
 from holdfast.server.idempotency import Claimed, answered_again
-from holdfast.server.principal import Permission
+from holdfast.server.principal import Permission, agent, plan, tool
 from holdfast.server.problems import Refusal
 from holdfast.server.routes import new_router
 from holdfast.server.schemas import (
@@ -61,7 +61,7 @@ async def list_plans(served: Served, caller: Called) -> PlanLines:
     """The plans that new instances may be started of, as far as the caller may read them."""
     await caller.require(served, Permission.READ)
     library = served.app.engine.library
-    seen = [one for one in sorted(library.plan_ids()) if caller.may(Permission.READ, one)]
+    seen = [one for one in sorted(library.plan_ids()) if caller.sees(plan(one))]
     return PlanLines(plans=[_line(served, library.current(one)) for one in seen])
 
 
@@ -79,23 +79,49 @@ async def register_plan(body: Source, served: Served, caller: Called) -> PlanSho
     """Register a plan; new instances use it at once, running ones keep theirs.
 
     422 has every mistake with its line and column. Plans and agents that it runs must be such
-    as the caller may start.
+    as the caller may start. Tools that it calls must be granted to a caller who is no author
+    everywhere, or be called by the plan as it is.
     """
     checked = await served.plans.check(body.source, caller.sees)
-    await caller.require(served, Permission.AUTHOR, name=checked.plan_id)
-    for name in _runs_others(checked):
-        await caller.require(served, Permission.OPERATE, name=name)
-    plan = await served.plans.register(body.source, caller.sees, by=caller.principal.id)
-    return _shown(served, served.app.engine.library.current(plan.plan_id))
+    await caller.require(served, Permission.AUTHOR, subject=plan(checked.plan_id))
+    for subject in _runs_others(checked):
+        await caller.require(served, Permission.OPERATE, subject=subject)
+    _refuse_other_tools(served, caller, checked)
+    made = await served.plans.register(body.source, caller.sees, by=caller.principal.id)
+    return _shown(served, served.app.engine.library.current(made.plan_id))
 
 
-def _runs_others(plan: Plan) -> Iterator[str]:
-    for listener in plan.listeners:
+def _runs_others(checked: Plan) -> Iterator[str]:
+    for listener in checked.listeners:
         match listener.action:
-            case PlanAction(plan_id=name) if name != plan.plan_id:
-                yield name
+            case PlanAction(plan_id=name) if name != checked.plan_id:
+                yield plan(name)
             case AgentAction(agent_id=name):
+                yield agent(name)
+
+
+def _refuse_other_tools(served: Services, caller: Caller, checked: Plan) -> None:
+    """Whoever may write one plan is not thereby given every tool."""
+    library = served.app.engine.library
+    known = checked.plan_id in library.plan_ids()
+    before = set(_tools(library.current(checked.plan_id).plan)) if known else set[str]()
+    wanted = sorted(set(_tools(checked)) - before)
+    lacking = [one for one in wanted if not caller.may(Permission.AUTHOR, tool(one))]
+    if lacking:
+        raise NotPermitted(
+            f"your grants do not permit {checked.plan_id} to call {', '.join(lacking)}: ask an "
+            f"admin for a grant of the role author, as {tool(lacking[0])}"
+        )
+
+
+def _tools(checked: Plan) -> Iterator[str]:
+    yield from (one.tool for one in checked.verify)
+    for listener in checked.listeners:
+        match listener.action:
+            case ToolAction(tool=name):
                 yield name
+            case CodeAction(functions=names):
+                yield from names
 
 
 @router.post("/plans/check")
@@ -181,7 +207,7 @@ async def resume_plan(
 
 
 async def _only_one_waiting(served: Services, caller: Caller, plan_id: str) -> str:
-    if not caller.may(Permission.READ, plan_id):
+    if not caller.sees(plan(plan_id)):
         raise NotFound(f"there is no plan {plan_id}")
     query = RunQuery(
         status=frozenset({"error"}), name=plan_id, kind=PLAN.kind, roots_only=True, limit=100
@@ -199,7 +225,7 @@ async def _only_one_waiting(served: Services, caller: Caller, plan_id: str) -> s
 
 
 async def _versions(served: Services, caller: Caller, plan_id: str) -> list[VersionShown]:
-    if not caller.may(Permission.READ, plan_id):
+    if not caller.sees(plan(plan_id)):
         raise NotFound(f"there is no plan {plan_id!r}")
     library = served.app.engine.library
     current = library.current(plan_id) if plan_id in library.plan_ids() else None

@@ -1,14 +1,21 @@
 """Who is asking, and what they may do.
 
-A principal holds roles everywhere and, by grants, further roles for single plans and agents.
+A principal holds roles everywhere and, by grants, further roles for single *subjects*: a plan, an
+agent, all conversations, or a tool that plans call. A subject has its kind before its name
+(`plan:apply_computer`), so that nothing is called like something of another kind.
+
+A grant's key is a name, or a beginning of it and a star. With a kind before it (`agent:clerk`,
+`tool:query_*`, `conversation:*`) it is for that kind; without one for plans and agents. `*` alone
+is everything.
+
 Five roles carry permissions, as the table says. Any other role is free text: it permits
 nothing by itself and only says whose question is whose ("finance").
 
 Whoever writes a plan names the roles of its questions. So a role that an approval names is asked
 for beside that of an approver and never in its place: nobody writes themselves into power.
 
-What a principal may do with a run is asked by the name of the *root* run's plan or agent,
-so that a person who may see a run may see all of it.
+What a principal may do with a run is asked by the subject of the *root* run, so that a person
+who may see a run may see all of it.
 """
 
 from __future__ import annotations
@@ -51,13 +58,23 @@ ANSWERS: Final = frozenset({APPROVER, OPERATOR, ADMIN})
 
 Grants = Mapping[str, frozenset[str]]
 
+PLAN: Final = "plan"
+AGENT: Final = "agent"
+CONVERSATION: Final = "conversation"
+TOOL: Final = "tool"
+GRANTED: Final = (PLAN, AGENT, CONVERSATION, TOOL)
+"""The kinds that a grant may name."""
+
+CONVERSATIONS: Final = f"{CONVERSATION}:"
+"""The subject of all conversations: they have no names."""
+
+_OF_RUNS: Final = {"plan": PLAN, "react": AGENT}
+
 
 @dataclass(frozen=True, slots=True)
 class Principal:
     """`id` is the text that journals and audit have as `by`; `via` names what proved it, and
     `until` is when that is no proof any more, if it says so itself.
-
-    A grant's key is the id of a plan or agent, or a beginning of it and a star.
     """
 
     id: str
@@ -69,29 +86,65 @@ class Principal:
     until: float | None = field(default=None, compare=False)
 
 
-def roles_for(principal: Principal, name: str | None) -> frozenset[str]:
-    """The roles held for one plan or agent; those held everywhere when none is named."""
-    if name is None:
+def plan(plan_id: str) -> str:
+    return f"{PLAN}:{plan_id}"
+
+
+def agent(agent_id: str) -> str:
+    return f"{AGENT}:{agent_id}"
+
+
+def tool(name: str) -> str:
+    return f"{TOOL}:{name}"
+
+
+def run_of(kind: str, name: str) -> str:
+    """The subject of a run, by what the journal calls its kind and name."""
+    return f"{_OF_RUNS[kind]}:{name}" if kind in _OF_RUNS else CONVERSATIONS
+
+
+def named(subject: str) -> str:
+    """As people are told of it."""
+    kind, _, name = subject.partition(":")
+    return name or f"{kind}s"
+
+
+def kind_of(key: str) -> str | None:
+    """The kind that a grant's key names, if it names one."""
+    kind, colon, _ = key.partition(":")
+    return kind if colon else None
+
+
+def roles_for(principal: Principal, subject: str | None) -> frozenset[str]:
+    """The roles held for one subject; those held everywhere when none is named."""
+    if subject is None:
         return principal.roles
-    granted = (roles for key, roles in principal.grants.items() if _fits(key, name))
+    granted = (roles for key, roles in principal.grants.items() if _fits(key, subject))
     return principal.roles.union(*granted)
 
 
-def _fits(key: str, name: str) -> bool:
-    return name.startswith(key[:-1]) if key.endswith("*") else key == name
+def _fits(key: str, subject: str) -> bool:
+    if key == "*":
+        return True
+    kind, _, name = subject.partition(":")
+    wanted, colon, pattern = key.partition(":")
+    if not colon:
+        wanted, pattern = kind if kind in (PLAN, AGENT) else "", key
+    fits = name.startswith(pattern[:-1]) if pattern.endswith("*") else pattern == name
+    return wanted == kind and fits
 
 
 def permitted(roles: frozenset[str]) -> frozenset[Permission]:
     return frozenset[Permission]().union(*(ROLES.get(role, frozenset()) for role in roles))
 
 
-def may(principal: Principal, permission: Permission, name: str | None) -> bool:
-    """Without a name the question is whether it is permitted everywhere."""
-    return permission in permitted(roles_for(principal, name))
+def may(principal: Principal, permission: Permission, subject: str | None) -> bool:
+    """Without a subject the question is whether it is permitted everywhere."""
+    return permission in permitted(roles_for(principal, subject))
 
 
 def may_somewhere(principal: Principal, permission: Permission) -> bool:
-    """Whether there can be any plan or agent for which it is permitted."""
+    """Whether there can be anything for which it is permitted."""
     held = principal.roles.union(*principal.grants.values())
     return permission in permitted(held)
 
@@ -104,16 +157,16 @@ def may_answer(
     principal: Principal,
     question_role: str | None,
     question_type: str,
-    name: str,
+    subject: str,
     *,
     started_by: str | None,
     four_eyes: bool,
 ) -> str | None:
     """None when they may, or else why not, for them to read."""
-    roles = roles_for(principal, name)
+    roles = roles_for(principal, subject)
     approval = question_type == InteractionType.TOOL_APPROVAL
     if Permission.READ not in permitted(roles):
-        return f"you may not see the runs of {name}: ask an admin for a role"
+        return f"you may not see the runs of {named(subject)}: ask an admin for a role"
     if approval and principal.kind == "service":
         return "a service token does not approve calls: a person must answer this"
     if approval and four_eyes and principal.id == started_by:

@@ -33,7 +33,7 @@ from holdfast.runtime.views import request_of
 from holdfast.server.cards import card
 from holdfast.server.guard import Caller
 from holdfast.server.limits import ANSWER
-from holdfast.server.principal import Permission, may_answer
+from holdfast.server.principal import may_answer, run_of
 from holdfast.server.services import Services
 from holdfast.server.spoken import said
 
@@ -49,10 +49,12 @@ _WANTS: Final = frozenset(
 
 @dataclass(frozen=True)
 class Question:
-    """A question that the caller may see, and the name that permissions for it go by."""
+    """A question that the caller may see, the name of the run at the top, and the subject that
+    permissions for it go by."""
 
     row: QuestionRow
     name: str
+    subject: str
 
     @cached_property
     def request(self) -> InteractionRequest:
@@ -105,9 +107,10 @@ class Questions:
 
     async def _visible(self, row: QuestionRow) -> Question | None:
         root = await self._run(row.root_id)
-        if root is None or not self._caller.may(Permission.READ, root.name):
+        if root is None:
             return None
-        return Question(row, root.name)
+        subject = run_of(root.kind, root.name)
+        return Question(row, root.name, subject) if self._caller.sees(subject) else None
 
     async def _run(self, run_id: str) -> RunRow | None:
         if run_id not in self._runs:
@@ -130,7 +133,7 @@ class Questions:
             principal,
             row.role,
             row.type,
-            question.name,
+            question.subject,
             started_by=principal.id if wanted else None,
             four_eyes=four_eyes,
         )

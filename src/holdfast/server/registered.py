@@ -25,6 +25,7 @@ from holdfast.journal.port import Attached, Deed, Kept
 from holdfast.model.plan import Plan
 from holdfast.runtime.acting import Acting, current
 from holdfast.runtime.deeds import with_claim
+from holdfast.server.principal import agent, plan
 
 log = logging.getLogger("holdfast")
 
@@ -32,7 +33,7 @@ KIND: Final = "plan"
 FILE: Final = "<registered>"
 
 Sight: TypeAlias = Callable[[str], bool]
-"""Whether somebody may see the plan or agent of a name."""
+"""Whether somebody may see a plan or agent, by its subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,8 +130,8 @@ def _seen(catalog: Catalog, sees: Sight) -> Catalog:
     agents, plans = catalog.agents or (), catalog.plans or ()
     return replace(
         catalog,
-        agents=frozenset(filter(sees, agents)),
-        plans=frozenset(filter(sees, plans)),
+        agents=frozenset(one for one in agents if sees(agent(one))),
+        plans=frozenset(one for one in plans if sees(plan(one))),
     )
 
 

@@ -31,7 +31,7 @@ from holdfast.server.idempotency import Claimed, answered_again
 from holdfast.server.interaction_schemas import Given, Shown
 from holdfast.server.interactions import answer
 from holdfast.server.newest import Newest
-from holdfast.server.principal import Permission
+from holdfast.server.principal import Permission, agent
 from holdfast.server.questions import Questions
 from holdfast.server.routes import new_router
 from holdfast.server.seed_following import Following, frame, places_in
@@ -169,7 +169,7 @@ def _usual_agent(served: Services, caller: Caller) -> str:
     if served.settings.default_agent is not None:
         return served.settings.default_agent
     every = sorted(served.app.engine.library.agent_ids())
-    known = [one for one in every if caller.may(Permission.OPERATE, one)]
+    known = [one for one in every if caller.may(Permission.OPERATE, agent(one))]
     if every and not known:
         raise NotPermitted("your roles do not permit you to speak to any agent: ask an admin")
     if len(known) != 1:

@@ -20,7 +20,7 @@ from holdfast.model.run import KINDS, RunStatus
 from holdfast.runtime.machines import as_plan, machine_of
 from holdfast.runtime.views import run_row
 from holdfast.server.guard import Caller
-from holdfast.server.principal import Permission, sees_all
+from holdfast.server.principal import Permission, plan, run_of, sees_all
 from holdfast.server.schemas import (
     InstanceShown,
     RunLine,
@@ -80,7 +80,7 @@ async def visible(
 
 async def _may_see(services: Services, caller: Caller, row: RunRow) -> bool:
     root = row if row.root_id == row.run_id else await services.journal.run(row.root_id)
-    return root is not None and caller.may(Permission.READ, root.name)
+    return root is not None and caller.may(Permission.READ, run_of(root.kind, root.name))
 
 
 def readable_plan(services: Services, caller: Caller, plan_id: str) -> CompiledPlan:
@@ -88,7 +88,7 @@ def readable_plan(services: Services, caller: Caller, plan_id: str) -> CompiledP
     library = services.app.engine.library
     everything = sees_all(caller.principal)
     if not everything and not (
-        caller.may(Permission.READ, plan_id) and plan_id in library.plan_ids()
+        caller.may(Permission.READ, plan(plan_id)) and plan_id in library.plan_ids()
     ):
         raise NotFound(f"there is no plan {plan_id!r}")
     return library.current(plan_id)

@@ -338,6 +338,11 @@ _REQUESTS: Final[dict[str, str]] = {
     "more than {n:number} requests were sent ahead": "提前发送的请求多于 {n} 个",
     "there are too many: come back later": "连接太多，请稍后再来",
     "this is no HTTP request that can be read": "这不是可以读懂的 HTTP 请求",
+    "what is granted is one of {kinds:said}": "授权的对象须为以下之一：{kinds}",
+    "your grants do not permit {plan:word} to call {tools:said}: ask an admin for a grant of the "
+    "role author, as {tool:word}": (
+        "你的授权不允许 {plan} 调用 {tools}：请向管理员申请 author 角色的授权，例如 {tool}"
+    ),
     "Content-Length is not a number": "Content-Length 不是数字",
     "the body is larger than {n:number} bytes": "请求内容超过 {n} 字节",
     "the body is not UTF-8, at byte {n:number}": "请求内容不是 UTF-8，位于第 {n} 字节",
