@@ -9,7 +9,19 @@ from holdfast.errors import InvalidAnswer
 
 
 @pytest.mark.parametrize(
-    "one", ["talk", "session-123", "x" * 64, "conv", "conv_", "conv_x", "chat_7a", "inst000001"]
+    "one",
+    [
+        "9f1c2d3e-4b5a-4c6d-8e7f-0a1b2c3d4e5f",
+        "7",
+        "talk",
+        "session-123",
+        "x" * 64,
+        "conv",
+        "conv_",
+        "conv_x",
+        "chat_7a",
+        "inst000001",
+    ],
 )
 def test_an_id_that_is_not_given_out_may_be_chosen(one: str) -> None:
     assert chosen_id(one, "session", "session_id") == one

@@ -14,6 +14,8 @@ from server_scene import Scene, serving
 
 from holdfast import Holdfast
 from holdfast.server.settings import ServerSettings
+from holdfast.testing.model_script import Entry, Seen, call, say
+from holdfast.testing.scripted_model import ScriptedModel
 
 
 @pytest.fixture
@@ -395,4 +397,33 @@ async def test_newer_sessions_are_followed_too_and_nothing_is_missed_or_repeated
     completed = [one.data["sessionId"] for one in heard if one.event == "COMPLETED"]
     assert sorted(completed) == sorted(["first", UUID])
     assert "INTERACTION" not in kinds(heard)
+    assert sorted(till.paid) == [5, 7]
+
+
+def bosss_mind(seen: Seen) -> Entry:
+    """The boss hands the work on; the clerk wants to pay twice at once."""
+    if seen.results:
+        return "Settled."
+    if seen.asked == "settle it":
+        return call("ask_clerk", task="pay both")
+    return say("", call("pay", amount=5), call("pay", amount=7))
+
+
+async def test_questions_of_a_helper_follow_each_other_too(app: Holdfast) -> None:
+    till = employ(app)
+    app.agent("boss", name="Boss", model=None, agents=["clerk"])
+    app.models.default_model = ScriptedModel(bosss_mind)
+    async with serving(app) as scene, listening_to(scene.admin) as ear:
+        await ear.place()
+        body = {"message": "settle it", "agentId": "boss", "sessionId": "boss-1"}
+        starting = asyncio.create_task(scene.admin.post(STREAM, json=body))
+        first = (await ear.until("INTERACTION"))[-1]
+        second = (await ear.until("INTERACTION"))[-1]
+        assert (await take(scene, second, "approve")).status_code == 200
+        again = (await ear.until("INTERACTION"))[-1]
+        assert again.data["data"]["requestId"] == first.data["data"]["requestId"]
+        assert again.id is None
+        assert (await take(scene, again, "approve")).status_code == 200
+        assert kinds(await ear.rest())[-1] == "DONE"
+        await starting
     assert sorted(till.paid) == [5, 7]

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import re
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import Callable, Mapping
 from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Final
@@ -41,7 +41,6 @@ MOST_FOLLOWED: Final = 4
 """Sessions that one EventSource follows at once: the newest."""
 
 _PLACE: Final = re.compile(r"(?P<seq>\d{1,18})(@(?P<session>[A-Za-z0-9][\w.:-]{0,255}))?")
-_CLOSES: Final = frozenset({"answered", "expired", "withdrawn", "child"})
 
 Places = Mapping[str, int]
 """What was heard of each session; under an empty name, of whichever is the newest."""
@@ -84,6 +83,7 @@ class Following:
     _pumps: dict[str, asyncio.Task[None]] = field(default_factory=dict)
     _shown: str | None = None
     _failure: Exception | None = None
+    _unwatch: Callable[[], None] = lambda: None
 
     async def frames(self, places: Places | None) -> Frames:
         with ExitStack() as watching:
@@ -194,13 +194,14 @@ class Following:
                 self._stirred.clear()
                 if self.only is None:
                     await self._look(await self._newest())
+                if (again := await self._still_open()) is not None:
+                    yield again
                 continue
             if event.seq is not None:
                 self._places[event.session_id] = event.seq
+            if event.type is AgentEventType.INTERACTION:
+                self._note(event)
             yield frame(event, self.caller.language, self._cursor())
-            async with aclosing(self._still_open(event)) as again:
-                async for one in again:
-                    yield one
 
     async def _next(self) -> AgentExecutionEvent | None:
         """The next event; None when there may be another session to follow."""
@@ -213,26 +214,29 @@ class Following:
             stirred.cancel()
             told.cancel()
 
-    async def _still_open(self, event: AgentExecutionEvent) -> AsyncGenerator[Frame, None]:
+    def _note(self, event: AgentExecutionEvent) -> None:
+        """What the page shows now, and whose news may close it: a run below may have asked."""
+        self._shown = str(event.data["requestId"])
+        self._unwatch()
+        asker = str(event.data["sessionId"])
+        self._unwatch = self.served.app.engine.hub.watch(asker, self._stir)
+
+    async def _still_open(self) -> Frame | None:
         """Another question, where the one that the page shows is closed."""
-        if event.type is AgentEventType.INTERACTION:
-            self._shown = str(event.data["requestId"])
-        elif self._shown is not None and _CLOSES & event.data.keys():
-            row = await self.served.journal.question(self._shown)
-            if row is None or row.status == InteractionStatus.OPEN:
-                return
-            self._shown = None
-            for session_id in list(self._pumps):
-                for point in await self.served.app.sessions.resume_points(session_id):
-                    request = point.interaction_request
-                    self._shown = request.request_id
-                    data = request_to_wire(request)
-                    kind = AgentEventType.INTERACTION
-                    again = AgentExecutionEvent(kind, session_id, data)
-                    yield frame(again, self.caller.language)
-                    return
+        shown = None if self._shown is None else await self.served.journal.question(self._shown)
+        if shown is None or shown.status == InteractionStatus.OPEN:
+            return None
+        self._shown = None
+        for session_id in list(self._pumps):
+            for point in await self.served.app.sessions.resume_points(session_id):
+                data = request_to_wire(point.interaction_request)
+                again = AgentExecutionEvent(AgentEventType.INTERACTION, session_id, data)
+                self._note(again)
+                return frame(again, self.caller.language)
+        return None
 
     async def _end(self) -> None:
+        self._unwatch()
         pumps = list(self._pumps.values())
         for pump in pumps:
             pump.cancel()
