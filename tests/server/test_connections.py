@@ -218,6 +218,7 @@ async def test_more_connections_than_may_be_are_refused_until_some_leave(
             refused = await one.sent()
             assert problem_of(refused)["title"] == "Too many connections"
             assert status_of(refused) == 503
+            assert b"retry-after: 1\r\n" in refused.lower()
         await stack.aclose()
         while status_of(await one.sent(closing) or b"x 503 x") == 503:
             assert one.served == 5

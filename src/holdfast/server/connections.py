@@ -22,7 +22,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 
 from holdfast.server.languages import preferred
 from holdfast.server.limits import neighbourhood
-from holdfast.server.problems import problem, problem_response
+from holdfast.server.problems import RETRY_AFTER, problem, problem_response
 from holdfast.server.shield import HEADERS, REQUEST_ID
 
 LINGER_SECONDS: Final = 1.0
@@ -226,9 +226,11 @@ class Bounded(HttpToolsProtocol):
     def _answer(self, status: int, detail: str) -> bytes:
         accepted = dict(self.headers or ()).get(b"accept-language", b"").decode("latin-1")
         request_id = uuid4().hex
-        title = "Too many connections" if status == 503 else None
+        full = status == 503
+        title = "Too many connections" if full else None
         members = problem(status, detail, title=title, request_id=request_id)
         more = {**HEADERS, REQUEST_ID: request_id, "Connection": "close"}
+        more |= {"Retry-After": str(RETRY_AFTER)} if full else {}
         response = problem_response(members, preferred(accepted), more)
         lines = [b"%b: %b\r\n" % one for one in response.raw_headers]
         return b"".join([STATUS_LINE[status], *lines, b"\r\n", bytes(response.body)])
