@@ -677,7 +677,7 @@ class TestPeople:
         return instance
 
     async def test_skip_passes_over_what_failed(self, app: Holdfast) -> None:
-        work = Tool(BROKEN, {})
+        work = Tool(BROKEN)
         instance = await self.failed(app, work)
         await app.skip(instance.id, "A", by="Will Zhang", reason="not needed")
         assert instance.get_task_instance("002").status == "Skipped"
@@ -686,7 +686,7 @@ class TestPeople:
         assert work.count == 1
 
     async def test_mark_done_by_hand_goes_on_with_the_given_context(self, app: Holdfast) -> None:
-        work = Tool(BROKEN, {})
+        work = Tool(BROKEN)
         instance = await self.failed(app, work)
         await app.mark_done(instance.id, "002", context={"order": "by phone"}, by="Will Zhang")
         assert await resume(app, instance)
@@ -698,7 +698,7 @@ class TestPeople:
     async def test_marking_the_main_task_done_ends_the_run_at_the_resume(
         self, app: Holdfast
     ) -> None:
-        work = Tool(BROKEN, {})
+        work = Tool(BROKEN)
         instance = await self.failed(app, work)
         await app.skip(instance.id, "A")
         await app.mark_done(instance.id, "001")
