@@ -136,10 +136,12 @@ class Holdfast:
         read_only: bool | None = None,
         version: str = "",
         replace: bool = False,
+        fields: object = None,
     ) -> Any:
         """Register a function as a tool; its signature is its schema.
 
         The same again (a notebook's cell) is welcome; `replace` takes another one of its name.
+        `fields` says how a person is asked for arguments, as a plan's `fields` does.
         """
 
         def register(function: Function) -> Function:
@@ -151,6 +153,7 @@ class Holdfast:
                 timeout=timeout,
                 read_only=read_only,
                 version=version,
+                fields=fields,
             )
             self._add_tool(tool, replace=replace)
             return function

@@ -12,11 +12,12 @@ from holdfast.core.forms.shapes import dump_form
 from holdfast.core.plan.decide import decide
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.draft import iso
-from holdfast.core.run.state import QuestionState
+from holdfast.core.run.waiting import waits_for
 from holdfast.errors import CallerError
 from holdfast.live import LiveRun
 from holdfast.model import commands as c
 from holdfast.model.events import RunResumed
+from holdfast.model.interaction import Waiting
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.runtime.machines import PLAN, as_plan
 
@@ -104,9 +105,8 @@ def instance_context(state: PlanState) -> dict[str, Any]:
             "created_at": iso(state.created_at),
         },
     }
-    oldest = oldest_question(state)
-    if oldest is not None:
-        context |= _pause(state, oldest)
+    if waiting := waits_for(state):
+        context |= _pause(state, *waiting)
     elif state.paused_children:
         context |= _paused_child(state)
     if state.continued_at is not None:
@@ -115,23 +115,28 @@ def instance_context(state: PlanState) -> dict[str, Any]:
     return context
 
 
-def oldest_question(state: PlanState) -> QuestionState | None:
-    opened = [state.questions[one] for one in state.open_questions]
-    return min(opened, key=lambda question: question.opened_seq, default=None)
+_REASONS = {
+    "missing": "missing_params",
+    "human": "waiting_for_person",
+    "asked": "waiting_for_person",
+}
 
 
-def _pause(state: PlanState, question: QuestionState) -> dict[str, Any]:
-    reasons = {"missing": "missing_params", "human": "waiting_for_person"}
+def _pause(state: PlanState, listener_id: str, asked: Waiting) -> dict[str, Any]:
+    """What is asked for, by the listener itself or by the child run that does its work."""
+    child_id = state.steps[listener_id].child_id
+    child = {} if child_id is None else {"paused_child_id": child_id}
     return {
-        "paused_listener_id": f"{state.run_id}_{question.step_id}",
-        "required_params": dump_form(question.request.form),
-        "pause_reason": reasons.get(question.purpose, question.purpose),
-        "pause_timestamp": iso(question.opened_at),
+        "paused_listener_id": f"{state.run_id}_{listener_id}",
+        **child,
+        "required_params": dump_form(asked.form),
+        "pause_reason": _REASONS.get(asked.purpose, asked.purpose),
+        "pause_timestamp": iso(asked.opened_at),
     }
 
 
 def _paused_child(state: PlanState) -> dict[str, Any]:
-    """A child run waits for a person; what it asks for stands in its own context."""
+    """A child run waits for a person, and an earlier version did not say for what."""
     paused = (
         (listener_id, step.child_id)
         for listener_id, step in sorted(state.steps.items())

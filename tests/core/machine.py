@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from invariants import ENDED, check_decision, check_event
 from promises import Auditor
@@ -167,12 +167,13 @@ class Machine:
         advice = Retry(advised, 0) if isinstance(advised, int) else advised
         return self.submit(c.Advise(asked.listener_id, asked.firing, advice))
 
-    def hear(self, child_id: str, status: str, result: Json = None) -> Decision:
+    def hear(self, child_id: str, status: str, result: Json = None, **more: Any) -> Decision:
         child = self.children[child_id]
         child.seq += 1
         child.status = status
         place = child.listener_id, child.firing
-        return self.submit(c.HearChild(child_id, child.seq, *place, status, "as it said", result))
+        heard = c.HearChild(child_id, child.seq, *place, status, "as it said", result, **more)
+        return self.submit(heard)
 
     def outcome(self, effect: Worked, result: Json) -> c.Outcome:
         """What the driver makes of a result."""

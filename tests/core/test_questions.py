@@ -332,7 +332,8 @@ class TestConsent:
         machine = started(on("L001", "001 Running", action, "001"))
         asked = question(machine)
         assert asked.title == "picky needs more"
-        assert asked.context == {"tool": "picky", "args": {"colour": "red", "note": None}}
+        shown = {"tool": "picky", "args": {"colour": "red", "note": None}}
+        assert asked.context == {**shown, "tool_version": TOOLS["picky"].version}
 
     def test_a_tool_that_asks_for_more_shows_what_it_was_called_with(self) -> None:
         action = replace(CALL, args={"colour": "red"})

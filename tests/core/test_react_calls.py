@@ -265,7 +265,8 @@ def test_missing_arguments_are_asked_for_and_the_same_call_goes_on() -> None:
     asked = chat.question()
     assert asked.type is InteractionType.MISSING_INFO
     assert asked.title == "picky needs more"
-    assert asked.context == {"tool": "picky", "args": {}, "call_id": picky.call_id}
+    shown = {"tool": "picky", "args": {}, "call_id": picky.call_id}
+    assert asked.context == {**shown, "tool_version": "1"}
     assert not chat.happened(r.CallStarted)
     chat.answer(None, size="XL")
     chat.start("c1")

@@ -27,6 +27,7 @@ from holdfast.model.interaction import (
     InteractionRequest,
     InteractionStatus,
     InteractionType,
+    Waiting,
 )
 from holdfast.model.plan import CodeAction, Listener, Plan, PlanInstanceStatus, Task, TaskStatus
 from holdfast.model.retry import Failure, FailureKind
@@ -57,6 +58,7 @@ STEP = StepState(
     question_id="q1",
     child_id="r.L001.3",
     child_status="pause",
+    waits_for=Waiting("q2", "missing", Form((Field("size"),)), 1.5),
     failure=Failure(FailureKind.UNKNOWN, "?"),
     tried=3,
     why="backoff after 3 tries",

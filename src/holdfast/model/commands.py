@@ -13,7 +13,7 @@ from typing import TypeAlias
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.conversation import SubTask
 from holdfast.model.form import Form
-from holdfast.model.interaction import InteractionRequest, Resolution
+from holdfast.model.interaction import InteractionRequest, Resolution, Waiting
 from holdfast.model.message import ModelReply
 from holdfast.model.plan import TaskUpdate
 from holdfast.model.record import record
@@ -38,6 +38,7 @@ class ToolFacts:
     version: str = ""
     idempotent: bool = False
     approval: ApprovalRule = ApprovalRule(ApprovalMode.AUTO)
+    fields: Form = Form()
 
 
 @record
@@ -185,7 +186,10 @@ class Failed:
 
 @record
 class Missing:
+    """`version` is the tool's, if it was one that said so."""
+
     form: Form
+    version: str = ""
 
 
 @record
@@ -345,6 +349,9 @@ class HearChild:
     message: str = ""
     result: Json = None
     ended_by: str = ""
+    waits_for: Waiting | None = None
+    provided: Mapping[str, Json] = field(default_factory=dict)
+    continued_at: float | None = None
 
 
 @record

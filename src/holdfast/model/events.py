@@ -16,7 +16,7 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
-from holdfast.model.interaction import InteractionAction, InteractionRequest
+from holdfast.model.interaction import InteractionAction, InteractionRequest, Waiting
 from holdfast.model.plan import TaskStatus
 from holdfast.model.record import record
 from holdfast.model.retry import Failure
@@ -328,7 +328,10 @@ class ListenersReset:
 
 @record
 class ChildHeard:
-    """A word from a child run; `seq` makes hearing it twice harmless."""
+    """A word from a child run; `seq` makes hearing it twice harmless.
+
+    `waits_for` is what it asks a person, if it does; `provided` what a person gave last, and when.
+    """
 
     child_id: str
     seq: int
@@ -337,6 +340,9 @@ class ChildHeard:
     status: str
     message: str = ""
     result: Json = None
+    waits_for: Waiting | None = None
+    provided: Mapping[str, Json] = field(default_factory=dict)
+    continued_at: float | None = None
 
 
 @record

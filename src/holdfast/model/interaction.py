@@ -108,6 +108,16 @@ class Resolution:
 
 
 @dataclass(frozen=True, slots=True)
+class Waiting:
+    """What a run waits for: the open question that is the oldest, its own or a child run's."""
+
+    question_id: str
+    purpose: str
+    form: Form
+    opened_at: float
+
+
+@dataclass(frozen=True, slots=True)
 class Asking:
     """How an author wants people to be asked; what is left out goes by custom."""
 

@@ -25,7 +25,7 @@ def append_of(
         row=_row(actor),
         questions=views.question_rows(state, actor.unsaved),
         births=births,
-        notices=views.notices(committed.status, state),
+        notices=views.notices(committed, state),
         heard=heard,
         attached=together(actor.attached),
     )

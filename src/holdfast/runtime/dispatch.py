@@ -147,9 +147,18 @@ class Dispatcher:
         context = ListenerContext(effect, listener, state, now)
         try:
             result = await self.driver.execute_listener(listener.listener, context)
-            return self._outcome(result)
+            return self._versioned(self._outcome(result), effect)
         except Exception as error:
             return failed(error)
+
+    def _versioned(
+        self, outcome: c.Outcome, effect: f.CallTool | f.RunSnippet | f.Conclude
+    ) -> c.Outcome:
+        """Who is asked for what a tool lacks is asked by this version of it."""
+        facts = self.tool_facts(effect.tool) if isinstance(effect, f.CallTool) else None
+        if not isinstance(outcome, c.Missing) or facts is None:
+            return outcome
+        return replace(outcome, version=facts.version)
 
     async def _call_tool(self, effect: f.CallTool) -> c.Outcome:
         """An agent's call: what the tool says of itself decides, as it does in a plan."""
@@ -176,8 +185,9 @@ class Dispatcher:
             listed, own = ", ".join(names) or "nothing by name", ", ".join(known) or "none"
             why = f"{tool} asks for {listed}, but none of it is among its parameters: {own}"
             return c.Failed(Failure(FailureKind.PERMANENT, kept_text(why)))
-        form = form_from_schema(facts.parameters, asked, Form())
-        return c.Missing(Form(tuple(replace(one, required=True) for one in form.fields)))
+        form = form_from_schema(facts.parameters, asked, facts.fields)
+        required = Form(tuple(replace(one, required=True) for one in form.fields))
+        return c.Missing(required, facts.version)
 
     async def _converse(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome:
         work = self.conversations.get(effect.work.run_id)
@@ -236,6 +246,7 @@ def _facts_of(spec: ToolSpec) -> c.ToolFacts:
         spec.version,
         spec.idempotent or spec.read_only,
         spec.approval,
+        spec.fields,
     )
 
 

@@ -16,7 +16,6 @@ the journal answers again, and what was never handed over is released.
 from __future__ import annotations
 
 import asyncio
-import json
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
@@ -37,7 +36,7 @@ from holdfast.journal.port import NOTHING, Append, Attached, Journal, Notice, Sn
 from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.runtime import outages
+from holdfast.runtime import outages, views
 from holdfast.runtime.acting import current
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.appends import append_of
@@ -406,9 +405,8 @@ class Engine:
         actor.mailbox.extendleft(reversed(letters))
 
     async def _deliver(self, notice: Notice) -> None:
-        body = json.loads(notice.payload)
-        command = c.HearChild(child_id=notice.source_id, seq=notice.seq, **body)
-        await self._post(notice.target_id, Letter(command, notice=(notice.source_id, notice.seq)))
+        letter = Letter(views.heard(notice), notice=(notice.source_id, notice.seq))
+        await self._post(notice.target_id, letter)
 
     async def _wake(self, run_id: str) -> None:
         await self._post(run_id, Letter(c.Tick(), lazy=True))

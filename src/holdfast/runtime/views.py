@@ -8,14 +8,17 @@ from collections.abc import Iterator, Sequence
 from pydantic import TypeAdapter
 
 from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.waiting import waits_for
 from holdfast.journal.port import Notice, QuestionRow, RunRow
 from holdfast.model import events as e
-from holdfast.model.interaction import InteractionRequest
+from holdfast.model.commands import HearChild
+from holdfast.model.interaction import InteractionRequest, Waiting
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of
 
 _REQUEST = TypeAdapter(InteractionRequest)
+_WAITING: TypeAdapter[Waiting | None] = TypeAdapter(Waiting | None)
 
 Standing = tuple[RunStatus, bool, float | None]
 
@@ -110,12 +113,13 @@ def request_of(row: QuestionRow) -> InteractionRequest:
     return _REQUEST.validate_json(row.body)
 
 
-def notices(before: RunStatus, state: RunState) -> tuple[Notice, ...]:
-    """The word that a child run leaves for its parent when its status has changed."""
+def notices(before: RunState, state: RunState) -> tuple[Notice, ...]:
+    """The word that a child run leaves for its parent when it stands otherwise, asks something
+    else, or was answered."""
     parent = state.parent
-    if parent is None or state.status is before or state.status not in _TOLD:
+    if parent is None or state.status not in _TOLD or _word(before) == _word(state):
         return ()
-    if before is RunStatus.NOT_STARTED and state.status is RunStatus.RUNNING:
+    if before.status is RunStatus.NOT_STARTED and state.status is RunStatus.RUNNING:
         return ()  # the parent's own start has just said so
     machine = machine_of(state)
     payload = {
@@ -125,6 +129,24 @@ def notices(before: RunStatus, state: RunState) -> tuple[Notice, ...]:
         "message": machine.error(state) if state.status is RunStatus.ERROR else "",
         "result": machine.result(state) if state.status is RunStatus.DONE else None,
         "ended_by": state.ended_by if state.status is RunStatus.CANCELLED else "",
+        "waits_for": _WAITING.dump_python(_asked(state), mode="json", exclude_defaults=True),
+        "provided": dict(state.provided_params),
+        "continued_at": state.continued_at,
     }
     body = json.dumps(payload, ensure_ascii=False)
     return (Notice(parent.run_id, state.run_id, state.version, body),)
+
+
+def heard(notice: Notice) -> HearChild:
+    body = json.loads(notice.payload)
+    asked = _WAITING.validate_python(body.pop("waits_for", None))
+    return HearChild(notice.source_id, notice.seq, waits_for=asked, **body)
+
+
+def _word(state: RunState) -> tuple[RunStatus, Waiting | None, float | None]:
+    return state.status, _asked(state), state.continued_at
+
+
+def _asked(state: RunState) -> Waiting | None:
+    found = waits_for(state) if state.status is RunStatus.PAUSE else None
+    return None if found is None else found[1]

@@ -5,9 +5,10 @@ from __future__ import annotations
 from typing import Annotated, Any
 
 from fastapi import Path
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from holdfast.core.approval import rule_to_json
+from holdfast.core.forms.shapes import dump_form
 from holdfast.core.react.state import AgentDefinition
 from holdfast.errors import NotFound
 from holdfast.server.guard import Called, Caller
@@ -54,6 +55,7 @@ class ToolShown(BaseModel):
     read_only: bool
     timeout: float | None
     version: str
+    fields: dict[str, Any] = Field(description="How people are asked for its arguments.")
 
 
 class ToolsShown(BaseModel):
@@ -130,4 +132,5 @@ def _tool(spec: ToolSpec) -> ToolShown:
         read_only=spec.read_only,
         timeout=spec.timeout,
         version=spec.version,
+        fields=dump_form(spec.fields),
     )

@@ -51,6 +51,9 @@ LINES: Final[dict[str, str]] = {
     ),
     "{who} wants to call {tool:word} with these arguments.": "{who} 想用以下参数调用 {tool}。",
     "Needed to go on: {names}": "继续所需：{names}",
+    "The tool has changed since this was answered: {names}": (
+        "回答之后工具已有变化，以下内容不再适用：{names}"
+    ),
     "Feedback on the last answer: {text}": "对上次回答的反馈：{text}",
     "What was consented to has changed.": "先前同意的内容已有变化。",
     "This was consented to, but it has changed since:": "先前已同意，但之后有变化：",

@@ -13,12 +13,12 @@ from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.errors import ModelNotConfigured
 from holdfast.model import effects as f
 from holdfast.model.agent import ASK_PERSON, Agent, helper_name
-from holdfast.model.form import FieldType, Form
+from holdfast.model.form import FieldType
 from holdfast.model.message import ModelReply, ToolOffer
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.calling import call_tool
 from holdfast.work.models import ModelClient
-from holdfast.work.tools import ToolRegistry
+from holdfast.work.tools import ToolRegistry, ToolSpec
 
 CALL_TIMEOUT: Final = 300.0
 """Seconds that an agent's call may take where its tool names no time of its own."""
@@ -82,7 +82,7 @@ class AgentWorker:
         for name in effect.tools:
             if name in self.tools:
                 spec = self.tools.get(name).spec
-                yield ToolOffer(spec.name, spec.description, offered_parameters(spec.parameters))
+                yield ToolOffer(spec.name, spec.description, offered_parameters(spec))
         for agent_id in effect.agents:
             yield self._helper(agent_id)
         if effect.asks_people:
@@ -95,9 +95,11 @@ class AgentWorker:
         return ToolOffer(helper_name(agent_id), words, _TASK)
 
 
-def offered_parameters(parameters: JsonObject) -> JsonObject:
+def offered_parameters(spec: ToolSpec) -> JsonObject:
     """A tool's parameters as a model sees them: nobody may expect it to know a secret."""
-    names = [name for name in parameters.get("properties", {}) if _is_secret(parameters, name)]
+    parameters = spec.parameters
+    asked = form_from_schema(parameters, list(parameters.get("properties", {})), spec.fields)
+    names = [one.name for one in asked.fields if one.type is FieldType.SECRET]
     if not names:
         return parameters
     told = {name: {**parameters["properties"][name], **_NOT_YOURS} for name in names}
@@ -107,8 +109,3 @@ def offered_parameters(parameters: JsonObject) -> JsonObject:
         "properties": {**parameters["properties"], **told},
         "required": required,
     }
-
-
-def _is_secret(parameters: JsonObject, name: str) -> bool:
-    (field,) = form_from_schema(parameters, [name], Form()).fields
-    return field.type is FieldType.SECRET

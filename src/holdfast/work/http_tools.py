@@ -33,6 +33,7 @@ from holdfast.core.approval import read_rule
 from holdfast.core.language.strict import canonical_json, digest, strict_json
 from holdfast.errors import (
     AuthorError,
+    FormRejected,
     InvalidValue,
     OutcomeUnknown,
     PermanentError,
@@ -40,11 +41,12 @@ from holdfast.errors import (
     TransientError,
 )
 from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.failures import error_of, kind_of_status
 from holdfast.work.http_secrets import secrets_in_address, secrets_in_header
 from holdfast.work.retry_after import asked_in
-from holdfast.work.tools import CallInfo, ToolSpec, read_only_by_name
+from holdfast.work.tools import CallInfo, ToolSpec, asked_fields, read_only_by_name
 
 MAX_ANSWER_BYTES: Final = 1_000_000
 DEFAULT_TIMEOUT: Final = 30.0
@@ -217,7 +219,7 @@ def load_http_tools(
 
 _FIELDS: Final = {
     *("name", "description", "endpoint", "method", "body", "envelope", "headers", "parameters"),
-    *("idempotent", "approval", "read_only", "timeout", "version"),
+    *("idempotent", "approval", "read_only", "timeout", "version", "fields"),
 }
 
 
@@ -259,7 +261,16 @@ class _Entry:
             read_only=read_only,
             timeout=self.timeout(),
             version=version,
+            fields=self.fields(parameters),
         )
+
+    def fields(self, parameters: dict[str, Any]) -> Form:
+        try:
+            return asked_fields(self.declared.get("fields"), parameters)
+        except FormRejected as rejected:
+            for problem in rejected.problems:
+                self.wrong("fields", str(problem))
+            return Form()
 
     def approval(self) -> ApprovalRule:
         try:

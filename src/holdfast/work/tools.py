@@ -22,15 +22,19 @@ from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
 from holdfast.core.approval import read_rule
+from holdfast.core.forms.from_tools import check_enrichment
+from holdfast.core.forms.shapes import parse_form
 from holdfast.core.language.strict import digest, strict_json, strict_text
 from holdfast.errors import (
     AuthorError,
     CallerError,
+    FormRejected,
     InvalidValue,
     NotFound,
     PermanentError,
 )
 from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.fingerprints import fingerprint, routine_of
 
@@ -39,7 +43,11 @@ _READ_ONLY_PREFIXES: Final = ("query_", "check_")
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What the engine knows of a tool; `timeout` in seconds is kept by whoever calls it."""
+    """What the engine knows of a tool; `timeout` in seconds is kept by whoever calls it.
+
+    `fields` is how people are asked for its arguments. They are no part of `version`: consent is
+    to what runs, and that is the same under another label.
+    """
 
     name: str
     description: str
@@ -49,6 +57,7 @@ class ToolSpec:
     read_only: bool = False
     timeout: float | None = None
     version: str = ""
+    fields: Form = Form()
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +89,21 @@ def approval_rule(tool: str, raw: object) -> ApprovalRule:
         raise CallerError(f"tool {tool!r}: {error}") from None
 
 
+def asked_fields(raw: object, parameters: JsonObject) -> Form:
+    """The fields that an author declared for a tool's arguments, or FormRejected."""
+    form = parse_form({} if raw is None else raw, enriches=True)
+    check_enrichment(parameters, form)
+    return form
+
+
+def _declared_fields(tool: str, raw: object, parameters: JsonObject) -> Form:
+    try:
+        return asked_fields(raw, parameters)
+    except FormRejected as rejected:
+        listed = "; ".join(map(str, rejected.problems))
+        raise CallerError(f"tool {tool!r}: fields: {listed}") from None
+
+
 def read_only_by_name(name: str) -> bool:
     return name.startswith(_READ_ONLY_PREFIXES)
 
@@ -105,11 +129,13 @@ class PythonTool:
         timeout: float | None = None,
         read_only: bool | None = None,
         version: str = "",
+        fields: object = None,
     ) -> PythonTool:
         """Schema from the signature, description from the docstring.
 
         What is left None goes by the name: `query_…` and `check_…` are read-only, and what is
-        read-only is idempotent. `version` is the author's word for what the code does not show.
+        read-only is idempotent. `version` is the author's word for what the code does not show,
+        `fields` how a person is asked for arguments that a call lacks.
         """
         name = name or str(getattr(fn, "__name__", type(fn).__name__))
         signature = _Signature.of(fn, name)
@@ -123,6 +149,7 @@ class PythonTool:
             read_only=looks,
             timeout=timeout,
             version=_version(fn, signature.schema, version),
+            fields=_declared_fields(name, fields, signature.schema),
         )
         validate = signature.adapter.validator.validate_python
         return cls(

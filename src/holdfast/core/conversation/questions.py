@@ -33,8 +33,12 @@ _FAILURE_OPTIONS = (
 )
 
 
-def ask_missing(draft: Draft, step_id: str, form: Form) -> None:
-    _ask(draft, step_id, missing_question(form, _title(draft, step_id)))
+def ask_missing(
+    draft: Draft, step_id: str, form: Form, args: Mapping[str, Json], version: str
+) -> None:
+    outdated = [one for one in draft.step(step_id).provided if one not in args]
+    title = _title(draft, step_id)
+    _ask(draft, step_id, missing_question(form, title, version=version, outdated=outdated))
 
 
 def ask_approval(

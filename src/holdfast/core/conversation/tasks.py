@@ -11,6 +11,8 @@ from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
 from holdfast.core.interactions import calling
 from holdfast.core.interactions.consent import call_name
+from holdfast.core.interactions.outdated import without_outdated
+from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import counts, lost, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
@@ -53,6 +55,7 @@ def _start_tool(
     if tool is None:
         broke(draft, step_id, Failure(FailureKind.PERMANENT, f"there is no tool {name}"))
         return
+    args = without_outdated(draft.state, step_id, args, tool)
     call = call_name(draft.state.run_id, step_id, step.firing)
     mode = mode_of(tool.approval, args)
     verdict = calling.judge_call(call, name, args, tool, mode, step.consent)
@@ -66,7 +69,7 @@ def _start_tool(
                 consent=verdict.consent,
             )
         case calling.NeedArguments(form=form):
-            questions.ask_missing(draft, step_id, form)
+            questions.ask_missing(draft, step_id, form, args, tool.version)
         case calling.NeedConsent():
             questions.ask_approval(draft, step_id, verdict.args, tool, verdict.consent)
         case calling.Refuse(message=message):
@@ -149,8 +152,9 @@ def _conclude(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> Non
             lose(draft, step_id, failure)
         case c.Failed(failure=failure):
             _fail(draft, step_id, failure)
-        case c.Missing(form=form) if not cancelling:
-            questions.ask_missing(draft, step_id, form)
+        case c.Missing(form=form, version=version) if not cancelling:
+            sent = draft.step(step_id).args or EMPTY
+            questions.ask_missing(draft, step_id, form, sent, version)
         case c.Lost():
             lose(draft, step_id, lost(outcome))
         case _:

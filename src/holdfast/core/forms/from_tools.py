@@ -7,10 +7,11 @@ unions) is asked as JSON in a textarea, and the tool gets the value that the tex
 tool's default fills a text or a number. A choice it does not preselect: that is for the plan to
 say, and the tool applies its own default if nothing is given.
 
-A plan's field enriches the tool's: it replaces what it sets and keeps what it leaves alone. Plain
-text, a field's usual type, never widens a narrower one, and a list stays a list. Whether the field
-is required is the plan's word. What does not go together is left out of the form, because a run
-must be able to ask; `check_enrichment` tells the plan's author beforehand. So is a `visible_if`
+A tool's author may declare fields beside its schema, and a plan's author further ones. Such a field
+enriches the one below it: it replaces what it sets and keeps what it leaves alone. Plain text, a
+field's usual type, never widens a narrower one, and a list stays a list. Whether the field is
+required is the last author's word. What does not go together is left out of the form, because a run
+must be able to ask; `check_enrichment` tells the author beforehand. So is a `visible_if`
 over arguments that the form does not ask for: what the call lacks is then asked in any case.
 """
 
@@ -50,8 +51,8 @@ _NEVER_PRESELECTED: Final = CHOICES | {FieldType.BOOLEAN, FieldType.SECRET}
 _AS_JSON: Final = "Write it as JSON."
 
 
-def form_from_schema(schema: JsonObject, names: Sequence[str], enrich: Form) -> Form:
-    """Fields for the named properties of a tool's schema, with what `enrich` says of them."""
+def form_from_schema(schema: JsonObject, names: Sequence[str], *enrich: Form) -> Form:
+    """Fields for the named properties of a tool's schema, with what each `enrich` says of them."""
     return Form(tuple(_fields(schema, names, enrich, Place([]))))
 
 
@@ -64,9 +65,15 @@ def check_enrichment(schema: JsonObject, enrich: Form) -> None:
             _check_argument(field.name, known, place.at(field.name))
             for name in sorted(answers_asked(field)):
                 _check_argument(name, known, place.at(field.name, "visible_if"))
-    list(_fields(schema, [field.name for field in enrich.fields], enrich, place))
+    list(_fields(schema, [field.name for field in enrich.fields], (enrich,), place))
     if place.problems:
         raise FormRejected(place.problems)
+
+
+def takes(schema: JsonObject, name: str, value: Json) -> bool:
+    """Whether the tool takes the value, as far as a form can tell; JSON it judges itself."""
+    field = _field_from(schema, name)
+    return field.json or answer_problem(field, value) is None
 
 
 def allows_null(schema: JsonObject, name: str) -> bool:
@@ -104,13 +111,13 @@ def _check_argument(name: str, known: JsonObject, place: Place) -> None:
 
 
 def _fields(
-    schema: JsonObject, names: Sequence[str], enrich: Form, place: Place
+    schema: JsonObject, names: Sequence[str], enrich: Sequence[Form], place: Place
 ) -> Iterator[Field]:
-    enriching = {field.name: field for field in enrich.fields}
     for name in names:
-        field = _field_from(schema, name)
-        own = enriching.get(name)
-        full = _told(field if own is None else _enriched(field, own, place.at(name)))
+        full = _field_from(schema, name)
+        for own in (one for form in enrich for one in form.fields if one.name == name):
+            full = _enriched(full, own, place.at(name))
+        full = _told(full)
         # Nobody could ever make a condition true that looks at what the form does not ask.
         yield full if answers_asked(full) <= set(names) else replace(full, visible_if=None)
 

@@ -48,7 +48,7 @@ def judge_call(
     facts: ToolFacts,
     mode: ApprovalMode,
     consent: str | None = None,
-    enrich: Form = NO_FIELDS,
+    fields: Form = NO_FIELDS,
 ) -> CallVerdict:
     """`consent` holds only for the very bytes and the very tool that were shown.
 
@@ -63,7 +63,7 @@ def judge_call(
     if consent == bound:
         return Start(args, consent)
     if missing := missing_arguments(facts.parameters, args):
-        return NeedArguments(form_from_schema(facts.parameters, missing, enrich))
+        return NeedArguments(form_from_schema(facts.parameters, missing, facts.fields, fields))
     return Start(args) if mode is ApprovalMode.AUTO else NeedConsent(args, bound)
 
 

@@ -6,7 +6,7 @@ who wants the call, or which task it is for.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from typing import Any, TypeAlias
 
@@ -63,17 +63,27 @@ def missing_question(
     asking: Asking = AS_USUAL,
     context: Mapping[str, Json] | None = None,
     options: tuple[InteractionOption, ...] = (PROVIDE_OPTION,),
+    *,
+    version: str = "",
+    outdated: Sequence[str] = (),
 ) -> Question:
-    """The work lacks something: it goes on at this very point with the answer."""
+    """The work lacks something: it goes on at this very point with the answer.
+
+    `version` is that of the tool that lacks it, `outdated` what it no longer takes.
+    """
     names = ", ".join(one.label or one.name for one in form.fields)
+    message = f"Needed to go on: {names}"
+    if outdated:
+        message += f"\nThe tool has changed since this was answered: {', '.join(outdated)}"
+    shown = {**(context or {}), "tool_version": version} if version else context or {}
     return Question(
         "missing",
         InteractionType.MISSING_INFO,
         title,
-        f"Needed to go on: {names}",
+        message,
         options,
         form,
-        context or {},
+        shown,
         asking,
     )
 
@@ -106,7 +116,7 @@ def approval_question(
         f"Run {tool}?",
         message,
         APPROVAL_OPTIONS,
-        change_form(facts.parameters, enrich),
+        change_form(facts.parameters, facts.fields, enrich),
         shown,
         asking,
         args,

@@ -16,8 +16,6 @@ from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.values import Json, JsonObject
 
-_NO_FIELDS = Form()
-
 
 def shown_call(tool: str, args: Mapping[str, Json], facts: ToolFacts) -> dict[str, Json]:
     """`defaults` is what takes effect of the arguments that are not given, if the tool says so."""
@@ -34,10 +32,10 @@ def _defaults(parameters: JsonObject, args: Mapping[str, Json]) -> dict[str, Jso
     }
 
 
-def change_form(parameters: JsonObject, enrich: Form = _NO_FIELDS) -> Form:
+def change_form(parameters: JsonObject, *enrich: Form) -> Form:
     """Every argument as an optional field: what is left out stays as it was shown."""
     names = list(parameters.get("properties", {}))
-    asked = form_from_schema(parameters, names, enrich).fields
+    asked = form_from_schema(parameters, names, *enrich).fields
     fields = (one for one in asked if one.type is not FieldType.SECRET)
     return Form(tuple(_changeable(parameters, one) for one in fields))
 

@@ -43,9 +43,6 @@ def _apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
             return fold_steps.function_returned(state, event)
         case e.QuestionOpened():
             return moved(fold_questions.opened(state, event, at), event.moves, at)
-        case e.QuestionAnswered():
-            state = changed(state, provided_params=event.values, continued_at=at)
-            return fold_questions.answered(state, event, at)
         case e.PlannerRetried():
             return moved(fold_runs.planner_retried(state, event, at), event.moves, at)
         case e.PlannerGaveUp():

@@ -36,7 +36,11 @@ from holdfast.model.values import Json
 
 
 def ask_missing(
-    draft: Draft, listener_id: str, form: Form, args: Mapping[str, Json] = EMPTY
+    draft: Draft,
+    listener_id: str,
+    form: Form,
+    args: Mapping[str, Json] = EMPTY,
+    version: str = "",
 ) -> None:
     """The work lacks parameters: pause for them, and go on at this very point.
 
@@ -45,7 +49,14 @@ def ask_missing(
     action = draft.listener(listener_id).action
     if isinstance(action, ToolAction):
         shown = {"tool": action.tool, "args": _known(args, form)}
-        question = missing_question(form, f"{action.tool} needs more", action.missing, shown)
+        question = missing_question(
+            form,
+            f"{action.tool} needs more",
+            action.missing,
+            shown,
+            version=version,
+            outdated=[one for one in draft.step(listener_id).provided if one not in args],
+        )
     else:
         question = missing_question(form, _title(draft, listener_id), Asking())
     _ask(draft, listener_id, question)

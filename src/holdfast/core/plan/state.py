@@ -40,8 +40,6 @@ class PlanState(RunState):
     done_tasks: int = 0
     verifying: bool = False
     verification: Mapping[str, str] = field(default_factory=dict)
-    provided_params: Mapping[str, Json] = field(default_factory=dict)
-    continued_at: float | None = None
 
     @property
     def main_task(self) -> TaskState:

@@ -14,6 +14,7 @@ from holdfast.core.interactions.calling import (
     judge_call,
 )
 from holdfast.core.interactions.consent import call_name
+from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.language.conditions import holds
 from holdfast.core.language.templates import render
 from holdfast.core.plan.compiled import VERIFY, CompiledListener
@@ -102,10 +103,11 @@ def _start_tool(
         _fail_unsent(draft, listener, f"there is no tool {action.tool}")
         return
     try:
-        args = _arguments(draft, listener)
+        rendered = _arguments(draft, listener)
     except TemplateError as error:
         _fail_unsent(draft, listener, str(error))
         return
+    args = without_outdated(draft.state, listener.id, rendered, tool)
     step = draft.step(listener.id)
     call = call_name(draft.state.run_id, listener.id, step.firing)
     mode = mode_of(tool.approval, args)
@@ -116,7 +118,7 @@ def _start_tool(
         case Start(consent=consent):
             _started(draft, listener, args=args, idempotent=tool.idempotent, consent=consent)
         case NeedArguments(form=form):
-            ask_missing(draft, listener.id, form, args)
+            ask_missing(draft, listener.id, form, args, tool.version)
         case NeedConsent(consent=bound):
             ask_approval(draft, listener.id, args, tool, bound)
         case Refuse(message=message):
@@ -220,8 +222,9 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.PlanOutcome) 
         case c.Missing() | c.CallWanted() if cancelling:
             # It would need something more, and nothing more may start.
             release(draft, listener.id)
-        case c.Missing(form=form):
-            ask_missing(draft, listener.id, form, draft.step(listener.id).args or EMPTY)
+        case c.Missing(form=form, version=version):
+            sent = draft.step(listener.id).args or EMPTY
+            ask_missing(draft, listener.id, form, sent, version)
         case c.Lost():
             _lose(draft, listener, lost(outcome))
         case c.NotSent():

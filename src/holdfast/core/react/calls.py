@@ -18,9 +18,11 @@ from holdfast.core.interactions.calling import (
     judge_call,
 )
 from holdfast.core.interactions.consent import call_name
+from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.react import questions, thinking
 from holdfast.core.react.draft import Draft
 from holdfast.core.react.state import HELPER, THINK
+from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import counts, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
@@ -83,7 +85,8 @@ def _start_helper(draft: Draft, call: r.Call) -> None:
 
 
 def _start_tool(draft: Draft, call: r.Call, tool: c.ToolFacts) -> None:
-    state, args = draft.state, _arguments(draft, call)
+    state = draft.state
+    args = without_outdated(state, call.step_id, _arguments(draft, call), tool)
     mode = mode_for(
         call.tool, args, own=tool.approval, agent=state.agent.approval, session=state.approval
     )
@@ -106,7 +109,7 @@ def _judge(
         case Start(consent=consent):
             _started(draft, call, tool, args, consent=consent)
         case NeedArguments(form=form):
-            questions.ask_missing(draft, call, form)
+            questions.ask_missing(draft, call, form, args, tool.version)
         case NeedConsent(consent=bound):
             _consent(draft, call, tool, args, bound)
         case Refuse(message=message):
@@ -192,8 +195,9 @@ def _conclude(draft: Draft, step_id: str, outcome: c.ReactOutcome) -> None:
             draft.end(step_id, "done", result)
         case c.Failed():
             _fail(draft, step_id, outcome)
-        case c.Missing(form=form):
-            questions.ask_missing(draft, draft.call(step_id), form)
+        case c.Missing(form=form, version=version):
+            sent = draft.step(step_id).args or EMPTY
+            questions.ask_missing(draft, draft.call(step_id), form, sent, version)
         case c.Lost():
             lose(draft, step_id, lost(outcome))
         case _:

@@ -70,7 +70,9 @@ def ask_approval(
     _ask(draft, call, question)
 
 
-def ask_missing(draft: Draft, call: Call, form: Form) -> None:
+def ask_missing(
+    draft: Draft, call: Call, form: Form, args: Mapping[str, Json], version: str
+) -> None:
     """The call lacks arguments: ask for them, and go on at this very call.
 
     One who only looks asks nobody: the work is done, and nobody waits for questions.
@@ -81,7 +83,13 @@ def ask_missing(draft: Draft, call: Call, form: Form) -> None:
         return
     shown = {"tool": call.tool, "args": dict(call.args), "call_id": call.call_id}
     question = missing_question(
-        form, f"{call.tool} needs more", _whom_and_when(draft), shown, (PROVIDE_OPTION, SKIP_OPTION)
+        form,
+        f"{call.tool} needs more",
+        _whom_and_when(draft),
+        shown,
+        (PROVIDE_OPTION, SKIP_OPTION),
+        version=version,
+        outdated=[one for one in draft.step(call.step_id).provided if one not in args],
     )
     _ask(draft, call, question)
 

@@ -105,6 +105,7 @@ def answered(state: S, event: e.QuestionAnswered, at: float) -> S:
         feedback=event.feedback,
         **_changed_call(event),
     )
+    state = changed(state, provided_params=event.values, continued_at=at)
     state = moves.signal(state, Signal.ANSWER)
     said = None if _goes_on(question, event) else event.values.get("feedback") or event.feedback
     state = moves.move_step(state, question.step_id, None, feedback=said)

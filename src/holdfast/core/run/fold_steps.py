@@ -51,7 +51,8 @@ def outcome_lost(state: S, event: e.OutcomeLost) -> S:
         return state
     paused = state.steps[event.step_id].child_status == RunStatus.PAUSE
     state = changed(state, paused_children=state.paused_children - paused)
-    return moves.move_step(state, event.step_id, StepMove.STOP, child_status=None)
+    changes = {"child_status": None, "waits_for": None}
+    return moves.move_step(state, event.step_id, StepMove.STOP, **changes)
 
 
 def child_heard(state: S, event: e.ChildHeard) -> S:
@@ -61,13 +62,24 @@ def child_heard(state: S, event: e.ChildHeard) -> S:
         return state
     was, now = (one == RunStatus.PAUSE for one in (step.child_status, event.status))
     state = changed(state, paused_children=state.paused_children + now - was)
-    state = _child_moved(state, step, event)
+    state = _child_moved(_told_of_answer(state, event), step, event)
     return _child_pause_signal(state, was=was, now=now)
+
+
+def _told_of_answer(state: S, event: e.ChildHeard) -> S:
+    """A person's answer to a child run is one to this run as well; the last one counts."""
+    if event.continued_at is None or event.continued_at <= (state.continued_at or 0.0):
+        return state
+    return changed(state, provided_params=event.provided, continued_at=event.continued_at)
 
 
 def _child_moved(state: S, step: StepState, event: e.ChildHeard) -> S:
     """A child that goes on after its error takes its parent's step along."""
-    changes: dict[str, Any] = {"child_status": event.status, "resuming": False}
+    changes: dict[str, Any] = {
+        "child_status": event.status,
+        "waits_for": event.waits_for,
+        "resuming": False,
+    }
     if event.status == RunStatus.DONE:
         changes["carried"] = (event.result,)
     move = _child_move(state, step, event.status)
@@ -98,8 +110,8 @@ def _child_pause_signal(state: S, *, was: bool, now: bool) -> S:
 def children_resumed(state: S, step_ids: tuple[str, ...]) -> S:
     """Child runs that failed are told to go on; until they say so, their steps wait."""
     for step_id in step_ids:
-        start = StepMove.START
-        state = moves.move_step(state, step_id, start, child_status=None, resuming=True)
+        changes = {"child_status": None, "waits_for": None, "resuming": True}
+        state = moves.move_step(state, step_id, StepMove.START, **changes)
     return state
 
 

@@ -19,7 +19,7 @@ from rpds import HashTrieMap, HashTrieSet
 
 from holdfast.core.run.tables import INSTANCE, Lifecycle, StepStatus
 from holdfast.model.effects import RecordedCall
-from holdfast.model.interaction import InteractionRequest, InteractionStatus
+from holdfast.model.interaction import InteractionRequest, InteractionStatus, Waiting
 from holdfast.model.record import record
 from holdfast.model.retry import Failure
 from holdfast.model.run import Parent, RunStatus
@@ -37,8 +37,8 @@ class StepState:
     result too) that only waits to be concluded. `former_consent` is one that the arguments
     have outgrown; whoever is asked again sees what has changed. `repeats` counts how often a
     listener has fired again by itself, `pending` the triggers that a repeating listener has
-    yet to follow; a `forgotten` one may fire again although it has fired. `resuming` lasts
-    until the child run has said that it goes on.
+    yet to follow; a `forgotten` one may fire again although it has fired. `waits_for` is
+    what the child run asks a person; `resuming` lasts until it has said that it goes on.
     """
 
     firing: int = 1
@@ -61,6 +61,7 @@ class StepState:
     question_id: str | None = None
     child_id: str | None = None
     child_status: str | None = None
+    waits_for: Waiting | None = None
     failure: Failure | None = None
     tried: int = 0
     why: str = ""
@@ -107,6 +108,7 @@ class RunState:
     those that are out in the world, `resting` those that wait for a person, a
     timer or a child run. `paused_children` counts child runs that wait for a person; `held`
     says that somebody has paused this one. `retried` counts what was tried again.
+    `provided_params` is what a person gave last, here or in a child run.
     """
 
     LIFECYCLE: ClassVar[Lifecycle] = INSTANCE
@@ -132,6 +134,8 @@ class RunState:
     held: bool = False
     retried: int = 0
     recoveries: int = 0
+    provided_params: Mapping[str, Json] = field(default_factory=dict)
+    continued_at: float | None = None
     cancelled_by: str | None = None
     ended_by: str = ""
 

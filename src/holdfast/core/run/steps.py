@@ -106,6 +106,9 @@ def hears(draft: AnyDraft, command: c.HearChild) -> bool:
             command.status,
             command.message,
             command.result,
+            command.waits_for,
+            command.provided,
+            command.continued_at,
         )
     )
     return True
