@@ -131,7 +131,9 @@ def test_a_home_without_runs_says_how_to_start_one(holdfast: Command) -> None:
     for command in (("runs",), ("inbox",), ("watch",), ("history", "1"), ("graph", "inst_000001")):
         ending = holdfast(*command)
         assert ending.code == 1
-        assert ending.err == "error: .holdfast holds no runs yet: start one with `holdfast run`\n"
+        assert (
+            ending.err == "error: .holdfast holds no runs yet: start one with `holdfast run PLAN`\n"
+        )
 
 
 def test_the_home_may_be_named_before_or_after_the_command(holdfast: Command, place: Path) -> None:

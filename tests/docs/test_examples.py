@@ -68,7 +68,7 @@ async def test_the_plan_with_everything_in_it_runs_to_its_end() -> None:
 
 
 def test_the_python_example_of_the_readme_does_what_its_comments_say(tmp_path: Path) -> None:
-    [script] = blocks("README.md", "python")
+    script, _ = blocks("README.md", "python")
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "apply_computer.yaml").write_text(blocks("README.md", "yaml")[0], "utf-8")
     run = subprocess.run(

@@ -105,13 +105,13 @@ async def confirmed(
     return bool(await questionary.confirm(message, default=False, qmark=_MARK).unsafe_ask_async())
 
 
-def introduce(request: InteractionRequest) -> None:
+def introduce(request: InteractionRequest, options: str = "") -> None:
     say("")
     console().rule(visible(request.title), align="left", characters="-")
     say(*rows(visible(request.message, 2000), "") if request.message else ())
     for line in request.details.split("\n"):
         say(*rows(visible(line, 2000), BAR) if line else ())
-    say(*shown_context(request))
+    say(*shown_context(request, options=options))
 
 
 async def _data(request: InteractionRequest, choice: _Choice) -> dict[str, Any]:

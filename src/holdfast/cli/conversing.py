@@ -16,7 +16,7 @@ from holdfast.cli.driving import Driver
 from holdfast.cli.foreign import BAR, rows
 from holdfast.cli.house import House, Partner
 from holdfast.cli.progress import Silence, View, rests
-from holdfast.cli.report import exit_code, say_standing, usage_words, way_on
+from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, usage_words, way_on
 from holdfast.cli.screen import print_json_line, say
 from holdfast.cli.shell import OK, Settings
 from holdfast.cli.transcript import Transcript
@@ -217,7 +217,8 @@ class Conversation:
             return OK
         state = await self._session()
         if state.status is not RunStatus.CANCELLED:
-            say(f"to go on: {way_on(state, self._settings.repeated)}")
+            kept = self._driver.house.keeps_runs
+            say(f"to go on: {way_on(state, self._settings.repeated)}" if kept else NOT_KEPT)
         return exit_code(state.status)
 
     async def _report(self, state: ReactState) -> None:
@@ -228,7 +229,8 @@ class Conversation:
             sys.stdout.write(f"{seen}\n")
             return
         questions = await self._driver.questions(state.run_id)
-        say_standing(state, questions, self._settings.repeated)
+        kept = self._driver.house.keeps_runs
+        say_standing(state, questions, self._settings.repeated, kept=kept)
 
     async def _print_ending(self, state: ReactState) -> None:
         """The questions of runs below, which its own events do not tell; then DONE."""

@@ -16,7 +16,7 @@ from holdfast.cli.asking import ask
 from holdfast.cli.foreign import rows
 from holdfast.cli.house import House
 from holdfast.cli.progress import View, asks_or_rests, follow, rests, view_of
-from holdfast.cli.report import exit_code, say_standing, standing_json, way_on
+from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, standing_json, way_on
 from holdfast.cli.screen import note, print_json, say
 from holdfast.cli.shell import OK, Interrupted, Settings
 from holdfast.core.conversation.state import ConversationState
@@ -78,6 +78,8 @@ class Driver:
 
     def _stopped(self, before: RunState) -> Interrupted:
         options = self.settings.repeated
+        if not self.house.keeps_runs:
+            return Interrupted(f"stopped; {NOT_KEPT}")
         if self.house.is_elsewhere:
             how = f"holdfast watch {before.run_id}{options}"
             return Interrupted(f"stopped watching; the run goes on there; to see it: {how}")
@@ -159,7 +161,8 @@ class Driver:
         if self.settings.as_json:
             print_json(standing_json(state, questions))
         else:
-            say_standing(state, questions, self.settings.repeated)
+            kept = self.house.keeps_runs
+            say_standing(state, questions, self.settings.repeated, kept=kept)
         return exit_code(state.status) if code is None else code
 
 

@@ -16,7 +16,7 @@ from holdfast.cli.driving import Driver
 from holdfast.cli.local import LocalHouse
 from holdfast.cli.needs import refuse_without_tools
 from holdfast.cli.progress import Silence, View, view_of
-from holdfast.cli.report import exit_code, say_standing, way_on
+from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, way_on
 from holdfast.cli.screen import note, print_json_line, say
 from holdfast.cli.shell import OK, Settings
 from holdfast.conversation import ConversationEngine
@@ -112,7 +112,7 @@ class Goal:
             return await self._begin_as(run_id, text)
         state = await self._state(run_id)
         self.means.refuse_change(run_id, state.settings)
-        refuse_misplaced(state, text)
+        refuse_misplaced(state, text, self.settings.repeated)
         if state.status not in _AT_REST:
             await refuse_without_tools(self.app, run_id, anyway=anyway)
         self._refuse_without_model(state, anyway)
@@ -141,8 +141,8 @@ class Goal:
             view = self._view(pursuit, before)
             await driver.pursue(pursuit, before, view)
         except Left:
-            how = way_on(await self._state(pursuit.engine.id), self._repeated)
-            say(f"left as it is; to go on: {how}")
+            how = f"to go on: {way_on(await self._state(pursuit.engine.id), self._repeated)}"
+            say(f"left as it is; {how if driver.house.keeps_runs else NOT_KEPT}")
             return OK
         finally:
             await pursuit.leave()
@@ -154,7 +154,8 @@ class Goal:
         if isinstance(view, EventLines):
             view.show_open(run_id, questions)
         else:
-            say_standing(state, questions, self.settings.repeated)
+            kept = driver.house.keeps_runs
+            say_standing(state, questions, self.settings.repeated, kept=kept)
         return exit_code(state.status)
 
     def _view(self, pursuit: Pursuit, state: ConversationState) -> View:
@@ -205,7 +206,7 @@ class Goal:
             note(words)
 
 
-def refuse_misplaced(state: ConversationState, text: str | None) -> None:
+def refuse_misplaced(state: ConversationState, text: str | None, options: str) -> None:
     """Words where none are awaited, or none where some are."""
     run_id = state.run_id
     match state.status:
@@ -221,6 +222,7 @@ def refuse_misplaced(state: ConversationState, text: str | None) -> None:
             return
     if text not in (None, state.text):
         raise NotAllowed(
-            f"{run_id} is still at {visible(state.text)}: `holdfast converse --id {run_id}` goes "
-            f"on with that, `holdfast cancel {run_id}` ends it"
+            f"{run_id} is still at {visible(state.text)}: "
+            f"`holdfast converse --id {run_id}{options}` goes on with that, "
+            f"`holdfast cancel {run_id}{options}` ends it"
         )

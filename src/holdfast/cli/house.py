@@ -77,6 +77,10 @@ class House(Reading, Protocol):
     def entered(self) -> AbstractAsyncContextManager[None]: ...
 
     @property
+    def keeps_runs(self) -> bool:
+        """Whether its runs outlive this process."""
+
+    @property
     def is_elsewhere(self) -> bool:
         """Whether the runs go on without this process."""
 

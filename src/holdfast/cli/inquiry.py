@@ -105,25 +105,30 @@ def short_ids(question_ids: Sequence[str]) -> dict[str, str]:
     return {one: one[:length] for one in question_ids}
 
 
-def shown_context(request: InteractionRequest, indent: str = "") -> Iterator[str]:
-    """The call with its exact arguments, and whatever else the question is about."""
+def shown_context(
+    request: InteractionRequest, indent: str = "", options: str = ""
+) -> Iterator[str]:
+    """The call with its exact arguments, and whatever else the question is about.
+
+    `options` are repeated in the commands shown.
+    """
     bar = f"{indent}  {BAR}"
     for name, value in request.context.items():
         match name, value:
             case "tool", str():
                 yield f"{indent}  tool: {named(value)}"
             case "args", Mapping() if "tool" in request.context:
-                yield from shown_args(request, value, indent)
+                yield from shown_args(request, value, indent, options)
             case "quoted", _:
                 yield f"{indent}  in its own words:"
-                yield from _bounded(list(str(value)), request, bar, bar)
+                yield from _bounded(list(str(value)), request, bar, bar, options)
             case _ if name not in _BEHIND_THE_SCENES:
                 words = _escaped(_spelled(value))
-                yield from _bounded(words, request, f"{indent}  {named(name)}: ", bar)
+                yield from _bounded(words, request, f"{indent}  {named(name)}: ", bar, options)
 
 
 def shown_args(
-    request: InteractionRequest, args: Mapping[str, Json], indent: str = ""
+    request: InteractionRequest, args: Mapping[str, Json], indent: str = "", options: str = ""
 ) -> Iterator[str]:
     """Each argument from a row of its own, counted, and in an order that no model chooses."""
     if not args:
@@ -134,7 +139,7 @@ def shown_args(
     bar = f"{indent}    {BAR}"
     for name in (*order, *sorted(args.keys() - set(order))):
         words = _escaped(canonical_json(args[name]))
-        yield from _bounded(words, request, f"{bar}{named(name)} = ", f"{bar}    ")
+        yield from _bounded(words, request, f"{bar}{named(name)} = ", f"{bar}    ", options)
 
 
 def _spelled(value: Json) -> str:
@@ -155,14 +160,14 @@ def _pads(before: str, one: str) -> bool:
 
 
 def _bounded(
-    pieces: Sequence[str], request: InteractionRequest, first: str, rest: str
+    pieces: Sequence[str], request: InteractionRequest, first: str, rest: str, options: str
 ) -> Iterator[str]:
     """The rows of a text; of a long one the beginning, and how to see the rest."""
     sizes = accumulate(_ROW if piece == "\n" else len(piece) for piece in pieces)
     kept = sum(1 for size in sizes if size <= MOST_SHOWN)
     yield from rows("".join(pieces[:kept]), first, rest)
     if kept < len(pieces):
-        see = f"holdfast inbox {request.request_id} --json"
+        see = f"holdfast inbox {request.request_id} --json{options}"
         yield f"    … {len(pieces) - kept} characters more are left out; to see all: {see}"
 
 
@@ -197,23 +202,24 @@ def shown_times(row: QuestionRow, question: QuestionState | None, now: float) ->
         yield f"  reminders: {told} of {len(request.reminders)}"
 
 
-def shown_drafts(question: QuestionState | None) -> Iterator[str]:
+def shown_drafts(question: QuestionState | None, options: str = "") -> Iterator[str]:
     if question is None:
         return
     for by, data in question.drafts.items():
         words = _escaped(canonical_json(dict(data)))
         first = f"  {visible(by, 40)} has begun: "
-        yield from _bounded(words, question.request, first, "  │   ")
+        yield from _bounded(words, question.request, first, "  │   ", options)
 
 
-def say_open(questions: Sequence[QuestionRow], options: str = "") -> None:
-    """Each open question, and the commands that answer it."""
+def say_open(questions: Sequence[QuestionRow], options: str | None = "") -> None:
+    """Each open question, and the commands that answer it, unless none could (None)."""
     short = short_ids([row.question_id for row in questions])
     for row in questions:
         say(*rows(visible(row.title), "  waits for: ", "  │ "))
         request = request_of(row)
-        say(*shown_context(request, "  "))
-        say(*answering(request, short[row.question_id], options, "    to answer: "))
+        say(*shown_context(request, "  ", options or ""))
+        if options is not None:
+            say(*answering(request, short[row.question_id], options, "    to answer: "))
 
 
 def answering(

@@ -22,6 +22,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotFound
 from holdfast.journal.codec import decode
+from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.interaction import InteractionResponse
 from holdfast.plans import LOCAL
@@ -65,6 +66,10 @@ class LocalHouse:
         async with self.app:
             with as_this_user():
                 yield
+
+    @property
+    def keeps_runs(self) -> bool:
+        return not isinstance(self.app.journal, MemoryJournal)
 
     def is_driven(self) -> bool:
         return True

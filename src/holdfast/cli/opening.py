@@ -158,7 +158,9 @@ class ReadingJournal(SqliteJournal):
 
     async def open(self) -> None:
         if not self.path.is_file():
-            raise NotFound(f"{self.path.parent} holds no runs yet: start one with `holdfast run`")
+            raise NotFound(
+                f"{self.path.parent} holds no runs yet: start one with `holdfast run PLAN`"
+            )
         try:
             self._reader = self._connect(self.path)
             if _schema_of(self._reader, self.path) < CHECKSUMS:

@@ -58,7 +58,8 @@ async def inbox(
             return OK
     if rows:
         _print_rows(rows)
-        say("to see one: holdfast inbox QUESTION; to answer: holdfast answer QUESTION")
+        first, options = rows[0].question_id[:8], settings.repeated
+        say(f"to see the first, and how to answer it: holdfast inbox {first}{options}")
     else:
         say("nothing waits for a person" + (f" in the role {role}" if role else ""))
     return OK
@@ -127,9 +128,9 @@ async def _show_one(settings: Settings, row: QuestionRow, state: QuestionState |
         print_json(question_json(row, state))
         return
     request = request_of(row)
-    introduce(request)
+    introduce(request, settings.repeated)
     say(f"  {row.status}, asked by {row.root_id} at {clock(row.opened_at, date=True)}")
-    say(*shown_times(row, state, time.time()), *shown_drafts(state))
+    say(*shown_times(row, state, time.time()), *shown_drafts(state, settings.repeated))
     if row.status == "open":
         say(*answering(request, row.question_id, settings.repeated, "  to answer: "))
 

@@ -68,6 +68,7 @@ async def connected(address: Address) -> AsyncIterator[Client]:
 class RemoteHouse:
     look_again = 1.0
     is_elsewhere = True
+    keeps_runs = True
 
     def __init__(self, address: Address) -> None:
         self._address = address

@@ -85,16 +85,28 @@ def _conversation_json(state: ConversationState) -> dict[str, Any]:
     }
 
 
-def say_standing(state: RunState, questions: Sequence[QuestionRow], options: str = "") -> None:
-    """Where it stands, why, and how to go on; `options` are repeated in the commands shown."""
+NOT_KEPT = "kept in memory: the run and its questions end with this command"
+"""Instead of a command that another process would find nothing for."""
+
+
+def say_standing(
+    state: RunState, questions: Sequence[QuestionRow], options: str = "", *, kept: bool = True
+) -> None:
+    """Where it stands, why, and how to go on; `options` are repeated in the commands shown.
+
+    Of a run that is not `kept` no command is shown: there is none that could work.
+    """
     say(Text.assemble(f"{state.run_id} is ", status_text(state.status.value)))
     if state.status is RunStatus.ERROR:
         say(*rows(visible(machine_of(state).error(state), 2000), "  │ ", "  │ "))
     if isinstance(state, ConversationState) and state.status is RunStatus.DONE:
         say_results(state)
-    say_open(questions, options)
-    for command in next_steps(state, options):
-        say(f"  {command}")
+    say_open(questions, options if kept else None)
+    steps = next_steps(state, options)
+    if kept or not (steps or questions):
+        say(*(f"  {command}" for command in steps))
+    else:
+        say(f"  {NOT_KEPT}")
 
 
 def say_results(state: ConversationState) -> None:

@@ -79,7 +79,9 @@ async def runs(
     if settings.as_json:
         print_json([row_json(row) for row in rows])
     elif not rows:
-        say("no such run" if status or wanted else "no runs yet: start one with `holdfast run`")
+        say(
+            "no such run" if status or wanted else "no runs yet: start one with `holdfast run PLAN`"
+        )
     else:
         print_table(ROW_TITLES, [row_cells(row) for row in rows])
     return OK
@@ -201,7 +203,8 @@ async def continue_run(
             return await do_and_see(driver, run_id, lambda: asyncio.sleep(0), wait=wait)
         if not isinstance(await house.state(run_id), PlanState):
             raise NotAllowed(
-                f"{run_id} is no run of a plan: answer its questions, `holdfast inbox` has them"
+                f"{run_id} is no run of a plan: answer its questions, "
+                f"`holdfast inbox{settings.repeated}` has them"
             )
         return await _provide(driver, run_id, values, wait)
 
@@ -238,7 +241,8 @@ async def resume(
     async with entering(settings) as house:
         run_id = full_run_id(instance)
         if isinstance(await house.state(run_id), ConversationState):
-            raise NotAllowed(f"{run_id} is a conversation: `holdfast converse --id {run_id}`")
+            how = f"`holdfast converse --id {run_id}{settings.repeated}`"
+            raise NotAllowed(f"{run_id} is a conversation: {how}")
         await house.refuse_without_tools(run_id, anyway=anyway)
         driver = Driver(house, settings)
         return await do_and_see(driver, run_id, lambda: house.resume(run_id), wait=wait)

@@ -86,7 +86,7 @@ async def list_tokens(settings: Settings) -> int:
     if settings.as_json:
         print_json([_dated(one) for one in found])
     elif not found:
-        say("no tokens yet: make one with `holdfast token create`")
+        say("no tokens yet: make one with `holdfast token create NAME --role ROLE`")
     else:
         moments = [
             tuple(clock(one[key], date=True) if one[key] else "" for key in _TIMES) for one in found
