@@ -358,7 +358,9 @@ def test_a_text_field_may_hold_json_and_the_tool_receives_the_value() -> None:
     assert accepted(field, '{"floors": [1, 2]}') == {"floors": [1, 2]}
     assert refused(field, "{floors}").startswith("write it as JSON; line 1, column 2")
     assert "this JSON cannot be used" in refused(field, "[NaN]")
-    assert "less nesting" in refused(field, "[" * 90_000)
+    assert "less nesting" in refused(field, "[" * 9_000)
+    assert "more than 10,000 values" in refused(field, "[" * 90_000)
+    assert "more than 10,000 values" in refused(field, f"[{'[],' * 20_000}]")
     assert "shorter numbers" in refused(field, "1" * 5_000)
 
 

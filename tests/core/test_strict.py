@@ -186,15 +186,19 @@ def test_a_wide_cycle_is_refused_at_once() -> None:
 
 
 def test_size_is_capped_over_the_whole_value() -> None:
-    assert strict_json(["x" * 40] * 2, max_bytes=100)
-    assert "larger than 100 bytes" in str(refusal(["x" * 40] * 3, max_bytes=100))
-    assert "larger than" in str(refusal([[]] * 51, max_bytes=100))
+    assert strict_json(["x" * 5] * 2, max_bytes=100)
+    assert "larger than 100 bytes" in str(refusal(["x" * 5] * 3, max_bytes=100))
+    for small in (0, None, "", 0.5, True):
+        assert strict_json([small] * 2, max_bytes=100)
+        assert "at least 20 for every value" in str(refusal([small] * 3, max_bytes=100))
+    assert strict_json([[]], max_bytes=100)
+    assert "larger than" in str(refusal([[], {}], max_bytes=100))
     assert "larger than" in str(refusal({"k" * 101: None}, max_bytes=100))
 
 
 def test_size_counts_bytes_not_characters() -> None:
-    assert strict_json("张" * 30, max_bytes=100)
-    assert "larger than" in str(refusal("张" * 40, max_bytes=100))
+    assert strict_json("张" * 26, max_bytes=100)
+    assert "larger than" in str(refusal("张" * 27, max_bytes=100))
     assert "larger than" in str(refusal("张" * 400, max_bytes=100))
 
 

@@ -11,8 +11,9 @@ import pytest
 from server_scene import Scene
 from starlette.types import Message, Receive, Scope, Send
 
+from holdfast.core.language.jsontext import extent
 from holdfast.server.settings import ServerSettings, is_loopback
-from holdfast.server.shield import HEADERS, Shield, allows, depth
+from holdfast.server.shield import HEADERS, Shield, allows
 
 SETTINGS = ServerSettings(body_limit=1000, body_seconds=5, json_depth=8)
 LOCAL = (b"host", b"localhost:8420")
@@ -304,7 +305,7 @@ async def test_what_is_not_utf8_is_refused(exchange: Exchange, body: bytes) -> N
     ],
 )
 def test_depth_counts_brackets_outside_of_strings(text: bytes, levels: int) -> None:
-    assert depth(text) == levels
+    assert extent(text).depth == levels
 
 
 @pytest.mark.parametrize("kind", [b"application/json", b"text/plain", b""])
@@ -319,13 +320,29 @@ async def test_a_body_nested_too_deep_is_refused_before_it_is_parsed(
     assert exchange.app.asked == 0
 
 
+@pytest.mark.parametrize("value", [b"[]", b'""', b"1", b"{}", b"null"])
+async def test_a_body_of_too_many_values_is_refused_before_it_is_parsed(value: bytes) -> None:
+    settings = ServerSettings(json_values=100)
+    few, many = (b"[" + b",".join([value] * count) + b"]" for count in (40, 101))
+    assert (await Exchange(settings=settings)(few, headers=(LOCAL,))).status == 200
+    exchange = Exchange(settings=settings)
+    await exchange(many, headers=(LOCAL,))
+    assert exchange.status == 413
+    assert "more than 100 values" in exchange.problem["detail"]
+    assert exchange.app.asked == 0
+    form = (b"content-type", b"application/x-www-form-urlencoded")
+    exchange = Exchange(settings=settings)
+    await exchange(b"a=&" * 200, headers=(LOCAL, form))
+    assert exchange.status == 413
+
+
 @pytest.mark.parametrize(
     "hostile",
     [b"[" * 2**20, b"[]," * 2**18, b'"' * 2**20, b'"\\' * 2**19, b'["\\"' * 2**18, b"{" * 2**20],
     ids=["deep", "wide", "quotes", "escapes", "mixed", "objects"],
 )
 def test_hostile_text_is_scanned_in_linear_time(hostile: bytes) -> None:
-    assert depth(hostile) >= 0
+    assert extent(hostile).values >= 0
 
 
 async def test_every_answer_carries_the_headers_a_refusal_too() -> None:

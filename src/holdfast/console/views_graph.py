@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -19,6 +18,7 @@ from holdfast.core.drawing.svg import draw
 from holdfast.core.drawing.tasks import picture_of_tasks
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
+from holdfast.runtime.aside import aside
 from holdfast.server.services import Services
 from holdfast.story.voice import Voice
 
@@ -59,7 +59,7 @@ async def graph_of(
         return None
     shown = state if at is None else await past.state(served.journal, state, max(at, 1))
     told = None if at is None else await told_event(served, shown, say)
-    svg = await asyncio.to_thread(_drawn, shown, say)
+    svg = await aside(_drawn, shown, say)
     if svg is None:
         return None
     return Graph(state.run_id, svg, shown.version, state.version, told)

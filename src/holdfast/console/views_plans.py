@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import json
 from dataclasses import dataclass
 from typing import Any, Final
@@ -17,6 +16,7 @@ from holdfast.core.source.planjson import plan_from_json, plan_to_json
 from holdfast.errors import NotFound
 from holdfast.journal.port import RunQuery
 from holdfast.model.plan import Plan
+from holdfast.runtime.aside import aside
 from holdfast.runtime.machines import PLAN
 from holdfast.server.guard import Caller
 from holdfast.server.plans import list_plan_versions, list_plans
@@ -101,7 +101,7 @@ async def plan_view(
     lines = (await list_plans(served, caller)).plans
     versions = (await list_plan_versions(plan_id, served, caller)).versions
     plan, source = await _shown(served, current, version)
-    graph = await asyncio.to_thread(render_svg, plan, styled=False, say=say)
+    graph = await aside(render_svg, plan, styled=False, say=say)
     return PlanView(
         plan=next(one for one in lines if one.plan_id == plan_id),
         shown=version or current.digest,

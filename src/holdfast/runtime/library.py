@@ -33,11 +33,14 @@ class Library:
 
     def add(self, plan: Plan) -> CompiledPlan:
         """Make `plan` the one that new runs of its id use."""
-        compiled = CompiledPlan(plan, plan_digest(plan))
-        known = self._by_digest.setdefault(compiled.digest, compiled)
+        return self.adopt(compiled(plan))
+
+    def adopt(self, plan: CompiledPlan) -> CompiledPlan:
+        """As `add`, for a plan that was compiled beside the loop."""
+        known = self._by_digest.setdefault(plan.digest, plan)
         assert isinstance(known, CompiledPlan)
         known.prepare()
-        self._plans[plan.plan_id] = known
+        self._plans[plan.plan.plan_id] = known
         return known
 
     def add_agent(self, agent: Agent) -> AgentDefinition:
@@ -85,6 +88,13 @@ class Library:
             known = definition_from(stored.kind, json.loads(stored.body), digest)
             self._by_digest[digest] = known
         return known
+
+
+def compiled(plan: Plan) -> CompiledPlan:
+    """A plan with all that can be known of it beforehand."""
+    made = CompiledPlan(plan, plan_digest(plan))
+    made.prepare()
+    return made
 
 
 def _unknown(kind: str, name: str, known: Iterable[str]) -> str:

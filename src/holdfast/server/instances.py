@@ -7,7 +7,6 @@ goes on by itself.
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,6 +14,7 @@ from fastapi import Response
 
 from holdfast.core.drawing.graph import render_svg
 from holdfast.journal.port import RunQuery
+from holdfast.runtime.aside import aside
 from holdfast.runtime.machines import PLAN
 from holdfast.server.commanding import (
     continued,
@@ -104,7 +104,7 @@ async def get_instance(instance_id: RunId, served: Served, caller: Called) -> In
 async def draw_instance(instance_id: RunId, served: Served, caller: Called) -> Response:
     """The instance's plan as a graph, with the status of its tasks and steps."""
     state = await visible_instance(served, caller, instance_id)
-    drawn = await asyncio.to_thread(render_svg, state.plan.plan, state)
+    drawn = await aside(render_svg, state.plan.plan, state)
     return Response(drawn, media_type=SVG)
 
 

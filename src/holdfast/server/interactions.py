@@ -7,6 +7,7 @@ counts for that alone.
 
 from __future__ import annotations
 
+import asyncio
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -37,7 +38,7 @@ from holdfast.server.interaction_schemas import (
 from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.principal import Permission
 from holdfast.server.problems import in_language, language_of, problem_of
-from holdfast.server.questions import Questions, refuse_other_digest, refuse_raw_secrets
+from holdfast.server.questions import Question, Questions, refuse_other_digest, refuse_raw_secrets
 from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
 
@@ -79,12 +80,16 @@ async def list_interactions(
     questions = Questions(served, caller)
     found, following = await questions.listed(query, below=run)
     return {
-        "interactions": [
-            await questions.shown(one, whole=False, language=caller.language) for one in found
-        ],
+        "interactions": [await _in_turn(questions, one, caller.language) for one in found],
         "next": following,
         "serverTime": served.now(),
     }
+
+
+async def _in_turn(questions: Questions, question: Question, language: str) -> dict[str, Any]:
+    """Many cards take long to be put into words, and others want a turn."""
+    await asyncio.sleep(0)
+    return await questions.shown(question, whole=False, language=language)
 
 
 async def _run(served: Services, caller: Caller, run_id: str) -> RunRow:

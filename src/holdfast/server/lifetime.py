@@ -20,6 +20,8 @@ from fastapi import FastAPI, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
+from holdfast.runtime.aside import aside
+from holdfast.server import spoken
 from holdfast.server.problems import refusal
 from holdfast.server.services import Services
 
@@ -74,6 +76,7 @@ class Lifetime:
             if not self._services.app.is_open:
                 await stack.enter_async_context(self._services.app)
             await self._services.open(stack)
+            await aside(spoken.prepare)
             self.opened = True
             try:
                 yield

@@ -6,7 +6,6 @@ only, so every version that was ever registered or run stays readable.
 
 from __future__ import annotations
 
-import asyncio
 import json
 from collections.abc import Iterator
 from typing import Annotated, Any
@@ -21,6 +20,7 @@ from holdfast.core.source.planjson import plan_digest, plan_to_json
 from holdfast.errors import NotFound, NotPermitted
 from holdfast.journal.port import RunQuery, StoredDefinition
 from holdfast.model.plan import AgentAction, CodeAction, Plan, PlanAction, ToolAction
+from holdfast.runtime.aside import aside
 from holdfast.runtime.machines import PLAN
 from holdfast.server.commanding import continued, continued_again, resumed
 from holdfast.server.guard import Called, Caller, identify
@@ -69,7 +69,7 @@ async def _registered_again(claimed: Claimed, request: Request, served: Services
     """The plan as the request named it."""
     caller = await identify(request)
     plan = await served.plans.check(json.loads(await request.body())["source"], caller.sees)
-    shown = _shown(served, served.app.engine.library.current(plan.plan_id))
+    shown = await aside(_shown, served, served.app.engine.library.current(plan.plan_id))
     return JSONResponse(shown.model_dump(mode="json"), 201)
 
 
@@ -88,7 +88,7 @@ async def register_plan(body: Source, served: Served, caller: Called) -> PlanSho
         await caller.require(served, Permission.OPERATE, subject=subject)
     _refuse_other_tools(served, caller, checked)
     made = await served.plans.register(body.source, caller.sees, by=caller.principal.id)
-    return _shown(served, served.app.engine.library.current(made.plan_id))
+    return await aside(_shown, served, served.app.engine.library.current(made.plan_id))
 
 
 def _runs_others(checked: Plan) -> Iterator[str]:
@@ -129,13 +129,13 @@ async def check_plan(body: Source, served: Served, caller: Called) -> Checked:
     """Say everything that is wrong with a plan; nothing changes."""
     await caller.require(served, Permission.READ)
     plan = await served.plans.check(body.source, caller.sees)
-    return Checked(plan_id=plan.plan_id, name=plan.name, digest=plan_digest(plan))
+    return Checked(plan_id=plan.plan_id, name=plan.name, digest=await aside(plan_digest, plan))
 
 
 @router.get("/plans/{plan_id}")
 async def get_plan(plan_id: PlanId, served: Served, caller: Called) -> PlanShown:
     """A plan as new instances use it."""
-    return _shown(served, readable_plan(served, caller, plan_id))
+    return await aside(_shown, served, readable_plan(served, caller, plan_id))
 
 
 @router.get("/plans/{plan_id}/versions")
@@ -162,7 +162,7 @@ async def get_plan_version(
 async def draw_plan(plan_id: PlanId, served: Served, caller: Called) -> Response:
     """The plan as a graph."""
     plan = readable_plan(served, caller, plan_id).plan
-    return Response(await asyncio.to_thread(render_svg, plan), media_type=SVG)
+    return Response(await aside(render_svg, plan), media_type=SVG)
 
 
 @router.post("/plans/{plan_instance_id}/continue", tags=["instances"])

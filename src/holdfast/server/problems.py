@@ -11,6 +11,7 @@ import json
 import logging
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from itertools import islice
 from math import ceil
 from typing import Any, Final
 
@@ -33,6 +34,9 @@ NOT_ACKNOWLEDGED: Final = (
     "try again, with the same Idempotency-Key"
 )
 NOT_OURS_TO_TELL: Final = "something went wrong here; the server's log has it under this request id"
+
+MOST_SPOKEN: Final = 100
+"""How many mistakes of one request are put into the reader's language."""
 
 TABLE: Final[Mapping[type[Exception], tuple[int, str]]] = {
     errors.Unauthenticated: (401, "Who are you?"),
@@ -120,10 +124,13 @@ def in_language(members: Mapping[str, Any], language: str) -> dict[str, Any]:
     for name in ("detail", "error", "message"):
         told[name] = said(told[name], language)
     if "fields" in told:
-        told["fields"] = {name: said(text, language) for name, text in told["fields"].items()}
+        fields = dict(told["fields"])
+        spoken = {name: said(fields[name], language) for name in islice(fields, MOST_SPOKEN)}
+        told["fields"] = fields | spoken
     if "problems" in told:
         found = told["problems"]
-        told["problems"] = [{**one, "message": said(one["message"], language)} for one in found]
+        first = [{**one, "message": said(one["message"], language)} for one in found[:MOST_SPOKEN]]
+        told["problems"] = [*first, *found[MOST_SPOKEN:]]
     return told
 
 

@@ -24,7 +24,9 @@ from holdfast.errors import PlanRejected
 from holdfast.journal.port import Attached, Deed, Kept
 from holdfast.model.plan import Plan
 from holdfast.runtime.acting import Acting, current
+from holdfast.runtime.aside import aside
 from holdfast.runtime.deeds import with_claim
+from holdfast.runtime.library import compiled
 from holdfast.server.principal import agent, plan
 
 log = logging.getLogger("holdfast")
@@ -89,33 +91,33 @@ class RegisteredPlans:
         """
         async with self._checking:
             catalog = _seen(self._app.catalog(), sees)
-            return await asyncio.to_thread(load_plan, source, FILE, catalog)
+            return await aside(load_plan, source, FILE, catalog)
 
     async def register(self, source: str, sees: Sight, *, by: str) -> Plan:
         """New runs of its id use this plan from now on."""
         async with self._registering:
             plan = await self.check(source, sees)
+            made = await aside(compiled, plan)
             now = self._app.engine.clock.now()
-            origin = Origin(True, plan_digest(plan), by, now, source)
-            await self._commit(plan, origin)
-            self._app.add_plan(plan)
+            origin = Origin(True, made.digest, by, now, source)
+            await self._commit(made, origin)
+            self._app.engine.library.adopt(made)
             self._origins[plan.plan_id] = origin
             return plan
 
-    async def _commit(self, plan: Plan, origin: Origin) -> None:
+    async def _commit(self, made: CompiledPlan, origin: Origin) -> None:
         assert origin.at is not None
-        compiled = CompiledPlan(plan, origin.digest)
-        await self._app.engine.library.keep(compiled, origin.at)
+        await self._app.engine.library.keep(made, origin.at)
         body = {
-            "digest": compiled.digest,
+            "digest": made.digest,
             "source": origin.source,
             "by": origin.by,
             "at": origin.at,
-            "instead_of": self._own.get(plan.plan_id),
+            "instead_of": self._own.get(made.plan.plan_id),
         }
-        kept = Kept(KIND, plan.plan_id, json.dumps(body, ensure_ascii=False))
+        kept = Kept(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))
         acting = current()
-        deeds = () if acting is None else (_deed(acting, compiled, origin.at),)
+        deeds = () if acting is None else (_deed(acting, made, origin.at),)
         attached = with_claim(Attached(deeds, (kept,)), origin.at)
         await self._app.journal.attach(attached)
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import socket
@@ -72,6 +73,7 @@ async def serve(
         web = create(app, settings)
         install(web)
         config = configured(web, settings, access_log=access_log)
+        keep_for_good(web)
         with _announced(app, url), _access_log(access_log):
             server = _Server(config, Serving(url, web.state.services), on_ready, on_stop)
             await server.serve([listener])
@@ -92,6 +94,15 @@ def configured(web: FastAPI, settings: ServerSettings, *, access_log: bool) -> u
     )
     config.timeout_keep_alive = settings.idle_seconds  # type: ignore[assignment]
     return config
+
+
+def keep_for_good(web: FastAPI) -> None:
+    """What is there by now stays until the end. To look whether any of it could go took the
+    garbage collector a tenth of a second, on the loop, whenever callers had sent enough. The
+    API's description is made now rather than when somebody asks."""
+    web.openapi()
+    gc.collect()
+    gc.freeze()
 
 
 class _Server(uvicorn.Server):

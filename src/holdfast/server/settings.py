@@ -26,7 +26,8 @@ class ServerSettings:
     `header_bytes`, `header_count`, `url_bytes` and `header_seconds` are for a request's head,
     `idle_seconds` for a connection between two; of connections there are `max_connections`, and
     `connections_per_address` from one client (0: as many as come).
-    `body_seconds` is for a request's whole body, `json_depth` for its nesting.
+    `body_seconds` is for a request's whole body, `json_depth` for its nesting, `json_values` for
+    how many values it holds: a megabyte of text is soon read, one of empty lists is not.
     `secure_cookies` says that people reach the server over TLS, its own or a proxy's.
     `default_agent` answers a chat that names nobody.
     """
@@ -46,6 +47,7 @@ class ServerSettings:
     body_limit: int = MEBIBYTE
     body_seconds: float = 30.0
     json_depth: int = 64
+    json_values: int = 10_000
     heartbeat: float = 15.0
     stall_seconds: float = 30.0
     session_hours: float = 12.0

@@ -1,9 +1,9 @@
 """The shield: what every request and every answer must be, before and after any route.
 
 A request is for us only under a name that we are known by. Its body arrives whole, within a
-size and a time, before anybody looks at it, and is text; JSON within it is no deeper than
-the settings say. So no route can be held up or filled up by what it reads. Requests of ours
-are never endless; answers may be, and pass through piece by piece.
+size and a time, before anybody looks at it, and is text; JSON within it is no deeper and holds
+no more values than the settings say. So no route can be held up or filled up by what it reads.
+Requests of ours are never endless; answers may be, and pass through piece by piece.
 
 Every answer, a refusal too, carries the headers that keep browsers from doing with it what
 is not meant, and the name of the request, as does its log line.
@@ -13,16 +13,15 @@ from __future__ import annotations
 
 import asyncio
 import re
-from array import array
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
-from itertools import accumulate
 from typing import Final
 from uuid import uuid4
 
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.core.language.jsontext import Extent, extent
 from holdfast.server.languages import preferred
 from holdfast.server.problems import problem, problem_response
 from holdfast.server.settings import ServerSettings
@@ -53,10 +52,6 @@ _NO_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID: Final = REQUEST_ID.lower().encode()
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
 _HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]/@\s]+)(?::(\d{1,5}))?")
-_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
-_BRACKETS: Final = b"[]{}"
-_OTHERS: Final = bytes(sorted(set(range(256)) - set(_BRACKETS)))
-_STEPS: Final = bytes.maketrans(_BRACKETS, b"\x01\xff\x01\xff")
 
 
 class Refused(Exception):
@@ -137,7 +132,7 @@ class Shield:
             raise Refused(
                 408, f"the body did not arrive within {self._settings.body_seconds:g} seconds"
             ) from None
-        _check_text(body, headers, self._settings.json_depth)
+        _check_text(body, headers, self._settings)
         return _replay(body, receive)
 
 
@@ -194,20 +189,17 @@ def _too_large(limit: int) -> Refused:
     return Refused(413, f"the body is larger than {limit:,} bytes", unread=True)
 
 
-def _check_text(body: bytes, headers: Headers, most_depth: int) -> None:
+def _check_text(body: bytes, headers: Headers, settings: ServerSettings) -> None:
     try:
         body.decode()
     except UnicodeDecodeError as error:
         raise Refused(400, f"the body is not UTF-8, at byte {error.start}") from None
     form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
-    if not form and depth(body) > most_depth:
-        raise Refused(400, f"the body is nested deeper than {most_depth} levels")
-
-
-def depth(text: bytes) -> int:
-    """How deep JSON text is nested, in linear time and without parsing it."""
-    brackets = _STRING.sub(b"", text).translate(_STEPS, _OTHERS)
-    return max(accumulate(array("b", brackets), initial=0))
+    found = Extent(0, body.count(b"&")) if form else extent(body, settings.json_values)
+    if found.depth > settings.json_depth:
+        raise Refused(400, f"the body is nested deeper than {settings.json_depth} levels")
+    if found.values > settings.json_values:
+        raise Refused(413, f"the body holds more than {settings.json_values:,} values")
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -69,6 +69,10 @@ LONGEST: Final = 4_000
 LONGEST_MESSAGE: Final = 1_000
 """So is a longer message; and nobody's words take long to be compared with ours."""
 
+MOST_LINES: Final = 100
+MOST_PARTS: Final = 40
+"""Neither do messages of ours have more lines, or more messages in one line."""
+
 _DEEPEST: Final = 5
 _JOINT: Final = "; "
 _QUOTED: Final = (
@@ -89,7 +93,7 @@ _SHAPES: Final[Mapping[str, str]] = {
 
 def said(text: str, language: str) -> str:
     """A message in the reader's language; what is not ours stays as it is."""
-    if language != "zh" or len(text) > LONGEST:
+    if language != "zh" or len(text) > LONGEST or text.count("\n") > MOST_LINES:
         return text
     lines = [(_message(line, _DEEPEST), line) for line in text.split("\n")]
     each = "\n".join(known or line for known, line in lines)
@@ -105,7 +109,7 @@ def term(text: str, language: str) -> str:
 
 def asked(text: str, language: str) -> str:
     """What a card asks, each line in the reader's language where it is one of ours."""
-    if language != "zh" or len(text) > LONGEST:
+    if language != "zh" or len(text) > LONGEST or text.count("\n") > MOST_LINES:
         return text
     found = ((_found(_lines(), line, _DEEPEST), line) for line in text.split("\n"))
     return "\n".join(chinese or line for chinese, line in found)
@@ -156,6 +160,9 @@ def _joined(text: str, depth: int) -> str | None:
 
 
 def _parts(text: str, depth: int) -> list[tuple[str | None, str]]:
+    """None where there are too many."""
+    if text.count(_JOINT) > MOST_PARTS:
+        return []
     return [(_found(_sentences(), part, depth), part) for part in text.split(_JOINT)]
 
 
@@ -210,6 +217,12 @@ def _found(patterns: Iterable[Pattern], text: str, depth: int) -> str | None:
     if not depth or len(text) > LONGEST_MESSAGE:
         return None
     return next(filter(None, (one.say(text, depth) for one in patterns)), None)
+
+
+def prepare() -> None:
+    """Have every pattern compiled before somebody waits for it."""
+    for patterns in (_sentences, _phrases, _lines, _labels):
+        patterns()
 
 
 @cache

@@ -87,8 +87,13 @@ _VALUES: Final[dict[str, str]] = {
     "text with a lone surrogate: it is not valid Unicode": (
         "文本含有单独的代理项：不是有效的 Unicode"
     ),
-    "larger than {n:number} bytes in all: store it elsewhere, send a reference": (
-        "总共超过 {n} 字节：请存放在别处，提交引用"
+    "{path:place}: more than {n:number} values: send less at once": (
+        "{path}：超过 {n} 个值：请减少一次提交的内容"
+    ),
+    "more than {n:number} values: send less at once": "超过 {n} 个值：请减少一次提交的内容",
+    "larger than {n:number} bytes in all, with at least {m:number} for every value: store it "
+    "elsewhere, send a reference": (
+        "总共超过 {n} 字节（每个值至少计 {m} 字节）：请存放在别处，提交引用"
     ),
     "{place:place}: {message:known}": "{place}：{message}",
 }

@@ -347,6 +347,7 @@ _REQUESTS: Final[dict[str, str]] = {
     "the body is larger than {n:number} bytes": "请求内容超过 {n} 字节",
     "the body is not UTF-8, at byte {n:number}": "请求内容不是 UTF-8，位于第 {n} 字节",
     "the body is nested deeper than {n:number} levels": "请求内容嵌套超过 {n} 层",
+    "the body holds more than {n:number} values": "请求内容超过 {n} 个值",
     "nested too deeply": "嵌套太深",
     "is not JSON: {reason} at line {line:number}, column {column:number}": (
         "不是 JSON：第 {line} 行第 {column} 列有误（{reason}）"

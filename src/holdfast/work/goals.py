@@ -14,7 +14,6 @@ text can pose as a section of its own, and is cut where it is long.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
@@ -23,6 +22,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from holdfast.core.conversation.briefing import results_of, section
+from holdfast.core.language.jsontext import load_json
 from holdfast.core.language.strict import canonical_json, strict_json
 from holdfast.core.run.window import shorten
 from holdfast.errors import InvalidValue, ModelNotConfigured, PermanentError
@@ -194,7 +194,7 @@ def written_tasks(text: str) -> list[Json] | None:
     """The list of tasks in a model's words, bare or in a fenced block."""
     for candidate in (text, *_FENCED.findall(text)):
         try:
-            found = strict_json(json.loads(candidate))
+            found = strict_json(load_json(candidate))
         except (ValueError, RecursionError, InvalidValue):
             continue
         if isinstance(found, dict) and "tasks" in found:

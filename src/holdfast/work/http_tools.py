@@ -30,6 +30,7 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from holdfast.core.approval import read_rule
+from holdfast.core.language.jsontext import load_json
 from holdfast.core.language.strict import canonical_json, digest, strict_json
 from holdfast.errors import (
     AuthorError,
@@ -143,7 +144,7 @@ class HttpTool:
         if not content.strip():
             return {}
         try:
-            return strict_json(json.loads(content), max_bytes=2 * MAX_ANSWER_BYTES)
+            return strict_json(load_json(content), max_bytes=2 * MAX_ANSWER_BYTES)
         except InvalidValue as error:
             raise PermanentError(self._says(f"answered what cannot be kept: {error}")) from None
         except (ValueError, RecursionError):
@@ -185,8 +186,8 @@ def _reason(content: bytes, hide: Callable[[str], str]) -> str:
     """The service's own words, shortened; a secret that was cut would not be recognised."""
     text = content.decode("utf-8", "replace").strip()
     try:
-        answer = json.loads(text)
-    except (ValueError, RecursionError):
+        answer = load_json(text)
+    except (ValueError, RecursionError, InvalidValue):
         answer = None
     if isinstance(answer, dict):
         told = next((answer[k] for k in ("error", "detail", "message") if answer.get(k)), text)

@@ -16,6 +16,7 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
+from holdfast.core.language.jsontext import load_json
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import InternalError, InvalidValue
 from holdfast.model.message import (
@@ -110,7 +111,7 @@ def read_arguments(text: str) -> tuple[JsonObject, str | None]:
     if not text.strip():
         return {}, None
     try:
-        args = strict_json(json.loads(text))
+        args = strict_json(load_json(text))
     except (ValueError, RecursionError, InvalidValue):
         return {}, sound_text(text)
     return (args, None) if isinstance(args, dict) else ({}, sound_text(text))

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
+from itertools import islice
 from typing import TypeAlias
 
 from holdfast.core.forms.values import echo
-from holdfast.core.language.spelling import nearest
+from holdfast.core.language.spelling import MOST_UNKNOWN, nearest
 from holdfast.errors import FormProblem
 from holdfast.model.values import Json
 
@@ -44,8 +45,7 @@ class Place:
         return value if isinstance(value, bool) else default
 
     def known_keys(self, raw: Mapping[str, Json], known: Collection[str]) -> None:
-        for key in raw:
-            if key not in known:
-                meant = nearest(key, known)
-                hint = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
-                self.at(key).report(f"unknown key: {hint}")
+        for key in islice((key for key in raw if key not in known), MOST_UNKNOWN):
+            meant = nearest(key, known)
+            hint = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
+            self.at(key).report(f"unknown key: {hint}")

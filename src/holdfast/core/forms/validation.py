@@ -18,12 +18,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from dataclasses import field as attribute
+from itertools import islice
 from typing import Final, NoReturn
 
 from holdfast.core.forms.patterns import MATCH_BUDGET
 from holdfast.core.forms.values import Refusal, chosen, clean, cost, is_empty
 from holdfast.core.language import conditions
-from holdfast.core.language.spelling import nearest
+from holdfast.core.language.spelling import MOST_UNKNOWN, nearest
 from holdfast.core.language.strict import strict_json
 from holdfast.core.secrets import is_reference
 from holdfast.errors import InvalidValue
@@ -168,7 +169,7 @@ def _unasked(field: Field, data: Mapping[str, Json]) -> object:
 
 def _unknown_fields(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
     names = [field.name for field in form.fields]
-    unknown = (name for name in data if name not in names)
+    unknown = islice((name for name in data if name not in names), MOST_UNKNOWN)
     return {_printable(name): _no_such_field(name, names) for name in unknown}
 
 

@@ -21,7 +21,8 @@ from typing import Any, Final, TypeVar
 
 from pydantic_core import SchemaValidator
 
-from holdfast.core.forms.patterns import compile_pattern, match_cost, most_text
+from holdfast.core.forms.patterns import MATCH_BUDGET, compile_pattern, match_cost, most_text
+from holdfast.core.language.jsontext import extent, load_json
 from holdfast.core.language.strict import strict_json
 from holdfast.core.secrets import is_reference
 from holdfast.errors import InvalidValue
@@ -33,6 +34,7 @@ Moment = TypeVar("Moment", bound=date)
 LONGEST_TEXT: Final = 10_000
 LONGEST_TEXTAREA: Final = 100_000
 LONGEST_FILE_REFERENCE: Final = 200
+MOST_JSON_VALUES: Final = 10_000
 FILE_PREFIX: Final = "file:"
 
 _LARGEST_WHOLE: Final = 2**63 - 1
@@ -80,8 +82,12 @@ def longest(field: Field) -> int:
 
 
 def cost(field: Field, value: Json) -> int:
-    """What it takes to match a value with the field's pattern, 0 if it is not even tried."""
+    """What it takes to match a value with the field's pattern, or to parse it, 0 if it is not
+    even tried; in steps of a match."""
     pattern = field.validation.pattern
+    if field.json and isinstance(value, str):
+        found = extent(value.encode("utf-8", "surrogatepass"), MOST_JSON_VALUES).values
+        return 0 if found > MOST_JSON_VALUES else found * MATCH_BUDGET // MOST_JSON_VALUES
     if pattern is None:
         return 0
     return sum(match_cost(pattern, text) for text in texts(value) if len(text) <= longest(field))
@@ -173,7 +179,7 @@ def _usable(pattern: str) -> SchemaValidator:
 
 def _read_json(text: str) -> Json:
     try:
-        return strict_json(json.loads(text))
+        return strict_json(load_json(text, MOST_JSON_VALUES))
     except InvalidValue as error:
         raise Refusal(f"this JSON cannot be used: {error}") from None
     except json.JSONDecodeError as error:

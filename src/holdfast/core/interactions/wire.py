@@ -26,7 +26,7 @@ from holdfast.core.forms.problems import Place
 from holdfast.core.forms.schemas import json_schema
 from holdfast.core.forms.shapes import dump_form, parse_form
 from holdfast.core.forms.values import echo
-from holdfast.core.language.spelling import nearest
+from holdfast.core.language.spelling import MOST_UNKNOWN, nearest
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
 from holdfast.model.form import Form
@@ -151,7 +151,8 @@ def _given(kind: type, raw: Mapping[Any, object], place: Place) -> Iterator[tupl
     for key in raw:
         name = names.get(key)
         if name is None:
-            _report_unknown(str(key), names, place)
+            if len(place.problems) < MOST_UNKNOWN:
+                _report_unknown(str(key), names, place)
         elif name in first:
             place.at(key).report(f"says the same as {first[name]}: give only one of them")
         else:

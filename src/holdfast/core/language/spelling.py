@@ -7,11 +7,17 @@ from difflib import get_close_matches
 from typing import Final
 
 _LIKENESS: Final = 0.7
+_LONGEST_WORD: Final = 100
+_MOST_WORDS: Final = 200
+MOST_UNKNOWN: Final = 10
+"""Of how many unknown words in one thing it is said what may have been meant."""
 
 
 def nearest(word: str, known: Iterable[str]) -> str | None:
     """The known word closest to `word`, if any is close; the same letters in another case first."""
     candidates = sorted(known)
+    if len(word) > _LONGEST_WORD or len(candidates) > _MOST_WORDS:
+        return None
     for candidate in candidates:
         if candidate.lower() == word.lower():
             return candidate

@@ -23,8 +23,9 @@ from holdfast.model.values import Json
 
 _SMALLEST_INT: Final = -(2**63)
 _LARGEST_INT: Final = 2**63 - 1
-_NUMBER_SIZE: Final = 8
-_WORD_SIZE: Final = 4
+_VALUE_SIZE: Final = 20
+_CONTAINER_SIZE: Final = 50
+"""What a value counts as at least: to look at a million takes time, however small they are."""
 _LONGEST_KEY_SHOWN: Final = 40
 
 _REMEDIES: Final[dict[type, str]] = {
@@ -42,7 +43,8 @@ _encode = json.JSONEncoder(
 def strict_json(value: object, *, max_depth: int = 64, max_bytes: int = 1_000_000) -> Json:
     """A fresh, plain copy of `value`, or InvalidValue saying what is wrong and where.
 
-    `max_depth` counts nested lists and dicts, `max_bytes` the approximate serialised size.
+    `max_depth` counts nested lists and dicts, `max_bytes` the approximate serialised size, in
+    which every value counts as at least 20, and a list or dict as 50.
     """
     try:
         return _Copier(max_bytes).copy(value, max_depth)
@@ -56,8 +58,10 @@ def strict_text(text: object, what: str, *, longest: int = 10_000) -> str:
         raise InvalidValue(f"must be text, not {type(text).__name__}", what)
     if len(text) > longest:
         raise InvalidValue(f"at most {longest:,} characters are taken", what)
-    if any("\ud800" <= letter <= "\udfff" for letter in text):
-        raise InvalidValue("half of a character (a lone surrogate)", what)
+    try:
+        text.encode()
+    except UnicodeEncodeError:
+        raise InvalidValue("half of a character (a lone surrogate)", what) from None
     return text
 
 
@@ -111,13 +115,13 @@ class _Copier:
     def copy(self, value: Any, depth: int) -> Json:
         kind = type(value)
         if kind is str:
-            self.left -= 3 + (len(value) if value.isascii() else self.utf8_size(value))
+            self.left -= _VALUE_SIZE + (len(value) if value.isascii() else self.utf8_size(value))
         elif kind is int:
             if not _SMALLEST_INT <= value <= _LARGEST_INT:
                 raise _Refused("an integer beyond 64 bits: send it as text")
-            self.left -= _NUMBER_SIZE
+            self.left -= _VALUE_SIZE
         elif kind is bool or value is None:
-            self.left -= _WORD_SIZE
+            self.left -= _VALUE_SIZE
         elif kind is dict:
             return self.mapping(value, depth)
         elif kind is list:
@@ -125,7 +129,7 @@ class _Copier:
         elif kind is float:
             if not isfinite(value):
                 raise _Refused("NaN and Infinity are not JSON: send null or text")
-            self.left -= _NUMBER_SIZE
+            self.left -= _VALUE_SIZE
         else:
             return self.plain(value, depth)
         if self.left < 0:
@@ -153,7 +157,7 @@ class _Copier:
         if not depth:
             raise _Refused("nested too deep: flatten it", at=value)
         copied = {}
-        self.spend(2)
+        self.spend(_CONTAINER_SIZE)
         for key, item in value.items():
             if type(key) is str and key.isascii():
                 self.left -= 3 + len(key)
@@ -171,7 +175,7 @@ class _Copier:
         if not depth:
             raise _Refused("nested too deep: flatten it", at=value)
         copied: list[Json] = []
-        self.spend(2)
+        self.spend(_CONTAINER_SIZE)
         try:
             for item in value:
                 copied.append(self.copy(item, depth - 1))
@@ -201,5 +205,6 @@ class _Copier:
 
     def too_large(self) -> _Refused:
         return _Refused(
-            f"larger than {self.max_bytes:,} bytes in all: store it elsewhere, send a reference"
+            f"larger than {self.max_bytes:,} bytes in all, with at least {_VALUE_SIZE} for every "
+            "value: store it elsewhere, send a reference"
         )

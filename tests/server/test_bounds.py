@@ -1,0 +1,157 @@
+"""What a caller sends holds nobody up: long work is cut into turns, bounded, or done beside the
+loop. How long it takes is measured by `python -m bench.stalls`, not here."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import threading
+from typing import Any
+
+import pytest
+from server_scene import Scene, start
+
+from holdfast import Holdfast
+from holdfast.journal.memory import MemoryJournal
+from holdfast.journal.port import Attached, Deed
+from holdfast.runtime.aside import aside
+from holdfast.server import audit, plans, registered
+from holdfast.server.problems import MOST_SPOKEN, in_language, problem
+from holdfast.server.serving import keep_for_good
+from holdfast.server.spoken import MOST_LINES, MOST_PARTS, said
+
+OURS = "this is required: please fill it in"
+
+
+async def test_long_work_is_done_by_one_worker_beside_the_loop() -> None:
+    here = threading.get_ident()
+    at_once, most = 0, 0
+
+    def work() -> int:
+        nonlocal at_once, most
+        at_once += 1
+        most = max(most, at_once)
+        try:
+            return threading.get_ident()
+        finally:
+            at_once -= 1
+
+    ran = await asyncio.gather(*(aside(work) for _ in range(20)))
+    assert len(set(ran)) == 1
+    assert here not in ran
+    assert most == 1
+
+
+@pytest.mark.parametrize(
+    ("module", "name", "path"),
+    [
+        (registered, "load_plan", "/plans/check"),
+        (plans, "plan_digest", "/plans/check"),
+        (plans, "_shown", "/plans/apply_computer"),
+        (plans, "render_svg", "/plans/apply_computer/graph.svg"),
+    ],
+)
+async def test_plans_are_read_and_drawn_beside_the_loop(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch, module: Any, name: str, path: str
+) -> None:
+    original, threads = getattr(module, name), set()
+
+    def watched(*args: Any, **options: Any) -> Any:
+        threads.add(threading.current_thread().name)
+        return original(*args, **options)
+
+    monkeypatch.setattr(module, name, watched)
+    if path.endswith("check"):
+        shown = (await scene.admin.get("/plans/apply_computer")).json()
+        source = SOURCE if shown["source"] is None else shown["source"]
+        assert (await scene.admin.post(path, json={"source": source})).status_code == 200
+    else:
+        assert (await scene.admin.get(path)).status_code == 200
+    assert threads
+    assert all(one.startswith("holdfast-aside") for one in threads)
+
+
+SOURCE = """
+plan_id: greet
+name: Greet
+main_task_id: "001"
+tasks: [{task_id: "001", name: Greeted}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: code
+    code_snippet: "result = 1"
+    success_output: {task_id: "001", status: Done}
+"""
+
+
+class Turns:
+    """Counts how often others had a turn."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    async def take(self) -> None:
+        while True:
+            self.count += 1
+            await asyncio.sleep(0)
+
+
+async def test_others_have_a_turn_while_the_audit_is_verified() -> None:
+    journal = MemoryJournal()
+    await journal.open()
+    await journal.attach(Attached([Deed(1.0, "Will", "did") for _ in range(2_000)]))
+    turns = Turns()
+    taking = asyncio.create_task(turns.take())
+    assert (await audit.verified(journal)).entries == 2_000
+    taking.cancel()
+    assert turns.count >= 2_000 // audit.SLICE
+
+
+async def test_others_have_a_turn_between_the_cards_of_an_inbox(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for _ in range(5):
+        await start(scene)
+    turns = Turns()
+    seen: list[int] = []
+    from holdfast.server.questions import Questions
+
+    original = Questions.shown
+
+    async def shown(self: Questions, *args: Any, **options: Any) -> Any:
+        seen.append(turns.count)
+        return await original(self, *args, **options)
+
+    monkeypatch.setattr(Questions, "shown", shown)
+    taking = asyncio.create_task(turns.take())
+    assert (await scene.admin.get("/interactions")).status_code == 200
+    taking.cancel()
+    assert len(seen) == 5
+    assert len(set(seen)) == 5
+
+
+def test_a_long_text_is_not_compared_with_our_messages_part_by_part() -> None:
+    assert said("; ".join([OURS] * 3), "zh") != "; ".join([OURS] * 3)
+    assert said("; ".join([OURS] * (MOST_PARTS + 2)), "zh").startswith(OURS)
+    short = "\n".join(["x"] * (MOST_LINES + 2))
+    assert said(short, "zh") == short
+
+
+def test_of_many_mistakes_the_first_are_put_into_the_readers_language() -> None:
+    fields = {str(number): OURS for number in range(MOST_SPOKEN + 1)}
+    problems = [{"message": OURS}] * (MOST_SPOKEN + 1)
+    told = in_language(problem(422, OURS, extra={"fields": fields, "problems": problems}), "zh")
+    for found in (list(told["fields"].values()), [one["message"] for one in told["problems"]]):
+        assert found[MOST_SPOKEN - 1] != OURS
+        assert found[MOST_SPOKEN] == OURS
+
+
+def test_what_a_server_begins_with_is_not_looked_at_by_the_collector_again() -> None:
+    before = gc.get_freeze_count()
+    try:
+        keep_for_good(Holdfast.in_memory().asgi())
+        assert gc.get_freeze_count() > before
+    finally:
+        gc.unfreeze()
