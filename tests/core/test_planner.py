@@ -407,3 +407,7 @@ class TestCycles:
         machine.submit(c.RerunFrom("L001", WILL))
         machine.start_ready()
         assert only(machine).work.firing == 2
+
+
+def test_a_listener_has_the_id_that_the_seeds_call_it_by() -> None:
+    assert CHAIN[0].id == CHAIN[0].listener_id == "L001"
