@@ -188,7 +188,7 @@ async def _turn(served: Services, turn: Newest, language: str) -> Frames:
 
 
 @router.get("/stream", status_code=200, responses=STREAM, response_class=EventStream)
-async def follow_session(
+async def follow_newest_session(
     request: Request,
     served: Served,
     caller: Called,
