@@ -13,6 +13,7 @@ from holdfast.console.past import Past
 from holdfast.console.rendering import language
 from holdfast.console.showing import show_page, show_part
 from holdfast.console.tries import pretty
+from holdfast.console.views_about import about
 from holdfast.console.views_graph import graph_of
 from holdfast.console.views_node import node_of
 from holdfast.console.views_run import (
@@ -79,6 +80,7 @@ async def run(
         kind=machine_of(state).kind,
         head=await head_of(served, caller, state, say),
         graph=await graph_of(served, past, state, say, None),
+        about=about(state),
         tasks=task_rows(state, say),
         failures=await failures_of(served, caller, state, say),
         tracebacks=await raised_in(served, caller, state, say),
@@ -114,12 +116,13 @@ async def graph_part(
 async def beside_part(
     request: Request, served: Served, caller: Called, state: Seen, say: Said
 ) -> Response:
-    """Failures, tasks and sub-runs: they change together."""
+    """What it is about, what came of it, failures, tasks and sub-runs: they change together."""
     return show_part(
         request,
         caller,
         "run_beside.html",
         run_id=state.run_id,
+        about=about(state),
         tasks=task_rows(state, say),
         failures=await failures_of(served, caller, state, say),
         tracebacks=await raised_in(served, caller, state, say),

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from holdfast.console.rendering import seen
+from holdfast.console.views_about import About, about
 from holdfast.console.views_form import Choice, FormView, form_view, taken
 from holdfast.console.words import Words
 from holdfast.core.interactions.consequences import call_of, consequence
@@ -141,6 +142,7 @@ class Card:
     why_not: str | None
     draft: Mapping[str, Json]
     ending: Ending | None
+    about: About
 
     @property
     def id(self) -> str:
@@ -227,10 +229,12 @@ async def card_of(served: Services, caller: Caller, question_id: str) -> Card:
 
 
 async def card_from(questions: Questions, question: Question) -> Card:
-    return _card(question, await questions.kind(question), await questions.shown(question))
+    root = await questions.root(question)
+    kind, shown = await questions.kind(question), await questions.shown(question)
+    return _card(question, kind, shown, about(root))
 
 
-def _card(question: Question, kind: RunKind, shown: Mapping[str, Any]) -> Card:
+def _card(question: Question, kind: RunKind, shown: Mapping[str, Any], told: About) -> Card:
     request, row, draft = question.request, question.row, shown["draft"] or {}
     options = options_of(request)
     named = {one.option.option_id: one for one in options}
@@ -253,6 +257,7 @@ def _card(question: Question, kind: RunKind, shown: Mapping[str, Any]) -> Card:
         why_not=shown["mayNotBecause"],
         draft=draft,
         ending=_ending(request.form, shown, named),
+        about=told,
     )
 
 

@@ -16,6 +16,7 @@ _CARD: Final[dict[str, tuple[str, str]]] = {
         "询问原因：此调用需要人工同意。",
     ),
     "card.asked_by": ("Asked by", "提问者"),
+    "card.about": ("What the run is about", "运行内容"),
     "card.for_role": ("For the role {role}", "需要角色 {role}"),
     "card.not_yours": ("You cannot answer this: {why}.", "您无法回答：{why}。"),
     "card.status.answered": ("Answered", "已回答"),

@@ -35,6 +35,8 @@ _PAGE: Final[dict[str, tuple[str, str]]] = {
     "run.moment": ("Event {n} of {of}", "第 {n}/{of} 个事件"),
     "run.show_then": ("Shows the graph as it was then", "查看当时的运行图"),
     "run.as_it_was": ("As it was at event {n}", "第 {n} 个事件时的状态"),
+    "run.about": ("What it is about", "内容"),
+    "run.result": ("Result", "结果"),
     "run.failures": ("Failures", "失败"),
     "run.tries": ("{n} try|{n} tries", "尝试 {n} 次"),
     "run.tries_in_rounds": ("{n} tries in {rounds} rounds", "{rounds} 轮共尝试 {n} 次"),

@@ -14,7 +14,7 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast.core.interactions.saying import spoken_secret
-from holdfast.core.run.state import QuestionState
+from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.secrets import is_reference
 from holdfast.desk import is_above
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
@@ -73,6 +73,10 @@ class Questions:
         self._caller = caller
         self._runs: dict[str, RunRow | None] = {}
         self._wanting: dict[str, frozenset[str]] = {}
+
+    async def root(self, question: Question) -> RunState:
+        """The run that a person knows the question by."""
+        return await self._services.app.engine.state(question.row.root_id)
 
     async def find(self, question_id: str) -> Question:
         row = await self._services.journal.question(question_id)
