@@ -29,7 +29,7 @@ from typing import Any, Self
 from holdfast.app import Holdfast
 from holdfast.attendance import Attendance, Consumer, to_the_end
 from holdfast.core.conversation import snapshot as snapshots
-from holdfast.core.conversation.decide import blank, replay
+from holdfast.core.conversation.decide import blank, decide, replay
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.conversation.tables import PAUSABLE, VALID_STATE_TRANSITIONS
 from holdfast.core.run.state import RunState
@@ -40,13 +40,14 @@ from holdfast.errors import (
     NotFound,
     OperatorError,
 )
-from holdfast.given import checked_on_failure, count, goal, known_types, new_id
+from holdfast.given import after_failure, checked_on_failure, count, goal, known_types, new_id
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery
 from holdfast.lodging import Lodging
 from holdfast.model import commands as c
 from holdfast.model.conversation import (
+    AfterFailure,
     ConversationSettings,
     EngineEvent,
     EngineEventType,
@@ -129,9 +130,20 @@ class ConversationEngine(Standing):
         """Start nothing more; True only where there is something to pause."""
         return self.state in PAUSABLE and self._wish(c.Hold())
 
-    def resume(self) -> bool:
-        """Go on from where it was paused."""
-        return self.state is EngineState.PAUSED and self._wish(c.Unhold())
+    def resume(self, failed: AfterFailure | str | None = None) -> bool:
+        """Go on from where it was paused.
+
+        After an error `failed` says how, and what was completed stays so: `retry` what failed,
+        `skip` it with whatever depends on it, or `stop` the turn. `run()` then goes on.
+        """
+        if failed is None:
+            return self.state is EngineState.PAUSED and self._wish(c.Unhold())
+        wish = c.GoOn(after_failure(failed), self._by)
+        if self.state is not EngineState.ERROR:
+            return False
+        self._refuse_cancelled()
+        decide(self._wished(), wish, c.Moment(0.0))
+        return self._wish(wish)
 
     def reset(self) -> None:
         """Back to the beginning, from whatever state; the work under way is broken off."""
@@ -251,7 +263,7 @@ class ConversationEngine(Standing):
     async def _unheard(self, here: Attendance, heard: ConversationState) -> list[EngineEvent]:
         """The failure itself, where it came between two consumers; it is told once."""
         if heard.version == 0 or heard.phase is EngineState.ERROR:
-            raise NotAllowed(f"the last turn failed ({self._latest.error}); reset() first")
+            raise NotAllowed(f"the last turn failed ({self._latest.error}); resume(failed=…) or reset()")
         self._view = heard
         return await self._fresh(here)
 

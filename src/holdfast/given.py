@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from holdfast.core.language.ids import chosen_id
 from holdfast.core.language.strict import strict_text
 from holdfast.errors import CallerError, InvalidAnswer
-from holdfast.model.conversation import OnFailure
+from holdfast.model.conversation import AfterFailure, OnFailure
 from holdfast.work.conversations import Executor
 
 LONGEST_INPUT = 1_000_000
@@ -23,6 +23,12 @@ def checked_on_failure(given: object) -> OnFailure:
     if given not in tuple(OnFailure):
         raise CallerError(f"on_failure is one of {', '.join(OnFailure)}, not {given!r:.100}")
     return OnFailure(str(given))
+
+
+def after_failure(given: object) -> AfterFailure:
+    if given not in tuple(AfterFailure):
+        raise CallerError(f"failed is one of {', '.join(AfterFailure)}, not {given!r:.100}")
+    return AfterFailure(str(given))
 
 
 def known_types(once: object, executors: Mapping[str, Executor]) -> frozenset[str]:

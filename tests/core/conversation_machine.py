@@ -29,7 +29,7 @@ from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode, ApprovalRule
-from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
+from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineState, SubTask
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
@@ -133,6 +133,9 @@ class Talk:
                 self.flying[effect.work.step_id, effect.work.claim] = effect
             case f.StartAgent(work=work) | f.StartChild(work=work):
                 self.children[effect.child_id] = Child(work.step_id)
+            case f.ResumeChild(child_id=child_id):
+                if self.children[child_id].status == "error":
+                    self.children[child_id].status = "running"
             case f.CancelChild(child_id=child_id):
                 if self.children[child_id].status not in ("done", "cancelled"):
                     self.children[child_id].status = "cancelling"
@@ -254,6 +257,9 @@ class Talk:
     def wait(self, seconds: float) -> Decided:
         self.now += seconds
         return self.submit(c.Tick())
+
+    def go_on(self, failed: str = "retry") -> Decided:
+        return self.submit(c.GoOn(AfterFailure(failed), WILL))
 
     def hold(self) -> Decided:
         return self.submit(c.Hold())

@@ -47,7 +47,7 @@ def check_event(state: ConversationState) -> None:
 def _check_counts(state: ConversationState) -> None:
     steps = list(state.steps.values())
     running = [step for step in steps if step.status is StepStatus.RUNNING]
-    by_child = [one for one in running if one.child_id and not one.carried]
+    by_child = [one for one in running if one.awaits_child and not one.resuming]
     asleep = [one for one in steps if one.status in (StepStatus.WAITING, StepStatus.BACKOFF)]
     assert state.active == sum(step.status in ACTIVE_STEPS for step in steps)
     assert state.in_flight == len(running)
@@ -70,7 +70,7 @@ def _check_tasks(state: ConversationState) -> None:
     queued = [f"t{number}" for _, number in heap.items(state.queue)]
     assert len(queued) == len(set(queued))
     free = {one for one, count in state.waits_for.items() if not count} - done
-    begun = set(state.steps) if state.phase is not EngineState.ERROR else free
+    begun = set(state.steps) if state.phase not in (EngineState.ERROR, EngineState.IDLE) else free
     assert set(queued) <= free
     assert free - begun <= set(queued)
     assert len(state.untold) == len(set(state.untold))
@@ -166,6 +166,12 @@ class Auditor:
                 self.begin()
             case v.StartedOver():
                 self.begin()
+            case v.TurnResumed(skipped=skipped):
+                self.finished = {one for one in self.finished if one in state.steps} | {*skipped}
+                self.over = set()
+            case e.LateResultKept(step_id=step_id) if before.phase is EngineState.ERROR:
+                if step_id in before.former and not event.stale:
+                    self.finished.add(step_id)
             case v.SnapshotRestored():
                 done = {one for one, task in state.tasks.items() if task.status == "completed"}
                 self.begin(done)
@@ -213,7 +219,7 @@ class Auditor:
         assert needed <= self.completed, "it started before what it depends on"
         under_way = before.in_flight - before.paused_children
         assert under_way < self.max_parallel, "too many at once"
-        if event.child_id is not None:
+        if event.child_id is not None and not event.resumes:
             assert event.child_id not in self.children, "a child run was born twice"
             self.children.add(event.child_id)
         if task.route == "tool":
@@ -227,7 +233,7 @@ class Auditor:
         assert mode is not ApprovalMode.DISABLED, "a disabled tool ran"
         if mode is ApprovalMode.AUTO and event.consent is None:
             return
-        call = f"{state.run_id}:{event.step_id}:1"
+        call = f"{state.run_id}:{event.step_id}:{event.firing}"
         fitting = bind_consent(call, name, tool.version, args)
         assert event.consent == fitting, "the bytes are not those that were consented to"
         assert self.consents.get(event.step_id) == fitting, "nobody consented"

@@ -19,7 +19,7 @@ from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode, ApprovalRule
-from holdfast.model.conversation import EngineState, OnFailure, SubTask
+from holdfast.model.conversation import AfterFailure, EngineState, OnFailure, SubTask
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
@@ -153,13 +153,19 @@ def converse(talk: Talk, dice: Dice) -> None:
         talk.goal = goal(dice, ROUTES)
 
 
+def go_on(talk: Talk, dice: Dice) -> None:
+    """After a failure, with what was done kept."""
+    if talk.state.phase is EngineState.ERROR:
+        talk.tries(c.GoOn(dice.pick(tuple(AfterFailure)), WILL))
+
+
 def abort(talk: Talk, dice: Dice) -> None:
     if dice.chance(4):
         talk.tries(c.Abort())
 
 
 def start_over(talk: Talk, dice: Dice) -> None:
-    if talk.state.phase is EngineState.ERROR or dice.chance(6):
+    if (talk.state.phase is EngineState.ERROR and dice.chance(2)) or dice.chance(6):
         talk.tries(c.StartOver(WILL))
 
 
@@ -213,6 +219,7 @@ MOVES: tuple[Callable[[Talk, Dice], None], ...] = (
     *(hold, unhold, unhold),
     converse,
     abort,
+    *(go_on, go_on, go_on),
     start_over,
     restore,
     change_tool,

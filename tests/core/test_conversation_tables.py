@@ -24,7 +24,7 @@ from holdfast.core.run.tables import INSTANCE, Signal, Verdict, next_instance
 from holdfast.errors import CallerError, IllegalTransition, NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
-from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.conversation import AfterFailure, EngineState, SubTask
 from holdfast.model.run import RunStatus
 
 THE_SEEDS_TABLE = {
@@ -118,6 +118,7 @@ SAMPLES: dict[type, c.ConversationCommand] = {
         c.Hold(),
         c.Unhold(),
         c.Abort(),
+        c.GoOn(AfterFailure.RETRY, WILL),
         c.StartOver(WILL),
         c.RestoreSnapshot(opened().snapshot()),
         c.StartStep("t1"),
@@ -130,7 +131,7 @@ SAMPLES: dict[type, c.ConversationCommand] = {
         c.Recover(),
     )
 }
-ABOUT_THE_PHASE = (c.Converse, c.Hold, c.Unhold, c.Abort, c.RestoreSnapshot)
+ABOUT_THE_PHASE = (c.Converse, c.Hold, c.Unhold, c.Abort, c.GoOn, c.RestoreSnapshot)
 
 
 def test_the_command_table_knows_every_command_and_every_status() -> None:
@@ -200,6 +201,7 @@ PHASE_COMMANDS: dict[type, tuple[EngineState, ...]] = {
     c.Hold: PAUSABLE,
     c.Unhold: (EngineState.PAUSED,),
     c.Abort: tuple(set(EngineState) - {EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR}),
+    c.GoOn: (EngineState.ERROR,),
     c.Converse: (EngineState.IDLE, EngineState.COMPLETED),
     c.RestoreSnapshot: (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR),
     c.StartOver: tuple(EngineState),

@@ -1,7 +1,8 @@
 """Processes made to be killed, or to begin where another one stopped: one order per line of stdin.
 
 Everything is imported once; then each order forks a process of its own. `snapshot` restores an
-engine from a file and runs it to its end; `pays` dies in the middle of a task; every other order
+engine from a file and runs it to its end; `pays` dies in the middle of a task; `mends` goes on
+after a task that failed; every other order
 opens the conversation on the real journal and consumes it until the named fault point kills the
 process.
 """
@@ -13,6 +14,7 @@ import json
 import os
 import signal
 import sys
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -29,7 +31,8 @@ from conversation_scenes import (
 )
 
 from holdfast import Holdfast
-from holdfast.conversation import ConversationEngine, EngineEventType, SubTask
+from holdfast.conversation import ConversationEngine, EngineEventType, EngineState, SubTask
+from holdfast.errors import PermanentError
 from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"
@@ -69,6 +72,45 @@ async def pay_and_die(order: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+async def mending(app: Holdfast, home: Path) -> ConversationEngine:
+    """`pay` must never be repeated, and `mail` fails the first time."""
+    ledger = Ledger(home / LEDGER)
+
+    async def mail(task: SubTask) -> str:
+        ledger.note(task.id)
+        if ledger.counts["mail"] == 1:
+            raise PermanentError("the mail server is down")
+        return "sent"
+
+    tasks = [{"id": "pay", "type": "pay"}, {"id": "mail", "type": "mail", "dependencies": ["pay"]}]
+    executors: dict[str, Any] = {"pay": ledger.work, "mail": mail}
+    options: dict[str, Any] = {"llm": Llm(tasks), "executors": executors, "once": ["pay"]}
+    return await ConversationEngine.open(app, "mend", **options)
+
+
+async def mend(engine: ConversationEngine, home: Path) -> None:
+    """To the end: what failed is tried again, and what is in doubt is looked up in the ledger."""
+    while engine.state is not EngineState.COMPLETED:
+        if engine.state is EngineState.ERROR:
+            engine.resume(failed="retry")
+        async with aclosing(engine.run(GOAL)) as events:
+            async for event in events:
+                if event.event_type is EngineEventType.INTERACTION:
+                    happened = Ledger(home / LEDGER).counts["pay"] > 0
+                    option = "happened" if happened else "run_again"
+                    await engine.answer(str(event.data["requestId"]), option_id=option)
+
+
+async def mend_and_die(order: dict[str, Any]) -> dict[str, Any]:
+    home = Path(order["home"])
+    counting = CountFaults()
+    faults = KillAt(order["point"], order["nth"]) if "point" in order else counting
+    async with Holdfast(home, faults=faults) as app:
+        engine = await mending(app, home)
+        await mend(engine, home)
+    return {"state": engine.state, "reached": dict(counting.reached)}
+
+
 async def restore(order: dict[str, Any]) -> dict[str, Any]:
     home = Path(order["home"])
     engine = diamond(Ledger(home / LEDGER).work)
@@ -87,11 +129,14 @@ async def restore(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
+_LIVES = {"snapshot": restore, "pays": pay_and_die, "mends": mend_and_die}
+
+
 def carry_out(order: dict[str, Any]) -> int:
     """The exit status of the process that carried it out, negative for the signal it died of."""
     child = os.fork()
     if child == 0:
-        live = restore if "snapshot" in order else pay_and_die if "pays" in order else converse
+        live = next((_LIVES[one] for one in order if one in _LIVES), converse)
         report = asyncio.run(live(order))
         (Path(order["home"]) / REPORT).write_text(json.dumps(report))
         os._exit(0)

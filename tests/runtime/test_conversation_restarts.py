@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conversation_child import LEDGER, REPORT, opened, paying
+from conversation_child import LEDGER, REPORT, mend, mending, opened, paying
 from conversation_scenes import (
     GOAL,
     ORDER,
@@ -238,6 +238,32 @@ async def test_what_must_not_be_repeated_is_asked_about_after_a_kill(
     assert kinds(rest)[-1] == "engine_completed"
     assert results_of(again) == {"p": {"result": "paid"}}
     assert Ledger(tmp_path / LEDGER).counts == {"p": 1}, "it was not done again"
+
+
+async def test_going_on_after_a_failure_survives_a_kill_at_every_append_and_every_effect(
+    mortals: Mortals, tmp_path: Path
+) -> None:
+    """`pay` is done and `mail` fails: whenever the process goes, pay happens exactly once."""
+    whole = tmp_path / "whole"
+    assert await mortals.order(whole, mends=True) == 0
+    report = report_of(whole)
+    assert report["state"] == "completed"
+    assert Ledger(whole / LEDGER).counts == {"pay": 1, "mail": 2}
+    homes = [
+        (tmp_path / f"{point}-{nth}", point, nth)
+        for point, reached in report["reached"].items()
+        for nth in range(1, reached + 1)
+    ]
+    assert len(homes) > 50
+    for home, point, nth in homes:
+        died = await mortals.order(home, mends=True, point=point, nth=nth)
+        assert died == -signal.SIGKILL, home.name
+        async with Holdfast(home) as app:
+            engine = await mending(app, home)
+            await mend(engine, home)
+            assert engine.state is EngineState.COMPLETED, home.name
+        assert Ledger(home / LEDGER).counts["pay"] == 1, home.name
+        assert results_of(engine)["mail"] == "sent", home.name
 
 
 async def test_an_executor_that_is_missing_after_the_restart_is_named(tmp_path: Path) -> None:

@@ -190,6 +190,9 @@ _CONVERSATIONS: Final = {
     "all tasks are done": "全部任务完成",
     "failed at {place}": "在 {place} 失败",
     "started over": "重新开始",
+    "ended the turn that failed": "结束了失败的这一轮",
+    "has what failed tried again; what is done stays done": "重试失败的任务；已完成的保持不变",
+    "goes on without: {tasks}": "跳过以下任务并继续：{tasks}",
     "took a snapshot's place": "由快照恢复",
     "has the context: rules {rules}, passages {passages}, tools {tools}": (
         "上下文：规则 {rules}，段落 {passages}，工具 {tools}"

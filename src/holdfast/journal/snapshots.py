@@ -116,6 +116,7 @@ _CONVERSATION_FORMS: Mapping[str, Form] = {
     "frees": _mapped(tuple[str, ...]),
     "queue": (heap.items, lambda body: heap.of(tuple(one) for one in body)),
     "untold": (list, tuple),
+    "former": _mapped(StepState),
 }
 
 _PINNED = frozenset({"plan", "definition"})

@@ -11,7 +11,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from holdfast.model.approval import ApprovalMode, ApprovalRule
-from holdfast.model.conversation import SubTask
+from holdfast.model.conversation import AfterFailure, SubTask
 from holdfast.model.form import Form
 from holdfast.model.interaction import InteractionRequest, Resolution, Waiting
 from holdfast.model.message import ModelReply
@@ -138,6 +138,14 @@ class Abort:
     """End the turn: it is in error, and says why."""
 
     reason: str = "cancelled"
+
+
+@record
+class GoOn:
+    """Go on after a failure, with what was completed kept."""
+
+    failed: AfterFailure
+    by: str = ""
 
 
 @record
@@ -410,6 +418,7 @@ ConversationCommand: TypeAlias = (
     | Hold
     | Unhold
     | Abort
+    | GoOn
     | StartOver
     | RestoreSnapshot
     | StartStep

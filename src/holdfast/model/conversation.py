@@ -76,6 +76,14 @@ class OnFailure(StrEnum):
     ASK = "ask"
 
 
+class AfterFailure(StrEnum):
+    """How a turn that failed goes on: with what failed, without it, or not at all."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    STOP = "stop"
+
+
 @dataclass(frozen=True, slots=True)
 class ConversationSettings:
     """How a conversation runs; it is pinned to these."""

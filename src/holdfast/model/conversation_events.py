@@ -10,7 +10,7 @@ from dataclasses import field
 from typing import TypeAlias
 
 from holdfast.model import events as e
-from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.conversation import AfterFailure, EngineState, SubTask
 from holdfast.model.record import record
 from holdfast.model.retry import Failure
 from holdfast.model.values import Json
@@ -79,7 +79,10 @@ class TaskChosen:
 
 @record
 class TaskStarted:
-    """A permit is held and the work may now reach the outside world."""
+    """A permit is held and the work may now reach the outside world.
+
+    It `resumes` a child run that failed, which keeps what it had done.
+    """
 
     step_id: str
     firing: int = 1
@@ -89,6 +92,7 @@ class TaskStarted:
     idempotent: bool = False
     consent: str | None = None
     child_id: str | None = None
+    resumes: bool = False
 
 
 @record
@@ -143,6 +147,22 @@ class EngineFailed:
 
 
 @record
+class TurnResumed:
+    """A turn that failed goes on: what was completed is kept, and `skipped` is left out."""
+
+    failed: AfterFailure
+    by: str = ""
+    skipped: tuple[str, ...] = ()
+
+
+@record
+class TurnStopped:
+    """A turn that failed is over: the next one is told what was done in it."""
+
+    by: str = ""
+
+
+@record
 class StartedOver:
     by: str = ""
 
@@ -172,6 +192,8 @@ ConversationEvent: TypeAlias = (
     | EngineResumed
     | EngineCompleted
     | EngineFailed
+    | TurnResumed
+    | TurnStopped
     | StartedOver
     | SnapshotRestored
 )

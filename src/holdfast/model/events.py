@@ -147,11 +147,16 @@ class OutcomeLost:
 
 @record
 class LateResultKept:
-    """A result that came under an old claim: kept for audit, without effect."""
+    """A result that came under an old claim: kept for audit, without effect.
+
+    Only in a conversation whose turn has failed is it of use: it need not be done again, unless
+    it is `stale`, of another turn or another attempt.
+    """
 
     step_id: str
     firing: int
     result: Json = None
+    stale: bool = False
 
 
 @record

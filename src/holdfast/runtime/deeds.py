@@ -158,6 +158,8 @@ def _told(command: c.Command) -> _Told | None:
             return _Told("cancelled", "", {"reason": reason})
         case c.Resume() | c.Unhold():
             return _Told("resumed")
+        case c.GoOn(failed=failed):
+            return _Told("resumed", "", {"failed": failed.value})
         case c.Hold():
             return _Told("paused")
         case c.StartOver():

@@ -35,6 +35,8 @@ _Turn: TypeAlias = (
     | v.EngineResumed
     | v.EngineCompleted
     | v.EngineFailed
+    | v.TurnResumed
+    | v.TurnStopped
     | v.StartedOver
     | v.SnapshotRestored
 )
@@ -104,6 +106,8 @@ class ConversationStory(Teller):
                 | v.EngineResumed()
                 | v.EngineCompleted()
                 | v.EngineFailed()
+                | v.TurnResumed()
+                | v.TurnStopped()
                 | v.StartedOver()
                 | v.SnapshotRestored()
             ):
@@ -128,6 +132,10 @@ class ConversationStory(Teller):
                 place = self.step(event.step_id) if event.step_id else self.say(event.phase.value)
                 told = self.say("failed at {place}", place=place)
                 return self.itself, self.because(told, event.error)
+            case v.TurnResumed():
+                return event.by or self.itself, self._resumed(event)
+            case v.TurnStopped():
+                return event.by or self.itself, self.say("ended the turn that failed")
             case v.StartedOver():
                 return event.by or self.itself, self.say("started over")
             case v.SnapshotRestored():
@@ -135,6 +143,12 @@ class ConversationStory(Teller):
                 return self.itself, self.say("took a snapshot's place")
             case _:
                 assert_never(event)
+
+    def _resumed(self, event: v.TurnResumed) -> str:
+        if not event.skipped:
+            return self.say("has what failed tried again; what is done stays done")
+        left_out = ", ".join(visible(self._tasks.get(one, one)) for one in event.skipped)
+        return self.say("goes on without: {tasks}", tasks=left_out)
 
     def _work(self, event: _Work) -> str:
         match event:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.conversation import fold
+from holdfast.core.conversation import fold, fold_kept
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.apply import apply_shared
 from holdfast.core.run.moves import settled
@@ -50,10 +50,16 @@ def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> C
             return fold.task_failed(state, event)
         case v.EnginePaused() | v.EngineResumed() | v.EngineCompleted():
             return state
+        case v.TurnResumed():
+            return fold_kept.turn_resumed(state, event)
+        case v.TurnStopped():
+            return fold_kept.turn_stopped(state)
+        case e.LateResultKept():
+            return fold_kept.late_result(state, event)
         case v.StartedOver():
             return fold.started_over(state)
         case v.SnapshotRestored():
-            return fold.restored(state, event)
+            return fold_kept.restored(state, event)
         case e.ChildHeard():
             return fold.child_heard(state, event)
         case _:

@@ -6,10 +6,17 @@ from collections.abc import Iterable
 from functools import partial
 from typing import assert_never, cast
 
-from holdfast.core.conversation import answers, phases, questions, snapshot, tasks
+from holdfast.core.conversation import (
+    answers,
+    phases,
+    questions,
+    recovery,
+    snapshot,
+    tasks,
+)
 from holdfast.core.conversation.apply import apply
 from holdfast.core.conversation.draft import Draft
-from holdfast.core.conversation.follow_up import effects_of
+from holdfast.core.conversation.follow_up import effects_of, words_to_children
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.conversation.tables import COMMANDS, PAUSABLE
 from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
@@ -51,7 +58,10 @@ def decide(
     if draft.state.status is RunStatus.CANCELLING and draft.state.in_flight == 0:
         draft.emit(RunCancelled())
     events = tuple(draft.events)
-    return Decision(draft.state, events, effects_of(state, draft.state, events))
+    effects = effects_of(state, draft.state, events)
+    if isinstance(command, c.Recover):
+        effects += words_to_children(draft.state)
+    return Decision(draft.state, events, effects)
 
 
 def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
@@ -75,6 +85,9 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
         case c.Abort(reason=reason):
             _require(draft, tuple(set(EngineState) - set(_AT_REST)), "cancelled")
             phases.abort(draft, reason)
+        case c.GoOn():
+            _require(draft, (EngineState.ERROR,), "gone on with: it has not failed")
+            recovery.go_on(draft, command)
         case c.StartOver(by=by):
             draft.withdraw_all("the conversation was reset")
             draft.emit(v.StartedOver(by))
@@ -87,7 +100,9 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
         case c.Cancel():
             cancel_run(draft, command.by, command.reason, command.grace)
         case c.HearChild():
-            if hears(draft, command):
+            if draft.state.phase is EngineState.ERROR:
+                recovery.hear_late(draft, command)
+            elif hears(draft, command):
                 _follow_child(draft, command)
         case c.Tick():
             tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))

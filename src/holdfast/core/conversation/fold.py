@@ -8,7 +8,7 @@ from typing import Any
 
 from rpds import HashTrieMap, HashTrieSet
 
-from holdfast.core.conversation import heap, schedule
+from holdfast.core.conversation import former, heap, schedule
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
 from holdfast.core.conversation.tables import next_phase
 from holdfast.core.run import fold_steps, moves
@@ -32,19 +32,33 @@ def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> 
 
 def input_received(state: ConversationState, event: v.InputReceived) -> ConversationState:
     history = state.history
-    if state.total and state.completed == state.total:
+    if state.total or state.error:
         history = (*history, _turn(state))[-MOST_HISTORY:]
-    state = _cleared(state)
+    state = cleared(state)
     state = changed(state, turn=event.turn, text=event.text, pending=True, history=history)
     return moves.signal(state, Signal.NEXT_TURN)
 
 
 def _turn(state: ConversationState) -> Turn:
     tasks = [state.tasks[one] for one in state.order]
-    return Turn(state.text, {task.id: task.result for task in tasks})
+    done = {task.id: task.result for task in tasks if task.status in ("completed", "finished")}
+    return Turn(state.text, done, _unfinished(state) if state.error else EMPTY)
 
 
-def _cleared(state: ConversationState) -> ConversationState:
+def _unfinished(state: ConversationState) -> Mapping[str, Json]:
+    """What became of the tasks of a turn that failed: which were done, and which perhaps."""
+    found: dict[str, list[Json]] = {"done": [], "perhaps_done": [], "not_done": []}
+    for step_id in state.order:
+        task = state.tasks[step_id]
+        known: dict[str, Json] = {"id": task.id, "type": task.type, "args": dict(task.args)}
+        known["description"] = task.description
+        done = task.status in ("completed", "finished")
+        perhaps = former.is_doubtful(state, step_id)
+        found["done" if done else "perhaps_done" if perhaps else "not_done"].append(known)
+    return {"error": state.error, **found}
+
+
+def cleared(state: ConversationState) -> ConversationState:
     """As before the turn; what is under way belongs to nobody any more."""
     return changed(
         state,
@@ -61,6 +75,8 @@ def _cleared(state: ConversationState) -> ConversationState:
         total=0,
         completed=0,
         error="",
+        former=HashTrieMap(),
+        kept=False,
         steps=HashTrieMap(),
         open_questions=HashTrieSet(),
         timers=HashTrieMap(),
@@ -86,13 +102,14 @@ def phase_changed(state: ConversationState, event: v.PhaseChanged) -> Conversati
         return moves.signal(state, Signal.FINISH)
     if phase is EngineState.ERROR:
         return moves.signal(_disowned(state), Signal.GIVE_UP)
-    return state
+    return moves.signal(state, Signal.FINISH) if event.before is EngineState.ERROR else state
 
 
 def _disowned(state: ConversationState) -> ConversationState:
-    """What is still under way belongs to nobody: its outcome is kept for audit, no more."""
+    """What is still under way belongs to nobody; what is to be known of it is put aside."""
     return changed(
         state,
+        former=former.put_aside(state),
         steps=HashTrieMap(),
         untold=(),
         timers=HashTrieMap(),
@@ -166,7 +183,8 @@ def task_scheduled(state: ConversationState, event: v.TaskScheduled) -> Conversa
 def task_chosen(state: ConversationState, event: v.TaskChosen) -> ConversationState:
     assert state.queue is not None
     state = changed(state, queue=heap.pop(state.queue))
-    return moves.put_step(state, event.step_id, None, NEW_STEP)
+    step = former.begun_again(state.former.get(event.step_id))
+    return moves.put_step(state, event.step_id, None, step)
 
 
 def task_started(state: ConversationState, event: v.TaskStarted) -> ConversationState:
@@ -182,6 +200,7 @@ def task_started(state: ConversationState, event: v.TaskStarted) -> Conversation
         consent=event.consent,
         idempotent=event.idempotent,
         child_id=event.child_id or step.child_id,
+        resuming=event.resumes,
         failure=None,
     )
     return _task(state, event.step_id, status="running")
@@ -196,6 +215,8 @@ def task_finished(state: ConversationState, event: v.TaskFinished) -> Conversati
 
 
 def task_broke(state: ConversationState, event: v.TaskBroke) -> ConversationState:
+    if event.step_id not in state.steps:
+        return former.failed_late(state, event)
     move = StepMove.GIVE_UP
     state = moves.move_step(state, event.step_id, move, failure=event.failure, carried=None)
     state = changed(state, untold=(*state.untold, event.step_id))
@@ -213,6 +234,8 @@ def task_failed(state: ConversationState, event: v.TaskFailed) -> ConversationSt
 
 def child_heard(state: ConversationState, event: ChildHeard) -> ConversationState:
     """A child that goes on after its error has not failed its task after all."""
+    if event.step_id not in state.steps:
+        return former.child_heard_late(state, event)
     before = state.steps[event.step_id].status
     state = fold_steps.child_heard(state, event)
     revived = before is StepStatus.FAILED is not state.steps[event.step_id].status
@@ -224,9 +247,9 @@ def task_completed(state: ConversationState, event: v.TaskCompleted) -> Conversa
     state = _task(_told(state, event.step_id), event.step_id, status="completed")
     waits, queue = state.waits_for, state.queue
     for one in state.frees.get(event.step_id, ()):
-        left = waits[one] - 1
+        left = waits.get(one, 0) - 1
         waits = waits.insert(one, left)
-        if not left:
+        if not left and state.tasks[one].status not in schedule.KEPT:
             queue = heap.push(queue, schedule.rank(state.tasks, one))
     steps = state.steps.discard(event.step_id)
     return changed(state, waits_for=waits, queue=queue, steps=steps, completed=state.completed + 1)
@@ -248,78 +271,5 @@ def failed(state: ConversationState, event: v.EngineFailed) -> ConversationState
 def started_over(state: ConversationState) -> ConversationState:
     """The one way around the table: whatever the phase was, it is idle."""
     status = state.status
-    state = changed(_cleared(state), phase=EngineState.IDLE, pending=False, text="", history=())
+    state = changed(cleared(state), phase=EngineState.IDLE, pending=False, text="", history=())
     return state if status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
-
-
-def restored(state: ConversationState, event: v.SnapshotRestored) -> ConversationState:
-    body: Mapping[str, Json] = event.snapshot
-    state = changed(
-        with_tasks(_cleared(state), [_resumable(one) for one in body["tasks"]]),
-        phase=EngineState(body["state"]),
-        left=EngineState(body["left"]),
-        pending=body.get("pending", False),
-        turn=_unused_turn(state, body["turn"]),
-        text=body["user_input"],
-        scheduled=body["scheduled"],
-        context=body["context"],
-        complaint=body.get("complaint", ""),
-        history=tuple(Turn(one["text"], one["results"]) for one in body["history"]),
-        error=body["error"],
-    )
-    return _status_of_phase(_finished_untold(_in_doubt(_phase_done(state))))
-
-
-def _phase_done(state: ConversationState) -> ConversationState:
-    """A context or a decomposition that the snapshot has need not be asked for again."""
-    done = evolve(NEW_STEP, status=StepStatus.DONE)
-    if state.phase is EngineState.CONTEXT_FETCHING and state.context:
-        return moves.put_step(state, CONTEXT, None, done)
-    if state.phase is EngineState.DECOMPOSING and state.tasks:
-        return moves.put_step(state, DECOMPOSE, None, done)
-    return state
-
-
-def _unused_turn(state: ConversationState, turn: int) -> int:
-    """The keys of its work carry the turn: one that this run has had already is not had again."""
-    return max(state.turn + 1, turn) if state.turn else turn
-
-
-def _in_doubt(state: ConversationState) -> ConversationState:
-    """Work that may have happened elsewhere and has no owner: nobody starts it again unasked."""
-    for step_id in state.order:
-        task = state.tasks[step_id]
-        if task.status == "running":
-            sent = {"attempt": 1, "claim": state.version, "args": task.args}
-            step = evolve(NEW_STEP, status=StepStatus.RUNNING, **sent)
-            state = moves.put_step(state, step_id, None, step)
-    return state
-
-
-def _finished_untold(state: ConversationState) -> ConversationState:
-    """Results that the former consumer never heard of."""
-    finished = [one for one in state.order if state.tasks[one].status == "finished"]
-    for step_id in finished:
-        done = evolve(NEW_STEP, status=StepStatus.DONE)
-        state = moves.put_step(state, step_id, None, done)
-    begun = state.steps
-    waiting = [one for one, count in state.waits_for.items() if not count and one not in begun]
-    return changed(state, untold=tuple(finished), queue=schedule.queued(state.tasks, waiting))
-
-
-def _resumable(raw: Mapping[str, Any]) -> SubTask:
-    """What was under way when the snapshot was taken is done again, unless that may do harm;
-    what was finished is not."""
-    known = {name: value for name, value in raw.items() if name != "doubtful"}
-    task = SubTask(**{**known, "dependencies": tuple(raw["dependencies"])})
-    kept = task.status in ("pending", "completed", "finished") or raw.get("doubtful", False)
-    return task if kept else replace(task, status="scheduled", result=None)
-
-
-def _status_of_phase(state: ConversationState) -> ConversationState:
-    if state.phase in (EngineState.IDLE, EngineState.COMPLETED) and not state.pending:
-        return state if state.status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
-    state = moves.signal(state, Signal.NEXT_TURN)
-    if state.phase is EngineState.PAUSED:
-        return moves.signal(changed(state, held=True), Signal.ASK)
-    return moves.signal(state, Signal.GIVE_UP) if state.phase is EngineState.ERROR else state

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from holdfast.core.conversation.briefing import agent_prompt
-from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState
+from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
 from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import conversation_events as v
@@ -23,10 +23,17 @@ def effects_of(
     found: list[f.Effect] = []
     for event in events:
         match event:
+            case v.TaskStarted(child_id=child_id, resumes=True):
+                found.append(f.ResumeChild(str(child_id), state.started_by))
             case v.WorkStarted(step_id=step_id) | v.TaskStarted(step_id=step_id):
                 found.append(_work(state, step_id, state.steps[step_id]))
-            case v.EngineFailed() | v.StartedOver() | e.CancelRequested():
+            case v.EngineFailed():
+                found.extend(_forsaken(before, _not_kept(before, state)))
+            case v.StartedOver() | v.TurnStopped() | v.SnapshotRestored() | e.CancelRequested():
                 found.extend(_forsaken(before, before.steps))
+                found.extend(_given_up(before, before.former))
+            case v.TurnResumed(skipped=skipped):
+                found.extend(_given_up(before, skipped))
             case v.TaskFailed(step_id=step_id):
                 found.extend(_forsaken(before, (step_id,)))
             case _:
@@ -43,6 +50,15 @@ def effects_in_flight(state: ConversationState) -> tuple[f.Effect, ...]:
     )
 
 
+def words_to_children(state: ConversationState) -> tuple[f.Effect, ...]:
+    """A child run that was to go on may not have heard of it before a crash."""
+    return tuple(
+        f.ResumeChild(str(step.child_id), state.started_by)
+        for _, step in sorted(state.steps.items())
+        if step.status is StepStatus.RUNNING and step.resuming
+    )
+
+
 def goes_on_by_itself(state: ConversationState) -> bool:
     """Never: it moves on when its consumer asks for more."""
     return False
@@ -56,15 +72,34 @@ def _forsaken(before: ConversationState, step_ids: Iterable[str]) -> Iterator[f.
             yield f.CancelChild(str(step.child_id), before.started_by, "nobody waits for it")
 
 
+def _not_kept(before: ConversationState, state: ConversationState) -> list[str]:
+    """A child run that has failed is kept: its task may be tried again, and it goes on then."""
+    kept = {step_id for step_id, former in state.former.items() if former.child_id is not None}
+    return [one for one in before.steps if one not in kept]
+
+
+def _given_up(before: ConversationState, step_ids: Iterable[str]) -> Iterator[f.Effect]:
+    """Child runs that failed in a turn that failed: nobody will have them go on any more."""
+    for step_id in sorted(step_ids):
+        former = before.former.get(step_id)
+        if former is not None and former.child_id is not None:
+            yield f.CancelChild(former.child_id, before.started_by, "nobody waits for it")
+
+
 def _work(state: ConversationState, step_id: str, step: StepState) -> f.Effect:
     key = f"{state.run_id}:{state.turn}.{step_id}:{step.firing}:{step.generation}"
     work = f.Work(state.run_id, step_id, step.firing, step.attempt, step.claim, key)
     if step_id == CONTEXT:
         return f.FetchContext(work, state.text)
     if step_id == DECOMPOSE:
-        said = tuple({"text": one.text, "results": dict(one.results)} for one in state.history)
+        said = tuple(_said(one) for one in state.history)
         return f.Decompose(work, state.text, state.context, said, state.complaint)
     return _task_work(state, work, step, state.tasks[step_id])
+
+
+def _said(turn: Turn) -> Mapping[str, Json]:
+    told: dict[str, Json] = {"text": turn.text, "results": dict(turn.results)}
+    return {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
 
 
 def _task_work(state: ConversationState, work: f.Work, step: StepState, task: SubTask) -> f.Effect:

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
+from rpds import HashTrieMap
+
 from holdfast.core.conversation import heap
 from holdfast.core.conversation.heap import Heap
 from holdfast.core.language.spelling import nearest
 from holdfast.model.conversation import SubTask
 
+KEPT = ("completed", "finished", "running")
 _SHOWN = 5
 
 
@@ -64,13 +67,27 @@ def dependents(tasks: Sequence[SubTask]) -> dict[str, list[str]]:
     return found
 
 
+def with_dependents(
+    frees: Mapping[str, Sequence[str]] | HashTrieMap[str, tuple[str, ...]], steps: Sequence[str]
+) -> list[str]:
+    """These steps and all that wait for one of them, directly or not."""
+    found, left = dict.fromkeys(steps), list(steps)
+    while left:
+        for one in frees.get(left.pop(), ()):
+            if one not in found:
+                found[one] = None
+                left.append(one)
+    return list(found)
+
+
 def step_ids(tasks: Sequence[SubTask]) -> dict[str, str]:
     """Steps have names of their own: a task's id may be any text."""
     return {task.id: f"t{number}" for number, task in enumerate(tasks, 1)}
 
 
 def by_priority(tasks: Sequence[SubTask]) -> list[SubTask]:
-    return sorted(tasks, key=lambda task: task.priority)
+    """What a turn that goes on has kept need not be scheduled again, and stands first."""
+    return sorted(tasks, key=lambda task: (task.status not in KEPT, task.priority))
 
 
 def rank(tasks: Mapping[str, SubTask], step_id: str) -> tuple[int, int]:

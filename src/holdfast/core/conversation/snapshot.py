@@ -15,8 +15,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any, cast
 
+from holdfast.core.conversation.former import PUT_ASIDE, is_doubtful
 from holdfast.core.conversation.schedule import problem_with
-from holdfast.core.conversation.state import ConversationState
+from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.conversation.tables import PAUSABLE
 from holdfast.core.language.strict import strict_json
 from holdfast.core.run.state import StepState
@@ -54,6 +55,7 @@ _NEAR = 0.01
 _BEFORE_TASKS = (EngineState.IDLE, EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
 _NEEDS_GOAL = (EngineState.RECEIVING, EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING)
 _BEFORE_WORK = (EngineState.DECOMPOSING, EngineState.SCHEDULING)
+_MAY_DOUBT = (EngineState.EXECUTING, EngineState.ERROR)
 _WITH_TASKS = (EngineState.SCHEDULING, EngineState.EXECUTING, EngineState.COMPLETED)
 
 
@@ -74,15 +76,25 @@ def dump(state: ConversationState) -> dict[str, Json]:
         "scheduled": state.scheduled,
         "context": dict(state.context),
         "complaint": state.complaint,
-        "history": [{"text": one.text, "results": dict(one.results)} for one in state.history],
+        "history": [_dump_turn(one) for one in state.history],
         "error": state.error,
+        "kept": state.kept,
     }
+
+
+def _dump_turn(turn: Turn) -> dict[str, Json]:
+    told: dict[str, Json] = {"text": turn.text, "results": dict(turn.results)}
+    return {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
 
 
 def _dump_task(state: ConversationState, step_id: str, task: SubTask) -> dict[str, Json]:
     """A doubtful one with the arguments that were sent, which a person may have given."""
-    step = state.steps.get(step_id)
-    if step is None or not _doubtful(state, step):
+    if state.phase in PUT_ASIDE:
+        step, doubtful = state.former.get(step_id), is_doubtful(state, step_id)
+    else:
+        step = state.steps.get(step_id)
+        doubtful = step is not None and _doubtful(state, step)
+    if step is None or not doubtful:
         return _plain(task, doubtful=False)
     sent = task.args if step.args is None else step.args
     return _plain(replace(task, status="running", args=sent), doubtful=True)
@@ -117,7 +129,8 @@ def checked(raw: object) -> dict[str, Json]:
     listed = _list(body.get("tasks"), "its tasks")
     tasks = [_task(one) for one in listed]
     _check_counts(body, tasks)
-    _check_phase(phase, left, tasks)
+    kept = _flag(body, "kept")
+    _check_phase(phase, left, tasks, kept=kept)
     text = _text(body.get("user_input", ""), "user_input")
     pending = _pending(body, phase)
     if not text.strip() and (pending or (at in _NEEDS_GOAL and not tasks)):
@@ -128,7 +141,7 @@ def checked(raw: object) -> dict[str, Json]:
         "state": phase.value,
         "left": left.value,
         "tasks": [
-            _plain(task, doubtful=_was_doubtful(one, task) and at is EngineState.EXECUTING)
+            _plain(task, doubtful=_was_doubtful(one, task) and (kept or at in _MAY_DOUBT))
             for one, task in zip(listed, tasks, strict=True)
         ],
         "turn": _number(body.get("turn", 1 if tasks else 0), "turn", _LAST_TURN),
@@ -139,6 +152,7 @@ def checked(raw: object) -> dict[str, Json]:
         "complaint": _text(body.get("complaint", ""), "complaint"),
         "history": [_turn(one) for one in _list(body.get("history", []), "its history")],
         "error": _text(body.get("error", ""), "error"),
+        "kept": kept,
     }
 
 
@@ -186,6 +200,13 @@ def _pending(body: Mapping[str, Any], phase: EngineState) -> bool:
     return pending
 
 
+def _flag(body: Mapping[str, Any], name: str) -> bool:
+    given = body.get(name, False)
+    if type(given) is not bool:
+        raise _damaged(f"its {name} is {given!r}, not true or false")
+    return given
+
+
 def _context(raw: object) -> dict[str, Any]:
     context = _object(raw, "its context")
     for part in _CONTEXT:
@@ -196,7 +217,9 @@ def _context(raw: object) -> dict[str, Any]:
 def _turn(raw: object) -> dict[str, Json]:
     turn = _object(raw, "one turn of its history")
     text = _text(turn.get("text"), "history's text")
-    return {"text": text, "results": _object(turn.get("results"), "one result of its history")}
+    results = _object(turn.get("results"), "one result of its history")
+    unfinished = _object(turn.get("unfinished", {}), "what is unfinished in its history")
+    return {"text": text, "results": results, "unfinished": unfinished}
 
 
 def _task(raw: object) -> SubTask:
@@ -258,21 +281,30 @@ def _out_of_order(tasks: Sequence[SubTask]) -> str | None:
     """A task that is done cannot have been waiting for one that is not."""
     done = {task.id for task in tasks if task.status == "completed"}
     for task in tasks:
-        if task.status in _BEGUN and not done.issuperset(task.dependencies):
+        begun = task.status in _BEGUN and not _is_skipped(task)
+        if begun and not done.issuperset(task.dependencies):
             return f"task {task.id!r} is {task.status} before the tasks that it depends on"
     return None
 
 
-def _check_phase(phase: EngineState, left: EngineState, tasks: Sequence[SubTask]) -> None:
+def _is_skipped(task: SubTask) -> bool:
+    """Whoever skips a task skips what depends on it, whatever else that waits for."""
+    result = task.result
+    return isinstance(result, Mapping) and result.get("skipped") is True
+
+
+def _check_phase(
+    phase: EngineState, left: EngineState, tasks: Sequence[SubTask], *, kept: bool
+) -> None:
     """What the tasks say of the phase: where there are none, and where none can have begun."""
     if phase is EngineState.PAUSED and left not in PAUSABLE:
         raise _damaged(f"it was paused while {left}, which nothing can be")
     at = left if phase is EngineState.PAUSED else phase
     if not tasks and at in _WITH_TASKS:
         raise _damaged(f"it is {phase} without any task")
-    if tasks and at in _BEFORE_TASKS:
+    if tasks and at in _BEFORE_TASKS and not kept:
         raise _damaged(f"it is {phase}, but has tasks already")
-    if at in _BEFORE_WORK and any(task.status in _BEGUN for task in tasks):
+    if at in _BEFORE_WORK and not kept and any(task.status in _BEGUN for task in tasks):
         raise _damaged(f"it is {phase}, but some of its tasks have begun")
     if phase is EngineState.COMPLETED and any(task.status != "completed" for task in tasks):
         raise _damaged("it is completed, but some of its tasks are not")

@@ -10,7 +10,7 @@ from rpds import HashTrieMap
 
 from holdfast.core.conversation.heap import Heap
 from holdfast.core.conversation.tables import CONVERSATION
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import Lifecycle
 from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
 from holdfast.model.record import record
@@ -30,10 +30,12 @@ class ConversationDefinition:
 
 @record
 class Turn:
-    """What was wanted, and what came of it: the next turn knows."""
+    """What was wanted, and what came of it: the next turn knows. `unfinished` is what is to be
+    known of a turn that failed."""
 
     text: str
     results: Mapping[str, Json]
+    unfinished: Mapping[str, Json] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -42,7 +44,8 @@ class ConversationState(RunState):
 
     `pending` says that an input waits to be received. `waits_for` counts what a task still
     waits for, `frees` lists who waits for it, `queue` has those that may start, the most
-    urgent first. `untold` are outcomes that the consumer has yet to hear of.
+    urgent first. `untold` are outcomes that the consumer has yet to hear of. `former` has the
+    steps of a turn that failed (see `recovery`), and `kept` says that one goes on or was stopped.
     """
 
     LIFECYCLE: ClassVar[Lifecycle] = CONVERSATION
@@ -67,6 +70,8 @@ class ConversationState(RunState):
     total: int = 0
     completed: int = 0
     error: str = ""
+    former: HashTrieMap[str, StepState] = HashTrieMap()
+    kept: bool = False
 
     @property
     def settings(self) -> ConversationSettings:

@@ -48,6 +48,7 @@ COMMANDS: Mapping[type, Mapping[R, Verdict]] = {
     c.Hold: verdicts(_LIVING),
     c.Unhold: verdicts(_LIVING),
     c.Abort: verdicts(_LIVING),
+    c.GoOn: verdicts(_LIVING),
     c.StartOver: verdicts(_LIVING),
     c.RestoreSnapshot: verdicts(_LIVING),
     c.StartStep: verdicts(_LIVING, Verdict.IGNORE),

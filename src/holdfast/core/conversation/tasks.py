@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from holdfast.core.approval import mode_of
-from holdfast.core.conversation import phases, questions
+from holdfast.core.conversation import phases, questions, recovery
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
 from holdfast.core.interactions import calling
@@ -38,7 +38,8 @@ def start(draft: Draft, command: c.StartStep) -> None:
         case "tool":
             _start_tool(draft, step_id, args, command.tool)
         case "agent" | "plan":
-            _started(draft, step_id, args, idempotent=True, child_id=_child_id(draft, step_id))
+            child_id = step.child_id or _child_id(draft, step_id)
+            _started(draft, step_id, args, idempotent=True, child_id=child_id)
         case _:
             _started(draft, step_id, args, idempotent=task.route != "once")
 
@@ -98,6 +99,7 @@ def _started(
             idempotent,
             consent,
             child_id,
+            resumes=child_id is not None and child_id == step.child_id,
         )
     )
 
@@ -116,7 +118,9 @@ def conclude_carried(draft: Draft, step_id: str) -> None:
 
 
 def report(draft: Draft, command: c.ReportOutcome) -> None:
-    if counts(draft, command):
+    if draft.state.phase is EngineState.ERROR:
+        recovery.report_late(draft, command)
+    elif counts(draft, command):
         outcome = cast(c.ConversationOutcome, command.outcome)
         if command.step_id in (CONTEXT, DECOMPOSE):
             _conclude_phase(draft, command.step_id, outcome)

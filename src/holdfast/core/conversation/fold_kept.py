@@ -1,0 +1,168 @@
+"""Turns whose tasks are kept: restored from a snapshot, or gone on with after a failure."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from rpds import HashTrieMap
+
+from holdfast.core.conversation import schedule
+from holdfast.core.conversation.fold import cleared, with_tasks
+from holdfast.core.conversation.former import PUT_ASIDE, is_doubtful
+from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
+from holdfast.core.run import moves
+from holdfast.core.run.state import NEW_STEP, StepState, changed, evolve
+from holdfast.core.run.tables import Signal, StepStatus
+from holdfast.model import conversation_events as v
+from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.events import LateResultKept
+from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
+
+_DONE = ("completed", "finished")
+_BEFORE_TASKS = (EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
+
+
+def turn_resumed(state: ConversationState, event: v.TurnResumed) -> ConversationState:
+    """As it will be scheduled: what was done is done, and what is skipped has that for a result."""
+    former, number = state.former, range(1, state.total + 1)
+    tasks = [_going_on(state, f"t{one}", event) for one in number]
+    turn, text, history, context = state.turn, state.text, state.history, state.context
+    state = changed(
+        with_tasks(cleared(state), tasks),
+        turn=turn,
+        text=text,
+        history=history,
+        context=context,
+        former=former,
+        kept=True,
+        pending=True,
+        scheduled=sum(one.status in schedule.KEPT for one in tasks),
+    )
+    state = moves.signal(state, Signal.NEXT_TURN)
+    for step_id in [one for one in state.order if is_doubtful(state, one)]:
+        state = moves.put_step(state, step_id, None, former[step_id])
+    return _finished_untold(_phases_done(state))
+
+
+def _going_on(state: ConversationState, step_id: str, event: v.TurnResumed) -> SubTask:
+    task = state.tasks[step_id]
+    if step_id in event.skipped:
+        told: dict[str, Json] = {"skipped": True, "by": event.by}
+        if task.status != "failed":
+            told["reason"] = "it depends on a task that failed"
+        return replace(task, status="finished", result=told)
+    kept = task.status in _DONE or is_doubtful(state, step_id)
+    return task if kept else replace(task, status="pending", result=None)
+
+
+def turn_stopped(state: ConversationState) -> ConversationState:
+    """It is over as it is; the next turn is told of it."""
+    return changed(state, kept=True)
+
+
+def late_result(state: ConversationState, event: LateResultKept) -> ConversationState:
+    """In a turn that failed, a task that was under way has been done after all."""
+    waits = state.phase is EngineState.ERROR and event.step_id in state.former
+    if event.stale or not waits:
+        return state
+    task = replace(state.tasks[event.step_id], status="finished", result=event.result)
+    former = state.former.discard(event.step_id)
+    return changed(state, tasks=state.tasks.insert(event.step_id, task), former=former)
+
+
+def restored(state: ConversationState, event: v.SnapshotRestored) -> ConversationState:
+    body: Mapping[str, Json] = event.snapshot
+    phase = EngineState(body["state"])
+    state = changed(
+        with_tasks(cleared(state), [_resumable(one, phase) for one in body["tasks"]]),
+        phase=phase,
+        left=EngineState(body["left"]),
+        pending=body.get("pending", False),
+        turn=_unused_turn(state, body["turn"]),
+        text=body["user_input"],
+        scheduled=body["scheduled"],
+        context=body["context"],
+        complaint=body.get("complaint", ""),
+        history=tuple(
+            Turn(one["text"], one["results"], one.get("unfinished", {})) for one in body["history"]
+        ),
+        error=body["error"],
+        kept=body.get("kept", False),
+    )
+    if phase in PUT_ASIDE:
+        return _status_of_phase(changed(state, former=_failed_or_in_doubt(state)))
+    return _status_of_phase(_finished_untold(_in_doubt(_phases_done(state))))
+
+
+def _phases_done(state: ConversationState) -> ConversationState:
+    """A context and a decomposition that are at hand need not be asked for again."""
+    done = evolve(NEW_STEP, status=StepStatus.DONE)
+    before_tasks = state.pending or state.phase in _BEFORE_TASKS
+    if before_tasks and state.context:
+        state = moves.put_step(state, CONTEXT, None, done)
+    if (before_tasks or state.phase is EngineState.DECOMPOSING) and state.tasks:
+        state = moves.put_step(state, DECOMPOSE, None, done)
+    return state
+
+
+def _unused_turn(state: ConversationState, turn: int) -> int:
+    """The keys of its work carry the turn: one that this run has had already is not had again."""
+    return max(state.turn + 1, turn) if state.turn else turn
+
+
+def _in_doubt(state: ConversationState) -> ConversationState:
+    """Work that may have happened elsewhere and has no owner: nobody starts it again unasked."""
+    for step_id in state.order:
+        task = state.tasks[step_id]
+        if task.status == "running":
+            state = moves.put_step(state, step_id, None, _unknown(state, task))
+    return state
+
+
+def _unknown(state: ConversationState, task: SubTask) -> StepState:
+    sent = {"attempt": 1, "claim": state.version, "args": task.args}
+    return evolve(NEW_STEP, status=StepStatus.RUNNING, **sent)
+
+
+def _failed_or_in_doubt(state: ConversationState) -> HashTrieMap[str, StepState]:
+    """What somebody who goes on after the failure must be asked about."""
+    failed = evolve(NEW_STEP, status=StepStatus.FAILED)
+    kept = {
+        step_id: _unknown(state, task) if task.status == "running" else failed
+        for step_id, task in state.tasks.items()
+        if task.status in ("running", "failed")
+    }
+    return HashTrieMap(kept)
+
+
+def _finished_untold(state: ConversationState) -> ConversationState:
+    """Results that the former consumer never heard of."""
+    finished = [one for one in state.order if state.tasks[one].status == "finished"]
+    for step_id in finished:
+        done = evolve(NEW_STEP, status=StepStatus.DONE)
+        state = moves.put_step(state, step_id, None, done)
+    begun = state.steps
+    waiting = [one for one, count in state.waits_for.items() if not count and one not in begun]
+    return changed(state, untold=tuple(finished), queue=schedule.queued(state.tasks, waiting))
+
+
+def _resumable(raw: Mapping[str, Any], phase: EngineState) -> SubTask:
+    """What was under way when the snapshot was taken is done again, unless that may do harm;
+    what was finished is not."""
+    known = {name: value for name, value in raw.items() if name != "doubtful"}
+    task = SubTask(**{**known, "dependencies": tuple(raw["dependencies"])})
+    kept = task.status in ("pending", *_DONE) or raw.get("doubtful", False)
+    kept = kept or (task.status == "failed" and phase in PUT_ASIDE)
+    return task if kept else replace(task, status="scheduled", result=None)
+
+
+def _status_of_phase(state: ConversationState) -> ConversationState:
+    if state.phase in (EngineState.IDLE, EngineState.COMPLETED) and not state.pending:
+        return state if state.status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
+    state = moves.signal(state, Signal.NEXT_TURN)
+    if state.phase is EngineState.PAUSED:
+        return moves.signal(changed(state, held=True), Signal.ASK)
+    return moves.signal(state, Signal.GIVE_UP) if state.phase is EngineState.ERROR else state

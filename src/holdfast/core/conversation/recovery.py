@@ -1,0 +1,82 @@
+"""Going on after a failure: what was done is kept, and only what is left runs.
+
+When a turn fails its steps are put aside (see `former`). Whoever goes on has the turn pass the
+seed's phases once more, from idle to scheduling, with its context and its tasks at hand, so that
+nobody is asked for them again.
+"""
+
+from __future__ import annotations
+
+from holdfast.core.conversation import questions, schedule
+from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.former import is_doubtful
+from holdfast.core.conversation.state import ConversationState
+from holdfast.errors import NotAllowed
+from holdfast.model import commands as c
+from holdfast.model import conversation_events as v
+from holdfast.model.conversation import AfterFailure, EngineState
+from holdfast.model.events import ChildHeard, LateResultKept
+from holdfast.model.retry import FailureKind
+
+
+def go_on(draft: Draft, command: c.GoOn) -> None:
+    if command.failed is AfterFailure.STOP:
+        draft.enter(EngineState.IDLE)
+        draft.emit(v.TurnStopped(command.by))
+        return
+    skipped = tuple(to_skip(draft.state)) if command.failed is AfterFailure.SKIP else ()
+    if command.failed is AfterFailure.SKIP and not skipped:
+        raise NotAllowed(
+            f"no task of {draft.state.run_id} has failed, so there is none to skip: retry or stop"
+        )
+    draft.enter(EngineState.IDLE)
+    draft.emit(v.TurnResumed(command.failed, command.by, skipped))
+    draft.enter(EngineState.RECEIVING)
+    for step_id in doubtful(draft.state):
+        questions.ask_unknown(draft, step_id, "it was under way when the turn failed")
+
+
+def failed(state: ConversationState) -> list[str]:
+    """The steps of the tasks that failed."""
+    return [one for one in state.order if state.tasks[one].status == "failed"]
+
+
+def to_skip(state: ConversationState) -> list[str]:
+    """What failed, and whatever depends on that, however far away."""
+    return schedule.with_dependents(state.frees, failed(state))
+
+
+def doubtful(state: ConversationState) -> list[str]:
+    """Tasks of which nobody knows whether they took effect."""
+    return [one for one in state.order if is_doubtful(state, one)]
+
+
+def report_late(draft: Draft, command: c.ReportOutcome) -> None:
+    """Word of work that was under way when its turn failed: what it says is kept for going on."""
+    former = draft.state.former.get(command.step_id)
+    stale = former is None or former.claim != command.claim
+    match command.outcome:
+        case c.Succeeded(result=result):
+            draft.emit(LateResultKept(command.step_id, command.firing, result, stale))
+        case c.Failed(failure=failure) if not stale and failure.kind is not FailureKind.UNKNOWN:
+            draft.emit(v.TaskBroke(command.step_id, failure))
+        case _:
+            pass
+
+
+def hear_late(draft: Draft, command: c.HearChild) -> None:
+    """Word of a child run that failed with its task and may have been mended since."""
+    former = draft.state.former.get(command.step_id)
+    news = draft.state.heard.get(command.child_id, 0) < command.seq
+    if news and former is not None and former.child_id == command.child_id:
+        draft.emit(
+            ChildHeard(
+                command.child_id,
+                command.seq,
+                command.step_id,
+                command.firing,
+                command.status,
+                command.message,
+                command.result,
+            )
+        )
