@@ -52,6 +52,7 @@ from holdfast.vault import Vault, key_source
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
 from holdfast.work.http_tools import HttpClients, load_http_tools
+from holdfast.work.knowledge import Knowledge
 from holdfast.work.models import ModelClient
 from holdfast.work.sandbox import Sandbox, check_snippet
 from holdfast.work.tools import PythonTool, Tool, ToolRegistry
@@ -83,6 +84,8 @@ class Holdfast:
         max_retry_count: int = 3,
         max_effects: int = 64,
         model: str | Model | ModelClient | None = None,
+        rules: Sequence[str] = (),
+        knowledge: Knowledge | None = None,
         planner_agent: PlannerAgent | None = None,
         driver: Callable[[ToolRegistry, Sandbox], TaskDriver] = TaskDriver,
         faults: FaultPoints | None = None,
@@ -96,6 +99,8 @@ class Holdfast:
         self.task_driver = driver(self.tools, self.sandbox)
         planner = planner_agent or PlannerAgent(max_retry_count=max_retry_count)
         self.models = _models(model)
+        self.rules = (rules,) if isinstance(rules, str) else tuple(rules)
+        self.knowledge = knowledge
         agents = AgentWorker(self.tools, self.models, self._agent)
         self.engine = Engine(
             self.journal,

@@ -31,7 +31,7 @@ from holdfast.attendance import Attendance, Consumer, to_the_end
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.decide import blank, decide, replay
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.conversation.tables import PAUSABLE, VALID_STATE_TRANSITIONS
+from holdfast.core.conversation.tables import PAUSABLE, THINKING, VALID_STATE_TRANSITIONS
 from holdfast.core.run.state import RunState
 from holdfast.errors import (
     CallerError,
@@ -92,13 +92,18 @@ class ConversationEngine(Standing):
         max_parallel: int = 1,
         retry: RetryPolicy | None = None,
         on_failure: OnFailure | str = OnFailure.ERROR,
+        confirm_tasks: bool = False,
         by: str = LOCAL,
     ) -> None:
         """`executors` are callables by task type; those named in `once` are never repeated
-        after a crash without asking a person. With an application that has a default model,
+        after a crash without asking a person. With `confirm_tasks` a person sees the tasks
+        before the first one runs. With an application that has a default model,
         coordinator and llm are by default its own."""
         settings = ConversationSettings(
-            count(max_parallel), retry or RetryPolicy(), checked_on_failure(on_failure)
+            count(max_parallel),
+            retry or RetryPolicy(),
+            checked_on_failure(on_failure),
+            confirm_tasks,
         )
         super().__init__(pinned_settings(settings), by)
         self.coordinator = coordinator
@@ -126,18 +131,18 @@ class ConversationEngine(Standing):
             engine._see(await engine._loaded(await engine._application(closing)))
         return engine
 
-    def pause(self) -> bool:
-        """Start nothing more; True only where there is something to pause."""
-        return self.state in PAUSABLE and self._wish(c.Hold())
+    def pause(self, *, when_possible: bool = False) -> bool:
+        """Start nothing more; True only where there is something to pause. While it still thinks
+        `when_possible` keeps the wish, which takes hold before the first task."""
+        thinks = when_possible and self.state in THINKING
+        return (thinks or self.state in PAUSABLE) and self._wish(c.Hold(when_possible))
 
     def resume(self, failed: AfterFailure | str | None = None) -> bool:
-        """Go on from where it was paused.
-
-        After an error `failed` says how, and what was completed stays so: `retry` what failed,
-        `skip` it with whatever depends on it, or `stop` the turn. `run()` then goes on.
-        """
+        """Go on from where it was paused; after an error `failed` says how: `retry` what failed,
+        `skip` it with whatever depends on it, or `stop` the turn. `run()` then goes on."""
         if failed is None:
-            return self.state is EngineState.PAUSED and self._wish(c.Unhold())
+            paused = self.state is EngineState.PAUSED or self.will_pause
+            return paused and self._wish(c.Unhold())
         wish = c.GoOn(after_failure(failed), self._by)
         if self.state is not EngineState.ERROR:
             return False
@@ -263,15 +268,11 @@ class ConversationEngine(Standing):
     async def _unheard(self, here: Attendance, heard: ConversationState) -> list[EngineEvent]:
         """The failure itself, where it came between two consumers; it is told once."""
         if heard.version == 0 or heard.phase is EngineState.ERROR:
-            raise NotAllowed(f"the last turn failed ({self._latest.error}); resume(failed=…) or reset()")
+            raise NotAllowed(
+                f"the last turn failed ({self._latest.error}); reset() first, or resume(failed=…)"
+            )
         self._view = heard
         return await self._fresh(here)
-
-    def _refuse_other(self, state: ConversationState, user_input: str | None) -> None:
-        if user_input is not None and user_input != state.text and state.text:
-            raise NotAllowed(
-                f"{self.id} is still at {state.text!r:.200}; run() goes on, reset() ends it"
-            )
 
     async def _grant(self, here: Attendance) -> None:
         """Carry out what was wished, in order, until it is reset under its consumer."""

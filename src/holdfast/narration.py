@@ -50,6 +50,8 @@ def _tell(state: ConversationState, event: Any) -> Told:
                 "total_tasks": state.total,
                 "completed_tasks": state.completed,
             }
+        case v.AnswerWritten(text=text):
+            return T.ANSWER, {"answer": text}
         case v.EngineFailed():
             return T.ENGINE_ERROR, _error(state, event)
         case e.CancelRequested():

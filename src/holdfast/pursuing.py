@@ -8,7 +8,7 @@ repeated is broken off, and what may not is waited for.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
+from collections.abc import Coroutine
 from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
@@ -21,9 +21,8 @@ from holdfast.model.conversation import EngineState
 from holdfast.model.run import RunStatus
 from holdfast.plans import LOCAL
 from holdfast.runtime.machines import as_conversation
-from holdfast.work.coordinator import AppCoordinator
+from holdfast.staff import coordinator_of
 from holdfast.work.goals import GoalModel
-from holdfast.work.knowledge import Knowledge
 
 T = TypeVar("T")
 
@@ -130,19 +129,6 @@ async def _end(work: asyncio.Future[Any]) -> None:
     work.cancel()
     with suppress(asyncio.CancelledError, Exception):
         await work
-
-
-def coordinator_of(
-    app: Holdfast, rules: Sequence[str] = (), knowledge: Knowledge | None = None
-) -> AppCoordinator:
-    library = app.engine.library
-    return AppCoordinator(
-        app.tools,
-        rules,
-        knowledge,
-        agents=lambda: [library.agent(one).agent for one in library.agent_ids()],
-        plans=lambda: [library.current(one).plan for one in library.plan_ids()],
-    )
 
 
 def model_of(app: Holdfast, model: str | None = None) -> GoalModel | None:

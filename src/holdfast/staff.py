@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from holdfast.app import Holdfast
@@ -15,6 +15,7 @@ from holdfast.work.conversations import (
 )
 from holdfast.work.coordinator import AppCoordinator
 from holdfast.work.goals import GoalModel
+from holdfast.work.knowledge import Knowledge
 
 
 def attendant(
@@ -26,17 +27,22 @@ def attendant(
 ) -> Attendant:
     """An application that has a model stands in for the coordinator and the llm."""
     if app is not None and app.models.default_model is not None:
-        coordinator, llm = coordinator or app_coordinator(app), llm or GoalModel(app.models)
+        coordinator, llm = coordinator or coordinator_of(app), llm or GoalModel(app.models)
     secrets = None if app is None else app.vault
     worker = ConversationWorker(coordinator, llm, executors, once, partial(_route, app), secrets)
     return Attendant(worker, offers_of(executors))
 
 
-def app_coordinator(app: Holdfast) -> AppCoordinator:
-    """Offers what the application has when it is asked: tools, agents and plans."""
+def coordinator_of(
+    app: Holdfast, rules: Sequence[str] = (), knowledge: Knowledge | None = None
+) -> AppCoordinator:
+    """Offers what the application has when it is asked: tools, agents and plans, and its rules
+    and knowledge where no others are given."""
     library = app.engine.library
     return AppCoordinator(
         app.tools,
+        rules or app.rules,
+        knowledge or app.knowledge,
         agents=lambda: [library.agent(one).agent for one in library.agent_ids()],
         plans=lambda: [library.current(one).plan for one in library.plan_ids()],
     )

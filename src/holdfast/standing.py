@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any
 
 from holdfast.core.conversation import snapshot as snapshots
+from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.decide import blank
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.run.state import RunState
@@ -34,6 +35,11 @@ class Standing:
         return EngineState.ERROR if is_cancelled(state) else state.phase
 
     @property
+    def will_pause(self) -> bool:
+        """Somebody has wished for a pause that takes hold before the first task."""
+        return self._wished().pausing
+
+    @property
     def current_progress(self) -> float:
         return self._wished().progress
 
@@ -57,6 +63,11 @@ class Standing:
         return "cancelled" if is_cancelled(state) else state.error
 
     @property
+    def final_answer(self) -> str:
+        """The last word of a completed turn: the model's, else a plain list of the results."""
+        return final_answer(self._wished())
+
+    @property
     def tasks(self) -> list[SubTask]:
         state = self._wished()
         return [state.tasks[f"t{number}"] for number in range(1, state.total + 1)]
@@ -74,6 +85,12 @@ class Standing:
     def _refuse_cancelled(self) -> None:
         if is_cancelled(self._latest):
             raise NotAllowed(f"{self.id} was cancelled for good; open a new conversation")
+
+    def _refuse_other(self, state: ConversationState, user_input: str | None) -> None:
+        if user_input is not None and user_input != state.text and state.text:
+            raise NotAllowed(
+                f"{self.id} is still at {state.text!r:.200}; run() goes on, reset() ends it"
+            )
 
     def _is_below(self, run_id: str) -> bool:
         return bool(self.id) and f"{run_id}.".startswith(f"{self.id}.")

@@ -9,7 +9,7 @@ import pytest
 from holdfast.core.conversation.decide import blank
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
-from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
+from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineState, SubTask
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
@@ -46,6 +46,24 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
     (v.TaskStarted("t1", child_id=CHILD), "engine", f"task pay started as {CHILD}"),
     (v.TaskFinished("t1", {"paid": 5}), "engine", 'task pay returned: {"paid":5}'),
     (v.TaskFinished("t1", "付了\x1b[2J"), "engine", "task pay returned: 付了\\u001b[2J"),
+    (
+        v.ConversationResumed(AfterFailure.RETRY, "ada"),
+        "ada",
+        "has what failed tried again; what is done stays done",
+    ),
+    (v.ConversationResumed(AfterFailure.SKIP, "ada", ("t1",)), "ada", "goes on without: pay"),
+    (v.ConversationStopped("ada"), "ada", "ended the turn that failed"),
+    (v.AnswerWritten("7 sold"), "engine", "answers: 7 sold"),
+    (
+        v.ArgumentsWanted("t1", {}),
+        "engine",
+        "task pay lacks arguments; the model is asked first",
+    ),
+    (v.ArgumentsFilled("t1", {"n": 1}), "engine", "task pay has from the model: n"),
+    (v.TasksConfirmed("ada"), "ada", "wants these tasks run"),
+    (v.TasksRefused("less", "ada"), "ada", "wants other tasks"),
+    (v.PauseWished(), "engine", "will pause before the first task"),
+    (v.PauseWished(wished=False), "engine", "will not pause"),
     (v.TaskBroke("t1", BROKEN), "engine", "task pay failed: out of order"),
     (v.TaskCompleted("t1"), "engine", "task pay is completed"),
     (v.TaskFailed("t1", "out of order"), "engine", "task pay waits for a person to decide"),

@@ -152,16 +152,68 @@ def test_an_unfinished_one_goes_on_without_words_and_takes_no_others(
     assert (again.code, "say what is wanted next" in again.err) == (1, True)
 
 
-def test_a_failed_one_starts_over_with_words(converse: Converse, place: Path) -> None:
+def test_a_failed_one_takes_the_next_words_and_the_model_hears_what_was_done(
+    converse: Converse, place: Path
+) -> None:
     failed = converse("break")
     assert failed.code == 3
     assert "out of order" in failed.out
-    assert "to start over: holdfast converse --id conv_000001" in failed.out
+    assert "to try again: holdfast resume conv_000001 --app goals:app --failed retry" in failed.out
+    assert "to say something else: holdfast converse --id conv_000001" in failed.out
     silent = converse("--id", "1")
-    assert (silent.code, "say what is wanted to start over" in silent.err) == (1, True)
+    assert (silent.code, "say how to go on: --failed retry, --failed skip" in silent.err) == (
+        1,
+        True,
+    )
     (place / "mended").touch()
     mended = converse("break", "--id", "1")
-    assert (mended.code, "starts over" in mended.err) == (0, True)
+    assert (mended.code, "the next turn is told what was done" in mended.err) == (0, True)
+
+
+def test_a_failed_one_goes_on_as_it_is_told_and_only_so(
+    converse: Converse, also: Command, place: Path
+) -> None:
+    converse("break")
+    asked = also("resume", "conv_000001")
+    ways = "--failed retry, --failed skip, --failed stop"
+    assert (asked.code, ways in asked.err) == (1, True)
+    (place / "mended").touch()
+    assert "leave the new one out" in converse("more", "--id", "1", "--failed", "retry").err
+    assert (
+        "holdfast resume conv_000001 --failed stop" in converse("--id", "1", "--failed", "stop").err
+    )
+    going = also("resume", "conv_000001", "--failed", "retry")
+    assert (going.code, '{"mended":true}' in going.out) == (0, True)
+    assert (
+        "no conversation that has failed" in also("resume", "conv_000001", "--failed", "skip").err
+    )
+
+
+@pytest.mark.parametrize(
+    ("choice", "told"), [("retry", "tried again"), ("skip", "it goes on without: ")]
+)
+def test_converse_goes_on_after_a_failure_too(
+    converse: Converse, place: Path, choice: str, told: str
+) -> None:
+    converse("break")
+    (place / "mended").touch()
+    going = converse("--id", "1", "--failed", choice)
+    assert (going.code, told in going.err) == (0, True)
+
+
+def test_a_turn_that_failed_may_be_ended(converse: Converse, also: Command) -> None:
+    converse("break")
+    ended = also("resume", "conv_000001", "--failed", "stop", "--json")
+    assert (ended.code, ended.json["phase"]) == (0, "idle")
+
+
+def test_tasks_are_shown_before_they_run_where_that_is_wished(
+    converse: Converse, also: Command
+) -> None:
+    assert converse("帮我分析销售数据", "--confirm-tasks").code == 4
+    asked = the_question(also)
+    assert asked["title"] == "Run these tasks?"
+    assert also("answer", asked["question_id"], "--option", "run").code == 0
 
 
 def test_a_failure_may_be_a_question_instead(

@@ -39,7 +39,7 @@ WILL = "Will Zhang"
 RUN_ID = "conversation"
 
 Decided: TypeAlias = Decision[ConversationState, v.ConversationEvent]
-Worked: TypeAlias = f.CallTool | f.RunTask | f.FetchContext | f.Decompose
+Worked: TypeAlias = f.CallTool | f.ConversationWork
 Kind = TypeVar("Kind")
 
 REQUIRE = ApprovalRule(ApprovalMode.REQUIRE_APPROVAL)
@@ -79,6 +79,7 @@ class Talk:
         self.definition = ConversationDefinition(ConversationSettings(**settings), "digest")
         self.tools = dict(tools)
         self.goal: tuple[SubTask, ...] = (SubTask("only"),)
+        self.by_model = False
         self.now = 1_700_000_000.0
         self.records: list[Record] = []
         self.flying: dict[tuple[str, int], Worked] = {}
@@ -129,7 +130,14 @@ class Talk:
 
     def _take(self, effect: f.Effect) -> None:
         match effect:
-            case f.CallTool() | f.RunTask() | f.FetchContext() | f.Decompose():
+            case (
+                f.CallTool()
+                | f.RunTask()
+                | f.FetchContext()
+                | f.Decompose()
+                | f.FillArguments()
+                | f.WriteAnswer()
+            ):
                 self.flying[effect.work.step_id, effect.work.claim] = effect
             case f.StartAgent(work=work) | f.StartChild(work=work):
                 self.children[effect.child_id] = Child(work.step_id)
@@ -178,7 +186,11 @@ class Talk:
             if isinstance(effect, f.FetchContext):
                 self.report(effect, c.Fetched(("be brief",), (), ("look",)))
             elif isinstance(effect, f.Decompose):
-                self.report(effect, c.Decomposed(self.goal))
+                self.report(effect, c.Decomposed(self.goal, self.by_model))
+            elif isinstance(effect, f.WriteAnswer):
+                self.report(effect, c.Written("All is done."))
+            elif isinstance(effect, f.FillArguments):
+                self.report(effect, c.Filled({}))
 
     def start(self, step_id: str) -> Decided:
         task = self.state.tasks.get(step_id)

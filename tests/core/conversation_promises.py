@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.core.approval import mode_of
 from holdfast.core.conversation import heap
-from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState
+from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE, ConversationState
 from holdfast.core.conversation.tables import VALID_STATE_TRANSITIONS
 from holdfast.core.interactions.consent import bind_consent
 from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
@@ -61,7 +61,7 @@ def _check_tasks(state: ConversationState) -> None:
     assert (state.total, state.completed) == (len(state.tasks), len(done))
     assert 0.0 <= state.progress <= 1.0
     assert set(state.order) == set(state.tasks)
-    assert set(state.steps) <= {CONTEXT, DECOMPOSE, *state.tasks}
+    assert set(state.steps) <= {CONTEXT, DECOMPOSE, CONFIRM, ANSWER, *state.tasks}
     assert not done & set(state.steps)
     for step_id, task in state.tasks.items():
         assert state.steps_of[task.id] == step_id
@@ -166,7 +166,7 @@ class Auditor:
                 self.begin()
             case v.StartedOver():
                 self.begin()
-            case v.TurnResumed(skipped=skipped):
+            case v.ConversationResumed(skipped=skipped):
                 self.finished = {one for one in self.finished if one in state.steps} | {*skipped}
                 self.over = set()
             case e.LateResultKept(step_id=step_id) if before.phase is EngineState.ERROR:
@@ -245,7 +245,7 @@ class Auditor:
         assert state.status is not RunStatus.CANCELLING
         assert (work.step_id, work.claim) not in self.handed_out, "handed out twice"
         self.handed_out.add((work.step_id, work.claim))
-        if work.step_id in (CONTEXT, DECOMPOSE):
+        if work.step_id in (CONTEXT, DECOMPOSE, ANSWER) or isinstance(effect, f.FillArguments):
             return
         assert work.key not in self.spent, "work that has answered ran again under its key"
         if work.step_id not in self.key_of:

@@ -112,7 +112,7 @@ def test_skip_leaves_out_what_failed_and_whatever_depends_on_it_and_says_which()
     talk = mail_failed(REPORT, FILE, OTHER, max_parallel=1)
     assert recovery.to_skip(talk.state) == ["t2", "t3", "t4"]
     talk.go_on("skip")
-    assert talk.happened(v.TurnResumed)[-1].skipped == ("t2", "t3", "t4")
+    assert talk.happened(v.ConversationResumed)[-1].skipped == ("t2", "t3", "t4")
     assert talk.settle().phase is EngineState.COMPLETED
     assert ran(talk) == ["pay", "mail", "other"]
     assert talk.task("mail").result == {"skipped": True, "by": WILL}
@@ -520,3 +520,11 @@ def test_with_a_person_to_ask_a_failure_is_still_theirs_to_decide() -> None:
     assert talk.state.error == f"ended by {WILL}"
     talk.go_on()
     assert talk.settle().phase is EngineState.COMPLETED
+
+
+def test_the_choices_are_told_and_a_task_that_two_depend_on_is_skipped_once() -> None:
+    both = SubTask("both", dependencies=("mail", "report"))
+    talk = mail_failed(REPORT, both)
+    assert recovery.choices(talk.state) == ["retry", "skip", "stop"]
+    assert recovery.to_skip(talk.state) == ["t2", "t3", "t4"]
+    assert recovery.choices(at_phase(EngineState.ERROR).state) == ["retry", "stop"]

@@ -55,8 +55,10 @@ def play(script: bytes) -> Talk:
         max_parallel=dice.pick((1, 1, 2, 3, 50)),
         retry=RetryPolicy(attempts=1 + dice.number(3)),
         on_failure=dice.pick(tuple(OnFailure)),
+        confirm_tasks=dice.chance(3),
     ).open()
     talk.goal = goal(dice, ROUTES)
+    talk.by_model = dice.chance(2)
     talk.converse()
     for _ in range(30 + dice.number(150)):
         dice.pick(MOVES)(talk, dice)
@@ -104,6 +106,10 @@ def _word(talk: Talk, effect: Worked, dice: Dice) -> c.Outcome:
         return c.Fetched(("rule",))
     if isinstance(effect, f.Decompose):
         return _tasks(talk, dice)
+    if isinstance(effect, f.WriteAnswer):
+        return c.Written(dice.pick(("", "done")))
+    if isinstance(effect, f.FillArguments):
+        return c.Filled(dice.pick(DATA))
     if face == 8:
         return c.Missing(Form((Field("size", label=dice.pick(("", "\ud800"))),)))
     return c.Succeeded(dice.pick(RESULTS))
@@ -115,7 +121,7 @@ def _tasks(talk: Talk, dice: Dice) -> c.Outcome:
         return c.Undecomposed("no list")
     if face == 8:
         return c.Decomposed((*talk.goal, talk.goal[0]))
-    return c.Decomposed(talk.goal)
+    return c.Decomposed(talk.goal, talk.by_model)
 
 
 def late_word(talk: Talk, dice: Dice) -> None:
@@ -141,7 +147,7 @@ def keep_draft(talk: Talk, dice: Dice) -> None:
 
 
 def hold(talk: Talk, dice: Dice) -> None:
-    talk.tries(c.Hold())
+    talk.tries(c.Hold(when_possible=dice.chance(2)))
 
 
 def unhold(talk: Talk, dice: Dice) -> None:
@@ -266,6 +272,8 @@ def speak_for_children(talk: Talk) -> None:
 def good_answer(talk: Talk, question_id: str) -> c.Answer:
     """One that the question takes: whatever skips or provides, else the first that stops."""
     request = talk.state.questions[question_id].request
+    if talk.state.questions[question_id].purpose == "confirm":
+        return c.Answer(question_id, WILL, "run")
     wanted = (InteractionAction.SKIP, InteractionAction.PROVIDE_INFO, InteractionAction.TERMINATE)
     (chosen, *_) = (one for kind in wanted for one in request.options if one.action is kind)
     provides = chosen.action is InteractionAction.PROVIDE_INFO
@@ -321,7 +329,7 @@ def plain_work(talk: Talk, dice: Dice) -> None:
 def run_to_the_end(talk: Talk) -> set[str]:
     """Which tasks ran on the way, each of them once."""
     already = {work.task.id for work in talk.past if isinstance(work, f.RunTask)}
-    if talk.state.phase is EngineState.PAUSED:
+    if talk.state.pausing or talk.state.phase is EngineState.PAUSED:
         talk.unhold()
     talk.settle()
     ran = [work.task.id for work in talk.past if isinstance(work, f.RunTask)]

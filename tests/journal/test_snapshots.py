@@ -194,6 +194,14 @@ CONVERSATION: dict[str, Any] = {
     "total": 2,
     "completed": 1,
     "error": "out of order",
+    "former": HashTrieMap({"t1": STEP}),
+    "kept": True,
+    "pausing": True,
+    "confirmed": True,
+    "feedback": "less",
+    "by_model": True,
+    "answer": "7 sold",
+    "filling": HashTrieMap({"t1": {"type": "object"}}),
 }
 
 

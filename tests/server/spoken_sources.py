@@ -71,6 +71,7 @@ def is_covered(text: str) -> bool:
 
 FOR_MODELS = frozenset(
     {
+        f"a person wants other tasks than these: {HOLE}. They said: {HOLE}",
         "It was not run: {by} refused.",
         "It was not run: {by} asks for something else. Think again.",
         "It was not run: {by} skipped it. Go on without it.",

@@ -19,7 +19,7 @@ from rich.text import Text
 from holdfast.cli.keys import Deed, Keys
 from holdfast.cli.screen import console, status_text
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.conversation.tables import PAUSABLE
+from holdfast.core.conversation.tables import PAUSABLE, THINKING
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.conversation import EngineState, SubTask
@@ -35,6 +35,8 @@ _FRAME = 8
 
 _FRAMES = 12
 """Pictures a second; however many events there are, no more are drawn."""
+
+_PAUSING = "; it will pause before the first task"
 
 _QUIET = frozenset({"pending", "scheduled", "completed"})
 _AT_REST = frozenset({EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE})
@@ -77,7 +79,7 @@ class Board:
 def picture(state: ConversationState, room: int = 1000, keys: str = "") -> RenderableType:
     titles = (
         Text(visible(state.text), style="bold"),
-        Text(f"{state.run_id} {PHASES[state.phase]}"),
+        Text(f"{state.run_id} {PHASES[state.phase]}{_PAUSING if state.pausing else ''}"),
     )
     parts: list[RenderableType] = [_line(one) for one in titles if one.plain]
     if state.total:
@@ -92,8 +94,8 @@ def key_words(state: ConversationState, keys: Mapping[str, Deed] | tuple[()]) ->
     if not keys or state.phase in _AT_REST:
         return ""
     words = [
-        "p pauses" if state.phase in PAUSABLE else "",
-        "r resumes" if state.phase is EngineState.PAUSED else "",
+        "p pauses" if state.phase in (*PAUSABLE, *THINKING) and not state.pausing else "",
+        "r resumes" if state.phase is EngineState.PAUSED or state.pausing else "",
         "q leaves",
     ]
     return "   ".join(one for one in words if one)

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import AnywayOption, Settings
+from holdfast.cli.shell import AnywayOption, FailedOption, Settings
 
 if TYPE_CHECKING:
     from holdfast.cli.goal import Goal
@@ -64,28 +64,41 @@ async def converse(
         str | None,
         typer.Option("--model", metavar="NAME", help="The model. Default: $HOLDFAST_MODEL."),
     ] = None,
+    confirm_tasks: Annotated[
+        bool | None,
+        typer.Option(
+            "--confirm-tasks/--run-tasks",
+            help="Show the tasks to a person first.",
+            show_default="run-tasks",
+        ),
+    ] = None,
+    failed: FailedOption = None,
     anyway: AnywayOption = False,
 ) -> int:
     """Make tasks of a goal, and carry them out with the tools, agents and plans known here.
 
     In a terminal its progress is live: p pauses, r resumes, q leaves, and what a task asks is
     asked right here. A conversation outlives its process: --id goes on with it, and one that
-    is completed takes the next goal. Without a terminal nothing is asked. With --json every
-    event is one line.
+    is completed takes the next goal. One that failed goes on as --failed says, or takes the next
+    goal, for which the model is told what was done. Without a terminal nothing is asked. With
+    --json every event is one line.
     """
     from holdfast.cli.goal import Goal, Means
     from holdfast.cli.local import as_this_user
     from holdfast.cli.opening import build_app
+    from holdfast.model.conversation import AfterFailure
 
     if goal is None and name is None:
         raise typer.BadParameter("say what is wanted: holdfast converse 'GOAL'.")
-    with _documents(knowledge) as documents:
+    with documents_of(knowledge) as documents:
         means = Means(
             rules=tuple(rules or ()),
             knowledge=documents,
             model=model,
             max_parallel=max_parallel,
             on_failure=None if on_failure is None else on_failure.value,
+            confirm_tasks=confirm_tasks,
+            failed=None if failed is None else AfterFailure(failed.value),
             spelled=_spelled(knowledge, rules, model),
         )
         async with build_app(settings) as app:
@@ -110,7 +123,7 @@ def _spelled(knowledge: Path | None, rules: list[str] | None, model: str | None)
 
 
 @contextmanager
-def _documents(directory: Path | None) -> Iterator[Knowledge | None]:
+def documents_of(directory: Path | None) -> Iterator[Knowledge | None]:
     """The documents of a directory, for as long as they are needed."""
     if directory is None:
         yield None

@@ -8,30 +8,38 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from holdfast.app import Holdfast
 from holdfast.cli.board import Board
 from holdfast.cli.driving import Driver
 from holdfast.cli.local import LocalHouse
-from holdfast.cli.needs import refuse_without_tools
+from holdfast.cli.needs import how_to_go_on, refuse_without_tools
 from holdfast.cli.progress import Silence, View, view_of
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, way_on
 from holdfast.cli.screen import note, print_json_line, say
 from holdfast.cli.shell import OK, Settings
 from holdfast.conversation import ConversationEngine
+from holdfast.core.conversation import recovery
 from holdfast.core.conversation.decide import blank
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.journal.port import QuestionRow
-from holdfast.model.conversation import ConversationSettings, EngineEvent, EngineEventType
+from holdfast.model.conversation import (
+    AfterFailure,
+    ConversationSettings,
+    EngineEvent,
+    EngineEventType,
+)
 from holdfast.model.run import RunStatus
 from holdfast.narration import asked, narrate
-from holdfast.pursuing import Left, Pursuit, coordinator_of, lacks_model, model_of
+from holdfast.pursuing import Left, Pursuit, lacks_model, model_of
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import as_conversation
+from holdfast.staff import coordinator_of
 from holdfast.story.text import visible
 from holdfast.work.knowledge import Knowledge
 
@@ -49,10 +57,16 @@ class Means:
     model: str | None = None
     max_parallel: int | None = None
     on_failure: str | None = None
+    confirm_tasks: bool | None = None
+    failed: AfterFailure | None = None
     spelled: str = ""
 
     def settings(self) -> dict[str, Any]:
-        given = {"max_parallel": self.max_parallel, "on_failure": self.on_failure}
+        given = {
+            "max_parallel": self.max_parallel,
+            "on_failure": self.on_failure,
+            "confirm_tasks": self.confirm_tasks,
+        }
         return {name: value for name, value in given.items() if value is not None}
 
     def refuse_change(self, run_id: str, pinned: ConversationSettings) -> None:
@@ -112,15 +126,17 @@ class Goal:
             return await self._begin_as(run_id, text)
         state = await self._state(run_id)
         self.means.refuse_change(run_id, state.settings)
-        refuse_misplaced(state, text, self.settings.repeated)
-        if state.status not in _AT_REST:
+        refuse_misplaced(state, text, self.means.failed, self.settings.repeated)
+        goes_on = state.status not in _AT_REST or self.means.failed is not None
+        if goes_on:
             await refuse_without_tools(self.app, run_id, anyway=anyway)
         self._refuse_without_model(state, anyway)
         pursuit = await self._opened(run_id)
         if state.status is RunStatus.ERROR:
-            self._mention(f"{run_id} starts over; its last turn failed: {visible(state.error)}")
-            pursuit.engine.reset()
-        return await self._see(pursuit, state, text if state.status in _AT_REST else None)
+            chosen = self.means.failed or AfterFailure.STOP
+            self._mention(f"{run_id} failed ({visible(state.error)}); {_told(state, chosen)}")
+            pursuit.engine.resume(failed=chosen)
+        return await self._see(pursuit, state, None if goes_on else text)
 
     async def _begin_as(self, run_id: str, text: str | None) -> int:
         """A new conversation, under a name of the person's own."""
@@ -164,7 +180,10 @@ class Goal:
         if not self.settings.interactive:
             return view_of(self.settings, state)
         engine = pursuit.engine
-        return Board(state, {"p": engine.pause, "r": engine.resume, "q": pursuit.quit})
+        return Board(
+            state,
+            {"p": partial(engine.pause, when_possible=True), "r": engine.resume, "q": pursuit.quit},
+        )
 
     async def _opened(self, run_id: str) -> Pursuit:
         engine = await ConversationEngine.open(self.app, run_id, **self._given())
@@ -206,16 +225,34 @@ class Goal:
             note(words)
 
 
-def refuse_misplaced(state: ConversationState, text: str | None, options: str) -> None:
+def _told(state: ConversationState, chosen: AfterFailure) -> str:
+    match chosen:
+        case AfterFailure.RETRY:
+            return "what failed is tried again, and what is done stays done"
+        case AfterFailure.SKIP:
+            skipped = (state.tasks[one].id for one in recovery.to_skip(state))
+            return f"it goes on without: {visible(', '.join(skipped))}"
+        case AfterFailure.STOP:
+            return "the next turn is told what was done"
+
+
+def refuse_misplaced(
+    state: ConversationState, text: str | None, failed: AfterFailure | None, options: str
+) -> None:
     """Words where none are awaited, or none where some are."""
     run_id = state.run_id
+    if failed is AfterFailure.STOP:
+        raise NotAllowed(f"to end the turn that failed: holdfast resume {run_id} --failed stop")
+    if failed is not None and text is not None:
+        raise NotAllowed(f"--failed {failed} goes on with the goal there is: leave the new one out")
     match state.status:
         case RunStatus.CANCELLING | RunStatus.CANCELLED:
             raise NotAllowed(f"{run_id} is cancelled: leave --id out to begin another one")
         case RunStatus.ERROR if text is None:
-            raise NotAllowed(
-                f"{run_id} has failed ({visible(state.error)}): say what is wanted to start over"
-            )
+            how_to_go_on(state, failed)
+            return
+        case _ if failed is not None:
+            how_to_go_on(state, failed)
         case RunStatus.DONE if text is None:
             raise NotAllowed(f"{run_id} has nothing left to do: say what is wanted next")
         case RunStatus.DONE | RunStatus.ERROR:

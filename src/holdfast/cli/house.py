@@ -19,6 +19,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError, NotAllowed
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.model.conversation import AfterFailure
 from holdfast.model.interaction import InteractionResponse
 from holdfast.pursuing import Pursuit
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
@@ -105,7 +106,8 @@ class House(Reading, Protocol):
     ) -> Outcomes:
         """The same answer to exactly these questions; what became of each."""
 
-    async def resume(self, run_id: str) -> None: ...
+    async def resume(self, run_id: str, failed: AfterFailure | None = None) -> None:
+        """`failed` says how a conversation goes on after a failure."""
 
     async def cancel(self, run_id: str, reason: str) -> None: ...
 

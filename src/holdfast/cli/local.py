@@ -24,6 +24,8 @@ from holdfast.errors import NotFound
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.model import commands as c
+from holdfast.model.conversation import AfterFailure
 from holdfast.model.interaction import InteractionResponse
 from holdfast.plans import LOCAL
 from holdfast.pursuing import Pursuit, pursuit_of
@@ -141,8 +143,12 @@ class LocalHouse:
     ) -> Outcomes:
         return await self.app.sessions.answer_many(question_ids, response, by=self.by)
 
-    async def resume(self, run_id: str) -> None:
-        await self.app.resume(run_id, by=self.by)
+    async def resume(self, run_id: str, failed: AfterFailure | None = None) -> None:
+        if isinstance(await self.state(run_id), ConversationState):
+            command = c.Unhold() if failed is None else c.GoOn(failed, self.by)
+            await self.app.engine.submit(run_id, command)
+        else:
+            await self.app.resume(run_id, by=self.by)
 
     async def cancel(self, run_id: str, reason: str) -> None:
         if isinstance(await self.state(run_id), ConversationState):

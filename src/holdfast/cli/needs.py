@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from holdfast.app import Holdfast
+from holdfast.core.conversation import recovery
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react.state import ReactState
@@ -17,7 +18,9 @@ from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed
 from holdfast.model.agent import Agent
+from holdfast.model.conversation import AfterFailure
 from holdfast.model.plan import Action, AgentAction, CodeAction, Plan, PlanAction, ToolAction
+from holdfast.model.run import RunStatus
 
 _OVER = frozenset({StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
 _ENDED = frozenset({"completed", "finished"})
@@ -36,6 +39,25 @@ async def refuse_without_tools(app: Holdfast, run_id: str, *, anyway: bool) -> N
             f"{run_id} needs the {some}, not known here: go on from where they are declared "
             "(tools.yaml, --tools, --app), or say --anyway"
         )
+
+
+def how_to_go_on(state: RunState, failed: str | None, options: str = "") -> AfterFailure | None:
+    """What was chosen for a conversation that failed: nobody chooses it in a person's place."""
+    conversation = isinstance(state, ConversationState)
+    if failed is None and not conversation:
+        return None
+    if not isinstance(state, ConversationState) or state.status is not RunStatus.ERROR:
+        go_on = (
+            f": `holdfast converse --id {state.run_id}{options}` goes on with it"
+            if conversation
+            else ""
+        )
+        raise NotAllowed(f"{state.run_id} is no conversation that has failed{go_on}")
+    allowed = recovery.choices(state)
+    if failed is None or AfterFailure(failed) not in allowed:
+        ways = ", ".join(f"--failed {one}" for one in allowed)
+        raise NotAllowed(f"{state.run_id} has failed; say how to go on: {ways}")
+    return AfterFailure(failed)
 
 
 async def _needed(app: Holdfast, state: RunState) -> AsyncIterator[str]:

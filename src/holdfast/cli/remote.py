@@ -34,6 +34,7 @@ from holdfast.errors import (
     Unauthenticated,
 )
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.model.conversation import AfterFailure
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
 from holdfast.model.run import KINDS
@@ -238,11 +239,14 @@ class RemoteHouse:
         )
         return {one["requestId"]: _refusal(one) for one in told["outcomes"]}
 
-    async def resume(self, run_id: str) -> None:
-        if isinstance(await self.state(run_id), PlanState):
-            await self.client.instances.resume(run_id)
-        else:
-            await self.client.chats.resume(run_id)
+    async def resume(self, run_id: str, failed: AfterFailure | None = None) -> None:
+        match await self.state(run_id):
+            case PlanState():
+                await self.client.instances.resume(run_id)
+            case ConversationState():
+                await self.client.conversations.resume(run_id, failed=failed)
+            case _:
+                await self.client.chats.resume(run_id)
 
     async def cancel(self, run_id: str, reason: str) -> None:
         match await self.state(run_id):

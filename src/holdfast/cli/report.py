@@ -12,12 +12,15 @@ from holdfast.cli.foreign import rows
 from holdfast.cli.inquiry import question_json, say_open
 from holdfast.cli.screen import say, status_text
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
+from holdfast.core.conversation import recovery
+from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.instances import task_statuses
 from holdfast.journal.port import QuestionRow
+from holdfast.model.conversation import AfterFailure
 from holdfast.model.message import Usage
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of
@@ -81,6 +84,7 @@ def _conversation_json(state: ConversationState) -> dict[str, Any]:
         "input": state.text,
         "progress": state.progress,
         "tasks": [asdict(state.tasks[one]) for one in state.order],
+        "answer": final_answer(state),
         "error": state.error or None,
     }
 
@@ -111,6 +115,8 @@ def say_standing(
 
 def say_results(state: ConversationState) -> None:
     """What it was all for, whole: the results of the tasks that no other waited for."""
+    if state.answer:
+        say(*rows(state.answer, "  ", "  "))
     needed = {one for task in state.tasks.values() for one in task.dependencies}
     for task in (state.tasks[one] for one in state.order):
         if task.id not in needed and task.result not in (None, {}, ""):
@@ -144,10 +150,21 @@ def _instead(state: RunState, options: str) -> str:
     return f"to say something else: {way_on(state, options)}"
 
 
+_WAYS = {
+    AfterFailure.RETRY: "try again",
+    AfterFailure.SKIP: "go on without what failed",
+    AfterFailure.STOP: "end the turn",
+}
+
+
 def _next_words(state: ConversationState, options: str) -> list[str]:
     match state.status:
         case RunStatus.ERROR:
-            return [f"to start over: {way_on(state, options)} 'GOAL'"]
+            again = f"holdfast resume {state.run_id}{options} --failed"
+            ways = [f"to {told}: {again} {one}" for one, told in _WAYS.items()]
+            allowed = recovery.choices(state)
+            offered = [way for one, way in zip(_WAYS, ways, strict=True) if one in allowed]
+            return [*offered, f"to say something else: {way_on(state, options)} 'GOAL'"]
         case RunStatus.DONE:
             return [f"to say more: {way_on(state, options)} 'GOAL'"]
         case RunStatus.RUNNING | RunStatus.CONTINUE:

@@ -9,7 +9,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import OK, AnywayOption, SetOption, Settings, WaitOption
+from holdfast.cli.shell import (
+    OK,
+    AnywayOption,
+    FailedOption,
+    SetOption,
+    Settings,
+    WaitOption,
+)
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
 
 if TYPE_CHECKING:
@@ -229,23 +236,24 @@ async def _asked_fields(driver: Driver, run_id: str) -> list[Field]:
 async def resume(
     settings: Settings,
     instance: RunArgument,
+    failed: FailedOption = None,
     anyway: AnywayOption = False,
     wait: WaitOption = True,
 ) -> int:
-    """Run again what failed in a run that waits for a resume; what is done stays done."""
+    """Run again what failed in a run that waits for a resume; what is done stays done.
+
+    A conversation that failed is told how to go on with --failed.
+    """
     from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.needs import how_to_go_on
     from holdfast.cli.opening import entering, full_run_id
-    from holdfast.core.conversation.state import ConversationState
-    from holdfast.errors import NotAllowed
 
     async with entering(settings) as house:
         run_id = full_run_id(instance)
-        if isinstance(await house.state(run_id), ConversationState):
-            how = f"`holdfast converse --id {run_id}{settings.repeated}`"
-            raise NotAllowed(f"{run_id} is a conversation: {how}")
+        chosen = how_to_go_on(await house.state(run_id), failed, settings.repeated)
         await house.refuse_without_tools(run_id, anyway=anyway)
         driver = Driver(house, settings)
-        return await do_and_see(driver, run_id, lambda: house.resume(run_id), wait=wait)
+        return await do_and_see(driver, run_id, lambda: house.resume(run_id, chosen), wait=wait)
 
 
 async def cancel(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -110,6 +111,24 @@ _DefaultAgent = Annotated[
         show_default=False,
     ),
 ]
+_Rules = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--rule",
+        metavar="TEXT",
+        help="A rule that conversations keep. Repeatable.",
+        show_default=False,
+    ),
+]
+_Documents = Annotated[
+    Path | None,
+    typer.Option(
+        "--knowledge",
+        metavar="DIR",
+        help="Markdown and text files that conversations draw on.",
+        show_default=False,
+    ),
+]
 _Link = Annotated[
     bool, typer.Option("--link", help="Print a new one-time link that signs an admin in.")
 ]
@@ -211,6 +230,8 @@ def serve(
     oidc_person_claim: _OidcPersonClaim = None,
     four_eyes: _FourEyes = False,
     default_agent: _DefaultAgent = None,
+    rules: _Rules = None,
+    knowledge: _Documents = None,
     link: _Link = False,
     secure_cookies: _SecureCookies = False,
     header_bytes: _HeaderBytes = 64 * 1024,
@@ -227,6 +248,7 @@ def serve(
     The application is the one named, else what stands here. At the first start a one-time
     link is printed that signs an admin in. Ctrl-C or SIGTERM stops it.
     """
+    from holdfast.cli.converse import documents_of
     from holdfast.cli.opening import open_app
     from holdfast.server.settings import ServerSettings
 
@@ -250,7 +272,10 @@ def serve(
         max_connections=max_connections,
         connections_per_address=connections_per_address,
     )
-    _Stand(settings, opened, chosen, link, access_log).open()
+    with documents_of(knowledge) as documents:
+        opened.app.rules += tuple(rules or ())
+        opened.app.knowledge = documents or opened.app.knowledge
+        _Stand(settings, opened, chosen, link, access_log).open()
     return OK
 
 

@@ -17,6 +17,7 @@ import shlex
 import sys
 from collections.abc import Callable, Coroutine
 from dataclasses import asdict, dataclass, fields
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
@@ -91,6 +92,25 @@ ToolsOption: TypeAlias = Annotated[
         "--tools",
         metavar="FILE",
         help="HTTP tools in YAML. Default: tools.yaml, if it is there.",
+        show_default=False,
+    ),
+]
+
+
+class Failed(StrEnum):
+    """How to go on after a failure; the core's own names, without importing it."""
+
+    RETRY = "retry"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+FailedOption: TypeAlias = Annotated[
+    Failed | None,
+    typer.Option(
+        "--failed",
+        help="How a conversation goes on after a failure: retry what failed, skip it with what "
+        "depends on it, or stop the turn.",
         show_default=False,
     ),
 ]

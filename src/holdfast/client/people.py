@@ -120,10 +120,15 @@ class Chats(Offer):
 
 
 class Conversations(Offer):
-    async def start(self, text: str, *, conversation_id: str | None = None) -> Answer:
-        return answered(
-            await self._wire.post("/conversations", given(input=text, id=conversation_id))
-        )
+    async def start(
+        self,
+        text: str,
+        *,
+        conversation_id: str | None = None,
+        confirm_tasks: bool | None = None,
+    ) -> Answer:
+        body = given(input=text, id=conversation_id, confirm_tasks=confirm_tasks)
+        return answered(await self._wire.post("/conversations", body))
 
     async def list(
         self,
@@ -144,8 +149,9 @@ class Conversations(Offer):
     async def pause(self, conversation_id: str) -> Answer:
         return await self._do(conversation_id, "pause")
 
-    async def resume(self, conversation_id: str) -> Answer:
-        return await self._do(conversation_id, "resume")
+    async def resume(self, conversation_id: str, *, failed: str | None = None) -> Answer:
+        """After a failure `failed` says how: `retry`, `skip` or `stop`."""
+        return await self._do(conversation_id, "resume", given(failed=failed))
 
     async def cancel(self, conversation_id: str, *, reason: str = "") -> Answer:
         return await self._do(conversation_id, "cancel", {"reason": reason})

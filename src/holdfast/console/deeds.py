@@ -18,11 +18,12 @@ from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.model import commands as c
-from holdfast.model.conversation import EngineState
+from holdfast.model.conversation import AfterFailure
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus
 
-RUN: Final = ("resume", "pause", "cancel")
+GO_ON: Final = {f"go-on-{one}": one for one in AfterFailure}
+RUN: Final = ("resume", *GO_ON, "pause", "cancel")
 STEP: Final = ("rerun", "skip")
 TASK: Final = ("mark-done", "context")
 DEEDS: Final = (*RUN, *STEP, *TASK)
@@ -30,7 +31,6 @@ DEEDS: Final = (*RUN, *STEP, *TASK)
 _STUCK: Final = frozenset(
     {StepStatus.FAILED, StepStatus.WAITING, StepStatus.BACKOFF, StepStatus.CONSULTING}
 )
-_PAUSABLE: Final = frozenset({EngineState.EXECUTING, EngineState.SCHEDULING})
 _HOMES: Final[Mapping[type, str]] = {
     PlanState: "instances",
     ReactState: "chats",
@@ -117,6 +117,8 @@ def _is_stuck(state: PlanState, step_id: str) -> bool:
 
 def _deed(state: RunState, name: str, of: str, by: str) -> Deed:
     path = f"/{_HOMES[type(state)]}/{state.run_id}/{name}"
+    if name in GO_ON:
+        return _of_failure(state, name, path.replace(name, "resume"), by)
     if name in RUN:
         return Deed(name, of, path, {}, _of_run(state, name, by))
     if not isinstance(state, PlanState):
@@ -124,6 +126,13 @@ def _deed(state: RunState, name: str, of: str, by: str) -> Deed:
     if name in STEP:
         return Deed(name, of, path, {"listener_id": of}, _of_step(state, name, of, by))
     return _of_task(state, name, of, by, path)
+
+
+def _of_failure(state: RunState, name: str, path: str, by: str) -> Deed:
+    if not isinstance(state, ConversationState):
+        raise NotAllowed("only conversations go on like that")
+    chosen = GO_ON[name]
+    return Deed(name, "", path, {"failed": chosen.value}, c.GoOn(chosen, by))
 
 
 def _of_run(state: RunState, name: str, by: str) -> c.Command:
@@ -137,9 +146,7 @@ def _of_run(state: RunState, name: str, by: str) -> c.Command:
         return c.Resume(by)
     if name == "resume":
         return c.Unhold()
-    if state.held or state.phase not in _PAUSABLE:
-        raise NotAllowed("it can only be paused while it executes its tasks")
-    return c.Hold()
+    return c.Hold(when_possible=True)
 
 
 def _of_step(state: PlanState, name: str, step_id: str, by: str) -> c.Command:

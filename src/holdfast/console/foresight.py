@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.drawing.graph import TASKS
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
@@ -59,7 +60,12 @@ def foresee(state: RunState, command: c.Command, now: float) -> Foreseen | None:
         decision = machine_of(state).decide(state, command, c.Moment(now))
     except CallerError:
         return None
-    return _difference(state, decision.state) if decision.events else None
+    if not decision.events:
+        return None
+    after = decision.state
+    if isinstance(state, ConversationState) and isinstance(after, ConversationState):
+        return _of_tasks(state, after)
+    return _difference(state, after)
 
 
 def told_consequences(state: RunState, say: Voice, foreseen: Foreseen) -> Consequences:
@@ -90,6 +96,22 @@ def _difference(before: RunState, after: RunState) -> Foreseen:
         stays=tuple(one for one in sorted(before.steps) if _stays(before, after, one)),
         passed=tuple(one for one in sorted(after.steps) if _is_passed(before, after, one)),
         tasks=_moved(before, after),
+        withdrawn=tuple(sorted(set(before.open_questions) - set(after.open_questions))),
+        status=after.status,
+    )
+
+
+def _of_tasks(before: ConversationState, after: ConversationState) -> Foreseen:
+    """A conversation's tasks are what a person knows of it."""
+    tasks = [(one, before.tasks[one].status, after.tasks[one]) for one in before.order]
+    done = ("completed", "finished")
+    return Foreseen(
+        again=tuple(one for one, was, now in tasks if was == "failed" and now.status == "pending"),
+        begins=(),
+        children=(),
+        stays=tuple(one for one, was, _ in tasks if was in done),
+        passed=tuple(one for one, was, now in tasks if was not in done and now.status in done),
+        tasks=(),
         withdrawn=tuple(sorted(set(before.open_questions) - set(after.open_questions))),
         status=after.status,
     )

@@ -42,7 +42,18 @@ router = APIRouter()
 
 Seq = Annotated[int | None, Query(ge=1, le=10**12)]
 NodeId = Annotated[str, Query(min_length=1, max_length=500)]
-DeedName = Literal["resume", "pause", "cancel", "rerun", "skip", "mark-done", "context"]
+DeedName = Literal[
+    "resume",
+    "go-on-retry",
+    "go-on-skip",
+    "go-on-stop",
+    "pause",
+    "cancel",
+    "rerun",
+    "skip",
+    "mark-done",
+    "context",
+]
 
 
 async def seen_run(run_id: RunId, served: Served, caller: Called) -> RunState:

@@ -48,6 +48,7 @@ class Head:
     prompt: str
     digest: str
     phase: EngineState | None
+    will_pause: bool
     counts: Mapping[Condition, int]
     ended_at: float | None
     deeds: tuple[str, ...]
@@ -120,6 +121,7 @@ async def head_of(served: Services, caller: Caller, state: RunState, say: Voice)
         prompt=prompt_of(shown),
         digest=definition_of(state).digest,
         phase=state.phase if isinstance(state, ConversationState) else None,
+        will_pause=isinstance(state, ConversationState) and state.pausing,
         counts=counts_of(state, say),
         ended_at=state.updated_at if state.status in _ENDED else None,
         deeds=run_deeds(state, served.now()) if operates else (),

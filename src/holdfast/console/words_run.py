@@ -94,6 +94,9 @@ _PAGE: Final[dict[str, tuple[str, str]]] = {
 _DEEDS: Final[dict[str, tuple[str, str]]] = {
     "run.deed.resume": ("Resume…", "恢复…"),
     "run.deed.pause": ("Pause…", "暂停…"),
+    "run.deed.go-on-retry": ("Try again…", "重试…"),
+    "run.deed.go-on-skip": ("Go on without…", "跳过并继续…"),
+    "run.deed.go-on-stop": ("End the turn…", "结束这一轮…"),
     "run.deed.cancel": ("Cancel…", "取消…"),
     "run.deed.rerun": ("Run again from here…", "从此处重新执行…"),
     "run.deed.skip": ("Skip…", "跳过…"),
@@ -112,6 +115,23 @@ _DEEDS: Final[dict[str, tuple[str, str]]] = {
         "The conversation goes on from where it was paused. No task runs twice.",
         "会话从暂停处继续，任何任务都不会执行两次。",
     ),
+    "run.ask.go-on-retry": ("Try again what failed in {run}?", "重试 {run} 中失败的任务？"),
+    "run.ask.go-on-retry.text": (
+        "What failed runs again, and then what is left. What is done stays done. About a task of "
+        "which nobody knows whether it took effect, somebody is asked first.",
+        "失败的任务会重新执行，然后执行剩下的任务。已完成的保持不变。无法确定是否生效的任务会先询问。",
+    ),
+    "run.ask.go-on-skip": ("Go on with {run} without what failed?", "跳过失败的任务并继续 {run}？"),
+    "run.ask.go-on-skip.text": (
+        "What failed is left out, and so is whatever depends on it. What is done stays done.",
+        "失败的任务以及依赖它的任务都会跳过。已完成的保持不变。",
+    ),
+    "run.ask.go-on-stop": ("End the turn of {run} that failed?", "结束 {run} 失败的这一轮？"),
+    "run.ask.go-on-stop.text": (
+        "Nothing more of it runs. The next message is a new turn, which is told what was done.",
+        "这一轮不再执行任何任务。下一条消息会开始新的一轮，并得知已完成的内容。",
+    ),
+    "run.will_pause": ("will pause before the first task", "将在第一个任务之前暂停"),
     "run.ask.pause": ("Pause {run}?", "暂停 {run}？"),
     "run.ask.pause.text": (
         "Nothing new starts. A task under way finishes, and counts after the resume.",
@@ -169,6 +189,9 @@ _DEEDS: Final[dict[str, tuple[str, str]]] = {
     "run.leave.other": ("Go back", "返回"),
     "run.do.resume": ("Resume", "恢复"),
     "run.do.pause": ("Pause", "暂停"),
+    "run.do.go-on-retry": ("Try again", "重试"),
+    "run.do.go-on-skip": ("Go on without", "跳过并继续"),
+    "run.do.go-on-stop": ("End the turn", "结束这一轮"),
     "run.do.cancel": ("Cancel the run", "取消运行"),
     "run.do.rerun": ("Run again", "重新执行"),
     "run.do.skip": ("Skip", "跳过"),

@@ -27,7 +27,7 @@ from holdfast.model.react_events import Call
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 9
+SCHEMA = 10
 
 S = TypeVar("S", bound=RunState)
 
@@ -117,6 +117,7 @@ _CONVERSATION_FORMS: Mapping[str, Form] = {
     "queue": (heap.items, lambda body: heap.of(tuple(one) for one in body)),
     "untold": (list, tuple),
     "former": _mapped(StepState),
+    "filling": (dict, HashTrieMap),
 }
 
 _PINNED = frozenset({"plan", "definition"})

@@ -125,12 +125,14 @@ class Advance:
 
 @record
 class Hold:
-    """Pause a conversation."""
+    """Pause a conversation; one that still thinks, `when_possible`, before its first task."""
+
+    when_possible: bool = False
 
 
 @record
 class Unhold:
-    """Go on with one that is paused."""
+    """Go on with one that is paused, or is to be."""
 
 
 @record
@@ -240,9 +242,13 @@ class Fetched:
 
 @record
 class Decomposed:
-    """What the model made of the goal; the machine judges whether it can be run."""
+    """What the model made of the goal; the machine judges whether it can be run.
+
+    One that is `by_model` may also be asked to fill in arguments, and for the answer.
+    """
 
     tasks: tuple[SubTask, ...]
+    by_model: bool = False
 
 
 @record
@@ -250,6 +256,20 @@ class Undecomposed:
     """What the model said was no list of tasks."""
 
     reason: str
+
+
+@record
+class Filled:
+    """What the model could fill in of a task's arguments, from the results before it."""
+
+    values: Mapping[str, Json]
+
+
+@record
+class Written:
+    """The answer to the goal in the model's words; empty where it had none."""
+
+    text: str = ""
 
 
 @record
@@ -263,7 +283,16 @@ PlanOutcome: TypeAlias = (
 )
 ReactOutcome: TypeAlias = Succeeded | Failed | Missing | Lost | NotSent | Replied
 ConversationOutcome: TypeAlias = (
-    Succeeded | Failed | Missing | Lost | NotSent | Fetched | Decomposed | Undecomposed
+    Succeeded
+    | Failed
+    | Missing
+    | Lost
+    | NotSent
+    | Fetched
+    | Decomposed
+    | Undecomposed
+    | Filled
+    | Written
 )
 Outcome: TypeAlias = PlanOutcome | ReactOutcome | ConversationOutcome
 

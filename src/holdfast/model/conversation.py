@@ -23,7 +23,7 @@ class EngineState(StrEnum):
 
 
 class EngineEventType(StrEnum):
-    """What a consumer sees; the last three are ours."""
+    """What a consumer sees; the last four are ours."""
 
     STATE_CHANGED = "state_changed"
     CONTEXT_RECEIVED = "context_received"
@@ -38,6 +38,7 @@ class EngineEventType(StrEnum):
     TASK_FAILED = "task_failed"
     TASK_RETRYING = "task_retrying"
     INTERACTION = "interaction"
+    ANSWER = "answer"
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,3 +92,4 @@ class ConversationSettings:
     max_parallel: int = 1
     retry: RetryPolicy = RetryPolicy()
     on_failure: OnFailure = OnFailure.ERROR
+    confirm_tasks: bool = False

@@ -63,6 +63,7 @@ class DecompositionRefused:
 @record
 class GoalDecomposed:
     tasks: tuple[SubTask, ...]
+    by_model: bool = False
 
 
 @record
@@ -96,6 +97,29 @@ class TaskStarted:
 
 
 @record
+class ArgumentsWanted:
+    """The model is asked for arguments that a task lacks, before a person is."""
+
+    step_id: str
+    parameters: Mapping[str, Json]
+
+
+@record
+class ArgumentsFilled:
+    """What the model could fill in; for the rest a person is asked."""
+
+    step_id: str
+    values: Mapping[str, Json] = field(default_factory=dict)
+
+
+@record
+class AnswerWritten:
+    """The turn's last word."""
+
+    text: str
+
+
+@record
 class TaskFinished:
     """Its result is kept; it counts when the consumer is told."""
 
@@ -125,6 +149,28 @@ class TaskFailed:
 
 
 @record
+class TasksConfirmed:
+    """A person has seen the tasks and wants them run."""
+
+    by: str = ""
+
+
+@record
+class TasksRefused:
+    """A person wants other tasks; the model is asked again with what was said."""
+
+    reason: str
+    by: str = ""
+
+
+@record
+class PauseWished:
+    """Somebody wants it paused before its first task, or no longer does."""
+
+    wished: bool = True
+
+
+@record
 class EnginePaused:
     pass
 
@@ -147,7 +193,7 @@ class EngineFailed:
 
 
 @record
-class TurnResumed:
+class ConversationResumed:
     """A turn that failed goes on: what was completed is kept, and `skipped` is left out."""
 
     failed: AfterFailure
@@ -156,7 +202,7 @@ class TurnResumed:
 
 
 @record
-class TurnStopped:
+class ConversationStopped:
     """A turn that failed is over: the next one is told what was done in it."""
 
     by: str = ""
@@ -184,16 +230,22 @@ ConversationEvent: TypeAlias = (
     | TaskScheduled
     | TaskChosen
     | TaskStarted
+    | ArgumentsWanted
+    | ArgumentsFilled
+    | AnswerWritten
     | TaskFinished
     | TaskBroke
     | TaskCompleted
     | TaskFailed
+    | TasksConfirmed
+    | TasksRefused
+    | PauseWished
     | EnginePaused
     | EngineResumed
     | EngineCompleted
     | EngineFailed
-    | TurnResumed
-    | TurnStopped
+    | ConversationResumed
+    | ConversationStopped
     | StartedOver
     | SnapshotRestored
 )

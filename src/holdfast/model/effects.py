@@ -156,6 +156,31 @@ class RunTask:
 
 
 @record
+class FillArguments:
+    """Ask the model for what a task's call lacks, from the results before it."""
+
+    work: Work
+    task: SubTask
+    text: str
+    parameters: Mapping[str, Json]
+    results: Mapping[str, Json]
+
+
+@record
+class WriteAnswer:
+    """Ask the model for the answer to the goal, from what came of its tasks."""
+
+    work: Work
+    text: str
+    context: Mapping[str, Json]
+    tasks: tuple[Mapping[str, Json], ...]
+
+
+ConversationWork: TypeAlias = FetchContext | Decompose | RunTask | FillArguments | WriteAnswer
+"""What a conversation's own coordinator, model and callables do."""
+
+
+@record
 class ConsultPlanner:
     """Ask the planner whether a failed listener is to be tried again."""
 
@@ -190,6 +215,8 @@ Effect: TypeAlias = (
     | FetchContext
     | Decompose
     | RunTask
+    | FillArguments
+    | WriteAnswer
     | StartChild
     | StartAgent
     | ConsultPlanner

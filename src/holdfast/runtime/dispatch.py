@@ -37,7 +37,7 @@ from holdfast.work.tools import ToolRegistry, ToolSpec
 class ConversationWork(Protocol):
     """What a conversation's own coordinator, model and callables do."""
 
-    async def perform(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome: ...
+    async def perform(self, effect: f.ConversationWork) -> c.Outcome: ...
 
 
 class Driver(Protocol):
@@ -104,7 +104,9 @@ class Dispatcher:
                 return self._call_function(effect)
             case f.CallTool() if not isinstance(state, PlanState):
                 return self._call_tool(effect)
-            case f.FetchContext() | f.Decompose() | f.RunTask():
+            case (
+                f.FetchContext() | f.Decompose() | f.RunTask() | f.FillArguments() | f.WriteAnswer()
+            ):
                 return self._converse(effect)
             case _:
                 assert isinstance(state, PlanState)
@@ -189,7 +191,7 @@ class Dispatcher:
         required = Form(tuple(replace(one, required=True) for one in form.fields))
         return c.Missing(required, facts.version)
 
-    async def _converse(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome:
+    async def _converse(self, effect: f.ConversationWork) -> c.Outcome:
         work = self.conversations.get(effect.work.run_id)
         if work is None:
             return c.NotSent()

@@ -74,6 +74,8 @@ class Performer:
                 | f.FetchContext()
                 | f.Decompose()
                 | f.RunTask()
+                | f.FillArguments()
+                | f.WriteAnswer()
             ):
                 place = (effect.work.step_id, effect.work.claim)
                 actor.flying[place] = self._to.spawn(self._perform(actor, effect, place))

@@ -15,16 +15,12 @@ from holdfast.model.effects import (
     CallTool,
     Conclude,
     ConsultPlanner,
-    Decompose,
-    FetchContext,
+    ConversationWork,
     RunSnippet,
-    RunTask,
 )
 from holdfast.model.retry import Advice
 
-Performed: TypeAlias = (
-    CallTool | RunSnippet | CallFunction | Conclude | AskModel | FetchContext | Decompose | RunTask
-)
+Performed: TypeAlias = CallTool | RunSnippet | CallFunction | Conclude | AskModel | ConversationWork
 
 
 @dataclass(frozen=True, slots=True)

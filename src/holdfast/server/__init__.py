@@ -33,6 +33,7 @@ ROUTERS: Final = (
     "chats",
     "seed_chat",
     "conversations",
+    "engine_stream",
     "catalogue",
     "health",
     "metrics",

@@ -14,14 +14,16 @@ from fastapi import Path, Request, Response
 from fastapi.responses import JSONResponse
 from pydantic import ConfigDict, Field
 
+from holdfast.core.conversation import recovery
 from holdfast.core.conversation import snapshot as snapshots
+from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.language.strict import strict_text
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.given import goal, new_id
 from holdfast.journal.port import RunQuery, RunRow
 from holdfast.model import commands as c
-from holdfast.model.conversation import ConversationSettings, EngineState, OnFailure
+from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineState, OnFailure
 from holdfast.model.run import RunStatus
 from holdfast.runtime.acting import acting, current
 from holdfast.runtime.machines import as_conversation, pinned_settings
@@ -49,6 +51,15 @@ class ConversationGiven(Given):
     id: str | None = Field(None, max_length=64, description="Default: the next free one.")
     max_parallel: int = Field(1, ge=1, le=100)
     on_failure: OnFailure = OnFailure.ERROR
+    confirm_tasks: bool = Field(False, description="A person sees the tasks before they run.")
+
+
+class ResumeGiven(Given):
+    failed: AfterFailure | None = Field(
+        None,
+        description="After a failure, and only then: `retry` what failed, `skip` it with what "
+        "depends on it, or `stop` the turn. What was completed stays so.",
+    )
 
 
 class InputGiven(Given):
@@ -67,6 +78,16 @@ class SubTaskShown(Shown):
     result: Any
 
 
+class FailureShown(Shown):
+    """How a turn that failed may go on: `failed` would be tried again, `skips` left out with
+    what depends on it, and about `doubtful` somebody is asked first."""
+
+    choices: list[AfterFailure]
+    failed: list[str]
+    skips: list[str]
+    doubtful: list[str]
+
+
 class ConversationShown(Shown):
     """`version` is the last record that this shows: follow the run from there."""
 
@@ -79,7 +100,10 @@ class ConversationShown(Shown):
     total_tasks: int
     completed_tasks: int
     tasks: list[SubTaskShown]
+    answer: str
     error: str
+    failure: FailureShown | None
+    will_pause: bool
     waiting: int
     started_by: str
     version: int
@@ -142,13 +166,28 @@ def _shown(served: Services, state: ConversationState) -> ConversationShown:
             )
             for one in tasks
         ],
+        answer=final_answer(state),
         error=state.error,
+        failure=_failure(state) if state.phase is EngineState.ERROR else None,
+        will_pause=state.pausing,
         waiting=len(state.open_questions) + state.paused_children,
         started_by=state.started_by,
         version=state.version,
         created_at=state.created_at,
         updated_at=state.updated_at,
         server_time=served.now(),
+    )
+
+
+def _failure(state: ConversationState) -> FailureShown:
+    def ids(steps: list[str]) -> list[str]:
+        return [state.tasks[one].id for one in steps]
+
+    return FailureShown(
+        choices=recovery.choices(state),
+        failed=ids(recovery.failed(state)),
+        skips=ids(recovery.to_skip(state)),
+        doubtful=ids(recovery.doubtful(state)),
     )
 
 
@@ -188,7 +227,9 @@ async def _opened(served: Services, caller: Caller, body: ConversationGiven) -> 
             raise NotAllowed(f"there already is a conversation {given}: send it a message")
         return given
     run_id = f"conv_{await served.journal.next_number('conv'):06d}" if given is None else given
-    settings = ConversationSettings(body.max_parallel, on_failure=body.on_failure)
+    settings = ConversationSettings(
+        body.max_parallel, on_failure=body.on_failure, confirm_tasks=body.confirm_tasks
+    )
     command = c.OpenConversation(by=caller.principal.id)
     acts = current()
     assert acts is not None
@@ -256,14 +297,16 @@ async def get_conversation(
 async def send_input(
     conversation_id: ConversationId, body: InputGiven, served: Served, caller: Called
 ) -> ConversationShown:
-    """The next goal; 409 while one is pursued. After a failure the conversation starts over."""
+    """The next goal; 409 while one is pursued. After a failure it is a new turn, which is told
+    what was done."""
     state = await _operable(served, caller, conversation_id)
     text = goal(body.input)
     if state.phase is EngineState.ERROR and text.strip():
         acts = current()
         assert acts is not None
         with acting(replace(acts, claim=None)):
-            await _do(served, caller, conversation_id, c.StartOver(caller.principal.id))
+            stop = c.GoOn(AfterFailure.STOP, caller.principal.id)
+            await _do(served, caller, conversation_id, stop)
     return await _converse(served, caller, conversation_id, text)
 
 
@@ -272,19 +315,38 @@ async def send_input(
 async def pause_conversation(
     conversation_id: ConversationId, served: Served, caller: Called
 ) -> ConversationShown:
-    """Start nothing more; a task in flight ends, and is counted after the resume."""
-    return _shown(served, await _do(served, caller, conversation_id, c.Hold()))
+    """Start nothing more; a task in flight ends, and is counted after the resume.
+
+    While it still thinks, the pause is kept (`will_pause`) and takes hold before the first task.
+    """
+    command = c.Hold(when_possible=True)
+    return _shown(served, await _do(served, caller, conversation_id, command))
 
 
 @router.post("/conversations/{conversation_id}/resume", response_model=ConversationShown)
 @answered_again(_shown_again)
 async def resume_conversation(
-    conversation_id: ConversationId, served: Served, caller: Called
+    conversation_id: ConversationId,
+    served: Served,
+    caller: Called,
+    body: ResumeGiven | None = None,
 ) -> ConversationShown:
-    """Go on from where it was paused."""
-    state = await _do(served, caller, conversation_id, c.Unhold())
+    """Go on from where it was paused; after a failure, as `failed` says."""
+    state = await _operable(served, caller, conversation_id)
+    command = _resuming(state, body.failed if body else None, caller.principal.id)
+    state = await _do(served, caller, conversation_id, command)
     served.pursuits.pursue(conversation_id)
     return _shown(served, state)
+
+
+def _resuming(state: ConversationState, failed: AfterFailure | None, by: str) -> c.Unhold | c.GoOn:
+    """A person says how a failure is gone on from: nobody else chooses that."""
+    if failed is not None:
+        return c.GoOn(failed, by)
+    if state.phase is EngineState.ERROR:
+        choose = f"say how to go on: failed is one of {', '.join(recovery.choices(state))}"
+        raise InvalidAnswer(f"{state.run_id} has failed; {choose}", {"failed": choose})
+    return c.Unhold()
 
 
 @router.post("/conversations/{conversation_id}/cancel", response_model=ConversationShown)

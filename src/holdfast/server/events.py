@@ -28,13 +28,13 @@ data: {"run_id": "inst_000001", "seq": 2, "at": 1767225600.0, "type": "StepStart
 
 """
 
-_STREAM: Final[dict[int | str, dict[str, Any]]] = {
+STREAM: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "Events for as long as the connection lasts",
         "content": {"text/event-stream": {"schema": {"type": "string"}, "example": _FRAMES}},
     }
 }
-_OVER: Final[dict[int | str, dict[str, Any]]] = {
+OVER: Final[dict[int | str, dict[str, Any]]] = {
     204: {"description": "The run is over and has no event after this one: do not come back"}
 }
 
@@ -52,7 +52,7 @@ After = Annotated[
 ]
 
 
-@router.get("/runs/{run_id}/events", responses=_STREAM | _OVER, response_class=Response)
+@router.get("/runs/{run_id}/events", responses=STREAM | OVER, response_class=Response)
 async def stream_run_events(
     run_id: RunId,
     request: Request,
@@ -69,7 +69,7 @@ async def stream_run_events(
     return await sse(services, run_frames(services, start), request)
 
 
-@router.get("/events", responses=_STREAM, response_class=Response)
+@router.get("/events", responses=STREAM, response_class=Response)
 async def stream_events(
     request: Request,
     services: Served,

@@ -11,9 +11,11 @@ A plan that failed, and a session between two turns, are not over: they can go o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from typing import Final
+from functools import partial
+from typing import Final, TypeAlias
 
 from holdfast.core.run.state import RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
@@ -28,6 +30,8 @@ from holdfast.server.telling import joined, moved, open_questions
 NOW: Final = "now"
 END: Final = "end"
 SPOKEN: Final = "Spoken"
+
+Tell: TypeAlias = Callable[[Sequence[Record]], bytes]
 
 
 def is_over(kind: str, status: str) -> bool:
@@ -78,8 +82,9 @@ def _number(cursor: str) -> int:
     return int(cursor)
 
 
-async def run_frames(services: Services, start: Place) -> Frames:
-    telling = _Telling(services, start)
+async def run_frames(services: Services, start: Place, tell: Tell | None = None) -> Frames:
+    """`tell` makes frames of records; by default each is told as the journal has it."""
+    telling = _Telling(services, start, tell or partial(joined, start.run_id))
     async with aclosing(telling.questions(own=start.newcomer)) as asked:
         async for frame in asked:
             yield frame
@@ -90,8 +95,9 @@ async def run_frames(services: Services, start: Place) -> Frames:
 
 
 class _Telling:
-    def __init__(self, services: Services, start: Place) -> None:
+    def __init__(self, services: Services, start: Place, tell: Tell) -> None:
         self._services = services
+        self._tell = tell
         self._start = start
         self._seen = start.after
         self._ends = start.ends
@@ -133,7 +139,7 @@ class _Telling:
                 return
             case list() if one:
                 self._seen = one[-1].seq
-                yield joined(self._start.run_id, one)
+                yield self._tell(one)
         if self._may_be_asked_below(one):
             async for frame in self.questions(own=False):
                 yield frame

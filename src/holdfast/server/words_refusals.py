@@ -100,8 +100,18 @@ _RUNS: Final[dict[str, str]] = {
     "plan {id:word} has no task {task:word}": "计划 {id} 没有任务 {task}",
     "run {id:word} has no question {question:word}": "运行 {id} 没有问题 {question}",
     "session {id:word} has no question {question:word}": "对话 {id} 没有问题 {question}",
+    "{id:word} has failed; say how to go on: failed is one of {choices}": (
+        "{id} 已失败；请说明如何继续：failed 取 {choices} 之一"
+    ),
+    "say how to go on: failed is one of {choices}": "请说明如何继续：failed 取 {choices} 之一",
+    "no task of {id:word} has failed, so there is none to skip: retry or stop": (
+        "{id} 没有失败的任务，无可跳过：请重试（retry）或停止（stop）"
+    ),
+    "{id:word} is {phase:term} and cannot be gone on with: it has not failed": (
+        "{id} {phase}，并未失败，无需如此继续"
+    ),
+    "only conversations go on like that": "只有会话可以这样继续",
     "only conversations can be paused": "只有会话可以暂停",
-    "it can only be paused while it executes its tasks": "只能在执行任务时暂停",
     "{id:word} has not fired; only one that waits or failed can be skipped": (
         "{id} 尚未触发；只有等待中或失败的才能跳过"
     ),

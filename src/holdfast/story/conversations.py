@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, TypeAlias, assert_never, cast
 
-from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState
+from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE, ConversationState
 from holdfast.core.language.strict import canonical_json
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
@@ -17,12 +17,19 @@ from holdfast.story.text import visible
 from holdfast.story.voice import ENGLISH, Voice
 
 _Work: TypeAlias = (
-    v.WorkStarted | v.ContextReceived | v.DecompositionRefused | v.GoalDecomposed | v.PhaseChanged
+    v.WorkStarted
+    | v.ContextReceived
+    | v.DecompositionRefused
+    | v.GoalDecomposed
+    | v.PhaseChanged
+    | v.AnswerWritten
 )
 _Task: TypeAlias = (
     v.TaskScheduled
     | v.TaskChosen
     | v.TaskStarted
+    | v.ArgumentsWanted
+    | v.ArgumentsFilled
     | v.TaskFinished
     | v.TaskBroke
     | v.TaskCompleted
@@ -31,12 +38,15 @@ _Task: TypeAlias = (
 _Turn: TypeAlias = (
     v.ConversationOpened
     | v.InputReceived
+    | v.TasksConfirmed
+    | v.TasksRefused
+    | v.PauseWished
     | v.EnginePaused
     | v.EngineResumed
     | v.EngineCompleted
     | v.EngineFailed
-    | v.TurnResumed
-    | v.TurnStopped
+    | v.ConversationResumed
+    | v.ConversationStopped
     | v.StartedOver
     | v.SnapshotRestored
 )
@@ -52,7 +62,12 @@ PHASES: Mapping[EngineState, str] = {
     EngineState.COMPLETED: "is completed",
     EngineState.ERROR: "has failed",
 }
-_WORK = {CONTEXT: "asks for the context", DECOMPOSE: "asks for tasks"}
+_WORK = {
+    CONTEXT: "asks for the context",
+    DECOMPOSE: "asks for tasks",
+    CONFIRM: "shows the tasks",
+    ANSWER: "asks for the answer",
+}
 
 
 class ConversationStory(Teller):
@@ -87,12 +102,15 @@ class ConversationStory(Teller):
                 | v.DecompositionRefused()
                 | v.GoalDecomposed()
                 | v.PhaseChanged()
+                | v.AnswerWritten()
             ):
                 return self.itself, self._work(event)
             case (
                 v.TaskScheduled()
                 | v.TaskChosen()
                 | v.TaskStarted()
+                | v.ArgumentsWanted()
+                | v.ArgumentsFilled()
                 | v.TaskFinished()
                 | v.TaskBroke()
                 | v.TaskCompleted()
@@ -102,12 +120,15 @@ class ConversationStory(Teller):
             case (
                 v.ConversationOpened()
                 | v.InputReceived()
+                | v.TasksConfirmed()
+                | v.TasksRefused()
+                | v.PauseWished()
                 | v.EnginePaused()
                 | v.EngineResumed()
                 | v.EngineCompleted()
                 | v.EngineFailed()
-                | v.TurnResumed()
-                | v.TurnStopped()
+                | v.ConversationResumed()
+                | v.ConversationStopped()
                 | v.StartedOver()
                 | v.SnapshotRestored()
             ):
@@ -122,6 +143,13 @@ class ConversationStory(Teller):
             case v.InputReceived():
                 wanted = self.say("wants: {text}", text=visible(event.text))
                 return event.by or self.itself, wanted
+            case v.TasksConfirmed():
+                return event.by or self.itself, self.say("wants these tasks run")
+            case v.TasksRefused():
+                return event.by or self.itself, self.say("wants other tasks")
+            case v.PauseWished(wished=wished):
+                words = "will pause before the first task" if wished else "will not pause"
+                return self.itself, self.say(words)
             case v.EnginePaused():
                 return self.itself, self.say("starts nothing more until it is resumed")
             case v.EngineResumed():
@@ -132,9 +160,9 @@ class ConversationStory(Teller):
                 place = self.step(event.step_id) if event.step_id else self.say(event.phase.value)
                 told = self.say("failed at {place}", place=place)
                 return self.itself, self.because(told, event.error)
-            case v.TurnResumed():
+            case v.ConversationResumed():
                 return event.by or self.itself, self._resumed(event)
-            case v.TurnStopped():
+            case v.ConversationStopped():
                 return event.by or self.itself, self.say("ended the turn that failed")
             case v.StartedOver():
                 return event.by or self.itself, self.say("started over")
@@ -144,7 +172,7 @@ class ConversationStory(Teller):
             case _:
                 assert_never(event)
 
-    def _resumed(self, event: v.TurnResumed) -> str:
+    def _resumed(self, event: v.ConversationResumed) -> str:
         if not event.skipped:
             return self.say("has what failed tried again; what is done stays done")
         left_out = ", ".join(visible(self._tasks.get(one, one)) for one in event.skipped)
@@ -170,6 +198,8 @@ class ConversationStory(Teller):
                 return self.because(told, ", ".join(named))
             case v.PhaseChanged(after=after):
                 return self.say(PHASES[after])
+            case v.AnswerWritten(text=text):
+                return self.say("answers: {text}", text=visible(text))
             case _:
                 assert_never(event)
 
@@ -184,6 +214,12 @@ class ConversationStory(Teller):
                 return self.say("{step} is next", step=step)
             case v.TaskStarted():
                 return self._started(event, step)
+            case v.ArgumentsWanted():
+                return self.say("{step} lacks arguments; the model is asked first", step=step)
+            case v.ArgumentsFilled(values=values):
+                names = visible(", ".join(values)) or "–"
+                told = "{step} has from the model: {names}"
+                return self.say(told, step=step, names=names)
             case v.TaskFinished():
                 result = visible(spelled_result(event.result))
                 return self.say("{step} returned: {result}", step=step, result=result)

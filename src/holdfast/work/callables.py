@@ -32,7 +32,7 @@ class Attendant:
     worker: ConversationWorker
     offers: Sequence[Json]
 
-    async def perform(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome:
+    async def perform(self, effect: f.ConversationWork) -> c.Outcome:
         if isinstance(effect, f.Decompose) and self.offers:
             known = effect.context.get("tools") or ()
             tools = [*known, *self.offers] if isinstance(known, Sequence) else [*self.offers]

@@ -44,7 +44,8 @@ class Coordinator(Protocol):
 
 class GoalDecomposer(Protocol):
     """Makes tasks of a goal; may also take `context`, `history` and `complaint`, and may
-    offer `execute_task` for tasks whose type names nothing."""
+    offer `execute_task` for tasks whose type names nothing, `fill_arguments` for what a call
+    lacks, and `write_answer` for the last word."""
 
     async def decompose_goal(self, text: str) -> Any: ...
 
@@ -61,8 +62,12 @@ class ConversationWorker:
     route: Callable[[str], str]
     secrets: SecretSource | None = None
 
-    async def perform(self, effect: f.FetchContext | f.Decompose | f.RunTask) -> c.Outcome:
+    async def perform(self, effect: f.ConversationWork) -> c.Outcome:
         match effect:
+            case f.FillArguments():
+                return await self._fill(effect)
+            case f.WriteAnswer():
+                return await self._write(effect)
             case f.FetchContext(text=text):
                 return await self._fetch(text)
             case f.Decompose():
@@ -90,9 +95,32 @@ class ConversationWorker:
         }
         try:
             made = await _call(self.llm.decompose_goal, effect.text, **more)
-            return c.Decomposed(tuple(self._task(one) for one in _listed(made)))
+            tasks = tuple(self._task(one) for one in _listed(made))
+            helps = any(_own(self.llm, one) for one in ("fill_arguments", "write_answer"))
+            return c.Decomposed(tasks, helps)
         except (NotDecomposed, InvalidValue) as error:
             return c.Undecomposed(str(error))
+
+    async def _fill(self, effect: f.FillArguments) -> c.Outcome:
+        fill = _own(self.llm, "fill_arguments")
+        if fill is None:
+            return c.Filled({})
+        task = effect.task
+        offered = {
+            "goal": effect.text,
+            "parameters": dict(effect.parameters),
+            "results": dict(effect.results),
+        }
+        made = strict_json(await _call(fill, task.description or task.id, **offered))
+        return c.Filled(made if isinstance(made, dict) else {})
+
+    async def _write(self, effect: f.WriteAnswer) -> c.Outcome:
+        write = _own(self.llm, "write_answer")
+        if write is None:
+            return c.Written()
+        offered = {"context": dict(effect.context), "tasks": [dict(one) for one in effect.tasks]}
+        made = strict_json(await _call(write, effect.text, **offered))
+        return c.Written(made if isinstance(made, str) else "")
 
     def _task(self, made: Any) -> SubTask:
         task = _read_task(made)
@@ -109,7 +137,7 @@ class ConversationWorker:
             given = {"args": dict(task.args), "results": dict(effect.results)}
             work = partial(self._in_confidence, effect)
             return await in_confidence(self.secrets, effect.work.run_id, given, work)
-        execute = _execute_task_of(self.llm)
+        execute = _own(self.llm, "execute_task")
         if execute is None:
             return {}
         return await _call(execute, task.description or task.id, **_offered(effect))
@@ -137,10 +165,10 @@ def _offered(effect: f.RunTask) -> dict[str, Json]:
     }
 
 
-def _execute_task_of(llm: object) -> Executor | None:
-    """The model's own, if it has one: a stand-in that answers to any name has not."""
-    found: Executor | None = getattr(llm, "execute_task", None)
-    declared = inspect.getattr_static(llm, "execute_task", None) is not None
+def _own(llm: object, name: str) -> Executor | None:
+    """The model's own method, if it has one: a stand-in that answers to any name has not."""
+    found: Executor | None = getattr(llm, name, None)
+    declared = inspect.getattr_static(llm, name, None) is not None
     return found if declared or inspect.isroutine(found) else None
 
 

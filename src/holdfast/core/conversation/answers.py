@@ -6,13 +6,18 @@ from typing import assert_never
 
 from holdfast.core.conversation import phases
 from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.state import CONFIRM
 from holdfast.core.conversation.tasks import broke, conclude_carried
 from holdfast.core.interactions import answers
 from holdfast.core.interactions.answers import CLOCK
+from holdfast.core.language.strict import canonical_json
+from holdfast.core.run.window import shorten
 from holdfast.model import conversation_events as v
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind
+
+_LONGEST_LIST = 4_000
 
 
 def answer(draft: Draft, command: Answer) -> None:
@@ -20,7 +25,8 @@ def answer(draft: Draft, command: Answer) -> None:
     judged = answers.judge(draft.state, question, command, draft.now)
     if judged is not None:
         draft.emit(judged.event)
-        _follow(draft, question.step_id, judged.action, command.by, judged.reason)
+        follow = _follow_confirmation if question.step_id == CONFIRM else _follow
+        follow(draft, question.step_id, judged.action, command.by, judged.reason)
 
 
 def keep_draft(draft: Draft, command: KeepDraft) -> None:
@@ -37,6 +43,27 @@ def expire(draft: Draft, question_id: str) -> None:
         broke(draft, question.step_id, why)
     else:
         _follow(draft, question.step_id, action, CLOCK, "nobody answered in time")
+
+
+def _follow_confirmation(
+    draft: Draft, step_id: str, action: InteractionAction, by: str, reason: str
+) -> None:
+    match action:
+        case InteractionAction.TERMINATE:
+            _follow(draft, step_id, action, by, reason)
+        case InteractionAction.RETRY_WITH_FEEDBACK:
+            draft.emit(v.TasksRefused(_told_model(draft, reason), by))
+        case _:
+            draft.emit(v.TasksConfirmed(by))
+
+
+def _told_model(draft: Draft, reason: str) -> str:
+    made = [
+        {"id": one.id, "description": one.description, "type": one.type}
+        for one in map(draft.state.tasks.__getitem__, draft.state.order)
+    ]
+    tasks = shorten(canonical_json(made), _LONGEST_LIST)
+    return f"a person wants other tasks than these: {tasks}. They said: {reason}"
 
 
 def _follow(draft: Draft, step_id: str, action: InteractionAction, by: str, reason: str) -> None:

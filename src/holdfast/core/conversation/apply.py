@@ -6,7 +6,7 @@ from holdfast.core.conversation import fold, fold_kept
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.apply import apply_shared
 from holdfast.core.run.moves import settled
-from holdfast.core.run.state import successor
+from holdfast.core.run.state import changed, successor
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
 
@@ -38,6 +38,12 @@ def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> C
             return fold.task_chosen(state, event)
         case v.TaskStarted():
             return fold.task_started(state, event)
+        case v.ArgumentsWanted():
+            return fold.arguments_wanted(state, event)
+        case v.ArgumentsFilled():
+            return fold.arguments_filled(state, event)
+        case v.AnswerWritten():
+            return fold.answer_written(state, event)
         case v.TaskFinished():
             return fold.task_finished(state, event)
         case v.TaskBroke():
@@ -48,11 +54,17 @@ def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> C
             return fold.failed(state, event)
         case v.TaskFailed():
             return fold.task_failed(state, event)
+        case v.TasksConfirmed():
+            return fold.tasks_confirmed(state)
+        case v.TasksRefused():
+            return fold.tasks_refused(state, event)
+        case v.PauseWished(wished=wished):
+            return changed(state, pausing=wished)
         case v.EnginePaused() | v.EngineResumed() | v.EngineCompleted():
             return state
-        case v.TurnResumed():
+        case v.ConversationResumed():
             return fold_kept.turn_resumed(state, event)
-        case v.TurnStopped():
+        case v.ConversationStopped():
             return fold_kept.turn_stopped(state)
         case e.LateResultKept():
             return fold_kept.late_result(state, event)

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from holdfast.core.conversation.state import ConversationState
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.window import shorten
-from holdfast.model.conversation import SubTask
+from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.values import Json
 
 _LONGEST_ITEM: Final = 8_000
@@ -36,6 +37,28 @@ def section(title: str, items: Iterable[Json]) -> str:
 
 def results_of(results: Mapping[str, Json]) -> Iterable[Json]:
     return ({"task": task, "result": result} for task, result in results.items())
+
+
+def summary(state: ConversationState) -> str:
+    """What came of the goal where no model puts it into words: a line for each last task."""
+    tasks = [state.tasks[one] for one in state.order]
+    needed = {one for task in tasks for one in task.dependencies}
+    lines = [
+        f"{task.description or task.id}: {_spelled(task.result)}"
+        for task in tasks
+        if task.id not in needed
+    ]
+    return str(shorten("\n".join(lines), _LONGEST_ITEM))
+
+
+def _spelled(result: Json) -> str:
+    return result if isinstance(result, str) else canonical_json(result)
+
+
+def final_answer(state: ConversationState) -> str:
+    """The last word of a turn that is completed."""
+    over = state.phase is EngineState.COMPLETED
+    return state.answer or (summary(state) if over and state.tasks else "")
 
 
 def agent_prompt(

@@ -18,7 +18,7 @@ from holdfast.core.conversation.apply import apply
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.follow_up import effects_of, words_to_children
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
-from holdfast.core.conversation.tables import COMMANDS, PAUSABLE
+from holdfast.core.conversation.tables import COMMANDS, PAUSABLE, THINKING
 from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
 from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable
 from holdfast.core.run.tables import StepStatus
@@ -77,11 +77,9 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
         case c.Converse():
             _converse(draft, command)
         case c.Hold():
-            _require(draft, PAUSABLE, "paused")
-            phases.hold(draft)
+            _hold(draft, command)
         case c.Unhold():
-            _require(draft, (EngineState.PAUSED,), "resumed")
-            phases.unhold(draft)
+            _unhold(draft)
         case c.Abort(reason=reason):
             _require(draft, tuple(set(EngineState) - set(_AT_REST)), "cancelled")
             phases.abort(draft, reason)
@@ -116,6 +114,25 @@ def _require(draft: Draft, phases_allowed: Iterable[EngineState], what: str) -> 
     if draft.state.phase not in phases_allowed:
         phase = draft.state.phase
         raise NotAllowed(f"{draft.state.run_id} is {phase} and cannot be {what}")
+
+
+def _hold(draft: Draft, command: c.Hold) -> None:
+    """A pause that cannot take hold yet is kept where it will."""
+    state = draft.state
+    if command.when_possible and (state.phase in THINKING or state.pending):
+        if not state.pausing:
+            draft.emit(v.PauseWished())
+        return
+    _require(draft, PAUSABLE, "paused")
+    phases.hold(draft)
+
+
+def _unhold(draft: Draft) -> None:
+    if draft.state.pausing:
+        draft.emit(v.PauseWished(wished=False))
+        return
+    _require(draft, (EngineState.PAUSED,), "resumed")
+    phases.unhold(draft)
 
 
 def _open(draft: Draft, command: c.OpenConversation) -> None:

@@ -9,7 +9,14 @@ from typing import Any
 from rpds import HashTrieMap, HashTrieSet
 
 from holdfast.core.conversation import former, heap, schedule
-from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
+from holdfast.core.conversation.state import (
+    ANSWER,
+    CONFIRM,
+    CONTEXT,
+    DECOMPOSE,
+    ConversationState,
+    Turn,
+)
 from holdfast.core.conversation.tables import next_phase
 from holdfast.core.run import fold_steps, moves
 from holdfast.core.run.state import EMPTY, NEW_STEP, changed, evolve
@@ -42,7 +49,8 @@ def input_received(state: ConversationState, event: v.InputReceived) -> Conversa
 def _turn(state: ConversationState) -> Turn:
     tasks = [state.tasks[one] for one in state.order]
     done = {task.id: task.result for task in tasks if task.status in ("completed", "finished")}
-    return Turn(state.text, done, _unfinished(state) if state.error else EMPTY)
+    unfinished = _unfinished(state) if state.error else EMPTY
+    return Turn(state.text, done, unfinished, state.answer)
 
 
 def _unfinished(state: ConversationState) -> Mapping[str, Json]:
@@ -77,6 +85,12 @@ def cleared(state: ConversationState) -> ConversationState:
         error="",
         former=HashTrieMap(),
         kept=False,
+        pausing=False,
+        confirmed=False,
+        feedback="",
+        by_model=False,
+        answer="",
+        filling=HashTrieMap(),
         steps=HashTrieMap(),
         open_questions=HashTrieSet(),
         timers=HashTrieMap(),
@@ -94,7 +108,8 @@ def phase_changed(state: ConversationState, event: v.PhaseChanged) -> Conversati
     phase = next_phase(event.before, event.after)
     state = changed(state, phase=phase, pending=state.pending and phase is EngineState.IDLE)
     if phase is EngineState.PAUSED:
-        return moves.signal(changed(state, left=event.before, held=True), Signal.ASK)
+        held = changed(state, left=event.before, held=True, pausing=False)
+        return moves.signal(held, Signal.ASK)
     if event.before is EngineState.PAUSED:
         state = changed(state, held=False)
         return state if moves.asks(state) else moves.signal(state, Signal.GO_ON)
@@ -110,6 +125,7 @@ def _disowned(state: ConversationState) -> ConversationState:
     return changed(
         state,
         former=former.put_aside(state),
+        pausing=False,
         steps=HashTrieMap(),
         untold=(),
         timers=HashTrieMap(),
@@ -145,7 +161,24 @@ def decomposition_refused(
 
 def goal_decomposed(state: ConversationState, event: v.GoalDecomposed) -> ConversationState:
     state = moves.move_step(moves.progressed(state), DECOMPOSE, StepMove.SUCCEED)
-    return with_tasks(state, event.tasks)
+    return to_confirm(with_tasks(changed(state, by_model=event.by_model), event.tasks))
+
+
+def to_confirm(state: ConversationState) -> ConversationState:
+    """Where a person is to see the tasks first, that is a step of its own."""
+    if not state.settings.confirm_tasks or state.confirmed:
+        return state
+    return moves.put_step(state, CONFIRM, None, NEW_STEP)
+
+
+def tasks_confirmed(state: ConversationState) -> ConversationState:
+    return moves.move_step(changed(state, confirmed=True), CONFIRM, StepMove.SUCCEED)
+
+
+def tasks_refused(state: ConversationState, event: v.TasksRefused) -> ConversationState:
+    state = moves.move_step(state, CONFIRM, StepMove.SUCCEED)
+    state = changed(state, steps=state.steps.remove(CONFIRM), complaint="", feedback=event.reason)
+    return with_tasks(moves.move_step(state, DECOMPOSE, StepMove.FIRE), ())
 
 
 def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> ConversationState:
@@ -182,7 +215,8 @@ def task_scheduled(state: ConversationState, event: v.TaskScheduled) -> Conversa
 
 def task_chosen(state: ConversationState, event: v.TaskChosen) -> ConversationState:
     assert state.queue is not None
-    state = changed(state, queue=heap.pop(state.queue))
+    filling = state.filling.discard(event.step_id)
+    state = changed(state, queue=heap.pop(state.queue), filling=filling)
     step = former.begun_again(state.former.get(event.step_id))
     return moves.put_step(state, event.step_id, None, step)
 
@@ -204,6 +238,26 @@ def task_started(state: ConversationState, event: v.TaskStarted) -> Conversation
         failure=None,
     )
     return _task(state, event.step_id, status="running")
+
+
+def arguments_wanted(state: ConversationState, event: v.ArgumentsWanted) -> ConversationState:
+    filling = state.filling.insert(event.step_id, event.parameters)
+    attempt = state.steps[event.step_id].attempt + 1
+    start = {"attempt": attempt, "claim": state.version, "idempotent": True}
+    return moves.move_step(changed(state, filling=filling), event.step_id, StepMove.START, **start)
+
+
+def arguments_filled(state: ConversationState, event: v.ArgumentsFilled) -> ConversationState:
+    """It has not started yet: it is judged anew with what it has now."""
+    step = state.steps[event.step_id]
+    state = changed(moves.progressed(state), filling=state.filling.insert(event.step_id, EMPTY))
+    given = {"attempt": step.attempt - 1, "provided": {**step.provided, **event.values}}
+    return moves.move_step(state, event.step_id, StepMove.RELEASE, **given)
+
+
+def answer_written(state: ConversationState, event: v.AnswerWritten) -> ConversationState:
+    state = moves.progressed(changed(state, answer=event.text))
+    return moves.move_step(state, ANSWER, StepMove.SUCCEED)
 
 
 def task_finished(state: ConversationState, event: v.TaskFinished) -> ConversationState:

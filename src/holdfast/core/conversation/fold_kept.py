@@ -9,7 +9,7 @@ from typing import Any
 from rpds import HashTrieMap
 
 from holdfast.core.conversation import schedule
-from holdfast.core.conversation.fold import cleared, with_tasks
+from holdfast.core.conversation.fold import cleared, to_confirm, with_tasks
 from holdfast.core.conversation.former import PUT_ASIDE, is_doubtful
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
 from holdfast.core.run import moves
@@ -25,18 +25,15 @@ _DONE = ("completed", "finished")
 _BEFORE_TASKS = (EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
 
 
-def turn_resumed(state: ConversationState, event: v.TurnResumed) -> ConversationState:
+def turn_resumed(state: ConversationState, event: v.ConversationResumed) -> ConversationState:
     """As it will be scheduled: what was done is done, and what is skipped has that for a result."""
     former, number = state.former, range(1, state.total + 1)
     tasks = [_going_on(state, f"t{one}", event) for one in number]
-    turn, text, history, context = state.turn, state.text, state.history, state.context
+    names = ("turn", "text", "history", "context", "former", "confirmed", "feedback", "by_model")
+    same = {name: getattr(state, name) for name in names}
     state = changed(
         with_tasks(cleared(state), tasks),
-        turn=turn,
-        text=text,
-        history=history,
-        context=context,
-        former=former,
+        **same,
         kept=True,
         pending=True,
         scheduled=sum(one.status in schedule.KEPT for one in tasks),
@@ -47,7 +44,7 @@ def turn_resumed(state: ConversationState, event: v.TurnResumed) -> Conversation
     return _finished_untold(_phases_done(state))
 
 
-def _going_on(state: ConversationState, step_id: str, event: v.TurnResumed) -> SubTask:
+def _going_on(state: ConversationState, step_id: str, event: v.ConversationResumed) -> SubTask:
     task = state.tasks[step_id]
     if step_id in event.skipped:
         told: dict[str, Json] = {"skipped": True, "by": event.by}
@@ -87,10 +84,16 @@ def restored(state: ConversationState, event: v.SnapshotRestored) -> Conversatio
         context=body["context"],
         complaint=body.get("complaint", ""),
         history=tuple(
-            Turn(one["text"], one["results"], one.get("unfinished", {})) for one in body["history"]
+            Turn(one["text"], one["results"], one.get("unfinished", {}), one.get("answer", ""))
+            for one in body["history"]
         ),
         error=body["error"],
         kept=body.get("kept", False),
+        pausing=body.get("pausing", False),
+        confirmed=body.get("confirmed", False),
+        feedback=body.get("feedback", ""),
+        by_model=body.get("by_model", False),
+        answer=body.get("answer", ""),
     )
     if phase in PUT_ASIDE:
         return _status_of_phase(changed(state, former=_failed_or_in_doubt(state)))
@@ -104,7 +107,7 @@ def _phases_done(state: ConversationState) -> ConversationState:
     if before_tasks and state.context:
         state = moves.put_step(state, CONTEXT, None, done)
     if (before_tasks or state.phase is EngineState.DECOMPOSING) and state.tasks:
-        state = moves.put_step(state, DECOMPOSE, None, done)
+        state = to_confirm(moves.put_step(state, DECOMPOSE, None, done))
     return state
 
 

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from holdfast.core.conversation.briefing import agent_prompt
-from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
+from holdfast.core.conversation.state import (
+    ANSWER,
+    CONTEXT,
+    DECOMPOSE,
+    ConversationState,
+    Turn,
+    results_before,
+)
 from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import conversation_events as v
@@ -25,14 +32,23 @@ def effects_of(
         match event:
             case v.TaskStarted(child_id=child_id, resumes=True):
                 found.append(f.ResumeChild(str(child_id), state.started_by))
-            case v.WorkStarted(step_id=step_id) | v.TaskStarted(step_id=step_id):
+            case (
+                v.WorkStarted(step_id=step_id)
+                | v.TaskStarted(step_id=step_id)
+                | v.ArgumentsWanted(step_id=step_id)
+            ):
                 found.append(_work(state, step_id, state.steps[step_id]))
             case v.EngineFailed():
                 found.extend(_forsaken(before, _not_kept(before, state)))
-            case v.StartedOver() | v.TurnStopped() | v.SnapshotRestored() | e.CancelRequested():
+            case (
+                v.StartedOver()
+                | v.ConversationStopped()
+                | v.SnapshotRestored()
+                | e.CancelRequested()
+            ):
                 found.extend(_forsaken(before, before.steps))
                 found.extend(_given_up(before, before.former))
-            case v.TurnResumed(skipped=skipped):
+            case v.ConversationResumed(skipped=skipped):
                 found.extend(_given_up(before, skipped))
             case v.TaskFailed(step_id=step_id):
                 found.extend(_forsaken(before, (step_id,)))
@@ -93,13 +109,25 @@ def _work(state: ConversationState, step_id: str, step: StepState) -> f.Effect:
         return f.FetchContext(work, state.text)
     if step_id == DECOMPOSE:
         said = tuple(_said(one) for one in state.history)
-        return f.Decompose(work, state.text, state.context, said, state.complaint)
-    return _task_work(state, work, step, state.tasks[step_id])
+        complaint = ". ".join(filter(None, (state.feedback, state.complaint)))
+        return f.Decompose(work, state.text, state.context, said, complaint)
+    if step_id == ANSWER:
+        return f.WriteAnswer(work, state.text, state.context, tuple(_done(state)))
+    task = state.tasks[step_id]
+    if parameters := state.filling.get(step_id):
+        return f.FillArguments(work, task, state.text, parameters, results_before(state, task))
+    return _task_work(state, work, step, task)
+
+
+def _done(state: ConversationState) -> Iterator[Mapping[str, Json]]:
+    for task in (state.tasks[one] for one in state.order):
+        yield {"id": task.id, "description": task.description, "result": task.result}
 
 
 def _said(turn: Turn) -> Mapping[str, Json]:
     told: dict[str, Json] = {"text": turn.text, "results": dict(turn.results)}
-    return {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
+    told = {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
+    return {**told, "answer": turn.answer} if turn.answer else told
 
 
 def _task_work(state: ConversationState, work: f.Work, step: StepState, task: SubTask) -> f.Effect:
@@ -108,15 +136,10 @@ def _task_work(state: ConversationState, work: f.Work, step: StepState, task: Su
         case "tool":
             return f.CallTool(work, task.type, args, step.idempotent, step.consent)
         case "agent":
-            prompt = agent_prompt(task, state.text, state.context, _results(state, task))
+            prompt = agent_prompt(task, state.text, state.context, results_before(state, task))
             return f.StartAgent(work, str(step.child_id), task.type, prompt, state.root_id)
         case "plan":
             return f.StartChild(work, str(step.child_id), task.type, args, state.root_id)
         case _:
             given = replace(task, args=args)
-            return f.RunTask(work, given, state.text, state.context, _results(state, task))
-
-
-def _results(state: ConversationState, task: SubTask) -> Mapping[str, Json]:
-    """What the tasks it depends on have returned."""
-    return {one: state.tasks[state.steps_of[one]].result for one in task.dependencies}
+            return f.RunTask(work, given, state.text, state.context, results_before(state, task))

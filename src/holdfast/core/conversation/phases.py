@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from holdfast.core.conversation import questions
+from holdfast.core.conversation.briefing import summary
 from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.references import with_dependencies
 from holdfast.core.conversation.schedule import problem_with
-from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
+from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
@@ -28,7 +30,7 @@ def advance(draft: Draft) -> None:
         case EngineState.CONTEXT_FETCHING:
             _work_or_go_on(draft, CONTEXT, EngineState.DECOMPOSING)
         case EngineState.DECOMPOSING:
-            _work_or_go_on(draft, DECOMPOSE, EngineState.SCHEDULING)
+            _decompose(draft)
         case EngineState.SCHEDULING:
             _schedule(draft)
         case EngineState.EXECUTING:
@@ -45,6 +47,18 @@ def _work_or_go_on(draft: Draft, step_id: str, after: EngineState) -> None:
         draft.enter(after)
 
 
+def _decompose(draft: Draft) -> None:
+    """A person may have to see the tasks first; a pause that was wished takes hold after that."""
+    confirm = draft.state.steps.get(CONFIRM)
+    if confirm is not None and confirm.status is not StepStatus.DONE:
+        if confirm.status is StepStatus.READY:
+            questions.ask_to_confirm(draft)
+        return
+    _work_or_go_on(draft, DECOMPOSE, EngineState.SCHEDULING)
+    if draft.state.phase is EngineState.SCHEDULING and draft.state.pausing:
+        hold(draft)
+
+
 def _schedule(draft: Draft) -> None:
     state = draft.state
     if state.scheduled < len(state.order):
@@ -59,11 +73,26 @@ def _execute(draft: Draft) -> None:
     if state.untold:
         _tell(draft, state.untold[0])
     elif state.completed == state.total:
-        draft.enter(EngineState.COMPLETED)
-        draft.emit(v.EngineCompleted())
+        _complete(draft)
     elif state.queue is not None and state.places > 0:
         _, number = state.queue[1]
         draft.emit(v.TaskChosen(f"t{number}"))
+
+
+def _complete(draft: Draft) -> None:
+    """The last word comes first, where there is a model to say it."""
+    step = draft.state.steps.get(ANSWER)
+    if draft.state.by_model and not draft.state.answer:
+        if step is None or step.status is StepStatus.READY:
+            draft.emit(WorkStarted(ANSWER, draft.state.turn))
+        return
+    draft.enter(EngineState.COMPLETED)
+    draft.emit(v.EngineCompleted())
+
+
+def written(draft: Draft, text: str) -> None:
+    """A model that has nothing to say does not keep what was done from being told."""
+    draft.emit(v.AnswerWritten(text.strip() or summary(draft.state)))
 
 
 def _tell(draft: Draft, step_id: str) -> None:
@@ -84,9 +113,10 @@ def fetched(draft: Draft, outcome: c.Fetched) -> None:
 
 
 def decomposed(draft: Draft, outcome: c.Decomposed) -> None:
-    problem = problem_with(outcome.tasks)
+    tasks = tuple(map(with_dependencies, outcome.tasks))
+    problem = problem_with(tasks)
     if problem is None:
-        draft.emit(v.GoalDecomposed(outcome.tasks))
+        draft.emit(v.GoalDecomposed(tasks, outcome.by_model))
     else:
         undecomposed(draft, problem)
 

@@ -22,7 +22,7 @@ from holdfast.model.retry import FailureKind
 def go_on(draft: Draft, command: c.GoOn) -> None:
     if command.failed is AfterFailure.STOP:
         draft.enter(EngineState.IDLE)
-        draft.emit(v.TurnStopped(command.by))
+        draft.emit(v.ConversationStopped(command.by))
         return
     skipped = tuple(to_skip(draft.state)) if command.failed is AfterFailure.SKIP else ()
     if command.failed is AfterFailure.SKIP and not skipped:
@@ -30,10 +30,15 @@ def go_on(draft: Draft, command: c.GoOn) -> None:
             f"no task of {draft.state.run_id} has failed, so there is none to skip: retry or stop"
         )
     draft.enter(EngineState.IDLE)
-    draft.emit(v.TurnResumed(command.failed, command.by, skipped))
+    draft.emit(v.ConversationResumed(command.failed, command.by, skipped))
     draft.enter(EngineState.RECEIVING)
     for step_id in doubtful(draft.state):
         questions.ask_unknown(draft, step_id, "it was under way when the turn failed")
+
+
+def choices(state: ConversationState) -> list[AfterFailure]:
+    """What a person may choose; there is nothing to skip where no task has failed."""
+    return [one for one in AfterFailure if one is not AfterFailure.SKIP or failed(state)]
 
 
 def failed(state: ConversationState) -> list[str]:

@@ -18,7 +18,7 @@ from typing import Any, cast
 from holdfast.core.conversation.former import PUT_ASIDE, is_doubtful
 from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import ConversationState, Turn
-from holdfast.core.conversation.tables import PAUSABLE
+from holdfast.core.conversation.tables import PAUSABLE, THINKING
 from holdfast.core.language.strict import strict_json
 from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import repeatable
@@ -53,7 +53,7 @@ _CONTEXT = ("rules", "knowledge", "tools")
 _NEAR = 0.01
 """How far a progress may be from the counts: somebody may have rounded it."""
 _BEFORE_TASKS = (EngineState.IDLE, EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
-_NEEDS_GOAL = (EngineState.RECEIVING, EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING)
+_NEEDS_GOAL = THINKING
 _BEFORE_WORK = (EngineState.DECOMPOSING, EngineState.SCHEDULING)
 _MAY_DOUBT = (EngineState.EXECUTING, EngineState.ERROR)
 _WITH_TASKS = (EngineState.SCHEDULING, EngineState.EXECUTING, EngineState.COMPLETED)
@@ -79,12 +79,18 @@ def dump(state: ConversationState) -> dict[str, Json]:
         "history": [_dump_turn(one) for one in state.history],
         "error": state.error,
         "kept": state.kept,
+        "pausing": state.pausing,
+        "confirmed": state.confirmed,
+        "feedback": state.feedback,
+        "by_model": state.by_model,
+        "answer": state.answer,
     }
 
 
 def _dump_turn(turn: Turn) -> dict[str, Json]:
     told: dict[str, Json] = {"text": turn.text, "results": dict(turn.results)}
-    return {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
+    told = {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
+    return {**told, "answer": turn.answer} if turn.answer else told
 
 
 def _dump_task(state: ConversationState, step_id: str, task: SubTask) -> dict[str, Json]:
@@ -153,6 +159,11 @@ def checked(raw: object) -> dict[str, Json]:
         "history": [_turn(one) for one in _list(body.get("history", []), "its history")],
         "error": _text(body.get("error", ""), "error"),
         "kept": kept,
+        "pausing": _flag(body, "pausing") and (pending or at in THINKING),
+        "confirmed": _flag(body, "confirmed"),
+        "feedback": _text(body.get("feedback", ""), "feedback"),
+        "by_model": _flag(body, "by_model"),
+        "answer": _text(body.get("answer", ""), "answer"),
     }
 
 
@@ -219,7 +230,8 @@ def _turn(raw: object) -> dict[str, Json]:
     text = _text(turn.get("text"), "history's text")
     results = _object(turn.get("results"), "one result of its history")
     unfinished = _object(turn.get("unfinished", {}), "what is unfinished in its history")
-    return {"text": text, "results": results, "unfinished": unfinished}
+    answer = _text(turn.get("answer", ""), "history's answer")
+    return {"text": text, "results": results, "unfinished": unfinished, "answer": answer}
 
 
 def _task(raw: object) -> SubTask:

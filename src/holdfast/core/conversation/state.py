@@ -18,6 +18,8 @@ from holdfast.model.values import Json
 
 CONTEXT = "context"
 DECOMPOSE = "decompose"
+CONFIRM = "confirm"
+ANSWER = "answer"
 
 
 @dataclass(frozen=True)
@@ -36,6 +38,7 @@ class Turn:
     text: str
     results: Mapping[str, Json]
     unfinished: Mapping[str, Json] = field(default_factory=dict)
+    answer: str = ""
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,9 @@ class ConversationState(RunState):
     waits for, `frees` lists who waits for it, `queue` has those that may start, the most
     urgent first. `untold` are outcomes that the consumer has yet to hear of. `former` has the
     steps of a turn that failed (see `recovery`), and `kept` says that one goes on or was stopped.
+    `pausing` is a pause that takes hold before the first task; `feedback` is what a person who
+    wanted other tasks said of those before, which the model hears. `filling` has the parameters
+    that a model is asked for, and is empty for a task of which it has been asked.
     """
 
     LIFECYCLE: ClassVar[Lifecycle] = CONVERSATION
@@ -72,6 +78,12 @@ class ConversationState(RunState):
     error: str = ""
     former: HashTrieMap[str, StepState] = HashTrieMap()
     kept: bool = False
+    pausing: bool = False
+    confirmed: bool = False
+    feedback: str = ""
+    by_model: bool = False
+    answer: str = ""
+    filling: HashTrieMap[str, Mapping[str, Json]] = HashTrieMap()
 
     @property
     def settings(self) -> ConversationSettings:
@@ -91,3 +103,8 @@ class ConversationState(RunState):
     def has_room(self) -> bool:
         """Whether one more may start: what waited for a person comes back beside the others."""
         return self.in_flight - self.paused_children < self.settings.max_parallel
+
+
+def results_before(state: ConversationState, task: SubTask) -> Mapping[str, Json]:
+    """What the tasks that it depends on have returned."""
+    return {one: state.tasks[state.steps_of[one]].result for one in task.dependencies}

@@ -27,6 +27,8 @@ VALID_STATE_TRANSITIONS: Mapping[EngineState, list[EngineState]] = {
 }
 
 PAUSABLE = (EngineState.EXECUTING, EngineState.SCHEDULING)
+THINKING = (EngineState.RECEIVING, EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING)
+"""Before the tasks are known: a pause that is wished here takes hold before the first of them."""
 
 CONVERSATION: Lifecycle = {
     **INSTANCE,

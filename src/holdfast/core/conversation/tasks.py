@@ -8,17 +8,24 @@ from typing import assert_never, cast
 from holdfast.core.approval import mode_of
 from holdfast.core.conversation import phases, questions, recovery
 from holdfast.core.conversation.draft import Draft
-from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
+from holdfast.core.conversation.references import rendered
+from holdfast.core.conversation.state import ANSWER, CONTEXT, DECOMPOSE, results_before
+from holdfast.core.forms.from_tools import form_from_schema
+from holdfast.core.forms.validation import validate
 from holdfast.core.interactions import calling
 from holdfast.core.interactions.consent import call_name
+from holdfast.core.interactions.opening import NO_FIELDS
 from holdfast.core.interactions.outdated import without_outdated
+from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import counts, lost, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
+from holdfast.errors import TemplateError
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
 from holdfast.model.events import StepReleased
+from holdfast.model.form import FieldType, Form
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
@@ -33,7 +40,14 @@ def start(draft: Draft, command: c.StartStep) -> None:
     if state.phase is not EngineState.EXECUTING or not state.has_room:
         return
     task = draft.task(step_id)
-    args = {**task.args, **step.provided} if step.args is None else step.args
+    args = step.args
+    if args is None:
+        try:
+            args = {**rendered(task.args, results_before(state, task)), **step.provided}
+        except TemplateError as error:
+            why = f"task {task.id}: {error}"
+            broke(draft, step_id, Failure(FailureKind.PERMANENT, why))
+            return
     match task.route:
         case "tool":
             _start_tool(draft, step_id, args, command.tool)
@@ -70,13 +84,53 @@ def _start_tool(
                 consent=verdict.consent,
             )
         case calling.NeedArguments(form=form):
-            questions.ask_missing(draft, step_id, form, args, tool.version)
+            _lacks(draft, step_id, form, args, tool)
         case calling.NeedConsent():
             questions.ask_approval(draft, step_id, verdict.args, tool, verdict.consent)
         case calling.Refuse(message=message):
             broke(draft, step_id, Failure(FailureKind.PERMANENT, message))
         case _:
             assert_never(verdict)
+
+
+def _lacks(
+    draft: Draft, step_id: str, form: Form, args: Mapping[str, Json], tool: c.ToolFacts
+) -> None:
+    """A model that knows the results before may fill it in; then a person is asked."""
+    state = draft.state
+    properties = tool.parameters.get("properties", {})
+    open_to_all = [one.name for one in form.fields if one.type is not FieldType.SECRET]
+    wanted = {one: properties[one] for one in open_to_all if one in properties}
+    asks_model = state.by_model and draft.task(step_id).dependencies and wanted
+    if asks_model and state.filling.get(step_id) != EMPTY:
+        draft.emit(v.ArgumentsWanted(step_id, {"type": "object", "properties": wanted}))
+    else:
+        questions.ask_missing(draft, step_id, form, args, tool.version)
+
+
+def _conclude_filling(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
+    """Only what fits is taken; a model that fails leaves it to a person."""
+    if draft.state.status is RunStatus.CANCELLING or isinstance(outcome, c.NotSent):
+        _release(draft, step_id)
+        return
+    values = outcome.values if isinstance(outcome, c.Filled) else EMPTY
+    parameters = draft.state.filling[step_id]
+    form = form_from_schema(parameters, list(parameters["properties"]), NO_FIELDS)
+    known = {one.name: one.type for one in form.fields}
+    given = {
+        name: _as_typed(known[name], one)
+        for name, one in values.items()
+        if name in known and one is not None
+    }
+    judged = validate(form, given, partial=True)
+    fitting = {name: one for name, one in judged.values.items() if name in given}
+    draft.emit(v.ArgumentsFilled(step_id, fitting))
+
+
+def _as_typed(kind: FieldType, value: Json) -> Json:
+    """A list or an object is written as JSON where a form has no better field for it."""
+    plain = kind is not FieldType.TEXTAREA or not isinstance(value, list | Mapping)
+    return value if plain else canonical_json(value)
 
 
 def _started(
@@ -122,8 +176,10 @@ def report(draft: Draft, command: c.ReportOutcome) -> None:
         recovery.report_late(draft, command)
     elif counts(draft, command):
         outcome = cast(c.ConversationOutcome, command.outcome)
-        if command.step_id in (CONTEXT, DECOMPOSE):
+        if command.step_id in (CONTEXT, DECOMPOSE, ANSWER):
             _conclude_phase(draft, command.step_id, outcome)
+        elif draft.state.filling.get(command.step_id):
+            _conclude_filling(draft, command.step_id, outcome)
         else:
             _conclude(draft, command.step_id, outcome)
 
@@ -139,6 +195,10 @@ def _conclude_phase(draft: Draft, step_id: str, outcome: c.ConversationOutcome) 
             phases.decomposed(draft, outcome)
         case c.Undecomposed(reason=reason):
             phases.undecomposed(draft, reason)
+        case c.Written(text=text):
+            phases.written(draft, text)
+        case c.Failed() | c.Lost() if step_id == ANSWER:
+            phases.written(draft, "")
         case c.Failed(failure=failure):
             draft.fail(failure.message)
         case c.Lost(reason=reason):

@@ -250,7 +250,7 @@ def _missing_part(path: Path, known: int, value: Json) -> str:
     try:
         return _missing_part(path, known + 1, step_into(value, path[known]))
     except LookupError:
-        return f"{_owner(path[:known])} {_lack(value, path[known])}"
+        return f"{_owner(path[:known])} {lack(value, path[known])}"
 
 
 def _owner(path: Path) -> str:
@@ -261,7 +261,8 @@ def _owner(path: Path) -> str:
     return ".".join(path)
 
 
-def _lack(value: Json, part: str) -> str:
+def lack(value: Json, part: str) -> str:
+    """Why a value has no such part, and what it has instead."""
     if isinstance(value, list):
         return f"is a list of {len(value)}, without an item {part} (they count from 0)"
     if not isinstance(value, Mapping):
