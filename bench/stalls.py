@@ -134,7 +134,7 @@ def application(home: Path) -> Holdfast:
 
     @app.tool(idempotent=True)  # type: ignore[untyped-decorator]
     async def fetch() -> Any:
-        return {"success": True, "rows": [[] for _ in range(19_000)]}
+        return {"success": True, "rows": [[] for _ in range(9_900)]}
 
     app.load_plan_text(FETCH)
     return app
@@ -297,7 +297,7 @@ def places() -> dict[str, Send]:
         "an answer: 5,000 unknown fields": answer({f"f{n}": 1 for n in range(4_900)}),
         "an answer: 1 MB of text": answer({"line": "x" * 1_000_000}),
         "a draft of 900 kB": answer({"words": "x" * 900_000}, "draft"),
-        "a tool's result of 19,000 lists": fetched,
+        "a tool's result of 9,900 lists": fetched,
         "a chat's message of 1 MB": post(
             "/api/agent/chat/react/stream", {"message": "x " * 499_000, "agentId": "clerk"}
         ),
