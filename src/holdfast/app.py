@@ -70,6 +70,13 @@ ALL_RUNS = RunQuery()
 OPEN_QUESTIONS = QuestionQuery(status=frozenset({"open"}))
 
 
+FOUR_EYES = "HOLDFAST_FOUR_EYES"
+
+
+def _asked_for(variable: str) -> bool:
+    return os.environ.get(variable, "").strip().lower() not in ("", "0", "false", "no", "off")
+
+
 def default_home() -> Path:
     return Path(os.environ.get("HOLDFAST_HOME", ".holdfast"))
 
@@ -89,6 +96,7 @@ class Holdfast:
         planner_agent: PlannerAgent | None = None,
         driver: Callable[[ToolRegistry, Sandbox], TaskDriver] = TaskDriver,
         faults: FaultPoints | None = None,
+        four_eyes: bool | None = None,
     ) -> None:
         self.home = Path(home) if home is not None else default_home()
         self.journal = journal or SqliteJournal(self.home / DATABASE)
@@ -109,6 +117,7 @@ class Holdfast:
             clock=clock,
             max_effects=max_effects,
             faults=faults,
+            four_eyes=_asked_for(FOUR_EYES) if four_eyes is None else four_eyes,
         )
         if planner.llm_client is None:
             planner.llm_client = self.models

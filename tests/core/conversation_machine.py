@@ -85,13 +85,14 @@ class Talk:
         self.flying: dict[tuple[str, int], Worked] = {}
         self.past: list[Worked] = []
         self.children: dict[str, Child] = {}
+        self.wanted_by: dict[str, str] | None = None
         self.state = self.replayed = blank(RUN_ID, self.definition)
         self.auditor = Auditor(self.tools, self.definition.settings.max_parallel)
 
     def submit(self, command: c.Command) -> Decided:
         """Decide, check everything, and take up the effects; a refusal changes nothing."""
         before = fields_of(self.state)
-        moment = c.Moment(self.now, len(self.records).to_bytes(8, "big"))
+        moment = c.Moment(self.now, len(self.records).to_bytes(8, "big"), self.wanted_by)
         try:
             decision = decide(self.state, command, moment)
         finally:

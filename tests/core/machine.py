@@ -56,6 +56,7 @@ class Machine:
     past: list[Worked] = field(default_factory=list)
     consultations: list[f.ConsultPlanner] = field(default_factory=list)
     children: dict[str, Child] = field(default_factory=dict)
+    wanted_by: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         self.state = blank(self.run_id, self.plan)
@@ -64,7 +65,7 @@ class Machine:
 
     def submit(self, command: c.Command) -> Decision:
         """Decide, check everything, and take up the effects; a refusal changes nothing."""
-        moment = c.Moment(self.now, len(self.records).to_bytes(8, "big"))
+        moment = c.Moment(self.now, len(self.records).to_bytes(8, "big"), self.wanted_by)
         try:
             decision = decide(self.state, command, moment)
         except CallerError:

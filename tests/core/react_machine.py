@@ -95,12 +95,13 @@ class Chat:
         self.stopped: list[f.StopModel] = []
         self.children: dict[str, Child] = {}
         self.wanted = 0
+        self.wanted_by: dict[str, str] | None = None
         self.state = self.replayed = blank(RUN_ID, self.definition)
         self.auditor = Auditor(self.tools)
 
     def submit(self, command: c.Command) -> Decided:
         """Decide, check everything, and take up the effects; a refusal changes nothing."""
-        moment = c.Moment(self.now, len(self.records).to_bytes(8, "big"))
+        moment = c.Moment(self.now, len(self.records).to_bytes(8, "big"), self.wanted_by)
         try:
             decision = decide(self.state, command, moment)
         except CallerError:

@@ -113,6 +113,7 @@ EVERYTHING: dict[str, Any] = {
     "timers": HashTrieMap({"cancel": 5.0}),
     "failed": ("L001",),
     "heard": HashTrieMap({"child": 3}),
+    "wanting": HashTrieMap({"ann": "started"}),
     "active": 1,
     "in_flight": 2,
     "resting": 3,

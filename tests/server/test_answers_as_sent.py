@@ -97,7 +97,7 @@ async def test_no_data_says_whether_a_call_is_made_or_was(
     told = await scene.admin.post("/interactions/answers", json=several)
     assert [one["status"] for one in told.json()["outcomes"]] == [422]
     values = {"provided_params": body.get("data", {})}
-    went_on = await scene.admin.post(f"/plans/{run_id}/continue", json=values)
+    went_on = await scene.admin.post(f"/instances/{run_id}/continue", json=values)
     assert went_on.status_code in (409, 422), went_on.text
     assert (await scene.admin.get(f"/interactions/{question_id}")).json()["status"] == "open"
     assert bank.paid == paid

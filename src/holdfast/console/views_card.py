@@ -122,7 +122,10 @@ class Ending:
 
 @dataclass(frozen=True, slots=True)
 class Card:
-    """One question for one reader; `why_not` is why they may not answer it."""
+    """One question for one reader; `why_not` is why they may not answer it.
+
+    Under `four_eyes` a change is a wish that another approves; `nobody` says that none is left.
+    """
 
     request: InteractionRequest
     status: InteractionStatus
@@ -143,6 +146,8 @@ class Card:
     draft: Mapping[str, Json]
     ending: Ending | None
     about: About
+    four_eyes: bool = False
+    nobody: bool = False
 
     @property
     def id(self) -> str:
@@ -258,6 +263,8 @@ def _card(question: Question, kind: RunKind, shown: Mapping[str, Any], told: Abo
         draft=draft,
         ending=_ending(request.form, shown, named),
         about=told,
+        four_eyes=shown["wantedBy"] is not None,
+        nobody=shown["nobodyMayApprove"],
     )
 
 

@@ -74,6 +74,14 @@ class FieldView:
         return self.field.type is FieldType.TEXTAREA or (text and "\n" in self.text)
 
     @property
+    def empty(self) -> str:
+        """What it holds when it is emptied: an empty text or list, or nothing at all."""
+        if self.field.type is FieldType.MULTISELECT:
+            return "list"
+        text = self.field.type in (FieldType.TEXT, FieldType.TEXTAREA)
+        return "text" if text and not self.field.json else ""
+
+    @property
     def priced(self) -> bool:
         return any(one.price and one.price.amount is not None for one in self.choices)
 

@@ -71,6 +71,7 @@ class Entry:
     name: str
     hint: str
     mine: bool
+    nobody: bool
     shared: tuple[OptionView, ...]
 
     @property
@@ -170,6 +171,7 @@ async def _entry(questions: Questions, question: Question, pending: bool) -> Ent
         name=question.name,
         hint=_hint(request),
         mine=mine,
+        nobody=pending and await questions.nobody_left(question),
         shared=_shared(request) if mine else (),
     )
 

@@ -56,6 +56,16 @@ _CARD: Final[dict[str, tuple[str, str]]] = {
     ),
     "card.ended.changed": ("With these arguments instead:", "改用以下参数："),
     "card.edit": ("Edit the arguments", "修改参数"),
+    "card.edit.wish": (
+        "Four eyes: with changes the call is asked again, and somebody else approves it.",
+        "双人复核：修改后会重新提问，须由他人审批。",
+    ),
+    "card.nobody": (
+        "Nobody is left who may approve this: everybody who could wants the call. An admin can "
+        "give a further person the role approver, or cancel the run.",
+        "已没有人可以审批：所有有权审批的人都是此调用的发起者。"
+        "管理员可以授予另一人 approver 角色，或取消此运行。",
+    ),
     "card.edit.help": (
         "The tool runs with exactly what you leave here.",
         "工具将严格按照这里的内容执行。",
@@ -124,6 +134,10 @@ _BROWSER: Final[dict[str, tuple[str, str]]] = {
         "Changed: {names}. The tool will run with your values.",
         "已修改：{names}。工具将按您的值执行。",
     ),
+    "js-card.wished": (
+        "Changed: {names}. Somebody else is asked to approve your values.",
+        "已修改：{names}。将请他人审批您的值。",
+    ),
     "js-card.kept": ("Draft kept", "草稿已保存"),
     "js-card.not_kept": ("Draft not kept yet", "草稿尚未保存"),
     "js-card.time_up": ("Time is up", "时间已到"),
@@ -154,6 +168,7 @@ _INBOX: Final[dict[str, tuple[str, str]]] = {
     "inbox.all_runs": ("Show all", "查看全部"),
     "inbox.capped": ("There are more than the {n} shown here", "此处仅显示 {n} 个，还有更多"),
     "inbox.select_one": ("Select: {title}", "选择：{title}"),
+    "inbox.nobody": ("Nobody may approve", "无人可审批"),
     "inbox.not_yours": ("Not for you", "无需您回答"),
     "inbox.empty": ("Nothing waits for you", "没有等待您回答的问题"),
     "inbox.empty.text": (

@@ -27,7 +27,7 @@ from holdfast.model.react_events import Call
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 10
+SCHEMA = 11
 
 S = TypeVar("S", bound=RunState)
 
@@ -92,6 +92,7 @@ _FORMS: Mapping[str, Form] = {
     "open_questions": (sorted, HashTrieSet),
     "timers": (dict, HashTrieMap),
     "heard": (dict, HashTrieMap),
+    "wanting": (dict, HashTrieMap),
     "failed": (list, tuple),
     "tasks": (_dump_tasks, _load_tasks),
     "approval": _adapted(dict[str, ApprovalRule]),

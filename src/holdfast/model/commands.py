@@ -24,10 +24,15 @@ from holdfast.model.values import Json, JsonObject
 
 @record
 class Moment:
-    """What the core may not fetch itself: the time, and a secret that nobody can guess."""
+    """What the core may not fetch itself: the time, and a secret that nobody can guess.
+
+    Under four eyes `wanted_by` says who wants what the tree of runs does, and how they said so;
+    it is None where one person may want a call and approve it.
+    """
 
     now: float
     entropy: bytes = b""
+    wanted_by: Mapping[str, str] | None = None
 
 
 @record
@@ -43,12 +48,15 @@ class ToolFacts:
 
 @record
 class StartRun:
+    """`authors` are the people who registered this version of the plan."""
+
     plan_id: str
     prompt: str = ""
     values: Mapping[str, Json] = field(default_factory=dict)
     root_id: str = ""
     parent: Parent | None = None
     by: str = ""
+    authors: tuple[str, ...] = ()
 
 
 @record
@@ -134,6 +142,8 @@ class Hold:
 class Unhold:
     """Go on with one that is paused, or is to be."""
 
+    by: str = ""
+
 
 @record
 class Abort:
@@ -160,6 +170,7 @@ class StartOver:
 @record
 class RestoreSnapshot:
     snapshot: Mapping[str, Json]
+    by: str = ""
 
 
 @record

@@ -177,7 +177,7 @@ class EnginePaused:
 
 @record
 class EngineResumed:
-    pass
+    by: str = ""
 
 
 @record
@@ -216,6 +216,7 @@ class StartedOver:
 @record
 class SnapshotRestored:
     snapshot: Mapping[str, Json] = field(default_factory=dict)
+    by: str = ""
 
 
 ConversationEvent: TypeAlias = (

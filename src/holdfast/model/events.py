@@ -50,6 +50,7 @@ class RunStarted:
     by: str = ""
     moves: tuple[Move, ...] = ()
     fired: tuple[str, ...] = ()
+    authors: tuple[str, ...] = ()
 
 
 @record
@@ -183,7 +184,8 @@ class FunctionReturned:
 class QuestionOpened:
     """`purpose` says what the answer is for: missing, human, approval or unknown.
 
-    `args` and `consent` are what an approval would consent to.
+    `args` and `consent` are what an approval would consent to. Under four eyes `wanted_by` says
+    who wants the call, and how they said so: another person approves it.
     """
 
     request: InteractionRequest
@@ -194,6 +196,7 @@ class QuestionOpened:
     args: Mapping[str, Json] | None = None
     consent: str | None = None
     moves: tuple[Move, ...] = ()
+    wanted_by: Mapping[str, str] | None = None
 
 
 @record
@@ -201,7 +204,8 @@ class QuestionAnswered:
     """`data` is what the person sent; `values` is what the work receives.
 
     `action` is what the handler of a CUSTOM option decided. `args` and `consent` are set
-    where the person has changed what is consented to.
+    where the person has changed what is consented to. Under four eyes that is no consent but a
+    `wish`: the call is asked again with those arguments, of another person.
     """
 
     question_id: str
@@ -213,6 +217,7 @@ class QuestionAnswered:
     action: InteractionAction | None = None
     args: Mapping[str, Json] | None = None
     consent: str | None = None
+    wish: bool = False
 
 
 @record

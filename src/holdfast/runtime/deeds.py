@@ -14,6 +14,7 @@ from pydantic import TypeAdapter
 
 from holdfast.core.language.strict import canonical_json, digest
 from holdfast.core.run.state import RunState
+from holdfast.core.run.wanting import LEADS_TO_THE_CALL, action_of
 from holdfast.journal.port import NOTHING, Attached, Deed, Kept
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionRequest
@@ -38,7 +39,19 @@ class _Told:
 def deed_of(acting: Acting, command: c.Command, state: RunState, now: float) -> Deed | None:
     """What somebody did by a command, given the run that took it; None for what is no deed."""
     told = _told(command)
-    return None if told is None else _deed(acting, told, state.run_id, _seen(command, state), now)
+    if told is None:
+        return None
+    if isinstance(command, c.Answer):
+        told = replace(told, detail={**told.detail, **_consented(command, state)})
+    return _deed(acting, told, state.run_id, _seen(command, state), now)
+
+
+def _consented(command: c.Answer, state: RunState) -> dict[str, Json]:
+    """The digest of the call that an approval lets run, as it was shown or as it was changed."""
+    question, decided = state.questions[command.question_id], command.resolution
+    action = action_of(question, question.option_id) if decided is None else decided.action
+    runs = question.purpose == "approval" and action in LEADS_TO_THE_CALL and not question.wish
+    return {"consent": question.consent} if runs else {}
 
 
 def deeds_of_entering(

@@ -19,6 +19,7 @@ import asyncio
 import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
@@ -37,7 +38,7 @@ from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.runtime import outages, views
-from holdfast.runtime.acting import current
+from holdfast.runtime.acting import Acting, current
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.clock import Clock, SystemClock
@@ -53,6 +54,7 @@ from holdfast.runtime.ports import Planner, Worker
 from holdfast.runtime.residents import Residents
 from holdfast.runtime.starting import Starter
 from holdfast.runtime.timers import Timers
+from holdfast.runtime.wanting import Wanting
 
 log = logging.getLogger("holdfast")
 
@@ -61,6 +63,18 @@ LAZY_SECONDS = 0.05
 SNAPSHOT_BYTES = 64 * 1024
 """Tuning: how far pure work may run ahead, and after how many bytes of events a snapshot
 may pay."""
+
+LOCAL = "local"
+"""Who acts in a process that lets nobody in from outside."""
+
+_UNSIGNED = (
+    c.OpenConversation,
+    c.Converse,
+    c.Unhold,
+    c.GoOn,
+    c.StartOver,
+    c.RestoreSnapshot,
+)
 
 Replies = list[tuple[Letter, HoldfastError | None]]
 
@@ -75,6 +89,7 @@ class Engine:
         clock: Clock | None = None,
         max_effects: int = 64,
         faults: FaultPoints | None = None,
+        four_eyes: bool = False,
     ) -> None:
         self.journal = journal
         self.library = Library(journal)
@@ -86,6 +101,7 @@ class Engine:
         self._secret = os.urandom(32)
         self._crew = Crew()
         self._residents = Residents(journal, self.library, self._read_again)
+        self.wanting = Wanting(journal, self._residents, four_eyes=four_eyes)
         self._permits = Permits(max_effects)
         self._starter = Starter(worker, self.library, self._permits, self._moment, self._fed)
         self._performer = Performer(
@@ -145,6 +161,8 @@ class Engine:
     ) -> RunState:
         """A new run under an id that nobody has used yet; NotAllowed if somebody has."""
         await self.library.keep(definition, self.clock.now())
+        if isinstance(command, c.StartRun):
+            command = replace(command, authors=self.library.authors(definition.digest))
         if run_id in self._residents:
             raise NotAllowed(f"there already is a run {run_id}")
         actor = Actor.of(blank(run_id, definition))
@@ -209,8 +227,8 @@ class Engine:
     def _read_again(self, actor: Actor) -> None:
         self._outages.retry(actor)
 
-    def _moment(self) -> c.Moment:
-        return c.Moment(self.clock.now(), self._secret)
+    def _moment(self, actor: Actor) -> c.Moment:
+        return c.Moment(self.clock.now(), self._secret, self.wanting.of(actor.state))
 
     def _hand_in(
         self, actor: Actor, command: c.Command, attached: Attached
@@ -218,7 +236,9 @@ class Engine:
         """The reply to a caller's command. It is decided in a task of the engine's own: the
         caller may be cancelled, and that must not tear the others' turn apart."""
         reply: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
-        letter = Letter(command, reply, acting=current(), attached=attached)
+        acts = current()
+        command = _signed(command, acts, LOCAL if self.wanting.four_eyes else "")
+        letter = Letter(command, reply, acting=acts, attached=attached)
         self._nudge(actor, letter)
         return reply
 
@@ -262,6 +282,7 @@ class Engine:
             while True:
                 if actor.stale:
                     await self._outages.refresh(actor)
+                await self.wanting.read(actor.state.root_id)
                 letters = list(actor.mailbox)
                 actor.mailbox.clear()
                 await self._turn(actor, letters)
@@ -307,7 +328,7 @@ class Engine:
         effects: list[f.Effect] = []
         for letter in letters:
             try:
-                decided = actor.take(letter, self._moment())
+                decided = actor.take(letter, self._moment(actor))
             except CallerError as error:
                 replies.append((letter, error))
             except Exception as error:
@@ -367,8 +388,10 @@ class Engine:
             await self.journal.append(append)
             self._faults.reach("append.after")
         before = actor.committed_all()
+        self.wanting.note(actor.committed)
         self._tell(before, actor.committed)
         for child in children:
+            self.wanting.note(child.committed)
             self._residents.add(child)
             self._residents.doubtful.discard(child.run_id)
             self._nudge(child, Letter(c.Tick(), lazy=True))
@@ -422,6 +445,13 @@ class Engine:
             await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
         except JournalUnavailable as error:
             log.info("no snapshot of %s: %s", actor.run_id, error)
+
+
+def _signed(command: c.Command, acts: Acting | None, otherwise: str) -> c.Command:
+    """With the name of whoever acts, where the command was given without one."""
+    if isinstance(command, _UNSIGNED) and not command.by:
+        return replace(command, by=otherwise if acts is None else acts.who)
+    return command
 
 
 def _unrecorded(letters: Sequence[Letter]) -> Iterator[Letter]:

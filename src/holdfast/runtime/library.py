@@ -30,6 +30,7 @@ class Library:
         self._agents: dict[str, AgentDefinition] = {}
         self._by_digest: dict[str, Definition] = {}
         self._stored: set[str] = set()
+        self._authors: dict[str, tuple[str, ...]] = {}
 
     def add(self, plan: Plan) -> CompiledPlan:
         """Make `plan` the one that new runs of its id use."""
@@ -42,6 +43,15 @@ class Library:
         known.prepare()
         self._plans[plan.plan.plan_id] = known
         return known
+
+    def credit(self, digest: str, people: Iterable[str]) -> tuple[str, ...]:
+        """These people, too, registered the plan of that digest; all who did."""
+        known = dict.fromkeys((*self._authors.get(digest, ()), *people))
+        self._authors[digest] = tuple(known)
+        return self._authors[digest]
+
+    def authors(self, digest: str) -> tuple[str, ...]:
+        return self._authors.get(digest, ())
 
     def add_agent(self, agent: Agent) -> AgentDefinition:
         """Make `agent` the one that new sessions of its id use."""

@@ -52,6 +52,9 @@ class Residents:
     def add(self, actor: Actor) -> None:
         self._actors[actor.run_id] = actor
 
+    def get(self, run_id: str) -> Actor | None:
+        return self._actors.get(run_id)
+
     def drop(self, actor: Actor) -> None:
         if self.holds(actor):
             del self._actors[actor.run_id]

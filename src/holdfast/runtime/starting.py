@@ -32,7 +32,7 @@ class Starter:
         worker: Worker,
         library: Library,
         permits: Permits,
-        moment: Callable[[], c.Moment],
+        moment: Callable[[Actor], c.Moment],
         fed: Callable[[Actor], None],
     ) -> None:
         self._worker = worker
@@ -67,7 +67,7 @@ class Starter:
     def _start(self, actor: Actor, step_id: str, tool: str | None) -> Sequence[f.Effect]:
         facts = None if tool is None else self._worker.tool_facts(tool)
         try:
-            started = actor.decide(c.StartStep(step_id, facts), self._moment())
+            started = actor.decide(c.StartStep(step_id, facts), self._moment(actor))
         except Exception:
             # A mistake of ours: the step stays ready, and nobody else suffers for it.
             log.exception("run %s could not start %s", actor.run_id, step_id)
@@ -91,7 +91,7 @@ class Starter:
             failure = Failure(FailureKind.PERMANENT, f"{_child(effect)}: {error}")
             work, failed = effect.work, c.Failed(failure)
             report = c.ReportOutcome(work.step_id, work.firing, work.claim, failed)
-            return actor.decide(report, self._moment())
+            return actor.decide(report, self._moment(actor))
 
     def _birth(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> tuple[Append, Actor]:
         parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
@@ -104,7 +104,8 @@ class Starter:
         return append, child
 
     def _plan(self, actor: Actor, effect: f.StartChild, parent: Parent) -> Actor:
-        child = Actor.of(blank(effect.child_id, self._library.current(effect.plan_id)))
+        plan = self._library.current(effect.plan_id)
+        child = Actor.of(blank(effect.child_id, plan))
         command = c.StartRun(
             plan_id=effect.plan_id,
             prompt=getattr(actor.state, "prompt", ""),
@@ -112,8 +113,9 @@ class Starter:
             root_id=effect.root_id,
             parent=parent,
             by=actor.state.started_by,
+            authors=self._library.authors(plan.digest),
         )
-        child.decide(command, self._moment())
+        child.decide(command, self._moment(actor))
         return child
 
     def _session(self, actor: Actor, effect: f.StartAgent, parent: Parent) -> Actor:
@@ -127,8 +129,8 @@ class Starter:
         start = c.StartSession(
             effect.agent_id, effect.root_id, parent, by, approval=effect.approval, only=only
         )
-        child.decide(start, self._moment())
-        child.decide(c.Say(effect.prompt, by), self._moment())
+        child.decide(start, self._moment(actor))
+        child.decide(c.Say(effect.prompt, by), self._moment(actor))
         return child
 
     def _take_permit(self, actor: Actor) -> bool:

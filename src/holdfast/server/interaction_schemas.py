@@ -153,6 +153,12 @@ class InteractionShown(Shown):
     draft: dict[str, Any] | None = Field(description="What the caller has filled in so far.")
     may_answer: bool
     may_not_because: str | None
+    wanted_by: list[str] | None = Field(
+        None, description="Under four eyes: who wants the call, and so may not approve it."
+    )
+    nobody_may_approve: bool = Field(
+        False, description="Under four eyes: all who could approve the call want it."
+    )
     server_time: float
 
 

@@ -56,6 +56,8 @@ APPROVES: Final = frozenset({APPROVER, ADMIN})
 ANSWERS: Final = frozenset({APPROVER, OPERATOR, ADMIN})
 """Who answers any other question that names no role."""
 
+WANTS_IT: Final = "you want what this run does: somebody else must approve its calls"
+
 Grants = Mapping[str, frozenset[str]]
 
 PLAN: Final = "plan"
@@ -170,7 +172,7 @@ def may_answer(
     if approval and principal.kind == "service":
         return "a service token does not approve calls: a person must answer this"
     if approval and four_eyes and principal.id == started_by:
-        return "you want what this run does: somebody else must approve its calls"
+        return WANTS_IT
     if approval and not roles & APPROVES:
         return _is_for(" and ".join(dict.fromkeys((APPROVER, question_role or APPROVER))))
     if question_role is not None:

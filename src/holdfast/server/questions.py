@@ -8,18 +8,18 @@ wanted what is to be approved.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
 from holdfast.core.interactions.saying import spoken_secret
 from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.wanting import refusal
 from holdfast.core.secrets import is_reference
 from holdfast.desk import is_above
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
-from holdfast.journal.codec import decode
-from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.journal.port import QuestionQuery, QuestionRow, RunRow
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import (
     InteractionAction,
@@ -33,18 +33,13 @@ from holdfast.runtime.views import request_of
 from holdfast.server.cards import card
 from holdfast.server.guard import Caller
 from holdfast.server.limits import ANSWER
-from holdfast.server.principal import may_answer, run_of
+from holdfast.server.principal import WANTS_IT, Principal, may_answer, run_of
 from holdfast.server.services import Services
 from holdfast.server.spoken import said
 
 PAGE: Final = 100
 MOST_PAGES_READ: Final = 20
 """How far a list goes on among questions that the caller may not see."""
-
-_WANTS: Final = frozenset(
-    {"TurnStarted", "CallProposed", "InputReceived", "TasksEdited", "ListenersReset"}
-)
-"""Records by which somebody wants something done, or done otherwise, after the run's start."""
 
 
 @dataclass(frozen=True)
@@ -72,7 +67,8 @@ class Questions:
         self._services = services
         self._caller = caller
         self._runs: dict[str, RunRow | None] = {}
-        self._wanting: dict[str, frozenset[str]] = {}
+        self._wanting: dict[str, Mapping[str, str]] = {}
+        self._people: Sequence[Principal] | None = None
 
     async def root(self, question: Question) -> RunState:
         """The run that a person knows the question by."""
@@ -130,45 +126,49 @@ class Questions:
     async def why_not(self, question: Question) -> str | None:
         """Why the caller may not answer, or None."""
         principal, row = self._caller.principal, question.row
-        four_eyes = self._services.settings.four_eyes
-        approval = row.type == InteractionType.TOOL_APPROVAL
-        wanted = four_eyes and approval and principal.id in await self.who_wants(row.root_id)
-        return may_answer(
+        wanting = await self.who_wants(question)
+        how = wanting.get(principal.id)
+        reason = may_answer(
             principal,
             row.role,
             row.type,
             question.subject,
-            started_by=principal.id if wanted else None,
-            four_eyes=four_eyes,
+            started_by=None if how is None else principal.id,
+            four_eyes=how is not None,
+        )
+        return refusal(how) if how is not None and reason == WANTS_IT else reason
+
+    async def who_wants(self, question: Question) -> Mapping[str, str]:
+        """Under four eyes: who wants the call that waits for consent, and how they said so."""
+        row, wanting = question.row, self._services.app.engine.wanting
+        if not self._under_four_eyes(question):
+            return {}
+        if row.root_id not in self._wanting:
+            self._wanting[row.root_id] = dict(await wanting.known(row.root_id))
+        return self._wanting[row.root_id]
+
+    def _under_four_eyes(self, question: Question) -> bool:
+        asked = self._services.app.engine.wanting.four_eyes
+        return asked and question.row.type == InteractionType.TOOL_APPROVAL
+
+    async def nobody_left(self, question: Question) -> bool:
+        """Whether all whom this server knows, and who could approve the call, want it."""
+        if not await self.who_wants(question) or self._services.oidc is not None:
+            return False
+        if self._people is None:
+            self._people = [one.principal() for one in await self._services.tokens.list()]
+        wanting = await self.who_wants(question)
+        return not any(
+            one.id not in wanting and self._may_approve(one, question) for one in self._people
         )
 
-    async def who_wants(self, root_id: str) -> frozenset[str]:
-        """Whoever began the run, and whoever has spoken in it or changed it since.
-
-        A run below it is changed by itself, and what it returns goes into the calls above.
-        """
-        if root_id not in self._wanting:
-            state = await self._services.app.engine.state(root_id)
-            wanting = {state.started_by}
-            for run_id in await self._tree(root_id):
-                wanting |= await self._wanting_in(run_id)
-            self._wanting[root_id] = frozenset(wanting)
-        return self._wanting[root_id]
-
-    async def _wanting_in(self, run_id: str) -> set[str]:
-        records = await self._services.journal.read(run_id)
-        wanted = (one for one in records if one.type.partition("@")[0] in _WANTS)
-        return {getattr(decode(one), "by", "") for one in wanted}
-
-    async def _tree(self, root_id: str) -> list[str]:
-        """The run and all runs below it."""
-        found = [root_id]
-        for run_id in found:
-            query = RunQuery(parent_id=run_id)
-            while rows := await self._services.journal.runs(query):
-                found += [row.run_id for row in rows]
-                query = replace(query, before=rows[-1].run_id)
-        return found
+    @staticmethod
+    def _may_approve(principal: Principal, question: Question) -> bool:
+        row = question.row
+        refused = may_answer(
+            principal, row.role, row.type, question.subject, started_by=None, four_eyes=False
+        )
+        return refused is None
 
     async def refuse_unauthorised(self, question: Question) -> None:
         """NotPermitted unless the caller may answer; refusals are counted, and too many wait."""
@@ -194,6 +194,7 @@ class Questions:
             "draft": self._draft(state) if whole else None,
             "mayAnswer": reason is None,
             "mayNotBecause": None if reason is None else said(reason, language),
+            **await self._four_eyes(question),
             "serverTime": self._services.now(),
         }
 
@@ -201,6 +202,14 @@ class Questions:
         if question.row.status != InteractionStatus.OPEN:
             return f"it is {question.row.status}"
         return await self.why_not(question)
+
+    async def _four_eyes(self, question: Question) -> dict[str, Any]:
+        """Who may not approve the call, and whether anybody is left who may."""
+        if question.row.status != InteractionStatus.OPEN or not self._under_four_eyes(question):
+            return {"wantedBy": None, "nobodyMayApprove": False}
+        wanting = await self.who_wants(question)
+        nobody = await self.nobody_left(question)
+        return {"wantedBy": sorted(wanting), "nobodyMayApprove": nobody}
 
     def _draft(self, state: QuestionState | None) -> dict[str, Any] | None:
         if state is None or state.status is not InteractionStatus.OPEN:

@@ -81,6 +81,7 @@ class RegisteredPlans:
             return
         self._app.add_plan(plan)
         origin = Origin(True, plan_digest(plan), body["by"], body["at"], body["source"])
+        self._app.engine.library.credit(origin.digest, body.get("authors", [body["by"]]))
         self._origins[plan_id] = origin
 
     async def check(self, source: str, sees: Sight) -> Plan:
@@ -100,18 +101,19 @@ class RegisteredPlans:
             made = await aside(compiled, plan)
             now = self._app.engine.clock.now()
             origin = Origin(True, made.digest, by, now, source)
-            await self._commit(made, origin)
+            await self._commit(made, origin, by)
             self._app.engine.library.adopt(made)
             self._origins[plan.plan_id] = origin
             return plan
 
-    async def _commit(self, made: CompiledPlan, origin: Origin) -> None:
+    async def _commit(self, made: CompiledPlan, origin: Origin, by: str) -> None:
         assert origin.at is not None
         await self._app.engine.library.keep(made, origin.at)
         body = {
             "digest": made.digest,
             "source": origin.source,
-            "by": origin.by,
+            "by": by,
+            "authors": self._app.engine.library.credit(made.digest, [by]),
             "at": origin.at,
             "instead_of": self._own.get(made.plan.plan_id),
         }

@@ -44,6 +44,7 @@ class Services:
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
         """Everything that the routes need; nothing is opened yet."""
         journal, clock = app.journal, app.engine.clock
+        app.engine.wanting.four_eyes |= settings.four_eyes
         streams = Streams(settings)
         return cls(
             app=app,

@@ -20,8 +20,8 @@ MEBIBYTE: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """`four_eyes`: whoever started a run, spoke in it or changed it does not approve its calls,
-    and nobody approves any beforehand.
+    """`four_eyes`: who wants a call does not approve it, and nobody approves any beforehand; also
+    asked for by `Holdfast(four_eyes=True)`.
 
     `header_bytes`, `header_count`, `url_bytes` and `header_seconds` are for a request's head,
     `idle_seconds` for a connection between two; of connections there are `max_connections`, and

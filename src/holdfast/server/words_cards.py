@@ -61,6 +61,10 @@ LINES: Final[dict[str, str]] = {
     "Feedback on the last answer: {text}": "对上次回答的反馈：{text}",
     "What was consented to has changed.": "先前同意的内容已有变化。",
     "This was consented to, but it has changed since:": "先前已同意，但之后有变化：",
+    "{who} wants it changed, and somebody else must approve that:": (
+        "{who} 要求修改，须由他人审批："
+    ),
+    "This was consented to before, and is to be called once more.": "先前已同意，现要再次调用。",
     "- the tool {tool:word} itself is another version": "- 工具 {tool} 本身的版本不同",
     "- {name:word}: new, {value}": "- {name}：新增，{value}",
     "- {name:word}: gone, was {value}": "- {name}：已去掉，原为 {value}",

@@ -35,6 +35,9 @@ _WHO: Final[dict[str, str]] = {
     "you want what this run does: somebody else must approve its calls": (
         "这个运行是您发起的：须由他人审批其调用"
     ),
+    "{how:phrase}, and so want this call: somebody else must approve it": (
+        "{how}，因而是此调用的发起者：须由他人审批"
+    ),
     "this question is for the role {role:term}": "此问题由角色 {role} 回答",
     "four eyes are wanted here: every call is approved by itself, by somebody else than who "
     "wants it, and none beforehand": (
@@ -394,6 +397,14 @@ _REQUESTS: Final[dict[str, str]] = {
 SENTENCES: Final[dict[str, str]] = {**_WHO, **_RUNS, **_ANSWERS, **_CHATS, **_REQUESTS}
 
 PHRASES: Final[dict[str, str]] = {
+    "you started this run": "这个运行是您启动的",
+    "you spoke in this run": "您在这个运行中发过言",
+    "you answered a question of this run with more than a yes or no": (
+        "您对这个运行的提问作过是或否以外的回答"
+    ),
+    "you changed this run": "您修改过这个运行",
+    "you had this run go on": "您让这个运行继续执行过",
+    "you registered a plan that this run uses": "这个运行所用的计划由您登记",
     "no tool {name}": "没有工具 {name}",
     "no agent {name}": "没有智能体 {name}",
     "known: {names}": "已有：{names}",

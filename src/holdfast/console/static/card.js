@@ -50,7 +50,7 @@ function sayChanges(form) {
   if (!place) return;
   const names = Object.keys(changes(form)).join(t("js-card.comma"));
   place.hidden = !names;
-  place.textContent = names && t("js-card.changed", { names });
+  place.textContent = names && t(form.dataset.fourEyes === undefined ? "js-card.changed" : "js-card.wished", { names });
 }
 
 function changed({ target }) {

@@ -1,5 +1,4 @@
-// The fields of a form (templates/form_fields.html): what they hold, as JSON; what was changed
-// since the server drew them.
+// The fields of a form (form_fields.html): what they hold, as JSON; what was changed since.
 
 import { showTotal } from "./prices.js";
 
@@ -23,7 +22,7 @@ function choice(row, value) {
   return own ? { value, text: own.value } : value;
 }
 
-/** What a row says, null where it says nothing. */
+/** What a row says, or null. */
 export function read(row) {
   const chosen = picked(row);
   switch (row.dataset.type) {
@@ -87,18 +86,13 @@ export function values(form, { everything = false } = {}) {
   return said;
 }
 
-/** What was changed, and nothing else. What was emptied is said as it stands there, and judged. */
+/** What was changed; what was emptied too, as it stands there. */
 export function changes(form, wanted = isChanged) {
-  const said = {};
-  for (const row of rows(form).filter(wanted)) said[row.dataset.name] = read(row) ?? emptied(row);
-  return said;
+  return Object.fromEntries(rows(form).filter(wanted)
+    .map((row) => [row.dataset.name, read(row) ?? emptied(row)]));
 }
 
-function emptied(row) {
-  if (row.dataset.type === "multiselect") return [];
-  const text = ["text", "textarea"].includes(row.dataset.type) && row.dataset.json === undefined;
-  return text ? control(row).value : null;
-}
+const emptied = (row) => ({ text: control(row).value, list: [] })[row.dataset.empty] ?? null;
 
 /** Puts a draft back in, once, over what the server drew.
  *

@@ -9,8 +9,8 @@ from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.state import CONFIRM
 from holdfast.core.conversation.tasks import broke, conclude_carried
 from holdfast.core.interactions import answers
-from holdfast.core.interactions.answers import CLOCK
 from holdfast.core.language.strict import canonical_json
+from holdfast.core.run.wanting import CLOCK
 from holdfast.core.run.window import shorten
 from holdfast.model import conversation_events as v
 from holdfast.model.commands import Answer, KeepDraft
@@ -22,7 +22,8 @@ _LONGEST_LIST = 4_000
 
 def answer(draft: Draft, command: Answer) -> None:
     question = answers.find(draft.state, command.question_id)
-    judged = answers.judge(draft.state, question, command, draft.now)
+    wanted_by = draft.moment.wanted_by
+    judged = answers.judge(draft.state, question, command, draft.now, wanted_by)
     if judged is not None:
         draft.emit(judged.event)
         follow = _follow_confirmation if question.step_id == CONFIRM else _follow

@@ -7,6 +7,7 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.apply import apply_shared
 from holdfast.core.run.moves import settled
 from holdfast.core.run.state import changed, successor
+from holdfast.core.run.wanting import CHANGED, RESUMED, wants
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
 
@@ -60,18 +61,20 @@ def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> C
             return fold.tasks_refused(state, event)
         case v.PauseWished(wished=wished):
             return changed(state, pausing=wished)
-        case v.EnginePaused() | v.EngineResumed() | v.EngineCompleted():
+        case v.EngineResumed():
+            return wants(state, event.by, RESUMED)
+        case v.EnginePaused() | v.EngineCompleted():
             return state
         case v.ConversationResumed():
-            return fold_kept.turn_resumed(state, event)
+            return wants(fold_kept.turn_resumed(state, event), event.by, RESUMED)
         case v.ConversationStopped():
             return fold_kept.turn_stopped(state)
         case e.LateResultKept():
             return fold_kept.late_result(state, event)
         case v.StartedOver():
-            return fold.started_over(state)
+            return wants(fold.started_over(state), event.by, CHANGED)
         case v.SnapshotRestored():
-            return fold_kept.restored(state, event)
+            return wants(fold_kept.restored(state, event), event.by, CHANGED)
         case e.ChildHeard():
             return fold.child_heard(state, event)
         case _:

@@ -78,8 +78,8 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
             _converse(draft, command)
         case c.Hold():
             _hold(draft, command)
-        case c.Unhold():
-            _unhold(draft)
+        case c.Unhold(by=by):
+            _unhold(draft, by)
         case c.Abort(reason=reason):
             _require(draft, tuple(set(EngineState) - set(_AT_REST)), "cancelled")
             phases.abort(draft, reason)
@@ -89,8 +89,8 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
         case c.StartOver(by=by):
             draft.withdraw_all("the conversation was reset")
             draft.emit(v.StartedOver(by))
-        case c.RestoreSnapshot(snapshot=body):
-            _restore(draft, body)
+        case c.RestoreSnapshot(snapshot=body, by=by):
+            _restore(draft, body, by)
         case c.Answer():
             answers.answer(draft, command)
         case c.KeepDraft():
@@ -127,12 +127,12 @@ def _hold(draft: Draft, command: c.Hold) -> None:
     phases.hold(draft)
 
 
-def _unhold(draft: Draft) -> None:
+def _unhold(draft: Draft, by: str) -> None:
     if draft.state.pausing:
         draft.emit(v.PauseWished(wished=False))
         return
     _require(draft, (EngineState.PAUSED,), "resumed")
-    phases.unhold(draft)
+    phases.unhold(draft, by)
 
 
 def _open(draft: Draft, command: c.OpenConversation) -> None:
@@ -153,9 +153,9 @@ def _converse(draft: Draft, command: c.Converse) -> None:
     draft.emit(v.InputReceived(draft.state.turn + 1, command.text, command.by))
 
 
-def _restore(draft: Draft, body: object) -> None:
+def _restore(draft: Draft, body: object, by: str) -> None:
     _require(draft, _AT_REST, "replaced by a snapshot; reset it first")
-    draft.emit(v.SnapshotRestored(snapshot.checked(body)))
+    draft.emit(v.SnapshotRestored(snapshot.checked(body), by))
     for step_id in in_flight(draft):
         questions.ask_unknown(draft, step_id, "it was under way when the snapshot was taken")
 

@@ -21,6 +21,7 @@ from holdfast.core.conversation.tables import next_phase
 from holdfast.core.run import fold_steps, moves
 from holdfast.core.run.state import EMPTY, NEW_STEP, changed, evolve
 from holdfast.core.run.tables import Signal, StepMove, StepStatus
+from holdfast.core.run.wanting import SPOKE, STARTED, wants
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.events import ChildHeard
@@ -34,6 +35,7 @@ MOST_HISTORY = 20
 
 def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> ConversationState:
     state = changed(state, root_id=event.root_id, started_by=event.by, created_at=at)
+    state = wants(state, event.by, STARTED)
     return moves.signal(state, Signal.START)
 
 
@@ -41,7 +43,7 @@ def input_received(state: ConversationState, event: v.InputReceived) -> Conversa
     history = state.history
     if state.total or state.error:
         history = (*history, _turn(state))[-MOST_HISTORY:]
-    state = cleared(state)
+    state = wants(cleared(state), event.by, SPOKE)
     state = changed(state, turn=event.turn, text=event.text, pending=True, history=history)
     return moves.signal(state, Signal.NEXT_TURN)
 

@@ -134,9 +134,9 @@ def hold(draft: Draft) -> None:
     draft.emit(v.EnginePaused())
 
 
-def unhold(draft: Draft) -> None:
+def unhold(draft: Draft, by: str) -> None:
     draft.enter(draft.state.left)
-    draft.emit(v.EngineResumed())
+    draft.emit(v.EngineResumed(by))
 
 
 def abort(draft: Draft, reason: str) -> None:

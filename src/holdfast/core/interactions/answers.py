@@ -25,6 +25,7 @@ from holdfast.core.interactions.saying import as_said, open_fields
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.wanting import refuse_who_wants_it, wanting_now
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.events import DraftKept, QuestionAnswered, QuestionExpired
@@ -38,8 +39,6 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.record import record
 from holdfast.model.values import Json
-
-CLOCK = "clock"
 
 _CUSTOM = InteractionAction.CUSTOM
 _PROVIDE = InteractionAction.PROVIDE_INFO
@@ -73,8 +72,17 @@ def find(state: RunState, question_id: str) -> QuestionState:
     return question
 
 
-def judge(state: RunState, question: QuestionState, command: Answer, now: float) -> Judged | None:
-    """What the answer comes to; None when it has been given already, by the same person."""
+def judge(
+    state: RunState,
+    question: QuestionState,
+    command: Answer,
+    now: float,
+    wanted_by: Mapping[str, str] | None = None,
+) -> Judged | None:
+    """What the answer comes to; None when it has been given already, by the same person.
+
+    Under four eyes `wanted_by` says who wants what the other runs of the tree do.
+    """
     if question.status is InteractionStatus.ANSWERED:
         _refuse_unless_same(question, command)
         return None
@@ -82,6 +90,8 @@ def judge(state: RunState, question: QuestionState, command: Answer, now: float)
     option = _chosen(question, command)
     _refuse_silence(option, command)
     reply = _understood(option, command)
+    wanted_by = wanting_now(state, question, wanted_by)
+    refuse_who_wants_it(wanted_by, command.by, reply.action)
     _refuse_raw_secrets(question.request.form, command.data, reply.data)
     filled = _filled_in(question, option, reply)
     answered = QuestionAnswered(
@@ -95,6 +105,8 @@ def judge(state: RunState, question: QuestionState, command: Answer, now: float)
     )
     if filled and question.purpose == "approval":
         answered = _bound_anew(state, question, answered, filled)
+        wish = wanted_by is not None and answered.args != question.args
+        answered = replace(answered, wish=wish)
     return Judged(answered, reply.action, _words(reply) or "")
 
 
@@ -156,7 +168,14 @@ def _chosen(question: QuestionState, command: Answer) -> InteractionOption:
     if wanted is not None and wanted in named:
         return named[wanted]
     problem = "" if wanted is None else f"there is no option {wanted!r}; "
-    raise InvalidAnswer(f"{problem}choose one of: {', '.join(named)}")
+    lacking = {} if command.data or wanted else _lacking(question)
+    raise InvalidAnswer(f"{problem}choose one of: {', '.join(named)}", lacking)
+
+
+def _lacking(question: QuestionState) -> Mapping[str, str]:
+    """What the form asks for, where data alone would answer it."""
+    taken = option_for_data(question) is not None
+    return validate(question.request.form, {}).errors if taken else {}
 
 
 def option_for_data(question: QuestionState) -> InteractionOption | None:

@@ -21,6 +21,7 @@ from holdfast.core.language.display import clip
 from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.fold_questions import deadline_of
 from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.wanting import asked_of
 from holdfast.errors import InvalidAnswer
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move, OutcomeLost, QuestionOpened
@@ -174,6 +175,7 @@ def open_question(
             args=question.args,
             consent=question.consent,
             moves=moves,
+            wanted_by=asked_of(draft.state, asked.type, question.purpose, draft.moment.wanted_by),
         )
     )
     return None

@@ -72,7 +72,15 @@ def differences(
         return "What was consented to has changed.", {}
     context = {**before.request.context, "args": dict(before.args or {})}
     lines = list(_changes(context, shown))
-    return "\n".join(["This was consented to, but it has changed since:", *lines]), context
+    return "\n".join([_heading(before, bool(lines)), *lines]), context
+
+
+def _heading(before: QuestionState, differs: bool) -> str:
+    if before.wish:
+        return f"{before.by} wants it changed, and somebody else must approve that:"
+    if differs:
+        return "This was consented to, but it has changed since:"
+    return "This was consented to before, and is to be called once more."
 
 
 def _changes(before: Mapping[str, Json], now: Mapping[str, Json]) -> Iterable[str]:

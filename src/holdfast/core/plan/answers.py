@@ -9,10 +9,10 @@ from __future__ import annotations
 from typing import assert_never
 
 from holdfast.core.interactions import answers
-from holdfast.core.interactions.answers import CLOCK
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.planner import fail_listener, skip_listener
 from holdfast.core.run.steps import terminate
+from holdfast.core.run.wanting import CLOCK
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind
@@ -20,7 +20,8 @@ from holdfast.model.retry import Failure, FailureKind
 
 def answer(draft: Draft, command: Answer) -> None:
     question = answers.find(draft.state, command.question_id)
-    judged = answers.judge(draft.state, question, command, draft.now)
+    wanted_by = draft.moment.wanted_by
+    judged = answers.judge(draft.state, question, command, draft.now, wanted_by)
     if judged is None:
         return
     draft.emit(judged.event)

@@ -17,6 +17,7 @@ from holdfast.core.run.apply import apply_shared
 from holdfast.core.run.moves import settled
 from holdfast.core.run.state import changed, successor
 from holdfast.core.run.tables import Signal
+from holdfast.core.run.wanting import CHANGED, wants
 from holdfast.model import events as e
 
 
@@ -36,7 +37,8 @@ def _apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
         case e.ListenerFailed():
             return moved(fold_steps.failed(state, event), event.moves, at)
         case e.ListenerSkipped():
-            return moved(fold_steps.skipped(state, event.listener_id), event.moves, at)
+            state = fold_steps.skipped(wants(state, event.by, CHANGED), event.listener_id)
+            return moved(state, event.moves, at)
         case e.FunctionCalled():
             return fold_steps.function_called(state, event)
         case e.FunctionReturned():
@@ -56,9 +58,11 @@ def _apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
         case e.RunCompleted():
             return steps.ended(moved(state, event.moves, at), Signal.FINISH)
         case e.TasksEdited():
-            return moved(fold_runs.closed_by_hand(state, event.closed), event.moves, at)
+            state = fold_runs.closed_by_hand(wants(state, event.by, CHANGED), event.closed)
+            return moved(state, event.moves, at)
         case e.ListenersReset():
-            return moved(fold_runs.listeners_reset(state, event), event.moves, at)
+            state = fold_runs.listeners_reset(wants(state, event.by, CHANGED), event)
+            return moved(state, event.moves, at)
         case e.RunCancelled():
             return steps.ended(moved(state, event.moves, at), Signal.STOPPED)
         case _:

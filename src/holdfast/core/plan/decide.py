@@ -112,6 +112,7 @@ def _start_run(draft: Draft, command: c.StartRun) -> None:
             by=command.by,
             moves=draft.moves((update,)) if complete else (),
             fired=() if complete else (INPUTS,),
+            authors=command.authors,
         )
     )
 

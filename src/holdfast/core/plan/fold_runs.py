@@ -12,6 +12,7 @@ from holdfast.core.run import moves
 from holdfast.core.run.fold_steps import children_resumed
 from holdfast.core.run.state import EMPTY, NEW_STEP, StepState, changed, evolve
 from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, StepStatus
+from holdfast.core.run.wanting import REGISTERED, RESUMED, STARTED, wants
 from holdfast.model import events as e
 
 
@@ -25,6 +26,9 @@ def started(state: PlanState, event: e.RunStarted, at: float) -> PlanState:
         started_by=event.by,
         created_at=at,
     )
+    state = wants(state, event.by, STARTED)
+    for author in event.authors:
+        state = wants(state, author, REGISTERED)
     if event.values:
         held = TaskState(context=event.values)
         state = changed(state, tasks=state.tasks.insert(state.plan.main, held))
@@ -60,6 +64,7 @@ def planner_gave_up(state: PlanState, event: e.PlannerGaveUp) -> PlanState:
 
 
 def resumed(state: PlanState, event: e.RunResumed) -> PlanState:
+    state = wants(state, event.by, RESUMED)
     state = moves.signal(changed(state, failed=(), recoveries=0), Signal.RESUME)
     state = _counted_anew(state)
     for listener_id in event.refired:

@@ -15,11 +15,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.core.interactions import answers
-from holdfast.core.interactions.answers import CLOCK
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.react.draft import Draft
 from holdfast.core.run.state import QuestionState
 from holdfast.core.run.steps import terminate
+from holdfast.core.run.wanting import CLOCK
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.values import Json
@@ -34,7 +34,8 @@ _UNRUN = {
 
 def answer(draft: Draft, command: Answer) -> None:
     question = answers.find(draft.state, command.question_id)
-    judged = answers.judge(draft.state, question, command, draft.now)
+    wanted_by = draft.moment.wanted_by
+    judged = answers.judge(draft.state, question, command, draft.now, wanted_by)
     if judged is None:
         return
     draft.emit(judged.event)

@@ -124,7 +124,8 @@ def _given_consent(draft: Draft, call: r.Call) -> str | None:
     if step.grant_id is None:
         return step.consent
     grant = draft.state.grants.get(step.grant_id)
-    return None if lapsed(grant, draft.now) else step.consent
+    over = lapsed(grant, draft.now) or draft.moment.wanted_by is not None
+    return None if over else step.consent
 
 
 def _consent(
@@ -139,8 +140,9 @@ def _consent(
 
 
 def _grant(draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json]) -> Grant | None:
-    """A remembered approval; what somebody proposes from outside is always asked."""
-    if call.proposed:
+    """A remembered approval; what is proposed from outside is always asked, and under four eyes
+    every call is."""
+    if call.proposed or draft.moment.wanted_by is not None:
         return None
     return best(draft.state.grants.values(), call.tool, tool.version, args, draft.now)
 

@@ -24,7 +24,7 @@ from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
 from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable, terminate
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.run.timing import tick
-from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
+from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
 from holdfast.model import commands as c
 from holdfast.model import react_events as r
 from holdfast.model.approval import Grant
@@ -154,6 +154,11 @@ def _propose(draft: Draft, command: c.Propose) -> None:
 
 
 def _remember(draft: Draft, command: c.RememberApproval) -> None:
+    if draft.moment.wanted_by is not None:
+        raise NotPermitted(
+            "four eyes are wanted here: every call is approved by itself, by somebody else than "
+            "who wants it, and none beforehand"
+        )
     uses, expires_at = command.uses, command.expires_at
     if uses is not None and (type(uses) is not int or uses < 1):
         message = "an approval is remembered for a whole number of uses, one at least"

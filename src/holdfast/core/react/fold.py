@@ -8,6 +8,7 @@ from holdfast.core.run import moves
 from holdfast.core.run.fold_steps import children_resumed
 from holdfast.core.run.state import NEW_STEP, changed, evolve
 from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, next_step
+from holdfast.core.run.wanting import RESUMED, SPOKE, STARTED, wants
 from holdfast.model import events as e
 from holdfast.model import react_events as r
 from holdfast.model.message import (
@@ -33,13 +34,14 @@ def session_started(state: ReactState, event: r.SessionStarted, at: float) -> Re
         approval=event.approval,
         only=event.only,
     )
-    return moves.signal(state, Signal.START)
+    return moves.signal(wants(state, event.by, STARTED), Signal.START)
 
 
 def turn_started(state: ReactState, event: r.TurnStarted) -> ReactState:
     state = changed(
         state, turn=event.turn, text=event.text, open=True, iteration=0, did=(), error="", failed=()
     )
+    state = wants(state, event.by, SPOKE)
     state = _say(moves.signal(state, Signal.NEXT_TURN), UserSaid(event.text))
     return think_next(state)
 
@@ -47,6 +49,7 @@ def turn_started(state: ReactState, event: r.TurnStarted) -> ReactState:
 def call_proposed(state: ReactState, event: r.CallProposed) -> ReactState:
     """The model finds the call as if it had wanted it, and hears what came of it."""
     call, words = event.call, f"[{event.by} proposes to call {event.call.tool}]"
+    state = wants(state, event.by, SPOKE)
     state = changed(
         _forget_ended(state),
         turn=event.turn,
@@ -194,6 +197,7 @@ def abandoned(state: ReactState, event: r.StepAbandoned) -> ReactState:
 def turn_resumed(state: ReactState, event: r.TurnResumed) -> ReactState:
     """Only what failed goes on: helpers where they stopped, calls and thinking anew."""
     failed = state.failed
+    state = wants(state, event.by, RESUMED)
     state = changed(state, failed=(), error="", recoveries=0, iteration=0)
     state = children_resumed(moves.signal(state, Signal.RESUME), event.children)
     for step_id in failed:

@@ -26,6 +26,7 @@ from holdfast.core.interactions.requests import PROVIDE_OPTION, SKIP_OPTION, sou
 from holdfast.core.react.draft import Draft
 from holdfast.core.run.fold_questions import deadline_of
 from holdfast.core.run.state import EMPTY
+from holdfast.core.run.wanting import asked_of
 from holdfast.model.commands import Ask, ToolFacts
 from holdfast.model.events import QuestionOpened
 from holdfast.model.form import Field, FieldType, Form
@@ -50,7 +51,9 @@ def ask(draft: Draft, command: Ask) -> None:
     asked = replace(command.request, request_id=draft.unguessable(), session_id=run_id)
     request = sound(asked)
     deadline = deadline_of(request, draft.now)
-    draft.emit(QuestionOpened(request, f"q{number}", 1, "asked", deadline))
+    wanted_by = asked_of(draft.state, request.type, "asked", draft.moment.wanted_by)
+    step_id = f"q{number}"
+    draft.emit(QuestionOpened(request, step_id, 1, "asked", deadline, wanted_by=wanted_by))
 
 
 def ask_approval(

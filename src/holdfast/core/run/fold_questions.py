@@ -9,8 +9,8 @@ from typing import Any
 from rpds import HashTrieMap
 
 from holdfast.core.forms.lost_results import told_result
-from holdfast.core.run import moves
-from holdfast.core.run.state import QuestionState, RunState, S, changed
+from holdfast.core.run import moves, wanting
+from holdfast.core.run.state import EMPTY, QuestionState, RunState, S, StepState, changed
 from holdfast.core.run.tables import Signal, StepMove, StepStatus, close_question
 from holdfast.model import events as e
 from holdfast.model.effects import RecordedCall
@@ -53,6 +53,7 @@ def opened(state: S, event: e.QuestionOpened, at: float) -> S:
         args=event.args,
         consent=event.consent,
         role=event.request.role,
+        wanted_by=event.wanted_by,
     )
     state = changed(
         state,
@@ -103,9 +104,11 @@ def answered(state: S, event: e.QuestionAnswered, at: float) -> S:
         option_id=event.option_id,
         data=event.data,
         feedback=event.feedback,
+        wish=event.wish,
         **_changed_call(event),
     )
     state = changed(state, provided_params=event.values, continued_at=at)
+    state = wanting.answered(state, question, event)
     state = moves.signal(state, Signal.ANSWER)
     said = None if _goes_on(question, event) else event.values.get("feedback") or event.feedback
     state = moves.move_step(state, question.step_id, None, feedback=said)
@@ -114,7 +117,9 @@ def answered(state: S, event: e.QuestionAnswered, at: float) -> S:
 
 def _changed_call(event: e.QuestionAnswered) -> dict[str, Any]:
     """The question remembers what was consented to, where that is not what was shown."""
-    return {} if event.args is None else {"args": event.args, "consent": event.consent}
+    if event.args is None or event.wish:
+        return {}
+    return {"args": event.args, "consent": event.consent}
 
 
 def expired(state: S, event: e.QuestionExpired, at: float) -> S:
@@ -185,12 +190,14 @@ def _learnt(
             sent = None if step.args is None else {**step.args, **event.values}
             former = step.consent or step.former_consent
             return {"provided": provided, "args": sent, "consent": None, "former_consent": former}
+        case "approval" if isinstance(event, e.QuestionAnswered) and event.wish:
+            return _wished(step, question, event)
         case "approval":
             return _consented(question, event)
         case "failed":
             return {"attempt": 0}
         case "unknown" if event.option_id == RUN_AGAIN:
-            return {}
+            return {} if question.wanted_by is None else _asked_anew(step)
         case "unknown" if step.calling is not None:
             function, args, _ = step.calling
             call = RecordedCall(function, args, event.values.get("result"))
@@ -208,6 +215,19 @@ def _consented(
     if isinstance(event, e.QuestionAnswered) and event.args is not None:
         return {"consent": event.consent, "args": event.args, "grant_id": None}
     return {"consent": question.consent, "args": question.args, "grant_id": None}
+
+
+def _wished(step: StepState, question: QuestionState, event: e.QuestionAnswered) -> dict[str, Any]:
+    """The changed call is asked again; nobody has consented to it yet."""
+    args = event.args or EMPTY
+    changes = {"provided": {**step.provided, **args}, "args": args, "grant_id": None}
+    return {**changes, "consent": None, "former_consent": question.consent}
+
+
+def _asked_anew(step: StepState) -> dict[str, Any]:
+    """Under four eyes a further call is a further wish, also of what was consented to before."""
+    former = step.consent or step.former_consent
+    return {"consent": None, "former_consent": former, "grant_id": None}
 
 
 def _goes_on(question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired) -> bool:

@@ -98,6 +98,8 @@ class QuestionState:
     drafts: Mapping[str, Mapping[str, Json]] = field(default_factory=dict)
     reminded: int = 0
     role: str | None = None
+    wanted_by: Mapping[str, str] | None = None
+    wish: bool = False
 
 
 @dataclass(frozen=True)
@@ -109,6 +111,7 @@ class RunState:
     timer or a child run. `paused_children` counts child runs that wait for a person; `held`
     says that somebody has paused this one. `retried` counts what was tried again.
     `provided_params` is what a person gave last, here or in a child run.
+    `wanting` has the people who want what the run does, and how they said so.
     """
 
     LIFECYCLE: ClassVar[Lifecycle] = INSTANCE
@@ -138,6 +141,7 @@ class RunState:
     continued_at: float | None = None
     cancelled_by: str | None = None
     ended_by: str = ""
+    wanting: HashTrieMap[str, str] = HashTrieMap()
 
 
 S = TypeVar("S", bound=RunState)

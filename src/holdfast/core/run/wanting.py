@@ -1,0 +1,96 @@
+"""Four eyes: who wants what a run does, so that another person approves its calls.
+
+Values are not traced. Whoever started the run, spoke in it, gave it values, changed it, had it go
+on, or registered the plan it follows wants all that it does afterwards. Only an approval or a
+rejection without a word of one's own adds nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from holdfast.core.run.state import QuestionState, RunState, S, changed
+from holdfast.errors import NotPermitted
+from holdfast.model.events import QuestionAnswered
+from holdfast.model.interaction import InteractionAction, InteractionType
+
+CLOCK: Final = "clock"
+
+STARTED: Final = "started"
+SPOKE: Final = "spoke"
+ANSWERED: Final = "answered"
+CHANGED: Final = "changed"
+RESUMED: Final = "resumed"
+REGISTERED: Final = "registered"
+
+HOW: Final[Mapping[str, str]] = {
+    STARTED: "you started this run",
+    SPOKE: "you spoke in this run",
+    ANSWERED: "you answered a question of this run with more than a yes or no",
+    CHANGED: "you changed this run",
+    RESUMED: "you had this run go on",
+    REGISTERED: "you registered a plan that this run uses",
+}
+
+_YES_OR_NO: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.REJECT_WITH_REASON)
+LEADS_TO_THE_CALL: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
+
+
+def wants(state: S, by: str, how: str) -> S:
+    """How somebody first said that they want it is kept; the clock wants nothing."""
+    if by in ("", CLOCK) or by in state.wanting:
+        return state
+    return changed(state, wanting=state.wanting.insert(by, how))
+
+
+def answered(state: S, question: QuestionState, event: QuestionAnswered) -> S:
+    return state if _is_bare(question, event) else wants(state, event.by, ANSWERED)
+
+
+def _is_bare(question: QuestionState, event: QuestionAnswered) -> bool:
+    """A yes or no, and nothing that could find its way into a call."""
+    if question.purpose in ("unknown", "failed") or event.feedback or event.wish:
+        return False
+    action = event.action or action_of(question, event.option_id)
+    if question.purpose == "approval":
+        unchanged = event.args is None or event.args == question.args
+        return unchanged and action in (*_YES_OR_NO, InteractionAction.PROVIDE_INFO)
+    return action in _YES_OR_NO and not event.data and event.values.keys() <= {"option"}
+
+
+def action_of(question: QuestionState, option_id: str | None) -> InteractionAction | None:
+    options = question.request.options
+    return next((one.action for one in options if one.option_id == option_id), None)
+
+
+def asked_of(
+    state: RunState, kind: InteractionType, purpose: str, wanted_by: Mapping[str, str] | None
+) -> Mapping[str, str] | None:
+    """What a question about a call says of who wants it; None where two eyes are enough."""
+    about_a_call = kind is InteractionType.TOOL_APPROVAL or purpose == "unknown"
+    if wanted_by is None or not about_a_call:
+        return None
+    return {**wanted_by, **state.wanting}
+
+
+def wanting_now(
+    state: RunState, question: QuestionState, wanted_by: Mapping[str, str] | None
+) -> Mapping[str, str] | None:
+    """Who may not approve the call: who wanted it when it was asked, or has come to since."""
+    approval = question.request.type is InteractionType.TOOL_APPROVAL
+    if not approval or (question.wanted_by is None and wanted_by is None):
+        return None
+    return {**(question.wanted_by or {}), **(wanted_by or {}), **state.wanting}
+
+
+def refuse_who_wants_it(
+    wanted_by: Mapping[str, str] | None, by: str, action: InteractionAction
+) -> None:
+    if wanted_by is not None and by in wanted_by and action in LEADS_TO_THE_CALL:
+        raise NotPermitted(refusal(wanted_by[by]))
+
+
+def refusal(how: str) -> str:
+    """Why one who wants a call may not approve it, for them to read."""
+    return f"{HOW[how]}, and so want this call: somebody else must approve it"
