@@ -142,7 +142,8 @@ def test_an_unfinished_one_goes_on_without_words_and_takes_no_others(
     assert other.code == 1
     [waiting] = converse("--id", "1", "--json").events
     assert (waiting["event_type"], waiting["data"]["title"]) == ("interaction", "Task order")
-    assert "conv_000001 is still at order: `holdfast converse --id conv_000001`" in other.err
+    printed = "`holdfast converse --id conv_000001 --app goals:app`"
+    assert f"conv_000001 is still at order: {printed}" in other.err
     question_id = the_question(also)["question_id"]
     noted = also("answer", question_id, "--set", "count=1", "--no-wait")
     assert (noted.code, "to go on: holdfast converse --id conv_000001" in noted.out) == (0, True)
