@@ -1,5 +1,6 @@
 // The fields of a form (form_fields.html): what they hold, as JSON; what was changed since.
 
+import { local, moment, number } from "./inputs.js";
 import { showTotal } from "./prices.js";
 
 const all = (root, selector) => [...root.querySelectorAll(selector)];
@@ -34,25 +35,6 @@ export function read(row) {
     case "datetime": return moment(control(row));
     default: return control(row).value.trim() ? control(row).value : null;
   }
-}
-
-// A number that the browser cannot hold exactly goes as text: the server then refuses it, and
-// nothing else is sent in its place.
-function number(text) {
-  const value = Number(text);
-  const exact = /^[+-]?\d+$/.test(text) ? Number.isSafeInteger(value) : Number.isFinite(value);
-  return text && exact ? value : text || null;
-}
-
-function moment(input) {
-  if (!input.value) return null;
-  return input.value === input.defaultValue && input.dataset.moment || new Date(input.value).toISOString();
-}
-
-function local(iso) {
-  const at = new Date(iso);
-  if (Number.isNaN(at.valueOf())) return "";
-  return new Date(at - at.getTimezoneOffset() * 60000).toISOString().slice(0, 16);
 }
 
 export function isChanged(row) {
