@@ -23,7 +23,7 @@ from holdfast.cli.foreign import told
 from holdfast.cli.screen import console, say, status_text, table
 from holdfast.cli.shell import Settings
 from holdfast.cli.transcript import Transcript
-from holdfast.core.conversation.state import ConversationState
+from holdfast.core.conversation.state import CONFIRM, ConversationState
 from holdfast.core.drawing.graph import task_standing
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState, StepState
@@ -215,7 +215,9 @@ def rests(state: RunState) -> bool:
 
 def _has_more(state: ConversationState) -> bool:
     """What its consumer has yet to hear of, or may have started beside what waits."""
-    if state.held or state.status is RunStatus.ERROR:
+    confirm = state.steps.get(CONFIRM)
+    shown = confirm is not None and confirm.status is StepStatus.WAITING
+    if state.held or shown or state.status is RunStatus.ERROR:
         return False
     ready = any(step.status is StepStatus.READY for step in state.steps.values())
     return ready or bool(state.untold) or (state.queue is not None and state.places > 0)
