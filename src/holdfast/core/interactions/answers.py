@@ -25,6 +25,7 @@ from holdfast.core.interactions.saying import as_said, open_fields
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.wanting import CLOCK as CLOCK
 from holdfast.core.run.wanting import refuse_who_wants_it, wanting_now
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model.commands import Answer, KeepDraft
