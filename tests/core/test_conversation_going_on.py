@@ -405,6 +405,22 @@ def test_a_child_run_that_is_mended_by_itself_has_done_its_task() -> None:
     assert talk.task("order").result == {"order": 7}
 
 
+@pytest.mark.parametrize("phase", [EngineState.RECEIVING, EngineState.EXECUTING])
+def test_a_child_run_that_ends_before_its_task_starts_again_is_heard(phase: EngineState) -> None:
+    talk, child = child_failed()
+    talk.go_on()
+    talk.until(phase)
+    talk.hear(child, "done", {"order": 7})
+    assert talk.settle().phase is EngineState.COMPLETED
+    assert (len(talk.children), talk.task("order").result) == (1, {"order": 7})
+    again, gone = child_failed()
+    again.go_on()
+    again.hear(gone, "running")
+    again.hear(gone, "cancelled")
+    assert again.settle().phase is EngineState.COMPLETED
+    assert len(again.children) == 2
+
+
 @pytest.mark.parametrize("word", ["cancelled", "done"])
 def test_a_child_run_that_is_gone_is_begun_anew(word: str) -> None:
     talk, child = child_failed()

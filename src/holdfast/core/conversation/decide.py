@@ -98,7 +98,7 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
         case c.Cancel():
             cancel_run(draft, command.by, command.reason, command.grace)
         case c.HearChild():
-            if draft.state.phase is EngineState.ERROR:
+            if command.step_id not in draft.state.steps:
                 recovery.hear_late(draft, command)
             elif hears(draft, command):
                 _follow_child(draft, command)

@@ -78,7 +78,7 @@ def begun_again(former: StepState | None) -> StepState:
     """A new step; what failed before is a new piece of work, unless it may have happened."""
     if former is None:
         return NEW_STEP
-    known = {"args": former.args, "provided": former.provided}
+    known = {"args": former.args, "provided": former.provided, "carried": former.carried}
     if former.status is StepStatus.READY or _may_have_happened(former):
         same = {"firing": former.firing, "generation": former.generation}
         return evolve(NEW_STEP, **known, **same, consent=former.consent)
@@ -102,6 +102,9 @@ def child_heard_late(state: ConversationState, event: ChildHeard) -> Conversatio
     state = changed(state, heard=state.heard.insert(event.child_id, event.seq))
     former = evolve(state.former[event.step_id], child_status=event.status)
     match event.status:
+        case RunStatus.DONE if state.phase not in PUT_ASIDE:
+            # Its task is about to start: the result is at hand then.
+            former = evolve(former, child_id=None, carried=(event.result,))
         case RunStatus.DONE if not _reports_failure(event.result):
             task = replace(state.tasks[event.step_id], status="finished", result=event.result)
             tasks = state.tasks.insert(event.step_id, task)
@@ -110,7 +113,8 @@ def child_heard_late(state: ConversationState, event: ChildHeard) -> Conversatio
             former = evolve(former, child_id=None)
         case _:
             pass
-    return _put(state, event.step_id, former, "failed")
+    status = "failed" if state.phase in PUT_ASIDE else state.tasks[event.step_id].status
+    return _put(state, event.step_id, former, status)
 
 
 def _reports_failure(result: Json) -> bool:

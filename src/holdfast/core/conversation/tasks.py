@@ -39,6 +39,9 @@ def start(draft: Draft, command: c.StartStep) -> None:
         return
     if state.phase is not EngineState.EXECUTING or not state.has_room:
         return
+    if step.carried is not None:
+        conclude_carried(draft, step_id)
+        return
     task = draft.task(step_id)
     args = step.args
     if args is None:
