@@ -85,7 +85,10 @@ def _first_message(state: ReactState) -> str:
 
 
 def _ends(state: ConversationState) -> Iterator[Told]:
-    """The results of the tasks that no other waited for."""
+    """The model's answer, else the results of the tasks that no other waited for."""
+    if state.answer:
+        yield Told("", _bounded(state.answer))
+        return
     needed = {one for task in state.tasks.values() for one in task.dependencies}
     for task in (state.tasks[one] for one in state.order):
         if task.id not in needed and task.result not in (None, {}, ""):

@@ -16,7 +16,7 @@ from holdfast.core.drawing.layout import rank
 from holdfast.core.drawing.picture import Condition
 from holdfast.core.drawing.tasks import picture_of_tasks, standing
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.instances import resumed_listeners
 from holdfast.journal.port import QuestionQuery, RunQuery
@@ -164,9 +164,16 @@ async def failures_of(
 def _failure(
     state: RunState, step_id: str, name: str, count: Count, deeds: tuple[tuple[str, str], ...]
 ) -> Failure:
-    step = state.steps[step_id]
+    step = _failed_step(state, step_id)
     message = step.failure.message if step.failure else ""
     return Failure(step_id, name, count, message, step.child_id, deeds)
+
+
+def _failed_step(state: RunState, step_id: str) -> StepState:
+    """A conversation whose turn failed has put its steps aside."""
+    if isinstance(state, ConversationState) and step_id not in state.steps:
+        return state.former[step_id]
+    return state.steps[step_id]
 
 
 async def raised_in(
