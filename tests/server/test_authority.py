@@ -190,6 +190,7 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     "list_conversations": (KNOWN, at("/conversations")),
     "get_conversation": (READERS, about(Ground.achieved, "/conversations/{}")),
     "get_snapshot": (READERS, about(Ground.achieved, "/conversations/{}/snapshot")),
+    "stream_conversation_events": (READERS, about(Ground.achieved, "/conversations/{}/events")),
     "send_input": (
         OPERATORS,
         about(Ground.achieved, "/conversations/{}/messages", {"input": "more"}),
