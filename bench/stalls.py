@@ -301,7 +301,7 @@ def places() -> dict[str, Send]:
         "a chat's message of 1 MB": post(
             "/api/agent/chat/react/stream", {"message": "x " * 499_000, "agentId": "clerk"}
         ),
-        "a conversation's input of 1 MB": post("/conversations", {"input": "x " * 499_000}),
+        "a conversation's longest input": post("/conversations", {"input": "x " * 99_000}),
         "an inbox of 200 in Chinese": listed,
         "a refusal in Chinese that is nearly ours": post(
             "/plans/check", {"source": f"plan_id: {json.dumps(WORD)}"}, **CHINESE

@@ -10,7 +10,7 @@ from holdfast.errors import CallerError, InvalidAnswer
 from holdfast.model.conversation import AfterFailure, OnFailure
 from holdfast.work.conversations import Executor
 
-LONGEST_INPUT = 1_000_000
+LONGEST_INPUT = 200_000
 
 
 def count(max_parallel: object) -> int:

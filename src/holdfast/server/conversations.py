@@ -20,7 +20,7 @@ from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.language.strict import strict_text
 from holdfast.errors import InvalidAnswer, NotAllowed
-from holdfast.given import goal, new_id
+from holdfast.given import LONGEST_INPUT, goal, new_id
 from holdfast.journal.port import RunQuery, RunRow
 from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineState, OnFailure
@@ -38,7 +38,6 @@ from holdfast.server.showing import visible
 
 router = new_router("conversations")
 
-LONGEST_INPUT: Final = 1_000_000
 _ID: Final = r"^[A-Za-z0-9][\w.:-]*$"
 
 ConversationId = Annotated[str, Path(pattern=_ID, max_length=256, examples=["conv_000001"])]
@@ -59,6 +58,7 @@ class ResumeGiven(Given):
         None,
         description="After a failure, and only then: `retry` what failed, `skip` it with what "
         "depends on it, or `stop` the turn. What was completed stays so.",
+        examples=["retry"],
     )
 
 
