@@ -184,7 +184,7 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     "remember_approval": (APPROVERS, about(CHAT, "/chats/{}/approvals", {"tool": "pay"})),
     "revoke_approval": (ANSWERERS, remembered_approval),
     "start_turn": (OPERATORS, at(STREAM, {"message": "hello", "userId": "admin"})),
-    "follow_session": (KNOWN, at(STREAM)),
+    "follow_newest_session": (KNOWN, at(STREAM)),
     "respond_to_interaction": (APPROVERS, seeds_answer),
     "start_conversation": (OPERATORS, at("/conversations", {"input": "sell"})),
     "list_conversations": (KNOWN, at("/conversations")),

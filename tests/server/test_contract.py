@@ -39,7 +39,12 @@ from test_authority import DOCUMENT, KNOWN, OF_SOMETHING, TABLE
 from holdfast import Holdfast
 from holdfast.server.limits import ANSWER, LOGIN, Limit
 
-ENDLESS = {"stream_run_events", "stream_conversation_events", "stream_events", "follow_session"}
+ENDLESS = {
+    "stream_run_events",
+    "stream_conversation_events",
+    "stream_events",
+    "follow_newest_session",
+}
 REFUSALS = [400, 401, 403, 404, 409, 410, 413, 422]
 CHECKS = [
     not_a_server_error,
