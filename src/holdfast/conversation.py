@@ -269,7 +269,8 @@ class ConversationEngine(Standing):
         """The failure itself, where it came between two consumers; it is told once."""
         if heard.version == 0 or heard.phase is EngineState.ERROR:
             raise NotAllowed(
-                f"the last turn failed ({self._latest.error}); reset() first, or resume(failed=…)"
+                f"the last turn failed ({self._latest.error}); resume(failed=…) goes on with what "
+                "is left, reset() forgets what was done"
             )
         self._view = heard
         return await self._fresh(here)

@@ -141,7 +141,7 @@ async def test_an_error_names_its_phase_and_after_a_reset_all_is_well(name: str)
     assert (data["phase"], engine.state) == (phase, EngineState.ERROR)
     assert error in data["error"]
     assert error in engine.error
-    with pytest.raises(NotAllowed, match=r"the last turn failed .*reset\(\) first"):
+    with pytest.raises(NotAllowed, match=r"the last turn failed .*resume\(failed=…\) goes on"):
         await heard(engine.run(GOAL))
 
     engine.reset()

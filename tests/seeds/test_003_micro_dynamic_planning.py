@@ -346,6 +346,7 @@ listeners:
         assert trace(instance, "002") == expected
         main = instance.get_main_task_instance()
         assert main.context["failed_listener_id"] == f"{instance.id}_L001"
+        assert "门禁系统故障" in (instance.error or "")
 
 
 class TestVerification:

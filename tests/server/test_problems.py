@@ -93,6 +93,7 @@ async def test_what_does_not_fit_is_told_by_field_and_without_its_value(scene: S
     answer = await scene.admin.post("/instances", json=sent)
     body = assert_problem(answer, 422)
     assert set(body["fields"]) == {"prompt", "plan_id", "canary"}
+    assert all(name in body["message"] for name in body["fields"])
     assert "hunter2" not in answer.text
 
 

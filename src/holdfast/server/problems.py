@@ -38,6 +38,8 @@ NOT_OURS_TO_TELL: Final = "something went wrong here; the server's log has it un
 MOST_SPOKEN: Final = 100
 """How many mistakes of one request are put into the reader's language."""
 
+MOST_IN_MESSAGE: Final = 5
+
 TABLE: Final[Mapping[type[Exception], tuple[int, str]]] = {
     errors.Unauthenticated: (401, "Who are you?"),
     errors.NotPermitted: (403, "Not permitted"),
@@ -127,11 +129,18 @@ def in_language(members: Mapping[str, Any], language: str) -> dict[str, Any]:
         fields = dict(told["fields"])
         spoken = {name: said(fields[name], language) for name in islice(fields, MOST_SPOKEN)}
         told["fields"] = fields | spoken
+        told["message"] = _with_fields(told["message"], spoken)
     if "problems" in told:
         found = told["problems"]
         first = [{**one, "message": said(one["message"], language)} for one in found[:MOST_SPOKEN]]
         told["problems"] = [*first, *found[MOST_SPOKEN:]]
     return told
+
+
+def _with_fields(message: str, fields: Mapping[str, str]) -> str:
+    """What a page shows that looks at nothing else: which fields are wrong, and how."""
+    said_already = [f"{name}: {why}" for name, why in fields.items() if why not in message]
+    return "; ".join([message, *said_already[:MOST_IN_MESSAGE]])
 
 
 def language_of(request: Request) -> str:

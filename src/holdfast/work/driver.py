@@ -110,7 +110,7 @@ class TaskDriver:
         success = succeeded(result)
         execution: dict[str, Any] = {"success": success, "result": result}
         if not success:
-            execution["error"] = str(result.get("error") or "the work reported success: false")
+            execution["error"] = _reason(result)
         try:
             updates = self.determine_task_updates(listener, execution, context)
         except Exception as error:
@@ -171,6 +171,13 @@ class TaskDriver:
             recorded=effect.recorded,
         )
         return outcome if isinstance(outcome, CallWanted) else outcome.result
+
+
+def _reason(result: Mapping[str, Json]) -> str:
+    """What failed, in the work's own words: in `error`, or in the context that it sets."""
+    context = result.get("context")
+    told = context.get("error") if isinstance(context, Mapping) else None
+    return str(result.get("error") or told or "the work reported success: false")
 
 
 def _lacks_parameters(result: Json) -> bool:
