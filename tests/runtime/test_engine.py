@@ -341,7 +341,7 @@ class Brooding(PlannerAgent):
 
 async def test_a_hook_that_never_ends_does_not_hold_the_close(desk: Desk) -> None:
     journal = MemoryJournal()
-    desk.errors = [PermissionError("no")]
+    desk.errors = [RuntimeError("no")]
     for planner in (Brooding(), PlannerAgent(max_retry_count=0)):
         app = Holdfast(journal=journal, planner_agent=planner)
 

@@ -244,7 +244,7 @@ async def test_at_the_deadline_nobody_can_answer_whether_or_not_the_timer_has_fi
 
 
 async def test_of_many_resumes_at_once_exactly_one_is_true(desk: Desk) -> None:
-    desk.errors = [PermissionError("no"), PermissionError("no"), PermissionError("no")]
+    desk.errors = [RuntimeError("no"), RuntimeError("no"), RuntimeError("no")]
     app = Holdfast.in_memory(max_retry_count=0, clock=(clock := ManualClock()))
     app.tool(desk.work, name="work")
     app.add_plan(tools("one", "work"))

@@ -260,7 +260,7 @@ async def test_session_ids_of_ones_own(tmp_path: Path) -> None:
     async with app:
         with pytest.raises(NotAllowed):
             await app.sessions.open("clerk", session_id="wills-chat")
-        for refused in ("chat_000007", "inst_000001", "a b", "1st", "", "x.c1.1", "x" * 65, "ä/.."):
+        for refused in ("chat_000007", "inst_000001", "a b", "_1", "", "x.c1.1", "x" * 65, "ä/.."):
             with pytest.raises(InvalidAnswer):
                 await app.sessions.open("clerk", session_id=refused)
         assert (await app.sessions.open("clerk")).id == "chat_000001"
