@@ -90,8 +90,9 @@ async def _refuse_another_value(engine: Engine, state: PlanState, repeated: list
     """A value was refused, and here is another one: the form must be asked again first."""
     for run_id, question, values in repeated:
         owner = await engine.state(run_id)
-        names = refused(owner.steps[question.step_id])
-        if owner.status is RunStatus.ERROR and names and _differs(values, question):
+        if owner.status is not RunStatus.ERROR or not _differs(values, question):
+            continue
+        if names := refused(owner.steps[question.step_id]):
             raise NotAllowed(f"{_not_paused(state)}; {remedy(names)}")
 
 
