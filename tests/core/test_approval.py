@@ -10,7 +10,9 @@ from holdfast.core.approval import (
     best,
     check_pattern,
     fits,
+    lets_run,
     mode_for,
+    mode_for_helper,
     mode_of,
     pattern_of,
     read_rule,
@@ -329,6 +331,38 @@ def test_a_kept_condition_that_can_no_longer_be_read_is_taken_with_caution() -> 
 @given(rules, arguments)
 def test_a_rule_always_says_one_of_its_two_modes(rule: ApprovalRule, args: dict[str, Any]) -> None:
     assert mode_of(rule, args) in (rule.mode, rule.otherwise)
+
+
+def test_under_four_eyes_a_session_is_only_ever_stricter() -> None:
+    def modes(own: Any, agent: dict[str, Any], session: dict[str, Any]) -> list[ApprovalMode]:
+        rules: Any = {"agent": agent, "session": session, "four_eyes": True}
+        return [
+            mode_for("pay", {}, own=own, **rules),
+            mode_for_helper(["pay"], {}, **rules),
+        ]
+
+    auto, require, disabled = RULES[AUTO], RULES[REQUIRE], RULES[DISABLED]
+    assert modes(require, {}, {"pay": auto}) == [REQUIRE, AUTO]
+    assert modes(None, {}, {"*": auto}) == [REQUIRE, AUTO]
+    assert modes(require, {"pay": auto}, {}) == [AUTO, AUTO]
+    assert modes(require, {"pay": auto}, {"pay": require}) == [REQUIRE, REQUIRE]
+    assert modes(auto, {"pay": require}, {"pay": auto}) == [REQUIRE, REQUIRE]
+    assert modes(auto, {"pay": disabled}, {"pay": auto}) == [DISABLED, DISABLED]
+
+
+@pytest.mark.parametrize(
+    ("raw", "lets"),
+    [
+        ("auto", True),
+        ("require", False),
+        ("disabled", False),
+        ({"require_when": "amount > 1"}, True),
+        ({"mode": "auto", "when": "amount > 1", "otherwise": "disabled"}, True),
+        ({"mode": "require", "when": "amount > 1", "otherwise": "disabled"}, False),
+    ],
+)
+def test_a_rule_that_may_let_calls_run_is_known(raw: Any, lets: bool) -> None:
+    assert lets_run(read_rule(raw)) is lets
 
 
 def test_the_session_speaks_over_the_agent_and_the_agent_over_the_tool() -> None:

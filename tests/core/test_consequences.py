@@ -102,6 +102,50 @@ def test_an_id_that_says_no_does_not_run_a_call(option_id: str, action: Interact
     assert list(refused(missing)) == ["options[0].option_id"]
 
 
+@pytest.mark.parametrize(
+    "option_id",
+    [
+        "r\u0435ject",
+        "rej\u03b5ct",
+        "re\u200bject",
+        "re\u3164ject",
+        "\u0280\u1d07\u1d0a\u1d07\u1d04\u1d1b",
+        "\u0433\u03b5j",
+    ],
+)
+@pytest.mark.parametrize("kind", [T.TOOL_APPROVAL, T.USER_CHOICE])
+def test_an_id_that_is_easily_taken_for_another_is_refused(
+    option_id: str, kind: InteractionType
+) -> None:
+    found = refused(asked(kind, option(A.APPROVE_AND_EXECUTE, option_id), **PAY))
+    assert "mixes letters that look alike" in found["options[0].option_id"]
+
+
+@pytest.mark.parametrize(
+    "option_id", ["r\u00e9ject", "\uff52\uff45ject", "rej\u0338ect", "cance\u0142"]
+)
+def test_an_id_is_read_as_people_read_it(option_id: str) -> None:
+    found = refused(asked(T.TOOL_APPROVAL, option(A.APPROVE_AND_EXECUTE, option_id), **PAY))
+    assert "says that it does not go on" in found["options[0].option_id"]
+
+
+@pytest.mark.parametrize(
+    "option_id",
+    [
+        "Gr\u00f6\u00dfe",
+        "\u0434\u0430",
+        "\u6279\u51c6_pay",
+        "\u30da\u30a4pay",
+        "r\u0259dd",
+        "\u1ed9t",
+        "\ud55cpay",
+    ],
+)
+def test_ids_in_other_languages_are_taken(option_id: str) -> None:
+    request = asked(T.TOOL_APPROVAL, option(A.APPROVE_AND_EXECUTE, option_id), **PAY)
+    assert sound(request).options[0].option_id == option_id
+
+
 @pytest.mark.parametrize("option_id", ["approve", "YES", "ok", "confirm_payment", "同意", "allow"])
 @pytest.mark.parametrize(
     "action", [A.REJECT_WITH_REASON, A.TERMINATE, A.SKIP, A.RETRY_WITH_FEEDBACK]

@@ -35,6 +35,27 @@ def test_an_id_that_is_given_out_may_not(series: str, number: str) -> None:
     assert refused.value.fields == {"session_id": "not usable"}
 
 
+@pytest.mark.parametrize(
+    "one",
+    [
+        "c\u043env_000001",
+        "ch\u03b1t-7",
+        "c\u00f6nv_000001",
+        "c\uff4fnv_000001",
+        "conv\u0661\u0430",
+        "inst\u1d07",
+    ],
+)
+def test_nor_one_that_looks_like_another(one: str) -> None:
+    with pytest.raises(InvalidAnswer, match="none that look like others"):
+        chosen_id(one, "session", "session_id")
+
+
+@pytest.mark.parametrize("one", ["a-\u5f20\u4e09", "caf\u00e9", "7-\u0434\u0430"])
+def test_letters_of_other_languages_may_be_chosen(one: str) -> None:
+    assert chosen_id(one, "session", "session_id") == one
+
+
 @pytest.mark.parametrize("bad", ["", "a.b", "inst_000001.L001.1", "x" * 65, "-a", "a b", "a\n"])
 def test_nor_what_is_no_id(bad: str) -> None:
     with pytest.raises(InvalidAnswer, match="no id for a new conversation"):

@@ -13,6 +13,7 @@ from react_machine import opened as opened_chat
 from rpds import HashTrieMap
 from small_plans import ASK, CALL, CONFIRM, GUARDED, WILL, compiled, on, question
 
+from holdfast.core.approval import read_rule
 from holdfast.core.conversation.snapshot import dump
 from holdfast.core.interactions.proposals import differences
 from holdfast.core.run.state import QuestionState, RunState
@@ -32,6 +33,7 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.plan import ToolAction
 from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.run import Parent
 
 A, T = InteractionAction, InteractionType
 ANN, BOB = "ann", "bob"
@@ -40,10 +42,16 @@ UNKNOWN = c.Failed(Failure(FailureKind.UNKNOWN, "cut off"))
 EMPTY: HashTrieMap[str, str] = HashTrieMap()
 
 
+YES_OR_NO = (
+    InteractionOption("yes", "Yes", A.APPROVE_AND_EXECUTE),
+    InteractionOption("no", "No", A.REJECT_WITH_REASON),
+    InteractionOption("end", "End", A.TERMINATE),
+)
+
+
 def asked(purpose: str = "approval", **more: Any) -> QuestionState:
     ways = (
-        InteractionOption("yes", "Yes", A.APPROVE_AND_EXECUTE),
-        InteractionOption("no", "No", A.REJECT_WITH_REASON),
+        *YES_OR_NO,
         InteractionOption("again", "Again", A.RETRY_WITH_FEEDBACK),
         InteractionOption("give", "Give", A.PROVIDE_INFO),
         InteractionOption("own", "Own", A.CUSTOM),
@@ -52,6 +60,11 @@ def asked(purpose: str = "approval", **more: Any) -> QuestionState:
     kind = T.TOOL_APPROVAL if purpose == "approval" else T.USER_CHOICE
     request = InteractionRequest("q1", RUN.run_id, kind, "May it?", options=ways)
     return QuestionState(request, "L001", 1, purpose, 0.0, 1, args={"n": 1}, **more)
+
+
+def of(*options: InteractionOption) -> QuestionState:
+    before = asked("human")
+    return replace(before, request=replace(before.request, options=options))
 
 
 def event(option_id: str, **more: Any) -> QuestionAnswered:
@@ -67,12 +80,33 @@ class TestWhatCountsAsAWish:
             ("approval", event("give")),
             ("approval", event("yes", data={"n": 1}, args={"n": 1})),
             ("approval", event("own", action=A.APPROVE_AND_EXECUTE)),
-            ("human", event("yes", values={"option": "yes"})),
             ("human", event("no", values={"option": "no"})),
         ],
     )
     def test_a_bare_yes_or_no_does_not(self, purpose: str, given: QuestionAnswered) -> None:
         assert answered(RUN, asked(purpose), given).wanting == EMPTY
+
+    @pytest.mark.parametrize("option_id", ["yes", "no"])
+    def test_nor_does_it_where_there_is_nothing_to_choose(self, option_id: str) -> None:
+        question = of(*YES_OR_NO)
+        given = event(option_id, values={"option": option_id})
+        assert answered(RUN, question, given).wanting == EMPTY
+
+    @pytest.mark.parametrize(
+        ("option_id", "other"),
+        [
+            ("yes", A.APPROVE_AND_EXECUTE),
+            ("yes", A.SKIP),
+            ("yes", A.PROVIDE_INFO),
+            ("yes", A.CUSTOM),
+            ("no", A.REJECT_WITH_REASON),
+        ],
+    )
+    def test_a_choice_does(self, option_id: str, other: InteractionAction) -> None:
+        question = of(*YES_OR_NO, InteractionOption("other", "Other", other))
+        given = event(option_id, values={"option": option_id})
+        after = answered(RunState("inst_000001"), question, given)
+        assert dict(after.wanting) == {ANN: "answered"}
 
     @pytest.mark.parametrize(
         ("purpose", "given"),
@@ -258,6 +292,35 @@ class TestSessions:
         chat.calls(chat.want("pay", amount=5))
         assert not chat.happened(r.CallStarted)
         assert chat.question().type is T.TOOL_APPROVAL
+
+    @pytest.mark.parametrize("tool", ["pay", "*"])
+    def test_a_session_opens_with_no_rule_that_lets_calls_run(self, tool: str) -> None:
+        for raw in ("auto", {"require_when": "amount > 9"}):
+            chat = Chat(clerk())
+            chat.wanted_by = {}
+            with pytest.raises(NotPermitted, match="four eyes"):
+                chat.submit(c.StartSession("clerk", by=WILL, approval={tool: read_rule(raw)}))
+            assert not chat.state.version
+        chat.submit(c.StartSession("clerk", by=WILL, approval={tool: read_rule("require")}))
+        assert chat.state.version
+
+    def test_nor_does_a_rule_count_that_it_has(self) -> None:
+        chat = opened_chat(clerk(), approval={"pay": read_rule("auto")})
+        chat.wanted_by = {}
+        chat.say()
+        chat.calls(chat.want("pay", amount=5))
+        assert not chat.happened(r.CallStarted)
+        assert chat.question().type is T.TOOL_APPROVAL
+
+    def test_a_run_below_inherits_rules_that_do_not_count(self) -> None:
+        chat = Chat(clerk())
+        chat.wanted_by = {}
+        rules = {"pay": read_rule("auto")}
+        above = Parent("chat_000001", "c1", 1)
+        chat.submit(c.StartSession("clerk", "chat_000001", above, WILL, rules))
+        chat.say()
+        chat.calls(chat.want("pay", amount=5))
+        assert not chat.happened(r.CallStarted)
 
     def test_who_proposes_or_resumes_wants_it(self) -> None:
         chat = opened_chat(clerk())

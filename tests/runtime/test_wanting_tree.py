@@ -8,12 +8,14 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast
-from holdfast.errors import NotPermitted
+from holdfast.errors import InvalidValue, NotPermitted
 from holdfast.journal.port import QuestionRow
 from holdfast.model import commands as c
 from holdfast.model.conversation import ConversationSettings
 from holdfast.runtime.acting import Acting, acting
 from holdfast.runtime.machines import pinned_settings
+from holdfast.testing.model_script import call
+from holdfast.testing.scripted_model import ScriptedModel
 
 PAY = """
 plan_id: {plan_id}
@@ -129,3 +131,96 @@ async def test_without_four_eyes_nobody_is_looked_up(tmp_path: Path) -> None:
         await app.answer((await waiting(app)).question_id, option_id="approve", by="will")
         await (await app.instance("inst_000001")).wait_until_settled(30)
     assert paid == [5]
+
+
+def paying_agent(paid: list[int]) -> Holdfast:
+    model = ScriptedModel(lambda seen: "Done." if seen.results else call("pay", amount=5))
+    app = Holdfast.in_memory(model=model, four_eyes=True)
+
+    @app.tool(approval="require")
+    async def pay(amount: int) -> dict[str, Any]:
+        paid.append(amount)
+        return {"paid": amount}
+
+    app.agent("clerk", tools=["pay"])
+    return app
+
+
+async def test_no_session_is_opened_with_consent_beforehand() -> None:
+    paid: list[int] = []
+    async with paying_agent(paid) as app:
+        with pytest.raises(NotPermitted, match="four eyes"):
+            await app.sessions.open("clerk", session_id="s", approval={"pay": "auto"}, by="ann")
+        session = await app.sessions.open("clerk", session_id="s", by="ann")
+        await app.sessions.say(session.id, "Pay.", by="ann")
+        await session.wait_until_settled(30)
+        assert (await waiting(app)).type == "TOOL_APPROVAL"
+    assert paid == []
+
+
+async def test_nobody_is_called_like_the_clock() -> None:
+    paid: list[int] = []
+    async with paying_agent(paid) as app:
+        with pytest.raises(InvalidValue, match="clock is a name of ours"):
+            await app.sessions.open("clerk", session_id="s", by="clock")
+        session = await app.sessions.open("clerk", session_id="s", by="ann")
+        with pytest.raises(InvalidValue):
+            await app.sessions.say(session.id, "Pay.", by="clock")
+        with acting(Acting("clock")), pytest.raises(InvalidValue):
+            await app.engine.submit(session.id, c.Say("Pay.", ""))
+        with pytest.raises(InvalidValue):
+            await app.sessions.cancel(session.id, by="clock")
+        await app.sessions.say(session.id, "Pay.", by="ann")
+        await session.wait_until_settled(30)
+        with pytest.raises(InvalidValue):
+            await app.answer((await waiting(app)).question_id, option_id="approve", by="clock")
+    assert paid == []
+
+
+async def test_whoever_gives_an_empty_name_gives_none() -> None:
+    paid: list[int] = []
+    async with paying_agent(paid) as app:
+        session = await app.sessions.open("clerk", by="")
+        await app.sessions.say(session.id, "Pay.", by="")
+        await session.wait_until_settled(30)
+        for by in ("", "local"):
+            with pytest.raises(NotPermitted, match="you started this run"):
+                await app.answer((await waiting(app)).question_id, option_id="approve", by=by)
+    assert paid == []
+
+
+CHOICE = """
+plan_id: choose
+main_task_id: "001"
+tasks: [{task_id: "001"}, {task_id: "002"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: human
+    title: How much?
+    options:
+      - {id: "5", label: Little, action: APPROVE_AND_EXECUTE}
+      - {id: "900", label: Much, action: APPROVE_AND_EXECUTE}
+    success_output: {task_id: "002", status: Done, context: {amount: "{{result.option}}"}}
+  - listener_id: L002
+    trigger_task_id: "002"
+    trigger_condition: Done
+    listener_type: tool
+    tool: pay
+    args: {amount: 5}
+    success_output: {task_id: "001", status: Done}
+"""
+
+
+async def test_who_chose_does_not_approve(tmp_path: Path) -> None:
+    paid: list[int] = []
+    async with application(tmp_path, paid, four_eyes=True) as app:
+        app.load_plan_text(CHOICE)
+        run_id = await asked(app, "choose", "will")
+        await app.answer((await waiting(app)).question_id, option_id="900", by="ann")
+        await (await app.instance(run_id)).wait_until_settled(30)
+        question = (await waiting(app)).question_id
+        with pytest.raises(NotPermitted, match="you answered"):
+            await app.answer(question, option_id="approve", by="ann")
+    assert paid == []

@@ -216,3 +216,19 @@ async def test_under_four_eyes_nobody_loosens_the_rules_of_their_own_chat(
     async with serving(app, ServerSettings(four_eyes=True)) as scene:
         body = {"agentId": "clerk", "approval": {"pay": "auto"}}
         assert (await scene.admin.post("/chats", json=body)).status_code == 403
+
+
+async def test_four_eyes_of_the_application_are_those_of_its_server(
+    app: Holdfast, till: Till
+) -> None:
+    app.engine.wanting.four_eyes = True
+    async with serving(app) as scene:
+        body = {"agentId": "clerk", "approval": {"pay": "auto"}}
+        refused = await scene.admin.post("/chats", json=body)
+        assert refused.status_code == 403
+        assert "four eyes" in refused.json()["detail"]
+        session_id = await open_chat(scene.admin)
+        path = f"/chats/{session_id}/approvals"
+        assert (await scene.admin.post(path, json={"tool": "pay"})).status_code == 403
+        assert await tell(scene, scene.admin, session_id, "pay 6") == "pause"
+    assert till.paid == []

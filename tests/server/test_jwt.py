@@ -286,6 +286,7 @@ async def test_another_s_signature_is_refused(oidc: Oidc, issuer: Issuer) -> Non
         ({"sub": None}, "sub"),
         ({"sub": ""}, "subject"),
         ({"sub": "a\nb"}, "subject"),
+        ({"sub": "clock"}, "subject"),
         ({"sub": "x" * 256}, "subject"),
     ],
 )

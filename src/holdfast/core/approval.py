@@ -3,6 +3,7 @@
 A tool's author, an agent's author and a session each may have a rule; the one nearest to the call
 is the last word, with two bounds. What anybody has disabled stays disabled, so that no session
 opens what an author has closed; and a tool that nobody has said anything about asks a person.
+Under four eyes a session is only ever stricter than the authors: its rule is consent beforehand.
 
 A rule may depend on the arguments. Where its condition cannot be judged (see
 `core.language.judgement`), the stricter of its two modes holds.
@@ -86,28 +87,50 @@ def mode_of(rule: ApprovalRule, args: JsonObject) -> ApprovalMode:
     return _strictest((rule.mode, rule.otherwise))
 
 
+def lets_run(rule: ApprovalRule) -> bool:
+    """Whether there may be calls that the rule has run unasked."""
+    return ApprovalMode.AUTO in (rule.mode, rule.mode if rule.when is None else rule.otherwise)
+
+
 def mode_for(
-    tool: str, args: JsonObject, *, own: ApprovalRule | None, agent: Rules, session: Rules
+    tool: str,
+    args: JsonObject,
+    *,
+    own: ApprovalRule | None,
+    agent: Rules,
+    session: Rules,
+    four_eyes: bool = False,
 ) -> ApprovalMode:
     """What holds for a call; `own` is what the tool itself says, None if nobody declared it."""
-    rules = (own, _rule_in(agent, tool), _rule_in(session, tool))
-    said = [mode_of(rule, args) for rule in rules if rule is not None]
-    if not said:
-        return ApprovalMode.REQUIRE_APPROVAL
-    return ApprovalMode.DISABLED if ApprovalMode.DISABLED in said else said[-1]
+    authors = [mode_of(one, args) for one in (own, _rule_in(agent, tool)) if one is not None]
+    rule = _rule_in(session, tool)
+    said = [] if rule is None else [mode_of(rule, args)]
+    return _last_word(authors, said, ApprovalMode.REQUIRE_APPROVAL, four_eyes)
 
 
 def mode_for_helper(
-    names: Sequence[str], args: JsonObject, *, agent: Rules, session: Rules
+    names: Sequence[str],
+    args: JsonObject,
+    *,
+    agent: Rules,
+    session: Rules,
+    four_eyes: bool = False,
 ) -> ApprovalMode:
     """What holds for handing work to another agent, which goes by several names.
 
     Agents are handed work only where an author said so: without a rule nobody is asked.
     """
-    said = [mode for rules in (agent, session) for mode in _modes_in(rules, names, args)]
-    if not said:
-        return ApprovalMode.AUTO
-    return ApprovalMode.DISABLED if ApprovalMode.DISABLED in said else said[-1]
+    authors, said = _modes_in(agent, names, args), _modes_in(session, names, args)
+    return _last_word(authors, said, ApprovalMode.AUTO, four_eyes)
+
+
+def _last_word(
+    authors: list[ApprovalMode], session: list[ApprovalMode], unsaid: ApprovalMode, four_eyes: bool
+) -> ApprovalMode:
+    said = [*authors, *session] or [unsaid]
+    if ApprovalMode.DISABLED in said:
+        return ApprovalMode.DISABLED
+    return _strictest([*(authors or [unsaid])[-1:], *session]) if four_eyes else said[-1]
 
 
 def fits(grant: Grant, tool: str, version: str, args: JsonObject, now: float) -> bool:

@@ -20,14 +20,17 @@ import logging
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
+from holdfast.core.run.wanting import CLOCK
 from holdfast.errors import (
     CallerError,
     HoldfastError,
     InternalError,
+    InvalidValue,
     JournalUnavailable,
     NotAllowed,
     OperatorError,
@@ -38,7 +41,7 @@ from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.runtime import outages, views
-from holdfast.runtime.acting import Acting, current
+from holdfast.runtime.acting import current
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.clock import Clock, SystemClock
@@ -160,6 +163,7 @@ class Engine:
         attached: Attached = NOTHING,
     ) -> RunState:
         """A new run under an id that nobody has used yet; NotAllowed if somebody has."""
+        command = self._signed(command)
         await self.library.keep(definition, self.clock.now())
         if isinstance(command, c.StartRun):
             command = replace(command, authors=self.library.authors(definition.digest))
@@ -173,6 +177,11 @@ class Engine:
         self, run_id: str, command: c.Command, attached: Attached = NOTHING
     ) -> RunState:
         """The run's state after `command`, committed together with `attached`; a refusal raises."""
+        return await self._submit(run_id, self._signed(command), attached)
+
+    async def _submit(
+        self, run_id: str, command: c.Command, attached: Attached = NOTHING
+    ) -> RunState:
         actor = await self._residents.find(run_id)
         return await self._hand_in(actor, command, attached)
 
@@ -219,7 +228,7 @@ class Engine:
         await self.submit(run_id, c.Recover(crashed=False))
 
     def _deliveries(self) -> Deliveries:
-        return Deliveries(self._crew.spawn, self._post, self._take, self.submit, self.hub.speak)
+        return Deliveries(self._crew.spawn, self._post, self._take, self._submit, self.hub.speak)
 
     def _ways(self) -> Ways:
         return Ways(self._drain, self._tell, self._deliver, self._wake)
@@ -236,11 +245,21 @@ class Engine:
         """The reply to a caller's command. It is decided in a task of the engine's own: the
         caller may be cancelled, and that must not tear the others' turn apart."""
         reply: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
-        acts = current()
-        command = _signed(command, acts, LOCAL if self.wanting.four_eyes else "")
-        letter = Letter(command, reply, acting=acts, attached=attached)
+        letter = Letter(command, reply, acting=current(), attached=attached)
         self._nudge(actor, letter)
         return reply
+
+    def _signed(self, command: c.Command) -> c.Command:
+        """With the name of whoever acts, where the command was given without one."""
+        by = getattr(command, "by", None)
+        if by == "" and (self.wanting.four_eyes or isinstance(command, _UNSIGNED)):
+            acts, nobody = current(), LOCAL if self.wanting.four_eyes else ""
+            by = nobody if acts is None else acts.who
+            command = cast(c.Command, replace(cast(c.StartOver, command), by=by))
+        if by == CLOCK:
+            message = f"{by} is a name of ours: give that of a person or a service"
+            raise InvalidValue(message, "by")
+        return command
 
     def _nudge(self, actor: Actor, letter: Letter) -> None:
         actor.mailbox.append(letter)
@@ -445,13 +464,6 @@ class Engine:
             await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
         except JournalUnavailable as error:
             log.info("no snapshot of %s: %s", actor.run_id, error)
-
-
-def _signed(command: c.Command, acts: Acting | None, otherwise: str) -> c.Command:
-    """With the name of whoever acts, where the command was given without one."""
-    if isinstance(command, _UNSIGNED) and not command.by:
-        return replace(command, by=otherwise if acts is None else acts.who)
-    return command
 
 
 def _unrecorded(letters: Sequence[Letter]) -> Iterator[Letter]:

@@ -2,7 +2,7 @@
 
 Letting a tool run unasked is consent given beforehand, whether it is a rule of a new session or
 an approval that is remembered. So it takes what an answer takes: the role, and a person. Under
-four eyes nobody can: whoever consented beforehand could be the next to speak.
+four eyes nobody can, as the session itself says.
 """
 
 from __future__ import annotations
@@ -14,13 +14,13 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.core.approval import read_rule
+from holdfast.core.approval import lets_run, read_rule
 from holdfast.core.react.state import ReactState
 from holdfast.errors import AuthorError, InvalidAnswer, NotPermitted
 from holdfast.handles import AgentSession
 from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
-from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.model.approval import ApprovalRule
 from holdfast.model.interaction import InteractionType
 from holdfast.model.react_events import ApprovalRemembered
 from holdfast.model.run import RunStatus
@@ -86,9 +86,9 @@ async def open_session(
     await caller.require(served, Permission.OPERATE, subject=agent(agent_id))
     known_agent(served, caller, agent_id)
     rules = {tool: _rule(tool, raw) for tool, raw in (approval or {}).items()}
-    if any(map(_lets_run, rules.values())):
+    if any(map(lets_run, rules.values())):
         bound = served.app.sessions.bound_agents(agent_id)
-        _refuse_to_approve(served, caller, agent(agent_id), [one.asking.role for one in bound])
+        _refuse_to_approve(caller, agent(agent_id), [one.asking.role for one in bound])
     by = caller.principal.id
     session = await served.app.sessions.open(agent_id, session_id=session_id, approval=rules, by=by)
     await served.newest.note(served.journal, by, Newest(session.id, session.version))
@@ -113,20 +113,8 @@ def _rule(tool: str, raw: object) -> ApprovalRule:
         raise InvalidAnswer(f"approval.{tool}: {error}", {f"approval.{tool}": str(error)}) from None
 
 
-def _lets_run(rule: ApprovalRule) -> bool:
-    modes = (rule.mode,) if rule.when is None else (rule.mode, rule.otherwise)
-    return ApprovalMode.AUTO in modes
-
-
-def _refuse_to_approve(
-    served: Services, caller: Caller, subject: str, roles: Iterable[str | None]
-) -> None:
+def _refuse_to_approve(caller: Caller, subject: str, roles: Iterable[str | None]) -> None:
     """Unless the caller could approve the calls of all who ask these roles."""
-    if served.settings.four_eyes:
-        raise NotPermitted(
-            "four eyes are wanted here: every call is approved by itself, by somebody else than "
-            "who wants it, and none beforehand"
-        )
     kind = InteractionType.TOOL_APPROVAL
     for role in roles:
         reason = may_answer(caller.principal, role, kind, subject, started_by=None, four_eyes=False)
@@ -252,9 +240,7 @@ async def remember_approval(
 ) -> dict[str, Any]:
     """Have the session remember an approval: fitting calls of the tool are not asked about."""
     state = await find(served, caller, session_id)
-    _refuse_to_approve(
-        served, caller, await _root_subject(served, state), [state.agent.asking.role]
-    )
+    _refuse_to_approve(caller, await _root_subject(served, state), [state.agent.asking.role])
     grant = await served.app.sessions.remember_approval(
         session_id,
         body.tool,

@@ -18,13 +18,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
+from holdfast.core.run.wanting import CLOCK
 from holdfast.errors import InvalidValue
 from holdfast.journal.port import Kept
 from holdfast.server.principal import GRANTED, Grants, Kind, Principal, kind_of
 
 LONGEST_NAME: Final = 100
 LOCAL: Final = "local"
-RESERVED: Final = (LOCAL, "clock")
+RESERVED: Final = (LOCAL, CLOCK)
 """Names that journals have for those who are nobody's principal."""
 
 _BODY = 37

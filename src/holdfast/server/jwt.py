@@ -24,6 +24,7 @@ import httpx
 import jwt
 
 from holdfast.errors import IssuerUnavailable, Unauthenticated
+from holdfast.server.credentials import RESERVED
 from holdfast.server.principal import Grants, Kind, Principal
 
 PUBLIC_KEY_ALGORITHMS: Final = frozenset(
@@ -241,7 +242,8 @@ def _away(issuer: str, why: object) -> IssuerUnavailable:
 
 def _subject(claims: Mapping[str, Any]) -> str:
     subject = str(claims["sub"])
-    if not 0 < len(subject) <= LONGEST_SUBJECT or not subject.isprintable():
+    sound = 0 < len(subject) <= LONGEST_SUBJECT and subject.isprintable()
+    if not sound or subject in RESERVED:
         raise Unauthenticated("this token is not good: its subject is no name")
     return subject
 

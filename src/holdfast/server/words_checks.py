@@ -126,6 +126,8 @@ _QUESTIONS: Final[dict[str, str]] = {
         "{name} 表示继续，但 {action} 不会继续；请换一个编号"
     ),
     "{name:quoted} is an id of ours; give it another one": "{name} 是系统保留的编号；请换一个",
+    "{name:quoted} mixes letters that look alike, or has signs that nobody sees; give it "
+    "another id": "{name} 混用了形近的字母，或含有看不见的字符；请换一个编号",
     "{name:quoted} is options[{index:number}] already": "{name} 已经是 options[{index}]",
     "only one can be the default, not {names}": "只能有一个默认选项，不能是 {names}",
     "there is no option {name:quoted}": "没有选项 {name}",

@@ -72,6 +72,9 @@ _WHO: Final[dict[str, str]] = {
     "{least:number} to {most:number} visible characters are taken": (
         "须为 {least} 到 {most} 个可见字符"
     ),
+    "{name:word} is a name of ours: give that of a person or a service": (
+        "{name} 是系统保留的名称：请给出人或服务的名称"
+    ),
     "a name has no colon and is none of {names}": "名称不能含冒号，也不能是 {names}",
     "a role is a word of visible characters": "角色须为可见字符组成的词",
     "refused too often: wait {n:number} seconds and try again": (
@@ -267,14 +270,15 @@ _CHATS: Final[dict[str, str]] = {
     ),
     "{tool:word} could not be proposed: {reason:said}": "无法提议 {tool}：{reason}",
     "{id} is no id for a new session: a letter or digit, then letters, digits, _ or -, at most "
-    "64, and not inst_…, chat_… or conv_…, which are given out": (
+    "64, none that look like others, and not inst_…, chat_… or conv_…, which are given out": (
         "{id} 不能作为对话编号：须以字母或数字开头，其后为字母、数字、_ 或 -，最多 64 个，"
-        "且不能是系统分配的 inst_…、chat_… 或 conv_…"
+        "不含形近的其他字母，且不能是系统分配的 inst_…、chat_… 或 conv_…"
     ),
     "{id} is no id for a new conversation: a letter or digit, then letters, digits, _ or -, at "
-    "most 64, and not inst_…, chat_… or conv_…, which are given out": (
+    "most 64, none that look like others, and not inst_…, chat_… or conv_…, which are given "
+    "out": (
         "{id} 不能作为会话编号：须以字母或数字开头，其后为字母、数字、_ 或 -，最多 64 个，"
-        "且不能是系统分配的 inst_…、chat_… 或 conv_…"
+        "不含形近的其他字母，且不能是系统分配的 inst_…、chat_… 或 conv_…"
     ),
     "not usable": "不可用",
     "{id:word} is a session with {agent:word}: name that agent": (

@@ -13,6 +13,7 @@ from typing import Final
 
 from holdfast.core.forms.values import echo
 from holdfast.core.interactions.keeping import Problems
+from holdfast.core.language.lookalikes import disguised, plain
 from holdfast.model.interaction import (
     RUN_AGAIN,
     InteractionAction,
@@ -36,24 +37,25 @@ _REFUSES: Final = (
 _YES: Final = f"{_CONSENTS}|execute|go|ok|okay|proceed|run|yes|是|好|执行"
 _NO: Final = f"{_REFUSES}|dont|never|no|nope|not|nothing|quit|skip|stop|不|否|停止|跳过|放弃"
 _AGAIN: Final = "reconsider|rethink|retry|revise|重试|重新"
+_DISGUISED: Final = "mixes letters that look alike, or has signs that nobody sees"
 _GOES_ON: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z']+|[^\W\d_a-zA-Z]+")
 _CLAIM: Final = rf"(?P<no>{_NO}|{_AGAIN})|(?P<yes>{_YES})"
 
 
 def id_problems(request: InteractionRequest) -> Problems:
-    """The ids that say the opposite of what their options do."""
+    """The ids that say the opposite of what their options do, or may be taken for others."""
     for index, option in enumerate(request.options):
-        opposite = _opposite(request, option)
-        if opposite:
+        problem = _DISGUISED if disguised(option.option_id) else _opposite(request, option)
+        if problem:
             name = echo(option.option_id)
-            yield f"options[{index}].option_id", f"{name} {opposite}; give it another id"
+            yield f"options[{index}].option_id", f"{name} {problem}; give it another id"
 
 
 def reserved_problems(options: tuple[InteractionOption, ...]) -> Problems:
     """Ids by which we ask what became of a call: an author's option must not pass for one."""
     for index, option in enumerate(options):
-        if option.option_id in _OURS:
+        if plain(option.option_id) in _OURS:
             name = echo(option.option_id)
             yield f"options[{index}].option_id", f"{name} is an id of ours; give it another one"
 
@@ -72,7 +74,7 @@ def _opposite(request: InteractionRequest, option: InteractionOption) -> str:
 
 def _claim(request: InteractionRequest, option_id: str) -> bool | None:
     """Whether the id says yes or no; None where it says neither."""
-    words = [found.lower().replace("'", "") for found in _WORD.findall(option_id)]
+    words = [found.lower().replace("'", "") for found in _WORD.findall(plain(option_id))]
     if request.type is InteractionType.TOOL_APPROVAL or "tool" in request.context:
         return next((said for said in map(_says, words) if said is not None), None)
     chosen = request.type is InteractionType.USER_CHOICE

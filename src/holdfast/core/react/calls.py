@@ -80,7 +80,13 @@ def _start_helper(draft: Draft, call: r.Call) -> None:
         _refuse(draft, call, "say in `task` what is to be done")
         return
     names = (call.tool, state.helpers[call.tool])
-    mode = mode_for_helper(names, args, agent=state.agent.approval, session=state.approval)
+    mode = mode_for_helper(
+        names,
+        args,
+        agent=state.agent.approval,
+        session=state.approval,
+        four_eyes=draft.moment.wanted_by is not None,
+    )
     _judge(draft, call, HELPER, args, mode)
 
 
@@ -88,7 +94,12 @@ def _start_tool(draft: Draft, call: r.Call, tool: c.ToolFacts) -> None:
     state = draft.state
     args = without_outdated(state, call.step_id, _arguments(draft, call), tool)
     mode = mode_for(
-        call.tool, args, own=tool.approval, agent=state.agent.approval, session=state.approval
+        call.tool,
+        args,
+        own=tool.approval,
+        agent=state.agent.approval,
+        session=state.approval,
+        four_eyes=draft.moment.wanted_by is not None,
     )
     if call.proposed and mode is ApprovalMode.AUTO:
         mode = ApprovalMode.REQUIRE_APPROVAL

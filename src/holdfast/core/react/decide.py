@@ -14,6 +14,7 @@ from functools import partial
 from math import isfinite
 from typing import assert_never, cast
 
+from holdfast.core.approval import lets_run
 from holdfast.core.react import answers, calls, questions
 from holdfast.core.react.apply import apply
 from holdfast.core.react.draft import Draft
@@ -24,7 +25,8 @@ from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
 from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable, terminate
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.run.timing import tick
-from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
+from holdfast.core.run.wanting import refuse_beforehand
+from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.model import commands as c
 from holdfast.model import react_events as r
 from holdfast.model.approval import Grant
@@ -110,6 +112,9 @@ def _carry_out(draft: Draft, command: c.ReactCommand) -> tuple[Effect, ...]:
 
 
 def _start(draft: Draft, command: c.StartSession) -> None:
+    """A run below inherits the rules of its session, and what they loosen is passed over there."""
+    if command.parent is None and any(map(lets_run, command.approval.values())):
+        refuse_beforehand(draft.moment.wanted_by)
     definition = draft.state.definition
     draft.emit(
         r.SessionStarted(
@@ -154,11 +159,7 @@ def _propose(draft: Draft, command: c.Propose) -> None:
 
 
 def _remember(draft: Draft, command: c.RememberApproval) -> None:
-    if draft.moment.wanted_by is not None:
-        raise NotPermitted(
-            "four eyes are wanted here: every call is approved by itself, by somebody else than "
-            "who wants it, and none beforehand"
-        )
+    refuse_beforehand(draft.moment.wanted_by)
     uses, expires_at = command.uses, command.expires_at
     if uses is not None and (type(uses) is not int or uses < 1):
         message = "an approval is remembered for a whole number of uses, one at least"

@@ -1,8 +1,8 @@
 """Four eyes: who wants what a run does, so that another person approves its calls.
 
 Values are not traced. Whoever started the run, spoke in it, gave it values, changed it, had it go
-on, or registered the plan it follows wants all that it does afterwards. Only an approval or a
-rejection without a word of one's own adds nothing.
+on, or registered the plan it follows wants all that it does afterwards. Only a yes or no without
+a word of one's own adds nothing, where there was no other yes or no to choose.
 """
 
 from __future__ import annotations
@@ -34,6 +34,7 @@ HOW: Final[Mapping[str, str]] = {
 }
 
 _YES_OR_NO: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.REJECT_WITH_REASON)
+_ENDS: Final = (InteractionAction.REJECT_WITH_REASON, InteractionAction.TERMINATE)
 LEADS_TO_THE_CALL: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
 
 
@@ -56,7 +57,16 @@ def _is_bare(question: QuestionState, event: QuestionAnswered) -> bool:
     if question.purpose == "approval":
         unchanged = event.args is None or event.args == question.args
         return unchanged and action in (*_YES_OR_NO, InteractionAction.PROVIDE_INFO)
-    return action in _YES_OR_NO and not event.data and event.values.keys() <= {"option"}
+    bare = action in _YES_OR_NO and not event.data and event.values.keys() <= {"option"}
+    return bare and not _is_choice(question, action)
+
+
+def _is_choice(question: QuestionState, action: InteractionAction | None) -> bool:
+    """Whether other options would have said yes too, or no: which of them was taken may flow on."""
+    ways = [one.action for one in question.request.options]
+    if action is InteractionAction.REJECT_WITH_REASON:
+        return ways.count(action) > 1
+    return sum(one not in _ENDS for one in ways) > 1
 
 
 def action_of(question: QuestionState, option_id: str | None) -> InteractionAction | None:
@@ -89,6 +99,15 @@ def refuse_who_wants_it(
 ) -> None:
     if wanted_by is not None and by in wanted_by and action in LEADS_TO_THE_CALL:
         raise NotPermitted(refusal(wanted_by[by]))
+
+
+def refuse_beforehand(wanted_by: Mapping[str, str] | None) -> None:
+    """Whoever consented beforehand could be the next to speak."""
+    if wanted_by is not None:
+        raise NotPermitted(
+            "four eyes are wanted here: every call is approved by itself, by somebody else than "
+            "who wants it, and none beforehand"
+        )
 
 
 def refusal(how: str) -> str:
