@@ -15,7 +15,7 @@ from holdfast import Holdfast
 from holdfast.cli import main
 from holdfast.errors import JournalDamaged
 from holdfast.journal.integrity import Finding, examine
-from holdfast.journal.port import Append, Attached, Kept, Record, Snapshot
+from holdfast.journal.port import Append, Attached, Kept, QuestionQuery, Record, Snapshot
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import deed, run_row
 
@@ -98,6 +98,7 @@ async def test_any_flipped_bit_of_a_record_is_noticed_when_it_is_read(path: Path
         "UPDATE events SET payload = x'ff' WHERE place & 7 = 2",
         "UPDATE events SET at = 'x' WHERE place & 7 = 2",
         "UPDATE events SET crc = crc + 1 WHERE place & 7 = 2",
+        "UPDATE events SET crc = NULL, payload = '{}' WHERE place & 7 = 2",
         "UPDATE events SET payload = (SELECT payload FROM events WHERE place & 7 = 3)"
         " WHERE place & 7 = 2",
     ],
@@ -146,6 +147,7 @@ def _of_the_samples(one: Finding) -> bool:
         (b"hurt-2-words", [("record", "hurt", 2)]),
         (b"hurt-snapshot", [("snapshot", "hurt", None)]),
         (b'{"kept"', [("kept", "token one", None)]),
+        (b"kept-words", [("kept", "token one", None)]),
     ],
 )
 def test_an_examination_names_what_is_damaged(
@@ -231,6 +233,100 @@ def test_records_of_old_are_counted(tmp_path: Path, ran: Callable[..., tuple[int
     report = json.loads(said)
     before = report["without_checksum"]
     assert before == report["read"]["records"] > 0
+    assert (code, report["problems"]) == (0, [])
+
+
+async def test_a_home_of_old_has_checksums_from_then_on(
+    tmp_path: Path, ran: Callable[..., tuple[int, str]]
+) -> None:
+    path = tmp_path / "holdfast.db"
+    path.write_bytes(gzip.decompress(OLD_HOME.read_bytes()))
+    journal = SqliteJournal(path)
+    await journal.open()
+    asked = await journal.questions()
+    old = await journal.version("inst_000001")
+    await journal.append(Append("inst_000001", old, [record(old + 1, "new")]))
+    assert len(await journal.read("inst_000001")) == old + 1
+    await journal.close()
+    assert asked
+    assert unsound(path) == []
+    change(path, "UPDATE questions SET title = 'another'")
+    change(path, "UPDATE events SET crc = NULL WHERE crc IS NOT NULL")
+    assert unsound(path) == [
+        *(("question", one.question_id, None) for one in asked),
+        ("record", "inst_000001", old + 1),
+    ]
+
+
+def change(path: Path, statement: str) -> None:
+    with closing(sqlite3.connect(path)) as other, other:
+        assert other.execute(statement).rowcount > 0
+
+
+@pytest.mark.parametrize(
+    ("statement", "what"),
+    [
+        ("UPDATE questions SET body = replace(body, 'word', 'worm') WHERE id = 1", "question"),
+        ("UPDATE questions SET role = 'another' WHERE id = 1", "question"),
+        ("UPDATE questions SET title = 'another' WHERE id = 1", "question"),
+        ("UPDATE questions SET status = 'answered' WHERE id = 1", "question"),
+        ("UPDATE questions SET crc = NULL WHERE id = 1", "question"),
+        ("DELETE FROM questions WHERE id = 1", "question"),
+        ("UPDATE runs SET status = 'done' WHERE id = 1", "run"),
+        ("UPDATE runs SET title = 'another' WHERE id = 1", "run"),
+        ("UPDATE runs SET wake_at = 1 WHERE id = 1", "run"),
+        ("UPDATE runs SET root_id = 'another' WHERE id = 1", "run"),
+        ("UPDATE definitions SET meta = '{\"a\": 1}'", "definition"),
+        ("UPDATE commits SET first = first + 1 WHERE position = 1", "commit"),
+        (
+            "DELETE FROM events WHERE place IN (SELECT max(place) FROM events)",
+            "run",
+        ),
+    ],
+)
+def test_the_doctor_finds_whatever_has_changed_in_rows(
+    home: Path, ran: Callable[..., tuple[int, str]], statement: str, what: str
+) -> None:
+    change(home / "holdfast.db", statement)
+    code, said = ran("doctor", "--home", home, "--integrity", "--json")
+    assert (code, what in {one["what"] for one in json.loads(said)["problems"]}) == (1, True)
+
+
+def test_the_doctor_says_what_it_cannot_know(
+    path: Path, ran: Callable[..., tuple[int, str]]
+) -> None:
+    _, said = ran("doctor", "--home", path.parent, "--integrity")
+    assert "2 audit entries" in said
+    assert "audit verify --head" in said
+
+
+async def test_a_question_whose_row_has_changed_is_shown_to_nobody(home: Path) -> None:
+    """What a person would consent to is not what would be done."""
+    change(home / "holdfast.db", "UPDATE questions SET title = 'canarz' WHERE run_id LIKE '%1'")
+    app = Holdfast(home)
+    app.load_plan_text(PLAN)
+    async with app:
+        [hurt] = (await app.engine.state("inst_000001")).questions
+        assert [one.run_id for one in await app.inbox()] == ["inst_000002"]
+        first = await app.journal.questions(QuestionQuery(limit=1))
+        assert [one.run_id for one in first] == ["inst_000002"], "the page is filled"
+        with pytest.raises(JournalDamaged, match=f"row of question {hurt} .* doctor --integrity"):
+            await app.journal.question(hurt)
+        with pytest.raises(JournalDamaged, match="has changed"):
+            await app.answer(hurt, data={"word": "go"})
+        assert (await app.engine.state("inst_000001")).status == "pause"
+
+
+async def test_a_thing_kept_that_has_changed_is_not_used(path: Path) -> None:
+    change(path, "UPDATE kept SET body = replace(body, 'words', 'wordz')")
+    journal = SqliteJournal(path)
+    await journal.open()
+    other = Kept("token", "two", "{}")
+    await journal.attach(Attached((), (other,)))
+    with pytest.raises(JournalDamaged, match="row of entry token"):
+        await journal.kept("token", "one", 0.0)
+    assert await journal.all_kept("token", 0.0) == [other]
+    await journal.close()
 
 
 async def test_one_damaged_run_is_refused_and_the_others_go_on(home: Path) -> None:

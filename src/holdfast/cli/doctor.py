@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from holdfast.journal.integrity import Report
 
 
+UNKNOWN = (
+    "not known: whether the end of the audit's chain was cut off; `holdfast audit verify --head` "
+    "tells, with a head that was noted elsewhere"
+)
+
+
 def register(group: typer.Typer) -> None:
     shell.register(group, "doctor", doctor)
 
@@ -23,23 +29,28 @@ async def doctor(
         bool,
         typer.Option(
             "--integrity",
-            help="Read everything: every record against its checksum, the audit's chain, "
-            "definitions, snapshots and rows.",
+            help="Read everything: records, questions, definitions, snapshots and what is kept "
+            "against their checksums, the audit's chain and the order of commits; and replay every "
+            "run, whose rows must say what its events say.",
         ),
     ] = False,
 ) -> int:
     """Say whether a home is sound: what it holds, and what of it is damaged.
 
-    It changes nothing and may be used while a server has the home.
+    It changes nothing and may be used while a server has the home. What was cut off the end of the
+    audit's chain it cannot know: `holdfast audit verify --head` can.
     """
-    from holdfast.cli.opening import reading_journal
+    from holdfast.cli.opening import HomeReading, reading_journal
+    from holdfast.cli.replaying import compare
     from holdfast.cli.screen import print_json, say
     from holdfast.journal.integrity import Report, examine, to_json
+    from holdfast.runtime.library import Library
 
     async with reading_journal(settings) as journal:
         path = journal.path
         if integrity:
             report = examine(path, _shown)
+            await compare(HomeReading(journal, Library(journal), path.parent), report)
         else:
             report = Report({"runs": sum((await journal.run_counts()).values())})
             for problem in await journal.check():
@@ -58,6 +69,8 @@ def _lines(report: Report) -> list[str]:
     lines = [f"  read: {read or 'nothing'}"]
     if report.without_checksum:
         lines.append(f"  {report.without_checksum:,} records are from before there were checksums")
+    if report.counts.get("audit entries"):
+        lines.append(f"  {UNKNOWN}")
     for one in report.findings:
         place = one.name if one.seq is None else f"{one.name} {one.seq}"
         lines.append(f"  {one.what} {visible(place, 80)}: {visible(one.problem, 200)}")

@@ -39,8 +39,8 @@ from holdfast.errors import (
 )
 from holdfast.journal.codec import decode
 from holdfast.journal.database import APPLICATION, CHECKSUMS, SCHEMA, Connection, explain
-from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
-from holdfast.journal.sqlite import SqliteJournal
+from holdfast.journal.port import Journal, Kept, QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.journal.sqlite import OLD_SQL, SqliteJournal
 from holdfast.plans import LOCAL
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.library import Library
@@ -155,6 +155,7 @@ class ReadingJournal(SqliteJournal):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, connect=_connect_to_read)
+        self._keeps = True
 
     async def open(self) -> None:
         if not self.path.is_file():
@@ -164,9 +165,14 @@ class ReadingJournal(SqliteJournal):
         try:
             self._reader = self._connect(self.path)
             if _schema_of(self._reader, self.path) < CHECKSUMS:
-                self._read_events = "read_old_events"
+                self._sql = OLD_SQL
+            self._keeps = _schema_of(self._reader, self.path) > 1
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
+
+    async def all_kept(self, kind: str, now: float) -> list[Kept]:
+        """The first schema kept nothing."""
+        return await super().all_kept(kind, now) if self._keeps else []
 
     async def close(self) -> None:
         if self._reader is not None:

@@ -2,12 +2,14 @@
 
 CRC-32, as a signed integer: four bytes in the database and under two microseconds a record. It
 tells of accidents; of forgers tells the audit's chain. A record's covers its place as well, so one
-that stands in another's place is noticed too.
+that stands in another's place is noticed too. Rows that people are shown or let in by (questions,
+definitions, what is kept) have one as well.
 """
 
 from __future__ import annotations
 
 import struct
+from collections.abc import Iterable
 from typing import Any
 from zlib import crc32
 
@@ -20,11 +22,13 @@ def of_record(place: int, at: float, kind: bytes, payload: bytes) -> int:
     return _signed(crc32(payload, crc32(kind, crc32(_HEAD.pack(place, at)))))
 
 
-def record_of(row: tuple[Any, ...]) -> Record | None:
-    """None where the checksum tells of a change; records of old have none."""
+def record_of(row: tuple[Any, ...], crc_after: int | None) -> Record | None:
+    """None where the checksum tells of a change. Records of old, up to the one that has
+    `crc_after`, have no checksum; with None nothing there has."""
     place, at, kind, payload, crc = row
     try:
-        if crc is not None and crc != of_record(place, at, kind, payload):
+        of_old = crc is None and (crc_after is None or place & 0xFFFFFFFF <= crc_after)
+        if not of_old and crc != of_record(place, at, kind, payload):
             return None
         return Record(place & 0xFFFFFFFF, at, kind.decode(), payload.decode())
     except (UnicodeDecodeError, AttributeError, TypeError, struct.error):
@@ -33,6 +37,19 @@ def record_of(row: tuple[Any, ...]) -> Record | None:
 
 def of_snapshot(version: int, schema: int, payload: bytes) -> int:
     return _signed(crc32(payload, crc32(_HEAD.pack(version, schema))))
+
+
+def of_row(values: Iterable[Any]) -> int:
+    """Of a row's columns, text as str or as bytes."""
+    return _signed(crc32(b"\x1f".join(map(_bytes, values))))
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    return b"\0" if value is None else repr(float(value)).encode()
 
 
 def _signed(crc: int) -> int:

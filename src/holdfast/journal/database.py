@@ -33,7 +33,8 @@ from holdfast.errors import (
     JournalUnavailable,
     OperatorError,
 )
-from holdfast.journal.statements import load_script
+from holdfast.journal import checksums
+from holdfast.journal.statements import load_queries, load_script
 
 APPLICATION = int.from_bytes(b"Hold", "big")
 SCHEMA = 4
@@ -43,6 +44,7 @@ CHECKSUMS = 4
 _SCRIPTS = ("sqlite_schema.sql", *(f"sqlite_schema_{n}.sql" for n in range(2, SCHEMA + 1)))
 """The script at `n` brings a database from schema `n` to the next."""
 
+_CHECKED = load_queries("sqlite_checksums.sql")
 _BUSY_SECONDS = 0.05
 _STATEMENTS = 128
 _LOG_PAGES = 1000
@@ -167,10 +169,21 @@ def _prepare(connection: Connection, path: Path) -> None:
     connection.execute(f"PRAGMA wal_autocheckpoint = {_LOG_PAGES}").fetchall()
     connection.execute("PRAGMA fullfsync = ON").fetchall()
     connection.execute("PRAGMA checkpoint_fullfsync = ON").fetchall()
-    for script in _SCRIPTS[version:]:
+    for number, script in enumerate(_SCRIPTS[version:], version + 1):
         connection.executescript(load_script(script))
+        if number == CHECKSUMS:
+            _add_checksums(connection)
+            connection.execute("END")
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     _make_room(connection)
+
+
+def _add_checksums(connection: Connection) -> None:
+    """To the rows that are there, as they are by now."""
+    for table in ("questions", "kept", "definitions"):
+        for key, *values in connection.execute(_CHECKED[table]):
+            crc = checksums.of_row(values)
+            connection.execute(_CHECKED[f"check_{table}"], (crc, key))
 
 
 def _make_room(connection: Connection) -> None:

@@ -20,11 +20,15 @@ from holdfast.journal import chain, checksums
 from holdfast.journal.codec import decode
 from holdfast.journal.database import CHECKSUMS
 from holdfast.journal.port import AuditEntry, Deed
-from holdfast.journal.statements import load_queries
+from holdfast.journal.statements import load_queries, without_checksums
 
 _SQL = load_queries("sqlite_integrity.sql")
+_OLD_SQL = without_checksums(_SQL)
 
 Progress = Callable[[int, int], None]
+Sql = Mapping[str, str]
+
+CHANGED = "has changed since it was written"
 
 
 @dataclass(frozen=True, slots=True)
@@ -58,9 +62,11 @@ def examine(path: Path, progress: Progress = lambda done, total: None) -> Report
     address = f"file:{path.resolve().as_posix()}?mode=ro"
     with closing(sqlite3.connect(address, uri=True, isolation_level=None)) as connection:
         connection.text_factory = bytes
-        for part in (_file, _definitions, _questions, _notices, _kept, _snapshots, _audit):
-            _guarded(report, part, connection)
-        _guarded(report, _runs, connection, progress)
+        [[schema]] = connection.execute("PRAGMA user_version").fetchall()
+        sql = _SQL if schema >= CHECKSUMS else _OLD_SQL
+        for part in _PARTS if schema >= _KEEPING else _FIRST_PARTS:
+            _guarded(report, part, connection, sql)
+        _guarded(report, _runs, connection, sql, progress)
     return report
 
 
@@ -71,17 +77,16 @@ def _guarded(report: Report, part: Callable[..., None], *given: Any) -> None:
         report.found("file", part.__name__.strip("_"), str(error))
 
 
-def _file(report: Report, connection: sqlite3.Connection) -> None:
+def _file(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
     for (text,) in connection.execute("PRAGMA integrity_check"):
         if text != b"ok":
             report.found("file", "pages", text.decode(errors="replace"))
 
 
-def _runs(report: Report, connection: sqlite3.Connection, progress: Progress) -> None:
-    [[schema]] = connection.execute("PRAGMA user_version").fetchall()
+def _runs(report: Report, connection: sqlite3.Connection, sql: Sql, progress: Progress) -> None:
     [[total]] = connection.execute(_SQL["count_runs"]).fetchall()
-    events = _SQL["events"] if schema >= CHECKSUMS else _SQL["old_events"]
-    for done, (run, run_id, definition, summary) in enumerate(connection.execute(_SQL["runs"])):
+    for done, row in enumerate(connection.execute(sql["runs"])):
+        run, run_id, definition, summary, crc_after = row
         progress(done, total)
         report.count("runs")
         name = run_id.decode(errors="replace")
@@ -89,7 +94,8 @@ def _runs(report: Report, connection: sqlite3.Connection, progress: Progress) ->
             report.found("run", name, "its definition is not in the journal")
         _check_json(report, "run", name, summary)
         try:
-            _records(report, name, connection.execute(events, (run << 32, (run + 1) << 32)))
+            places = run << 32, (run + 1) << 32
+            _records(report, name, crc_after, connection.execute(sql["events"], places))
         except sqlite3.Error as error:
             report.found("run", name, f"its records cannot be read: {error}")
     for place, count in connection.execute(_SQL["orphans"]):
@@ -97,7 +103,9 @@ def _runs(report: Report, connection: sqlite3.Connection, progress: Progress) ->
     progress(total, total)
 
 
-def _records(report: Report, run_id: str, rows: Iterator[tuple[Any, ...]]) -> None:
+def _records(
+    report: Report, run_id: str, crc_after: int | None, rows: Iterator[tuple[Any, ...]]
+) -> None:
     seq = 0
     for row in rows:
         seq += 1
@@ -107,17 +115,17 @@ def _records(report: Report, run_id: str, rows: Iterator[tuple[Any, ...]]) -> No
         if here != seq:
             report.found("record", run_id, f"records from {seq} to {here - 1} are missing", seq)
             seq = here
-        problem = _record_problem(row)
+        problem = _record_problem(row, crc_after)
         if problem is not None:
             report.found("record", run_id, problem, seq)
     if not seq:
         report.found("run", run_id, "it has no records")
 
 
-def _record_problem(row: tuple[Any, ...]) -> str | None:
-    record = checksums.record_of(row)
+def _record_problem(row: tuple[Any, ...], crc_after: int | None) -> str | None:
+    record = checksums.record_of(row, crc_after)
     if record is None:
-        return "has changed since it was written"
+        return CHANGED
     try:
         decode(record)
     except (JournalDamaged, JournalTooNew) as error:
@@ -125,30 +133,38 @@ def _record_problem(row: tuple[Any, ...]) -> str | None:
     return None
 
 
-def _definitions(report: Report, connection: sqlite3.Connection) -> None:
-    for digest, body in connection.execute(_SQL["definitions"]):
+def _definitions(report: Report, connection: sqlite3.Connection, sql: Sql) -> None:
+    for row in connection.execute(sql["definitions"]):
         report.count("definitions")
-        if sha256(body).hexdigest().encode() != digest:
-            name = digest.decode(errors="replace")
-            report.found("definition", name, "has changed since it was written")
+        digest, body = row[0], row[3]
+        if sha256(body).hexdigest().encode() != digest or not _is_sound(row, sql):
+            report.found("definition", digest.decode(errors="replace"), CHANGED)
 
 
-def _questions(report: Report, connection: sqlite3.Connection) -> None:
-    _check_rows(report, "question", connection.execute(_SQL["questions"]))
+def _questions(report: Report, connection: sqlite3.Connection, sql: Sql) -> None:
+    for row in connection.execute(sql["questions"]):
+        report.count("questions")
+        if not _is_sound(row, sql):
+            report.found("question", row[0].decode(errors="replace"), CHANGED)
 
 
-def _notices(report: Report, connection: sqlite3.Connection) -> None:
-    _check_rows(report, "notice", connection.execute(_SQL["notices"]))
+def _notices(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
+    for name, body in connection.execute(_SQL["notices"]):
+        report.count("notices")
+        _check_json(report, "notice", name.decode(errors="replace"), body)
 
 
-def _kept(report: Report, connection: sqlite3.Connection) -> None:
-    _check_rows(report, "kept", connection.execute(_SQL["kept"]))
+def _kept(report: Report, connection: sqlite3.Connection, sql: Sql) -> None:
+    for row in connection.execute(sql["kept"]):
+        report.count("kept")
+        if not _is_sound(row, sql):
+            kind, key = (one.decode(errors="replace") for one in row[:2])
+            report.found("kept", f"{kind} {key}", CHANGED)
 
 
-def _check_rows(report: Report, what: str, rows: Iterator[tuple[Any, ...]]) -> None:
-    for name, body in rows:
-        report.count(f"{what}s")
-        _check_json(report, what, name.decode(errors="replace"), body)
+def _is_sound(row: tuple[Any, ...], sql: Sql) -> bool:
+    *values, crc = row
+    return sql is _OLD_SQL or crc == checksums.of_row(values)
 
 
 def _check_json(report: Report, what: str, name: str, body: bytes) -> None:
@@ -158,19 +174,29 @@ def _check_json(report: Report, what: str, name: str, body: bytes) -> None:
         report.found(what, name, "its row is not JSON any more")
 
 
-def _snapshots(report: Report, connection: sqlite3.Connection) -> None:
+def _snapshots(report: Report, connection: sqlite3.Connection, sql: Sql) -> None:
     """A damaged one is left out when its run is loaded, and written anew in time."""
-    [[schema]] = connection.execute("PRAGMA user_version").fetchall()
-    for run_id, version, shape, payload, crc in connection.execute(
-        _SQL["snapshots"] if schema >= CHECKSUMS else _SQL["old_snapshots"]
-    ):
+    for run_id, version, shape, payload, crc in connection.execute(sql["snapshots"]):
         report.count("snapshots")
-        if crc is not None and crc != checksums.of_snapshot(version, shape, payload):
+        if sql is _SQL and crc != checksums.of_snapshot(version, shape, payload):
             name = run_id.decode(errors="replace")
             report.found("snapshot", name, "is damaged; it is not used, and nothing is lost")
 
 
-def _audit(report: Report, connection: sqlite3.Connection) -> None:
+def _commits(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
+    """Each stretch of a run goes on where its last one ended, up to its last record."""
+    ends: dict[int, tuple[int, int, int]] = {}
+    for position, run, first, end, version in connection.execute(_SQL["commits"]):
+        report.count("commits")
+        if run in ends and ends[run][1] + 1 != first:
+            report.found("commit", str(position), "does not go on where its run's last one ended")
+        ends[run] = position, version if end is None else end, version
+    for position, end, version in ends.values():
+        if end != version:
+            report.found("commit", str(position), f"ends at record {end}, its run at {version}")
+
+
+def _audit(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
     last: AuditEntry | None = None
     for row in connection.execute(_SQL["audit"]):
         report.count("audit entries")
@@ -180,6 +206,12 @@ def _audit(report: Report, connection: sqlite3.Connection) -> None:
             report.found("audit", str(entry.number), problem)
             return
         last = entry
+
+
+_FIRST_PARTS = (_file, _definitions, _questions, _notices, _snapshots)
+_PARTS = (*_FIRST_PARTS, _kept, _commits, _audit)
+_KEEPING = 2
+"""The first schema that has what the other parts read."""
 
 
 def _entry(row: tuple[Any, ...]) -> AuditEntry:

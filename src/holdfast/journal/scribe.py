@@ -104,10 +104,15 @@ def _event(place: int, record: Record) -> tuple[Any, ...]:
     return place, record.at, kind, payload, crc
 
 
+def _checked(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row with its checksum."""
+    return *values, checksums.of_row(values)
+
+
 def attach(connection: Connection, attached: Attached) -> None:
     """What is kept, let go and done, whichever run it belongs to."""
     connection.executemany(_DROP_KEPT, attached.dropped)
-    connection.executemany(_KEEP, map(_kept_values, attached.kept))
+    connection.executemany(_KEEP, map(_checked, map(_kept_values, attached.kept)))
     if attached.deeds:
         now = max(deed.at for deed in attached.deeds)
         connection.execute(_DROP_EXPIRED, (now, EXPIRED_AT_ONCE))
@@ -121,17 +126,15 @@ def write_snapshot(connection: Connection, snapshot: Snapshot) -> None:
 
 def write_definition(connection: Connection, definition: StoredDefinition) -> None:
     meta = json.dumps(dict(definition.meta), ensure_ascii=False)
-    connection.execute(
-        _STORE_DEFINITION,
-        (
-            definition.digest,
-            definition.kind,
-            definition.name,
-            definition.body,
-            definition.stored_at,
-            meta,
-        ),
+    values = (
+        definition.digest,
+        definition.kind,
+        definition.name,
+        definition.body,
+        definition.stored_at,
+        meta,
     )
+    connection.execute(_STORE_DEFINITION, _checked(values))
 
 
 def _locate(connection: Connection, append: Append) -> int:
@@ -177,7 +180,8 @@ def _add_deeds(connection: Connection, deeds: Sequence[Deed]) -> None:
 
 
 def _write_company(connection: Connection, append: Append) -> None:
-    connection.executemany(_PUT_QUESTION, map(_question_values, append.questions))
+    questions = map(_checked, map(_question_values, append.questions))
+    connection.executemany(_PUT_QUESTION, questions)
     for birth in append.births:
         write(connection, birth)
     connection.executemany(_LEAVE_NOTICE, map(_notice_values, append.notices))

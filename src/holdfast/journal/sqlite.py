@@ -54,7 +54,7 @@ from holdfast.journal.port import (
     StoredDefinition,
 )
 from holdfast.journal.rules import check
-from holdfast.journal.statements import load_queries
+from holdfast.journal.statements import load_queries, without_checksums
 from holdfast.journal.writer import Writer
 
 log = logging.getLogger("holdfast")
@@ -68,6 +68,9 @@ _SQL |= {
     if name.startswith("questions_") and "id > :after" in statement
 }
 """The lists of questions, each also from its other end."""
+
+OLD_SQL = without_checksums(_SQL)
+"""For a database that was not brought up to date yet."""
 
 _STRETCH = 1000
 _LAST = 2**62
@@ -85,7 +88,7 @@ class SqliteJournal:
         self._committer: Committer | None = None
         self._writer: Writer | None = None
         self._reader: Connection | None = None
-        self._read_events = "read_events"
+        self._sql: Mapping[str, str] = _SQL
 
     @property
     def epoch(self) -> int:
@@ -133,26 +136,32 @@ class SqliteJournal:
         rows = self._select("locate_run", (run_id,))
         if not rows:
             return []
-        [[run, version]] = rows
+        [[run, version, crc_after]] = rows
         last = version if limit is None else min(version, after + limit)
         if most_text is not None:
-            return self._read_within(run_id, run, after, last, most_text)
+            return self._read_within(run_id, run, crc_after, after, last, most_text)
         records: list[Record] = []
         for start in range(after, last, _STRETCH):
             if records:
                 await asyncio.sleep(0)
             end = min(start + _STRETCH, last)
-            records += self._read_stretch(run_id, run, start, end)
+            records += self._read_stretch(run_id, run, crc_after, start, end)
         return records
 
     def _read_within(
-        self, run_id: str, run: int, after: int, last: int, most_text: int
+        self,
+        run_id: str,
+        run: int,
+        crc_after: int | None,
+        after: int,
+        last: int,
+        most_text: int,
     ) -> list[Record]:
         records: list[Record] = []
         places = scribe.place(run, after), scribe.place(run, last)
-        with self._rows(self._read_events, places) as rows:
+        with self._rows("read_events", places) as rows:
             for row in rows:
-                records.append(self._record(run_id, row))
+                records.append(self._record(run_id, row, crc_after))
                 most_text -= len(records[-1].payload)
                 if most_text <= 0:
                     break
@@ -207,30 +216,40 @@ class SqliteJournal:
 
     async def question(self, question_id: str) -> QuestionRow | None:
         rows = self._select("question", (question_id,))
-        return QuestionRow(*rows[0]) if rows else None
+        return QuestionRow(*self._sound("question", rows[0])) if rows else None
 
     async def questions(self, query: QuestionQuery = ANY_QUESTION) -> list[QuestionRow]:
+        """Damaged ones are left out, and the page is filled with those that follow."""
+        after = self._place_after(query.after, query.newest)
+        sound: list[QuestionRow] = []
+        while len(sound) < query.limit:
+            rows = self._question_rows(query, after)
+            sound += [QuestionRow(*row) for row in self._sound_ones("question", _but_last(rows))]
+            if len(rows) < query.limit:
+                break
+            after = _number(rows[-1])
+        return sound[: query.limit]
+
+    def _question_rows(self, query: QuestionQuery, after: int) -> list[tuple[Any, ...]]:
         parameters = {
             "run_id": query.run_id,
             "root_id": query.root_id,
             "role": query.role,
             "statuses": _as_json(query.status),
             "due_before": query.due_before,
-            "after": self._place_after(query.after, query.newest),
+            "after": after,
             "limit": query.limit,
         }
         way = "newest_" if query.newest else ""
         if query.run_id is not None:
-            rows = self._select(f"{way}questions_of_run", parameters)
-        elif query.root_id is not None:
-            rows = self._select(f"{way}questions_of_root", parameters)
-        elif query.status is not None:
-            name = "questions_of_status" if query.role is None else "questions_for_role"
-            found = self._select_each(way + name, query.status, parameters)
-            rows = sorted(found, key=_number, reverse=query.newest)[: query.limit]
-        else:
-            rows = self._select(f"{way}questions_of_all", parameters)
-        return [QuestionRow(*row[:-1]) for row in rows]
+            return self._select(f"{way}questions_of_run", parameters)
+        if query.root_id is not None:
+            return self._select(f"{way}questions_of_root", parameters)
+        if query.status is None:
+            return self._select(f"{way}questions_of_all", parameters)
+        name = "questions_of_status" if query.role is None else "questions_for_role"
+        found = self._select_each(way + name, query.status, parameters)
+        return sorted(found, key=_number, reverse=query.newest)[: query.limit]
 
     async def notices(self, target_id: str | None = None) -> list[Notice]:
         if target_id is None:
@@ -255,20 +274,22 @@ class SqliteJournal:
 
     async def definition(self, digest: str) -> StoredDefinition | None:
         rows = self._select("definition", (digest,))
-        return _definition(rows[0]) if rows else None
+        return _definition(self._sound("definition", rows[0])) if rows else None
 
     async def definitions(self, kind: str, name: str) -> list[StoredDefinition]:
-        return [_definition(row) for row in self._select("definitions", (kind, name))]
+        rows = self._select("definitions", (kind, name))
+        return [_definition(row) for row in self._sound_ones("definition", rows)]
 
     async def attach(self, attached: Attached) -> None:
         await self._open_writer().write(partial(scribe.attach, attached=attached))
 
     async def kept(self, kind: str, key: str, now: float) -> Kept | None:
         rows = self._select("kept", (kind, key, now))
-        return Kept(*rows[0]) if rows else None
+        return Kept(*self._sound("entry", rows[0])) if rows else None
 
     async def all_kept(self, kind: str, now: float) -> list[Kept]:
-        return [Kept(*row) for row in self._select("all_kept", (kind, now))]
+        rows = self._select("all_kept", (kind, now))
+        return [Kept(*row) for row in self._sound_ones("entry", rows)]
 
     async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
         return [_entry(row) for row in self._select("audit", (after, limit))]
@@ -291,13 +312,15 @@ class SqliteJournal:
         """What is wrong with the file, by SQLite's own thorough check; empty when sound."""
         return await asyncio.to_thread(self._check)
 
-    def _read_stretch(self, run_id: str, run: int, start: int, end: int) -> list[Record]:
-        rows = self._select(self._read_events, (scribe.place(run, start), scribe.place(run, end)))
+    def _read_stretch(
+        self, run_id: str, run: int, crc_after: int | None, start: int, end: int
+    ) -> list[Record]:
+        rows = self._select("read_events", (scribe.place(run, start), scribe.place(run, end)))
         self._refuse_gaps(run_id, rows, start, end)
-        return [self._record(run_id, row) for row in rows]
+        return [self._record(run_id, row, crc_after) for row in rows]
 
-    def _record(self, run_id: str, row: tuple[Any, ...]) -> Record:
-        record = checksums.record_of(row)
+    def _record(self, run_id: str, row: tuple[Any, ...], crc_after: int | None) -> Record:
+        record = checksums.record_of(row, crc_after)
         if record is None:
             raise JournalDamaged(
                 f"record {row[0] & 0xFFFFFFFF} of run {run_id} in {self.path} has changed since it "
@@ -305,6 +328,25 @@ class SqliteJournal:
                 "`holdfast doctor --integrity` tells what else is damaged."
             )
         return record
+
+    def _sound(self, what: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
+        """The row without its checksum, which must be its own."""
+        *values, crc = row
+        if self._sql is not OLD_SQL and crc != checksums.of_row(values):
+            raise JournalDamaged(
+                f"the row of {what} {values[0]} in {self.path} has changed since it was written, "
+                "and is not used. Restore a backup to get it back. "
+                "`holdfast doctor --integrity` tells what else is damaged."
+            )
+        return tuple(values)
+
+    def _sound_ones(self, what: str, rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+        """One that is damaged must not take the others with it."""
+        for row in rows:
+            try:
+                yield self._sound(what, row)
+            except JournalDamaged as error:
+                log.warning("%s", error)
 
     def _refuse_gaps(self, run_id: str, found: Sized, start: int, end: int) -> None:
         if len(found) != max(end - start, 0):
@@ -371,7 +413,7 @@ class SqliteJournal:
             raise JournalUnavailable(f"the journal at {self.path} {NOT_OPEN}")
         try:
             # Rows that nobody takes would hold on to the file as it was.
-            with closing(self._reader.execute(_SQL[name], parameters)) as rows:
+            with closing(self._reader.execute(self._sql[name], parameters)) as rows:
                 yield rows
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
@@ -409,6 +451,10 @@ def _runs_by(query: RunQuery) -> str:
     if query.name is not None:
         return "runs_of_name"
     return "" if query.kind is None else "runs_of_kind"
+
+
+def _but_last(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
+    return (row[:-1] for row in rows)
 
 
 def _number(row: tuple[Any, ...]) -> int:

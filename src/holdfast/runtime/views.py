@@ -66,7 +66,7 @@ def question_rows(state: RunState, timed: Sequence[tuple[float, Event]]) -> Sequ
     if not touched:
         return ()
     ids = dict.fromkeys(one for event in touched for one in _question_ids(event))
-    return [_question_row(state, state.questions[one]) for one in ids]
+    return [question_row(state, state.questions[one]) for one in ids]
 
 
 _QUESTIONS = (
@@ -93,7 +93,7 @@ def _question_ids(event: Event) -> Iterator[str]:
             return
 
 
-def _question_row(state: RunState, question: QuestionState) -> QuestionRow:
+def question_row(state: RunState, question: QuestionState) -> QuestionRow:
     return QuestionRow(
         question_id=question.request.request_id,
         run_id=state.run_id,

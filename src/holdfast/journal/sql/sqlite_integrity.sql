@@ -4,7 +4,7 @@ SELECT count(*) FROM runs;
 
 -- name: runs
 -- Every run, in order of creation.
-SELECT id, run_id, definition, summary FROM runs ORDER BY id;
+SELECT id, run_id, definition, summary, crc_after FROM runs ORDER BY id;
 
 -- name: has_definition
 -- Whether a definition is stored.
@@ -15,11 +15,6 @@ SELECT 1 FROM definitions WHERE digest = CAST(? AS TEXT);
 SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc FROM events
 WHERE place > ? AND place < ? ORDER BY place;
 
--- name: old_events
--- One run's records in a database of a schema without checksums.
-SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), NULL FROM events
-WHERE place > ? AND place < ? ORDER BY place;
-
 -- name: orphans
 -- Records whose run is not there.
 SELECT place >> 32, count(*) FROM events
@@ -27,11 +22,13 @@ WHERE place >> 32 NOT IN (SELECT id FROM runs) GROUP BY place >> 32;
 
 -- name: definitions
 -- Every plan and agent that was ever stored.
-SELECT digest, CAST(body AS BLOB) FROM definitions;
+SELECT digest, kind, name, CAST(body AS BLOB), stored_at, meta, crc FROM definitions;
 
 -- name: questions
 -- Every question.
-SELECT question_id, body FROM questions;
+SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
+       closed_at, body, crc
+FROM questions;
 
 -- name: notices
 -- Every notice that was not heard.
@@ -39,19 +36,23 @@ SELECT target_id, payload FROM notices;
 
 -- name: kept
 -- Everything that is kept by name.
-SELECT kind || ' ' || key, body FROM kept;
+SELECT kind, key, body, expires_at, crc FROM kept;
 
 -- name: snapshots
 -- Every snapshot.
 SELECT runs.run_id, version, schema, CAST(payload AS BLOB), crc
 FROM snapshots JOIN runs ON runs.id = snapshots.run;
 
--- name: old_snapshots
--- Every snapshot in a database of a schema without checksums.
-SELECT runs.run_id, version, schema, CAST(payload AS BLOB), NULL
-FROM snapshots JOIN runs ON runs.id = snapshots.run;
-
 -- name: audit
 -- The chain of deeds.
 SELECT number, at, who, action, subject, run_id, seen, origin, detail, previous, digest
 FROM audit ORDER BY number;
+
+-- name: commits
+-- The stretches of all commits: where each ends, and its run's last record.
+SELECT position, run, first, lead(position) OVER (ORDER BY position) - position + first - 1, (
+    SELECT place & 0xFFFFFFFF FROM events
+    WHERE place BETWEEN (run << 32) AND ((run << 32) | 0xFFFFFFFF)
+    ORDER BY place DESC LIMIT 1
+)
+FROM commits WHERE run > 0 ORDER BY position;

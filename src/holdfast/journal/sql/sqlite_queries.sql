@@ -1,10 +1,10 @@
 -- name: locate_run
--- A run's number and its version, which is that of its last record.
+-- A run's number, its version, which is that of its last record, and its last one of old.
 SELECT id, (
     SELECT place & 0xFFFFFFFF FROM events
     WHERE place BETWEEN (runs.id << 32) AND ((runs.id << 32) | 0xFFFFFFFF)
     ORDER BY place DESC LIMIT 1
-)
+), crc_after
 FROM runs WHERE run_id = ?;
 
 -- name: create_run
@@ -31,11 +31,12 @@ INSERT INTO events (place, at, type, payload, crc) VALUES (?, ?, ?, ?, ?);
 -- name: put_question
 -- Opens a question, or renews what may change of it.
 INSERT INTO questions (question_id, run_id, root_id, status, type, title, role,
-                       opened_at, deadline, closed_at, body)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+                       opened_at, deadline, closed_at, body, crc)
+VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (question_id) DO UPDATE
 SET status = excluded.status, title = excluded.title, role = excluded.role,
-    deadline = excluded.deadline, closed_at = excluded.closed_at, body = excluded.body;
+    deadline = excluded.deadline, closed_at = excluded.closed_at, body = excluded.body,
+    crc = excluded.crc;
 
 -- name: leave_notice
 -- Leaves a word for another run, once.
@@ -59,13 +60,15 @@ WHERE excluded.version >= snapshots.version OR excluded.schema <> snapshots.sche
 
 -- name: store_definition
 -- Stores a definition by its digest, once.
-INSERT INTO definitions (digest, kind, name, body, stored_at, meta) VALUES (?, ?, ?, ?, ?, ?)
+INSERT INTO definitions (digest, kind, name, body, stored_at, meta, crc)
+VALUES (?, ?, ?, ?, ?, ?, ?)
 ON CONFLICT (digest) DO NOTHING;
 
 -- name: keep
 -- Keeps something under its name, in place of what was there.
-INSERT INTO kept (kind, key, body, expires_at) VALUES (?, ?, ?, ?)
-ON CONFLICT (kind, key) DO UPDATE SET body = excluded.body, expires_at = excluded.expires_at;
+INSERT INTO kept (kind, key, body, expires_at, crc) VALUES (?, ?, ?, ?, ?)
+ON CONFLICT (kind, key) DO UPDATE
+SET body = excluded.body, expires_at = excluded.expires_at, crc = excluded.crc;
 
 -- name: drop_kept
 -- Lets go of something that is kept.
@@ -110,11 +113,6 @@ UPDATE probes SET count = count + 1;
 -- name: read_events
 -- A stretch of one run's records, in order, as the bytes that their checksums are of.
 SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc FROM events
-WHERE place > ? AND place <= ? ORDER BY place;
-
--- name: read_old_events
--- As read_events, in a database of a schema without checksums.
-SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), NULL FROM events
 WHERE place > ? AND place <= ? ORDER BY place;
 
 -- name: run
@@ -215,7 +213,7 @@ ORDER BY run_id DESC LIMIT 1;
 -- name: question
 -- One question.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
-       closed_at, body
+       closed_at, body, crc
 FROM questions WHERE question_id = ?;
 
 -- name: locate_question
@@ -230,7 +228,7 @@ GROUP BY status, type;
 -- name: questions_of_all
 -- Questions of every status, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
-       closed_at, body, id
+       closed_at, body, crc, id
 FROM questions
 WHERE id > :after
   AND (:role IS NULL OR role = :role)
@@ -240,7 +238,7 @@ ORDER BY id LIMIT :limit;
 -- name: questions_of_status
 -- The questions in one status, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
-       closed_at, body, id
+       closed_at, body, crc, id
 FROM questions INDEXED BY questions_status
 WHERE status = :status AND id > :after
   AND (:due_before IS NULL OR deadline < :due_before)
@@ -249,7 +247,7 @@ ORDER BY id LIMIT :limit;
 -- name: questions_for_role
 -- The questions in one status that ask one role, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
-       closed_at, body, id
+       closed_at, body, crc, id
 FROM questions INDEXED BY questions_role
 WHERE role = :role AND status = :status AND id > :after
   AND (:due_before IS NULL OR deadline < :due_before)
@@ -258,7 +256,7 @@ ORDER BY id LIMIT :limit;
 -- name: questions_of_run
 -- The questions of one run, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
-       closed_at, body, id
+       closed_at, body, crc, id
 FROM questions INDEXED BY questions_run
 WHERE run_id = :run_id AND id > :after
   AND (:root_id IS NULL OR root_id = :root_id)
@@ -270,7 +268,7 @@ ORDER BY id LIMIT :limit;
 -- name: questions_of_root
 -- The questions of a run and all its descendants, oldest first.
 SELECT question_id, run_id, root_id, status, type, title, role, opened_at, deadline,
-       closed_at, body, id
+       closed_at, body, crc, id
 FROM questions INDEXED BY questions_root
 WHERE root_id = :root_id AND id > :after
   AND (:role IS NULL OR role = :role)
@@ -294,21 +292,21 @@ WHERE runs.run_id = ? AND snapshots.schema = ?;
 
 -- name: definition
 -- A definition by its digest.
-SELECT digest, kind, name, body, stored_at, meta FROM definitions WHERE digest = ?;
+SELECT digest, kind, name, body, stored_at, meta, crc FROM definitions WHERE digest = ?;
 
 -- name: definitions
 -- Everything stored under one name, the newest first.
-SELECT digest, kind, name, body, stored_at, meta FROM definitions
+SELECT digest, kind, name, body, stored_at, meta, crc FROM definitions
 WHERE kind = ? AND name = ? ORDER BY stored_at DESC, digest DESC;
 
 -- name: kept
 -- What is kept under a name, unless it has expired.
-SELECT kind, key, body, expires_at FROM kept
+SELECT kind, key, body, expires_at, crc FROM kept
 WHERE kind = ? AND key = ? AND (expires_at IS NULL OR expires_at > ?);
 
 -- name: all_kept
 -- Everything of one kind that has not expired, in order of the keys.
-SELECT kind, key, body, expires_at FROM kept
+SELECT kind, key, body, expires_at, crc FROM kept
 WHERE kind = ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY key;
 
 -- name: audit
