@@ -124,7 +124,7 @@ class Problem:
 
 
 class PlanRejected(AuthorError):
-    """A plan with mistakes; `problems` has all of them."""
+    """A plan with mistakes; `problems` has them, and of very many the first."""
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)

@@ -5,9 +5,11 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 from ruamel.yaml.scanner import Scanner
 
+from holdfast.core.source import yaml
 from holdfast.core.source.yaml import (
     MAX_BYTES,
     MAX_DEPTH,
+    MAX_NODES,
     Document,
     Mapping,
     Node,
@@ -188,6 +190,25 @@ def test_nesting_up_to_the_limit_is_fine() -> None:
 def test_a_large_file_is_refused_unread() -> None:
     assert "larger than 1000000 bytes" in problem("#" + "é" * (MAX_BYTES // 2))[0]
     read("a #" + "x" * (MAX_BYTES - 3))
+
+
+@pytest.mark.parametrize("item", ["1,\n", "{},\n", "*a,\n", "a: b,\n"])
+def test_more_values_than_may_be_are_not_scanned_to_the_end(
+    item: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(yaml, "MAX_NODES", 100)
+    scanned = []
+    fetch = Scanner.fetch_more_tokens
+    monkeypatch.setattr(Scanner, "fetch_more_tokens", lambda s: scanned.append(1) or fetch(s))
+    message, line, _ = problem("- &a 1\n- [\n" + item * 2_000 + "]")
+    assert message == "there are more than 100 values; split the plan into sub-plans"
+    assert 25 < line < 110
+    assert len(scanned) < 1_000
+
+
+def test_as_many_values_as_may_be_are_read() -> None:
+    assert MAX_NODES >= 55_000, "what the longest plan of 500,000 characters has"
+    read("- a\n" * (MAX_NODES - 1))
 
 
 @pytest.mark.parametrize("text", ["", "# nothing\n", "\ufeff"])

@@ -148,6 +148,28 @@ def test_of_many_mistakes_the_first_are_put_into_the_readers_language() -> None:
         assert found[MOST_SPOKEN] == OURS
 
 
+@pytest.mark.parametrize(
+    "source",
+    [
+        "".join(f"k{number}: &a{number} x\n" for number in range(25_000)),
+        "".join(f"k{number}: x\n" for number in range(10_000)),
+        "a: [" + "1," * 240_000 + "]",
+        "plan_id: x\ntasks:\n" + '  - {task_id: "1"}\n' * 11_000,
+        "- " + "!" + "t" * 400_000 + " x",
+    ],
+)
+@pytest.mark.parametrize("path", ["/plans/check", "/plans"])
+async def test_a_source_full_of_mistakes_is_answered_in_short(
+    scene: Scene, source: str, path: str
+) -> None:
+    chinese = {"Accept-Language": "zh"}
+    refused = await scene.admin.post(path, json={"source": source}, headers=chinese)
+    assert refused.status_code == 422
+    assert 0 < len(refused.json()["problems"]) <= MOST_SPOKEN
+    assert "more" not in refused.json()["problems"][-1]["message"]
+    assert len(refused.content) < 100_000
+
+
 def test_what_a_server_begins_with_is_not_looked_at_by_the_collector_again() -> None:
     before = gc.get_freeze_count()
     try:

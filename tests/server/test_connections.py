@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,11 +16,12 @@ from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
 from holdfast.server import connections
-from holdfast.server.connections import Gate
+from holdfast.server.connections import PIPELINED, Gate
 from holdfast.server.settings import ServerSettings
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"
 WHOLE = HEAD + b"\r\n"
+CHUNKED = b"POST / HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n"
 
 
 @dataclass
@@ -30,6 +31,7 @@ class Site:
     port: int = 0
     served: int = 0
     parsed: int = 0
+    reached: asyncio.Event = field(default_factory=asyncio.Event)
     holding: asyncio.Event = field(default_factory=asyncio.Event)
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -38,6 +40,7 @@ class Site:
         self.served += 1
         request = Request(scope, receive)
         if scope["path"] == "/hold":
+            self.reached.set()
             await self.holding.wait()
         body = await request.body()
         answer: Response = PlainTextResponse(str(len(body)))
@@ -89,6 +92,9 @@ def problem_of(answer: bytes) -> dict[str, Any]:
 
 LONG = 2 * 1024 * 1024
 """More than any bound, and little enough to be sent in a moment."""
+
+READ_AT_ONCE = 256 * 1024
+"""What asyncio takes off a socket in one go."""
 
 
 @pytest.mark.parametrize(
@@ -224,12 +230,94 @@ async def test_more_connections_than_may_be_are_refused_until_some_leave(
             assert one.served == 5
 
 
-async def test_requests_sent_ahead_are_few(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("count", [30, 200])
+async def test_requests_sent_ahead_are_few_and_the_first_are_answered(
+    count: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with site(monkeypatch) as one:
+        answer = await one.sent(WHOLE * count)
+        assert answer.count(b"HTTP/1.1 200 OK") == one.served == 1 + PIPELINED
+        last = answer[answer.rindex(b"HTTP/1.1 ") :]
+        detail = f"more than {PIPELINED} requests were sent ahead"
+        assert (status_of(last), problem_of(last)["detail"]) == (400, detail)
+
+
+async def test_as_many_as_may_be_sent_ahead_are_all_answered(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async with site(monkeypatch) as one:
+        answer = await one.sent(WHOLE * PIPELINED + HEAD + b"Connection: close\r\n\r\n")
+        assert answer.count(b"HTTP/1.1 200 OK") == answer.count(b"HTTP/1.1 ") == 1 + PIPELINED
+
+
+@pytest.mark.parametrize(
+    ("bad", "status"),
+    [
+        (HEAD + b"X: 1\r\n" * 200, 431),
+        (b"GET /" + b"a" * 20_000, 414),
+        (b"NONSENSE\r\n\r\n", 400),
+        (b"GET http://[ HTTP/1.1\r\n\r\n", 400),
+        (CHUNKED + b"no number\r\n", 400),
+        (CHUNKED + b"1;" + b"a" * LONG, 413),
+    ],
+)
+async def test_what_came_whole_before_a_bad_request_is_answered_first(
+    bad: bytes, status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     held = HEAD.replace(b"/", b"/hold", 1) + b"\r\n"
     async with site(monkeypatch) as one:
-        assert await one.sent(held + WHOLE * 200) == b""
-        assert one.served == 1
+        reader, writer = await one.open()
+        writer.write(held + WHOLE + bad[: LONG // 8])
+        await one.reached.wait()
         one.holding.set()
+        answer = await reader.read()
+        writer.close()
+        assert answer.count(b"HTTP/1.1 200 OK") == 2
+        assert status_of(answer[answer.rindex(b"HTTP/1.1 ") :]) == status
+
+
+@pytest.mark.parametrize(
+    "flood",
+    [
+        b"1;" + b"a" * LONG,
+        b"0\r\nX: " + b"a" * LONG,
+        b"1;aaaaaaaaaaaaaaaa\r\nb\r\n" * (LONG // 23),
+    ],
+)
+async def test_little_is_read_of_what_stands_around_a_body(
+    flood: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with site(monkeypatch) as one:
+        reader, writer = await one.open()
+        writer.write(CHUNKED)
+
+        async def send_on() -> None:
+            for start in range(0, LONG, 65_536):
+                writer.write(flood[start : start + 65_536])
+                await writer.drain()
+
+        with suppress(ConnectionError):
+            await send_on()
+        with suppress(ConnectionError):
+            await reader.read()
+        writer.close()
+        assert one.parsed <= 2 * ServerSettings().header_bytes + READ_AT_ONCE
+
+
+async def test_too_much_around_a_body_is_refused_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    async with site(monkeypatch, header_bytes=1024) as one:
+        refused = await one.sent(CHUNKED, b"1;" + b"a" * 2_000)
+        detail = "more than 1,024 bytes stand around the parts of the body"
+        assert (status_of(refused), problem_of(refused)["detail"]) == (413, detail)
+
+
+async def test_short_chunks_make_a_body_all_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    body = b"1\r\nb\r\n" * 20_000 + b"0\r\n\r\n"
+    last = HEAD + b"Connection: close\r\n\r\n"
+    async with site(monkeypatch, header_bytes=1024) as one:
+        answer = await one.sent(CHUNKED, body, CHUNKED, body + last)
+        assert answer.count(b"HTTP/1.1 200 OK") == 3
+        assert answer.count(b"20000") == 2
 
 
 async def test_a_refusal_is_in_the_reader_s_language(monkeypatch: pytest.MonkeyPatch) -> None:

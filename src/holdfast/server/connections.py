@@ -4,7 +4,9 @@ httptools takes a head of any length, and uvicorn waits for the rest of it for e
 connection counts the bytes of a head before they are parsed, its headers and its address, and
 has a time for it; and all of them together are counted, in all and for each client. What is
 beyond the settings is answered in short and closed, and what is still sent meanwhile is thrown
-away. The body that follows is the shield's business.
+away. The body that follows is the shield's business; what stands around its parts, such as the
+extensions of chunks and the headers after the last, is counted here, for the shield never sees it.
+Requests that came whole before are answered first.
 
 Behind a proxy all connections come from one address: then its own limits are the ones that
 count, and `connections_per_address` is 0, which means none. So does `max_connections` 0.
@@ -18,7 +20,11 @@ from collections import Counter
 from typing import Any, ClassVar, Final, Protocol
 from uuid import uuid4
 
-from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.protocols.http.httptools_impl import (
+    STATUS_LINE,
+    HttpToolsProtocol,
+    RequestResponseCycle,
+)
 
 from holdfast.server.languages import preferred
 from holdfast.server.limits import neighbourhood
@@ -32,6 +38,9 @@ closed at once, it would not see why."""
 
 PIPELINED: Final = 16
 """How many requests may be sent ahead on one connection."""
+
+AROUND_A_BYTE: Final = 8
+"""How many bytes may stand around each of a body's: chunks may be as short as one byte."""
 
 OWN_FILES: Final = 64
 """Files that a server has open besides its connections."""
@@ -100,6 +109,8 @@ class Bounded(HttpToolsProtocol):
         self._admitted = False
         self._in_head = True
         self._head_bytes = 0
+        self._around_body = 0
+        self._unanswered = 0
         self._why = (400, "this is no HTTP request that can be read")
         self._refused = False
         self._unread = LINGER_BYTES
@@ -132,7 +143,7 @@ class Bounded(HttpToolsProtocol):
         """What is left once as much of it was parsed as a head may have."""
         most = self.gate.bounds.header_bytes
         if not self._in_head:
-            super().data_received(data)
+            self._took_body(data, most)
             return b""
         piece = data[: most - self._head_bytes]
         if not piece:
@@ -142,6 +153,12 @@ class Bounded(HttpToolsProtocol):
         self._await_head()
         super().data_received(piece)
         return data[len(piece) :]
+
+    def _took_body(self, data: bytes, most: int) -> None:
+        self._around_body += len(data)
+        super().data_received(data)
+        if self._around_body > most and not self._refused:
+            self._refuse(413, f"more than {most:,} bytes stand around the parts of the body")
 
     def _throw_away(self, data: bytes) -> None:
         self._unread -= len(data)
@@ -166,17 +183,23 @@ class Bounded(HttpToolsProtocol):
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
-        self._next_part(in_head=False)
+        before = self.cycle
         super().on_headers_complete()
+        self._next_part(in_head=False)
+        self._unanswered += self.cycle is not before
         if len(self.pipeline) > PIPELINED:
             self._stop_parsing(400, f"more than {PIPELINED} requests were sent ahead")
+
+    def on_body(self, body: bytes) -> None:
+        self._around_body -= (1 + AROUND_A_BYTE) * len(body)
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         self._next_part(in_head=True)
         super().on_message_complete()
 
     def _next_part(self, *, in_head: bool) -> None:
-        self._in_head, self._head_bytes = in_head, 0
+        self._in_head, self._head_bytes, self._around_body = in_head, 0, 0
         self._stop_timer()
 
     def _stop_parsing(self, status: int, detail: str) -> None:
@@ -206,22 +229,37 @@ class Bounded(HttpToolsProtocol):
 
     def _refuse(self, status: int, detail: str) -> None:
         self._refused = True
+        self._why = (status, detail)
         self._stop_timer()
         self._unset_keepalive_if_required()
-        if self._drop_cycle():
-            self.transport.close()
+        cycle = None if self._in_head else self.cycle
+        if cycle is not None and cycle.response_started:
+            self.transport.close()  # nothing is put into an answer that is on its way
             return
-        self.transport.write(self._answer(status, detail))
+        if cycle is not None:
+            self._drop(cycle)
+        if not self._unanswered:
+            self._say_why()
+
+    def _drop(self, cycle: RequestResponseCycle) -> None:
+        """A request of which not all has come; those before it are answered."""
+        cycle.disconnected = True
+        cycle.message_event.set()
+        self._unanswered -= 1
+        if self.pipeline:
+            self.pipeline.popleft()  # the newest stands first
+
+    def on_response_complete(self) -> None:
+        self._unanswered -= 1
+        super().on_response_complete()
+        if self._refused and not self._unanswered and not self.transport.is_closing():
+            self._unset_keepalive_if_required()
+            self._say_why()
+
+    def _say_why(self) -> None:
+        self.transport.write(self._answer(*self._why))
         self.transport.write_eof()
         self._timer = self.loop.call_later(LINGER_SECONDS, self.transport.abort)
-
-    def _drop_cycle(self) -> bool:
-        """Whether an answer to an earlier request is on its way: nothing is put into it."""
-        if self.cycle is None or self.cycle.response_complete:
-            return False
-        self.cycle.disconnected = True
-        self.cycle.message_event.set()
-        return self.cycle.response_started or bool(self.pipeline)
 
     def _answer(self, status: int, detail: str) -> bytes:
         accepted = dict(self.headers or ()).get(b"accept-language", b"").decode("latin-1")

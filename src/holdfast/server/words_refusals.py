@@ -350,6 +350,9 @@ _REQUESTS: Final[dict[str, str]] = {
     "the body did not arrive within {n:number} seconds": "请求内容在 {n} 秒内没有到达",
     "the headers did not arrive within {n:number} seconds": "请求头在 {n} 秒内没有到达",
     "the headers are larger than {n:number} bytes": "请求头超过 {n} 字节",
+    "more than {n:number} bytes stand around the parts of the body": (
+        "请求内容各部分之外的字节多于 {n} 个"
+    ),
     "there are more than {n:number} headers": "请求头多于 {n} 个",
     "the address is longer than {n:number} bytes": "地址超过 {n} 字节",
     "more than {n:number} requests were sent ahead": "提前发送的请求多于 {n} 个",

@@ -11,6 +11,12 @@ _YAML: Final[dict[str, str]] = {
     "the file is larger than {n:number} bytes; split the plan into sub-plans": (
         "文件超过 {n} 字节；请把计划拆成子计划"
     ),
+    "there are more than {n:number} values; split the plan into sub-plans": (
+        "值多于 {n} 个；请把计划拆成子计划"
+    ),
+    "{n:number} more mistakes from here on; mend those above first": (
+        "从这里起还有 {n} 处错误；请先改正上面的"
+    ),
     "{text} is not a number that JSON knows; quote it if text is meant": (
         "{text} 不是 JSON 的数字；若是文本请加引号"
     ),

@@ -14,7 +14,7 @@ from typing import Final
 from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.core.source.agentcheck import Placed, Surroundings, agent_problems
 from holdfast.core.source.asking import read_asking
-from holdfast.core.source.places import Path, Places, repeats, to_problem
+from holdfast.core.source.places import Path, Places, repeats, reported, to_problem
 from holdfast.core.source.retry import read_retry
 from holdfast.core.source.shape import ShapeReader
 from holdfast.core.source.yaml import Mapping, Node, Scalar, read_document
@@ -52,7 +52,7 @@ def load_agents(
     agents: Collection[str] | None = (),
     others: Collection[Agent] = (),
 ) -> tuple[Agent, ...]:
-    """The agents in `text`, or PlanRejected with all problems in the file's order.
+    """The agents in `text`, or PlanRejected with the problems in the file's order.
 
     `agents` and `others` are those outside the file, which the ones in it may hand work to.
     """
@@ -62,7 +62,7 @@ def load_agents(
     known = Surroundings(tools, read_only, agents, others)
     problems = [*shape.problems, *_judged(placed, shape, known)]
     if problems:
-        raise PlanRejected(sorted(problems, key=lambda one: (one.line, one.column)))
+        raise PlanRejected(reported(problems))
     return tuple(agent for _, agent in placed)
 
 

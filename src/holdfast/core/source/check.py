@@ -24,7 +24,7 @@ from holdfast.core.language.templates import Template, compile_template
 from holdfast.core.source.flow import flow_problems
 from holdfast.core.source.names import not_known, not_looking, only_looks, unknown
 from holdfast.core.source.numbers import range_problems, wait_problems
-from holdfast.core.source.places import Finding, Path, Places, to_problem
+from holdfast.core.source.places import Finding, Path, Places, reported, to_problem
 from holdfast.core.source.retry import retry_problems
 from holdfast.core.source.snippets import SnippetProblem, syntax_problems
 from holdfast.core.source.soundness import WHAT_IS_MISSING, asking_problems
@@ -76,9 +76,10 @@ def check_plan(
     positions: Places | None = None,
     file: str = "<plan>",
 ) -> list[Problem]:
-    """Every mistake of a plan; without `positions` the line and column are 0."""
+    """The mistakes of a plan, as `reported`; without `positions` line and column are 0."""
     catalog = Catalog(tools, read_only, agents, plans, snippet_checker or syntax_problems)
-    return [to_problem(each, file, positions) for each in find_problems(plan, catalog)]
+    found = find_problems(plan, catalog)
+    return reported(to_problem(each, file, positions) for each in found)
 
 
 def find_problems(plan: Plan, catalog: Catalog) -> Iterator[Finding]:

@@ -8,15 +8,18 @@ out is placed where its nearest spelled-out owner stands, so every mistake has a
 from __future__ import annotations
 
 import re
-from collections.abc import Set
-from dataclasses import dataclass, field
-from typing import TypeAlias
+from collections.abc import Iterable, Set
+from dataclasses import dataclass, field, replace
+from typing import Final, TypeAlias
 
 from holdfast.core.source.yaml import Mapping, Node, Scalar, Sequence
 from holdfast.errors import Problem
 
 Path: TypeAlias = tuple[str | int, ...]
 Place: TypeAlias = tuple[int, int]
+
+MOST_REPORTED: Final = 100
+LONGEST_MESSAGE: Final = 1_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +105,25 @@ def to_problem(finding: Finding, file: str, places: Places | None) -> Problem:
     else:
         place = places.key(finding.path) if finding.at_key else places.value(finding.path)
     return Problem(finding.message, file, *place)
+
+
+def reported(problems: Iterable[Problem]) -> list[Problem]:
+    """As many mistakes as a reader can use, in the file's order; the last says how many more."""
+    found = sorted(problems, key=lambda one: (one.line, one.column))
+    shown = found if len(found) <= MOST_REPORTED else found[: MOST_REPORTED - 1]
+    return [*map(_shortened, shown), *_left_out(found[len(shown) :])]
+
+
+def _shortened(problem: Problem) -> Problem:
+    """A message may quote a name, and a name may be as long as the file."""
+    if len(problem.message) <= LONGEST_MESSAGE:
+        return problem
+    return replace(problem, message=problem.message[: LONGEST_MESSAGE - 1] + "…")
+
+
+def _left_out(others: list[Problem]) -> list[Problem]:
+    message = f"{len(others):,} more mistakes from here on; mend those above first"
+    return [replace(one, message=message) for one in others[:1]]
 
 
 def repeats(finding: Finding, broken: Set[Path]) -> bool:

@@ -16,7 +16,7 @@ from typing import TypeVar
 from holdfast.core.source.asking import ASKING_KEYS, SHORT_KEYS, asking_from, read_asking
 from holdfast.core.source.check import Catalog, find_problems
 from holdfast.core.source.forms import read_form
-from holdfast.core.source.places import Path, Places, repeats, to_problem
+from holdfast.core.source.places import Path, Places, repeats, reported, to_problem
 from holdfast.core.source.retry import read_retry
 from holdfast.core.source.shape import ShapeReader
 from holdfast.core.source.yaml import Mapping, Node, read_document
@@ -98,11 +98,11 @@ def read_plan(text: str, file: str = "<plan>") -> Plan:
 
 
 def load_plan(text: str, file: str, catalog: Catalog) -> Plan:
-    """The plan in `text`, or PlanRejected with all its problems in the file's order."""
+    """The plan in `text`, or PlanRejected with its problems in the file's order."""
     draft = read_draft(text, file)
     problems = [*draft.problems, *_semantic_problems(draft, file, catalog)]
     if problems or draft.plan is None:
-        raise PlanRejected(sorted(problems, key=lambda one: (one.line, one.column)))
+        raise PlanRejected(reported(problems))
     return draft.plan
 
 

@@ -3,7 +3,7 @@
 ruamel's pure-Python parser delivers events, and this module composes them. That
 leaves three decisions here rather than in a loader's constructor:
 
-- *Bounds come first.* The text, the nesting and what aliases add are capped. The
+- *Bounds come first.* The text, its nodes, the nesting and what aliases add are capped. The
   nesting of brackets is capped in the scanner itself: for every bracket it visits
   all open ones, so 4 kB of them would cost seconds before the first event arrives.
 - *A scalar keeps its source text.* Whether `010` is an id or a number is decided
@@ -40,6 +40,9 @@ from holdfast.errors import Problem
 from holdfast.model.values import Json
 
 MAX_BYTES = 1_000_000
+MAX_NODES = 60_000
+"""A plan of 2,400 tasks with their listeners has fewer, and takes two seconds to read."""
+
 MAX_DEPTH = 40
 MAX_ALIASED_NODES = 10_000
 MAX_INTEGER = 2**63 - 1
@@ -163,6 +166,7 @@ class _Composer:
     expected: str
     problems: list[Problem] = field(default_factory=list)
     anchors: dict[str, Node | None] = field(default_factory=dict)
+    nodes: int = 0
     aliased: int = 0
     place: tuple[int, int] = (1, 1)
 
@@ -197,6 +201,10 @@ class _Composer:
         return root
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
+        self.nodes += 1
+        if self.nodes > MAX_NODES:
+            message = f"there are more than {MAX_NODES:,} values; split the plan into sub-plans"
+            raise self._fatal(event, message)
         if isinstance(event, AliasEvent):
             return self._alias(event, depth)
         if depth > MAX_DEPTH:
