@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import asyncio
 import builtins
+import concurrent.futures
 import contextlib
+import ftplib
 import http.client
+import imaplib
+import multiprocessing
+import poplib
+import smtplib
 import socket
 import ssl
 import subprocess
 import urllib.error
+import xmlrpc.client
 from collections.abc import Callable
 from enum import Enum
 from types import SimpleNamespace
@@ -339,6 +346,23 @@ def botocore(code: int) -> BaseException:
     return library("botocore.exceptions", "ClientError", response=told)
 
 
+def curl(*told: Any) -> BaseException:
+    kind = type("error", (Exception,), {"__module__": "pycurl"})
+    error: BaseException = kind(*told)
+    return error
+
+
+def autoreconnect() -> type:
+    return type("AutoReconnect", (Exception,), {"__module__": "pymongo.errors"})
+
+
+CALLED_LOST = (
+    *("ReadTimeout", "RequestTimedOut", "DeadlineExceeded", "PeerDisconnected", "ConnectionLost"),
+    *("BankTransportError", "NetworkError", "ProtocolException", "UnexpectedEOF", "StreamReset"),
+    *("RequestAborted", "ModbusIOException", "NoResponseError", "BadGateway", "ChannelClosed"),
+)
+CALLED_OTHERWISE = ("CardDeclined", "OutOfStock", "PasswordResetError", "QuotaExceeded", "NotFound")
+
 UNINSTALLED = {
     "redis time-out": (library("redis.exceptions", "TimeoutError"), DOUBT),
     "redis lost": (library("redis.exceptions", "ConnectionError"), DOUBT),
@@ -363,7 +387,7 @@ UNINSTALLED = {
     "Google 502": (library("google.api_core", "GoogleAPICallError", code=502), DOUBT),
     "Google 404": (library("google.api_core", "GoogleAPICallError", code=404), "permanent"),
     "Kubernetes 409": (library("kubernetes.client", "ApiException", status=409), "permanent"),
-    "Kubernetes, no answer": (library("kubernetes.client", "ApiException", status=0), UNSENT),
+    "Kubernetes, no answer": (library("kubernetes.client", "ApiException", status=0), DOUBT),
     "Stripe 402": (library("stripe", "CardError", http_status=402), "permanent"),
     "gRPC unavailable": (grpc(Code.UNAVAILABLE), DOUBT),
     "gRPC too late": (grpc(Code.DEADLINE_EXCEEDED), DOUBT),
@@ -371,6 +395,41 @@ UNINSTALLED = {
     "gRPC forbidden": (grpc(Code.PERMISSION_DENIED), FailureKind.FORBIDDEN),
     "gRPC busy": (grpc(Code.RESOURCE_EXHAUSTED), FailureKind.TRANSIENT),
     "gRPC without a code": (library("grpc", "RpcError"), DOUBT),
+    "grpclib unavailable": (
+        library("grpclib.exceptions", "GRPCError", status=Code.UNAVAILABLE),
+        DOUBT,
+    ),
+    "grpclib not found": (
+        library("grpclib.exceptions", "GRPCError", status=Code.NOT_FOUND),
+        FailureKind.PERMANENT,
+    ),
+    "tornado too late": (library("tornado.simple_httpclient", "HTTPTimeoutError", code=599), DOUBT),
+    "tornado, by its code alone": (library("x", "HTTPClientError", code=599), DOUBT),
+    "tornado 503": (library("tornado.httpclient", "HTTPClientError", code=503), UNSENT),
+    "status as text": (library("x", "ApiError", status_code="504"), DOUBT),
+    "no status": (library("x", "HttpFailure", status_code=600), DOUBT),
+    "a flag is no status": (library("x", "ApiFailure", status=False), UNSENT),
+    "Cloudflare 524": (library("x", "ApiFailure", status_code=524), DOUBT),
+    "time-out with a status": (library("x", "SlowError", TimeoutError, status=503), DOUBT),
+    "socket with a status": (library("x", "BankError", OSError, status_code=429), DOUBT),
+    "named time-out with a status": (library("x", "ApiTimeout", status_code=503), DOUBT),
+    "curl too late": (curl(28), DOUBT),
+    "curl could not connect": (curl(7), UNSENT),
+    "curl says nothing": (curl(), DOUBT),
+    "SSH": (library("paramiko.ssh_exception", "SSHException"), DOUBT),
+    "SSH refused who calls": (
+        library("paramiko.ssh_exception", "AuthenticationException", Exception),
+        UNSENT,
+    ),
+    "AWS broke off": (library("botocore.exceptions", "HTTPClientError"), DOUBT),
+    "Azure": (library("azure.core.exceptions", "ServiceResponseError"), DOUBT),
+    "RabbitMQ": (library("pika.exceptions", "AMQPChannelError"), DOUBT),
+    "Kafka": (library("kafka.errors", "KafkaTimeoutError"), DOUBT),
+    "MongoDB": (library("pymongo.errors", "NotPrimaryError", autoreconnect()), DOUBT),
+    "database connection lost": (library("psycopg", "OperationalError", sqlstate="08006"), DOUBT),
+    "Thrift": (library("thrift.protocol", "TProtocolException"), DOUBT),
+    **{f"called {name}": (library("x", name), DOUBT) for name in CALLED_LOST},
+    **{f"called {name}": (library("x", name), UNSENT) for name in CALLED_OTHERWISE},
 }
 
 
@@ -378,6 +437,47 @@ UNINSTALLED = {
 def test_libraries_that_are_not_installed_are_known_by_their_names(name: str) -> None:
     error, kind = UNINSTALLED[name]
     assert classify(error) == kind
+
+
+def protocol_error(code: int) -> Exception:
+    return xmlrpc.client.ProtocolError("127.0.0.1/", code, "x", {})
+
+
+STANDARD = {
+    "IMAP": (imaplib.IMAP4.abort("socket error: EOF"), DOUBT),
+    "IMAP answers": (imaplib.IMAP4.error("NO such mailbox"), UNSENT),
+    "POP": (poplib.error_proto("-ERR EOF"), DOUBT),
+    "FTP": (ftplib.error_proto("?"), DOUBT),
+    "FTP breaks off": (ftplib.error_temp("426 transfer aborted"), DOUBT),
+    "FTP answers": (ftplib.error_perm("550 no such file"), UNSENT),
+    "SMTP": (smtplib.SMTPServerDisconnected("x"), DOUBT),
+    "NNTP": (library("nntplib", "NNTPProtocolError"), DOUBT),
+    "stream": (asyncio.IncompleteReadError(b"", 3), DOUBT),
+    "XML-RPC 502": (protocol_error(502), DOUBT),
+    "XML-RPC 503": (protocol_error(503), UNSENT),
+    "XML-RPC 404": (protocol_error(404), FailureKind.PERMANENT),
+    "XML-RPC without a status": (protocol_error(-1), DOUBT),
+    "XML-RPC half": (xmlrpc.client.ResponseError(), DOUBT),
+    "XML-RPC answers": (xmlrpc.client.Fault(1, "x"), UNSENT),
+    "pool": (concurrent.futures.BrokenExecutor(), DOUBT),
+    "future": (concurrent.futures.CancelledError(), DOUBT),
+    "process": (multiprocessing.ProcessError(), DOUBT),
+}
+
+
+@pytest.mark.parametrize("name", STANDARD)
+def test_the_standard_library_is_known_by_its_names_too(name: str) -> None:
+    error, kind = STANDARD[name]
+    assert classify(error) is kind
+
+
+@pytest.mark.parametrize("code", [502, 504])
+def test_a_gateway_before_xml_rpc_leaves_doubt(code: int) -> None:
+    with lossy_service(status(code)) as service:
+        proxy = xmlrpc.client.ServerProxy(f"http://127.0.0.1:{service.port}/")
+        with pytest.raises(xmlrpc.client.ProtocolError) as caught:
+            proxy.pay(7)
+    assert (classify(caught.value), status_of(caught.value), service.calls) == (DOUBT, code, 1)
 
 
 def test_exceptions_that_lead_in_circles_come_to_an_end() -> None:

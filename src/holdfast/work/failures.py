@@ -1,8 +1,9 @@
 """What an exception that left a tool says of the call: never sent, answered, or in doubt.
 
     explicit   one of our own errors was raised: it says which kind it is, whatever caused it
-    in doubt   408, 502, 504, every OSError, time-out, transport or protocol error that does not
-               prove that nothing was sent, and every `OutcomeUnknown`
+    in doubt   408, 502, 504, 52x, 598, 599 and what is no status, every OSError, time-out,
+               transport or protocol error that does not prove that nothing was sent, and every
+               `OutcomeUnknown`
     unsent     name resolution, a refused connection, a connect or pool time-out: worth another try
     answered   an HTTP status, by its kind; any other exception is the tool's own answer
 
@@ -10,8 +11,9 @@ Doubt is looked for in the whole graph of an exception: causes, contexts (also t
 None` hides), members of groups, and exceptions kept in `args`, `reason` and the like. One doubtful
 exception makes the whole doubt. What was raised decides about everything else.
 
-HTTP libraries are recognised by the names of their classes, so none of them need be installed. Two
-things are more than a look at one class:
+Libraries are recognised by the names of their classes (`failure_names`), so none of them need be
+installed. A status is believed of what may carry one: a time-out and an error of the socket were
+never answered, whatever `status` they have. Two things are more than a look at one class:
 
 * A library says `ConnectError` and keeps the bare OSError or TimeoutError of the socket as what it
   wraps. The outer one knows that it was connecting; the inner one is not judged.
@@ -20,10 +22,10 @@ things are more than a look at one class:
 
 from __future__ import annotations
 
-import re
 import sys
 from collections.abc import Iterator, Mapping
 from http.client import HTTPException
+from re import Pattern
 from typing import Any, Final
 
 from holdfast.errors import (
@@ -37,52 +39,28 @@ from holdfast.errors import (
     TransientError,
 )
 from holdfast.model.retry import FailureKind
+from holdfast.work.failure_names import (
+    ABOUT_HTTP,
+    ANSWERS,
+    CONNECTING,
+    DATABASE,
+    LOST,
+    SOCKETS,
+    SQLSTATES_IN_DOUBT,
+    TIME_OUT,
+    TRANSPORT,
+    UNSENT,
+    UNSENT_BY_CURL,
+    WRAPPERS,
+)
 
 _MOST_LOOKED_AT: Final = 1_000
 _MOST_TOLD: Final = 3
 _WORST_FIRST: Final = (FailureKind.FORBIDDEN, FailureKind.PERMANENT)
 
-_UNSENT: Final = {
-    "builtins": {"ConnectionRefusedError"},
-    "socket": {"gaierror", "herror"},
-    "ssl": {"SSLCertVerificationError"},
-    "httpx": {"ConnectError", "ConnectTimeout", "PoolTimeout"},
-    "httpx2": {"ConnectError", "ConnectTimeout", "PoolTimeout"},
-    "httpcore": {"ConnectError", "ConnectTimeout", "PoolTimeout"},
-    "httpcore2": {"ConnectError", "ConnectTimeout", "PoolTimeout"},
-    "urllib3": {"NewConnectionError", "ConnectTimeoutError", "EmptyPoolError"},
-    "requests": {"ConnectTimeout"},
-    "aiohttp": {"ClientConnectorError", "ConnectionTimeoutError"},
-    "botocore": {"EndpointConnectionError", "ConnectTimeoutError"},
-}
-_FAMILIES: Final = {
-    "httpx": {"RequestError"},
-    "httpx2": {"RequestError"},
-    "urllib3": {"HTTPError"},
-    "aiohttp": {"ClientError", "HttpProcessingError"},
-}
-"""Everything below these is about a request that was being made."""
-
-_SOCKETS: Final = {"builtins", "socket", "ssl", "asyncio", "anyio", "trio"}
-_WRAPPERS: Final = {
-    *("ConnectionError", "APIConnectionError", "APITimeoutError", "TransportError"),
-    *("MaxRetryError", "ProxyError", "SSLError", "URLError"),
-}
 _KEPT_IN: Final = ("reason", "os_error", "original_error", "orig")
-_TIME_OUT: Final = re.compile("time_?d?_?out", re.IGNORECASE)
-_TRANSPORT: Final = re.compile(
-    "time_?d?_?out|connection|disconnect|transport|network|protocolerror|incompleteread|"
-    "(?:read|write|socket)error|brokenresource|closedresource|endofstream|autoreconnect",
-    re.IGNORECASE,
-)
-_DATABASE: Final = {"OperationalError", "InterfaceError"}
-_ABOUT_HTTP: Final = re.compile("http|api", re.IGNORECASE)
-_CONNECTING: Final = re.compile(
-    "Connect call failed|^Multiple exceptions: |^All connection attempts failed|"
-    "^all attempts to connect to "
-)
-"""How asyncio, anyio and trio word what `connect` raised, of one address and of several."""
-
+_STATUSES: Final = ("status_code", "status", "http_status", "http_code", "httpcode")
+_STATUSES_IN_DOUBT: Final = {408, 502, 504, *range(520, 528), 598, 599}
 _GRPC_DOUBT: Final = {
     *("CANCELLED", "UNKNOWN", "DEADLINE_EXCEEDED", "UNAVAILABLE", "INTERNAL", "DATA_LOSS"),
 }
@@ -137,8 +115,9 @@ def _words(error: BaseException) -> str:
 
 
 def kind_of_status(status: int) -> FailureKind:
-    """Of an answer that is an error: 408, 502 and 504 do not tell whether the call arrived."""
-    if status in (408, 502, 504):
+    """Of an answer that is an error; what a gateway says for a service that it could not hear (408,
+    502, 504, 52x, 598, 599) does not tell whether the call arrived."""
+    if status in _STATUSES_IN_DOUBT:
         return FailureKind.UNKNOWN
     if status in (401, 403):
         return FailureKind.FORBIDDEN
@@ -151,15 +130,27 @@ def status_of(error: BaseException) -> int | None:
     """The HTTP status that an exception of any library carries."""
     if "http_exceptions" in type(error).__module__:  # aiohttp's parser, which has a code too
         return None
+    found = [_number(one) for one in _statuses(error)]
+    return next((one for one in found if one is not None and 100 <= one < 600), None)
+
+
+def _statuses(error: BaseException) -> Iterator[object]:
     response = attribute_of(error, "response")
-    names = ("status_code", "status", "http_status")
-    found = [attribute_of(one, name) for one in (error, response) for name in names]
-    if any(_ABOUT_HTTP.search(kind.__name__) for kind in type(error).__mro__):
-        found.append(attribute_of(error, "code"))
+    yield from (attribute_of(one, name) for one in (error, response) for name in _STATUSES)
+    if _called(error, ABOUT_HTTP):
+        yield attribute_of(error, "code")
+    if _named(error, {"xmlrpc": {"ProtocolError"}}):
+        yield attribute_of(error, "errcode")
     if isinstance(response, Mapping):
         told = response.get("ResponseMetadata")
-        found.append(told.get("HTTPStatusCode") if isinstance(told, Mapping) else None)
-    return next((int(one) for one in found if isinstance(one, int) and 100 <= one < 600), None)
+        yield told.get("HTTPStatusCode") if isinstance(told, Mapping) else None
+
+
+def _number(status: object) -> int | None:
+    """Some libraries keep it as text."""
+    if isinstance(status, str) and len(status) == 3 and status.isdecimal():
+        return int(status)
+    return int(status) if isinstance(status, int) and not isinstance(status, bool) else None
 
 
 def _leaves(error: BaseException) -> list[BaseException]:
@@ -182,10 +173,19 @@ def _explicit(error: BaseException) -> FailureKind | None:
 
 
 def _answer(error: BaseException) -> FailureKind | None:
-    explicit, status = _explicit(error), status_of(error)
+    explicit, status = _explicit(error), _status_given(error)
     if explicit is None and status is not None:
         return kind_of_status(status)
     return explicit or _grpc(error)
+
+
+def _status_given(error: BaseException) -> int | None:
+    """Its status, of an exception that can have been answered at all."""
+    if _called(error, TIME_OUT):
+        return None
+    if isinstance(error, OSError) and not _called(error, ANSWERS):
+        return status_of(error) if attribute_of(error, "response") is not None else None
+    return status_of(error)
 
 
 def _in_doubt(error: BaseException) -> bool:
@@ -206,8 +206,10 @@ def _doubtful(error: BaseException) -> bool:
 
 
 def _unsent(error: BaseException) -> bool:
-    connecting = isinstance(error, OSError) and _CONNECTING.search(str(error)) is not None
-    return connecting or _named(error, _UNSENT)
+    if _named(error, {"pycurl": {"error"}}):
+        return any(one in UNSENT_BY_CURL for one in error.args[:1])
+    connecting = isinstance(error, OSError) and CONNECTING.search(str(error)) is not None
+    return connecting or _named(error, UNSENT)
 
 
 def _knows(error: BaseException) -> bool:
@@ -216,15 +218,17 @@ def _knows(error: BaseException) -> bool:
 
 
 def _of_socket(error: BaseException) -> bool:
-    return _root(type(error)) in _SOCKETS
+    return _root(type(error)) in SOCKETS
 
 
 def _wraps_anything(error: BaseException) -> bool:
-    return type(error).__name__ in _WRAPPERS and not _of_socket(error)
+    return type(error).__name__ in WRAPPERS and not _of_socket(error)
 
 
 def _of_transport(error: BaseException) -> bool:
-    if isinstance(error, OSError | EOFError | HTTPException) or _named(error, _FAMILIES):
+    if isinstance(error, OSError | EOFError | HTTPException) or _named(error, LOST):
+        return True
+    if _called(error, ABOUT_HTTP) and any(map(_is_no_status, _statuses_of_its_own(error))):
         return True
     return any(_named_like_transport(kind, error) for kind in type(error).__mro__)
 
@@ -232,18 +236,33 @@ def _of_transport(error: BaseException) -> bool:
 def _named_like_transport(kind: type, error: BaseException) -> bool:
     """By the words that libraries use; much in the standard library only sounds like it."""
     if _root(kind) in sys.stdlib_module_names:
-        return _TIME_OUT.search(kind.__name__) is not None
-    if kind.__name__ in _DATABASE:
-        told = (attribute_of(error, name) for name in ("sqlstate", "pgcode", "orig"))
-        return all(one is None for one in told)
-    return _TRANSPORT.search(kind.__name__) is not None
+        return TIME_OUT.search(kind.__name__) is not None
+    if kind.__name__ in DATABASE:
+        told = [attribute_of(error, name) for name in ("sqlstate", "pgcode", "orig")]
+        known = [str(one) for one in told if one is not None]
+        return not known or any(one.startswith(SQLSTATES_IN_DOUBT) for one in known)
+    return TRANSPORT.search(kind.__name__) is not None
+
+
+def _statuses_of_its_own(error: BaseException) -> Iterator[object]:
+    return (attribute_of(error, name) for name in _STATUSES)
+
+
+def _is_no_status(value: object) -> bool:
+    """What stands where a status would, and says that there was none (0, -1, 600)."""
+    number = _number(value)
+    return number is not None and not 100 <= number < 600
 
 
 def _grpc(error: BaseException) -> FailureKind | None:
-    if not any(kind.__name__ == "RpcError" for kind in type(error).__mro__):
+    if _named(error, {"grpclib": {"GRPCError"}}):
+        told = attribute_of(error, "status")
+    elif any(kind.__name__ == "RpcError" for kind in type(error).__mro__):
+        code = attribute_of(error, "code")
+        told = code() if callable(code) else None
+    else:
         return None
-    code = attribute_of(error, "code")
-    name = getattr(code(), "name", "UNKNOWN") if callable(code) else "UNKNOWN"
+    name = getattr(told, "name", "UNKNOWN")
     return _GRPC.get(name, FailureKind.PERMANENT)
 
 
@@ -254,6 +273,10 @@ def _named(error: BaseException, names: Mapping[str, set[str]]) -> bool:
         for kind in type(error).__mro__
         for part in kind.__module__.split(".")
     )
+
+
+def _called(error: BaseException, words: Pattern[str]) -> bool:
+    return any(words.search(kind.__name__) for kind in type(error).__mro__)
 
 
 def _root(kind: type) -> str:
