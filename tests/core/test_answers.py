@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
@@ -462,8 +463,8 @@ class TestEditedApprovals:
         self, action: InteractionAction, name: str, blank: Any
     ) -> None:
         question = approval(option(action), form=EVERYTHING)
-        if (name, blank) == ("tags", []):
-            assert answer(question, data={name: blank}).event.args == {**SHOWN, "tags": []}
+        if name in ("tags", "deep") and blank == []:
+            assert answer(question, data={name: blank}).event.args == {**SHOWN, name: []}
             return
         assert set(refusal(question, data={name: blank}).fields) == {name}
 
@@ -490,6 +491,15 @@ class TestEditedApprovals:
         assert event.args == args
         call = call_name(RUN.run_id, "L001", 2)
         assert event.consent == bind_consent(call, "order", "7", args)
+
+    @pytest.mark.parametrize("action", [A.APPROVE_AND_EXECUTE, A.PROVIDE_INFO])
+    @pytest.mark.parametrize("value", [["z"], {"a": [1]}, [], {}, 7, 1.5, False])
+    def test_json_is_taken_as_it_is_and_in_a_text(
+        self, action: InteractionAction, value: Any
+    ) -> None:
+        for given in (value, json.dumps(value)):
+            event = answer(approval(option(action), form=EVERYTHING), data={"deep": given}).event
+            assert event.args == {**SHOWN, "deep": value}
 
     def test_a_null_that_is_spelled_as_json_is_a_null(self) -> None:
         told = refusal(approval(form=EVERYTHING), data={"deep": "null"})

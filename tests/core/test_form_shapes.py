@@ -232,6 +232,11 @@ def test_names_are_texts_and_stand_once() -> None:
             "x.validation.values",
             "means nothing",
         ),
+        (
+            {"type": "textarea", "json": True, "default": ["z"]},
+            "x.default",
+            "give text; got a list",
+        ),
         ({"visible_if": "values.y =="}, "x.visible_if", "values.y =="),
         ({"visible_if": "values.y == 1"}, "x.visible_if", "values.y is no field above this one"),
         ({"visible_if": "values.x == 1"}, "x.visible_if", "values.x is no field above"),

@@ -364,6 +364,31 @@ def test_a_text_field_may_hold_json_and_the_tool_receives_the_value() -> None:
     assert "shorter numbers" in refused(field, "1" * 5_000)
 
 
+def test_json_that_comes_as_it_is_is_held_to_the_same_rules() -> None:
+    field = of(FieldType.TEXTAREA, json=True)
+    for value in ({"floors": [1, 2]}, ["z"], [], {}, 7, False):
+        assert accepted(field, value) == value
+    assert "more than 10,000 values" in refused(field, [{"n": 1}] * 6_000)
+    assert "this cannot be sent" in refused(field, [float("nan")])
+    assert "at most 100,000 characters" in refused(field, ["x" * 100_000])
+    ruled = of(FieldType.TEXTAREA, json=True, validation=Validation(pattern=r"^\["))
+    assert accepted(ruled, [1]) == [1]
+    assert "must match the pattern" in refused(ruled, {"a": 1})
+    assert "required" in refused(field, None)
+
+
+def test_a_form_counts_all_its_json_together_however_it_came() -> None:
+    fields = tuple(Field(name, FieldType.TEXTAREA, json=True) for name in ("a", "b"))
+    given = {"a": [0] * 6_000, "b": [0] * 6_000}
+    assert set(validate(Form(fields), given).errors) == {"b"}
+
+
+def test_json_that_is_not_asked_is_not_lost() -> None:
+    hidden = of(FieldType.TEXTAREA, json=True, required=False, visible_if="values.y == 1")
+    assert "this is not asked" in refused(hidden, [])
+    assert check(hidden, None) == Validated()
+
+
 def test_what_is_not_strict_json_is_refused_at_its_field_alone() -> None:
     form = Form((Field("good"), Field("bad")))
     result = validate(form, {"good": "yes", "bad": LONE_SURROGATE})

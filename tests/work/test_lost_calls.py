@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import sys
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -174,6 +175,73 @@ async def test_what_may_be_repeated_is(place: str, promise: str) -> None:
         async with office(pay, **{promise: True}) as app:
             await PLACES[place](app)
             assert (await app.inbox(), tried, service.calls) == ([], [7, 7], 1)
+
+
+class Odd(BaseException):
+    """Neither an Exception nor the interpreter's own."""
+
+
+ENDINGS: dict[str, Callable[[], BaseException]] = {
+    "GeneratorExit": GeneratorExit,
+    "SystemExit": lambda: SystemExit(3),
+    "KeyboardInterrupt": KeyboardInterrupt,
+    "CancelledError": asyncio.CancelledError,
+    "Odd": Odd,
+}
+
+
+def raising(error: Callable[[], BaseException], tried: list[int]) -> dict[str, Callable[..., Any]]:
+    def in_its_thread(amount: int) -> None:
+        tried.append(amount)
+        raise error()
+
+    async def on_the_loop(amount: int) -> None:
+        in_its_thread(amount)
+
+    async def through_a_future(amount: int) -> None:
+        await asyncio.to_thread(in_its_thread, amount)
+
+    return {"thread": in_its_thread, "loop": on_the_loop, "future": through_a_future}
+
+
+@pytest.mark.parametrize("place", ["plan", "chat", "conversation"])
+@pytest.mark.parametrize(
+    ("ending", "manner"),
+    [
+        (ending, manner)
+        for ending in ENDINGS
+        for manner in ("thread", "loop", "future")
+        # On the main thread it is a person at the terminal, who wants the process to end.
+        if ending != "KeyboardInterrupt" or manner == "thread"
+    ],
+)
+async def test_no_exception_ends_more_than_its_call(place: str, ending: str, manner: str) -> None:
+    tried: list[int] = []
+    async with office(raising(ENDINGS[ending], tried)[manner]) as app, asyncio.timeout(PATIENCE):
+        await PLACES[place](app)
+        asked = [row.title for row in await app.inbox()]
+    assert tried == [7]
+    assert ("Did pay happen?" in asked) is (ending == "CancelledError")
+
+
+@pytest.mark.parametrize("manner", ["thread", "loop"])
+async def test_a_tool_that_exits_because_its_call_was_lost_leaves_doubt(manner: str) -> None:
+    tried: list[int] = []
+
+    def pay(amount: int) -> None:
+        tried.append(amount)
+        try:
+            raise ConnectionResetError("gone")
+        except OSError:
+            sys.exit(1)
+
+    async def on_the_loop(amount: int) -> None:
+        pay(amount)
+
+    async with office(pay if manner == "thread" else on_the_loop) as app:
+        await in_a_chat(app)
+        asked = [row.title for row in await app.inbox()]
+    assert (tried, asked) == ([7], ["Did pay happen?"])
 
 
 @pytest.mark.parametrize(

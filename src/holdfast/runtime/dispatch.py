@@ -25,7 +25,7 @@ from holdfast.model.form import Form
 from holdfast.model.plan import Listener, TaskStatus, TaskUpdate
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
-from holdfast.runtime.failing import failed, kept_text
+from holdfast.runtime.failing import failed, kept_text, settled
 from holdfast.runtime.ports import Performed, Words
 from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
 from holdfast.work.driver import ListenerContext
@@ -126,7 +126,7 @@ class Dispatcher:
         self, timeout: float, work: Awaitable[c.Outcome], late: Callable[[c.Outcome], None]
     ) -> c.Outcome:
         """Wait for the work, but not for ever: a call once sent cannot be called back."""
-        task = asyncio.ensure_future(work)
+        task = asyncio.ensure_future(settled(work))
         try:
             done, _ = await asyncio.wait((task,), timeout=timeout)
         except asyncio.CancelledError:

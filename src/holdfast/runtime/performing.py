@@ -17,11 +17,12 @@ from holdfast.model import effects as f
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.failing import failed
+from holdfast.runtime.failing import failed, settled
 from holdfast.runtime.faults import FaultPoints
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Performed, Planner, Words, Worker
 from holdfast.runtime.tracebacks import noted
+from holdfast.work.ending import ends_from_without
 
 log = logging.getLogger("holdfast")
 
@@ -96,39 +97,26 @@ class Performer:
 
     async def _perform(self, actor: Actor, effect: Performed, place: tuple[str, int]) -> None:
         outcome: c.Outcome = c.NotSent()
+        task = asyncio.current_task()
         try:
             # The last look before the call: a run that is cancelled sends nothing more.
             if not self.closing and actor.state.status is not RunStatus.CANCELLING:
                 self._faults.reach("effect.before")
                 now = self._clock.now()
                 words = self._words(actor.run_id, effect.work)
-                outcome = await self._attempt(effect, actor.state, now, words)
+                outcome = await settled(self._worker.perform(effect, actor.state, now, words))
                 self._faults.reach("effect.after")
+        except GeneratorExit as error:
+            # One that a future carries closes whatever waits for it, up to here.
+            if ends_from_without(error, task):
+                raise
+            outcome = failed(error)
         finally:
             if isinstance(effect, f.CallTool):
                 self._permits.give_back()
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.flying.pop(place, None)
         await self._to.take(actor, self._letter(effect.work, outcome, lazy=is_pure(effect)))
-
-    async def _attempt(
-        self, effect: Performed, state: RunState, now: float, words: Words
-    ) -> c.Outcome:
-        """Work that cancels itself has an outcome like any other: nobody else called it off."""
-        task = asyncio.current_task()
-        try:
-            return await self._worker.perform(effect, state, now, words)
-        except asyncio.CancelledError:
-            if task is not None and task.cancelling():
-                raise
-            return c.Lost("the work was cancelled from within")
-        except (KeyboardInterrupt, SystemExit):
-            raise
-        except BaseException as error:
-            # A task that is only thrown away is closed from without, and says nothing more.
-            if isinstance(error, GeneratorExit) and _current_task() is not task:
-                raise
-            return failed(error)
 
     def _words(self, run_id: str, work: f.Work) -> Words:
         late = partial(self._report_late, run_id, work)
@@ -180,13 +168,6 @@ class Performer:
                 return
             except JournalUnavailable:
                 await asyncio.sleep(RETRY_JOURNAL)
-
-
-def _current_task() -> asyncio.Task[Any] | None:
-    try:
-        return asyncio.current_task()
-    except RuntimeError:
-        return None
 
 
 def report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:

@@ -17,6 +17,7 @@ from typing import Any, Final, TypeVar
 from holdfast.core.source.numbers import LONGEST_WAIT
 from holdfast.errors import AuthorError
 from holdfast.model.retry import Advice, GiveUp, Retry
+from holdfast.work.tools import in_thread
 
 log = logging.getLogger("holdfast")
 
@@ -54,10 +55,13 @@ async def hook_advice(
 
 async def _ask(hook: Callable[[S], Any], situation: S) -> object:
     """Async hooks run on the loop, others in a thread."""
-    if inspect.iscoroutinefunction(hook):
-        return await hook(situation)
-    returned = await asyncio.to_thread(hook, situation)
-    return await returned if inspect.isawaitable(returned) else returned
+    try:
+        if inspect.iscoroutinefunction(hook):
+            return await hook(situation)
+        returned = await in_thread(hook, situation)
+        return await returned if inspect.isawaitable(returned) else returned
+    except SystemExit as error:
+        raise RuntimeError(f"it raised SystemExit: {error}") from error
 
 
 def _raised(asking: asyncio.Future[object]) -> BaseException | None:

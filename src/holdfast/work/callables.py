@@ -21,6 +21,7 @@ from holdfast.model import effects as f
 from holdfast.model.conversation import SubTask
 from holdfast.model.values import Json
 from holdfast.work.conversations import ConversationWorker, Executor
+from holdfast.work.tools import contained
 
 LONGEST_WORDS = 2_000
 
@@ -73,7 +74,7 @@ def _threaded(executor: Executor, running: dict[tuple[str, str], _Thread]) -> Ex
         place = (task.type, task.id)
         while (former := running.get(place)) is not None:
             await asyncio.wait([asyncio.wrap_future(former.ended)])
-        thread = running[place] = _Thread(functools.partial(executor, task, **more))
+        thread = running[place] = _Thread(functools.partial(contained, executor, task, **more))
         thread.ended.add_done_callback(lambda _: running.pop(place, None))
         try:
             await asyncio.to_thread(thread.work)
@@ -111,7 +112,7 @@ class _Thread:
 
 
 def _what_came_of(call: Callable[[], Any]) -> Callable[[], Any]:
-    """Kept for the caller: a future does not take every exception (StopIteration)."""
+    """Kept for the caller, who may no longer wait for it."""
     try:
         returned = call()
     except BaseException as error:

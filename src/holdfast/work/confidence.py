@@ -20,7 +20,7 @@ from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
-from typing import Any, Final, TypeAlias
+from typing import Any, TypeAlias
 
 from holdfast.core.secrets import Scrubber, fill, references_in
 from holdfast.errors import (
@@ -30,6 +30,7 @@ from holdfast.errors import (
     ToolError,
 )
 from holdfast.model.values import Json
+from holdfast.work.ending import ends_from_without
 from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.retry_after import asked_by
 from holdfast.work.tools import SecretSource
@@ -37,7 +38,6 @@ from holdfast.work.traces import traceback_of
 
 Hide: TypeAlias = Callable[[str], str]
 
-_PASSING: Final = (asyncio.CancelledError, KeyboardInterrupt, SystemExit, GeneratorExit)
 _hiding: ContextVar[Hide | None] = ContextVar("hiding", default=None)
 
 
@@ -56,12 +56,15 @@ async def in_confidence(
     values = await _opened(secrets, references, run_id)
     _refuse_unknown(given, references.difference(values))
     scrubber = Scrubber(values, own)
+    task = asyncio.current_task()
     with _hidden_in_logs(scrubber.text):
         try:
             return scrubber.value(await call(fill(given, values), scrubber.text))
-        except _PASSING:
+        except asyncio.CancelledError:
             raise
         except BaseException as error:
+            if ends_from_without(error, task):
+                raise
             failure = _retold(error, scrubber.text)
     # Outside of `except`: an error that is raised there carries the former one along.
     raise failure

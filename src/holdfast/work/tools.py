@@ -36,6 +36,7 @@ from holdfast.errors import (
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject
+from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.fingerprints import fingerprint, routine_of
 
 _READ_ONLY_PREFIXES: Final = ("query_", "check_")
@@ -180,16 +181,19 @@ class PythonTool:
 
 async def in_thread(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
     """What a function that blocks returns or raises."""
-    return await asyncio.to_thread(_run, function, *given, **taken)
+    return await asyncio.to_thread(contained, function, *given, **taken)
 
 
-def _run(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
-    """In its thread; a future cannot carry StopIteration, and would never be done."""
+def contained(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
+    """In its thread; what a future cannot carry, or would end the loop with, is told as a failure
+    of the function. No thread but the main one is interrupted from the terminal."""
     try:
         return function(*given, **taken)
     except StopIteration as error:
         name = getattr(function, "__name__", type(function).__name__)
         raise RuntimeError(f"{name} raised StopIteration") from error
+    except (GeneratorExit, KeyboardInterrupt, SystemExit) as error:
+        raise error_of(classify(error), words_of(error)) from error
 
 
 @dataclass(frozen=True, slots=True)

@@ -230,6 +230,8 @@ def _check_values(field: Field, place: Place) -> None:
 def default_problem(field: Field, default: Json) -> str | None:
     if field.type is FieldType.SECRET:
         return "a secret has no default: it would stand in the plan for all to read"
+    if field.json and not isinstance(default, str):
+        return f"give text; got {echo(default)}"
     return answer_problem(field, default)
 
 

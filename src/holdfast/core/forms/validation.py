@@ -143,13 +143,18 @@ def _settle(field: Field, data: Mapping[str, Json], partial: bool) -> object:
     if field.name in data:
         if field.nullable and data[field.name] is None:
             return None
-        if not is_empty(field, data[field.name]):
+        if not _left_empty(field, data[field.name]):
             return clean(field, data[field.name])
     elif field.default is not None and not partial:
         return clean(field, field.default)
     if field.required and not partial:
         raise Refusal("this is required: please fill it in")
     return _NOTHING
+
+
+def _left_empty(field: Field, value: Json) -> bool:
+    """A list without items is nothing chosen, but where JSON is asked it is a value."""
+    return is_empty(field, value) and not (field.json and value == [])
 
 
 def _changed(field: Field, data: Mapping[str, Json]) -> object:
@@ -162,7 +167,7 @@ def _changed(field: Field, data: Mapping[str, Json]) -> object:
 
 
 def _unasked(field: Field, data: Mapping[str, Json]) -> object:
-    if is_empty(field, data.get(field.name)):
+    if _left_empty(field, data.get(field.name)):
         return _NOTHING
     raise Refusal(f"this is not asked, because {field.visible_if} does not hold: leave it out")
 

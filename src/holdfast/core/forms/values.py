@@ -2,8 +2,8 @@
 
 Values arrive as JSON and are taken at their word: "3" is no number and 1 is no yes. What fits comes
 out as it went in, with two exceptions: an option that asks for its own text
-(`{"value": "custom", "text": "…"}`) comes out as the text, and a `json` field as the value its text
-spells. A refusal is written for the person at the form: it says what is allowed, shows at most a
+(`{"value": "custom", "text": "…"}`) comes out as the text, and a text in a `json` field as the value
+that it spells; any other value is taken there as it is. A refusal is written for the person at the form: it says what is allowed, shows at most a
 short piece of what was given, and of a secret nothing at all.
 
 A text that a pattern is matched with is no longer than the pattern allows (`patterns`), whatever
@@ -85,12 +85,25 @@ def cost(field: Field, value: Json) -> int:
     """What it takes to match a value with the field's pattern, or to parse it, 0 if it is not
     even tried; in steps of a match."""
     pattern = field.validation.pattern
-    if field.json and isinstance(value, str):
-        found = extent(value.encode("utf-8", "surrogatepass"), MOST_JSON_VALUES).values
+    if field.json:
+        found = _values_in(value)
         return 0 if found > MOST_JSON_VALUES else found * MATCH_BUDGET // MOST_JSON_VALUES
     if pattern is None:
         return 0
     return sum(match_cost(pattern, text) for text in texts(value) if len(text) <= longest(field))
+
+
+def _values_in(value: Json) -> int:
+    """How many values a JSON field is given, in a text or as they are, up to one too many."""
+    if isinstance(value, str):
+        return extent(value.encode("utf-8", "surrogatepass"), MOST_JSON_VALUES).values
+    found = [] if value is None else [value]
+    for one in found:
+        if isinstance(one, list | dict):
+            found.extend(one.values() if isinstance(one, dict) else one)
+        if len(found) > MOST_JSON_VALUES:
+            break
+    return len(found)
 
 
 def texts(value: Json) -> Iterable[str]:
@@ -145,6 +158,8 @@ def _plain(field: Field, value: object) -> Json:
 
 
 def _text(field: Field, value: Json) -> Json:
+    if field.json and not isinstance(value, str):
+        return _check_json(field, value)
     text = _require_text(field, value, "text")
     return _read_json(text) if field.json else _among(field, text)
 
@@ -175,6 +190,16 @@ def _usable(pattern: str) -> SchemaValidator:
     except ValueError as error:
         # Kept from a time when larger ones were taken.
         raise Refusal(f"its pattern cannot be used: {error}") from None
+
+
+def _check_json(field: Field, value: Json) -> Json:
+    """A value that came as it is keeps the rules of the text that spells it."""
+    if _values_in(value) > MOST_JSON_VALUES:
+        raise Refusal(
+            f"this JSON cannot be used: more than {MOST_JSON_VALUES:,} values: send less at once"
+        )
+    _require_text(field, json.dumps(value, ensure_ascii=False), "text")
+    return value
 
 
 def _read_json(text: str) -> Json:
