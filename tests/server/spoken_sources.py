@@ -93,8 +93,6 @@ OURS_TO_MEND = frozenset(
         "The monty syntax parser does not yet support",
         "not supported in this environment",
         "limit exceeded|its memory limit",
-        "Connect call failed|^Multiple exceptions: |^All connection attempts failed|"
-        "^all attempts to connect to ",
         "the answer to a request could not be kept: %s",
         "fingerprints of requests",
         "answers to requests",

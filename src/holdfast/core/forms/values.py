@@ -2,9 +2,10 @@
 
 Values arrive as JSON and are taken at their word: "3" is no number and 1 is no yes. What fits comes
 out as it went in, with two exceptions: an option that asks for its own text
-(`{"value": "custom", "text": "…"}`) comes out as the text, and a text in a `json` field as the value
-that it spells; any other value is taken there as it is. A refusal is written for the person at the form: it says what is allowed, shows at most a
-short piece of what was given, and of a secret nothing at all.
+(`{"value": "custom", "text": "…"}`) comes out as the text, and a text in a `json` field as the
+value that it spells; any other value is taken there as it is. A refusal is written for the person
+at the form: it says what is allowed, shows at most a short piece of what was given, and of a secret
+nothing at all.
 
 A text that a pattern is matched with is no longer than the pattern allows (`patterns`), whatever
 its plan says.
