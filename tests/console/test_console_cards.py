@@ -229,7 +229,7 @@ async def test_who_is_asked_for_more_is_told_what_it_is_about(
     run = await bureau.start("computer")
     page, card = await at_card(admin, await bureau.question(run))
     await expect(card.get_by_role("heading")).to_have_text("apply_computer needs more")
-    await expect(card.locator(".facts")).to_contain_text("张三")
+    await expect(card.locator(".facts.call")).to_contain_text("张三")
     await expect(page.locator("#inbox-queue")).to_contain_text("employee: 张三")
 
 
