@@ -462,7 +462,9 @@ async def test_a_cancel_between_two_consumers_is_told_to_the_next_one_once() -> 
     events = await heard(engine.run())
     assert kinds(events) == ["state_changed", "engine_error"]
     assert events[-1].data["error"] == "cancelled"
-    with pytest.raises(NotAllowed, match=r"the last turn failed \(cancelled\); reset\(\) first"):
+    with pytest.raises(
+        NotAllowed, match=r"the last turn failed \(cancelled\); resume\(failed=…\) goes on"
+    ):
         await heard(engine.run())
 
 
