@@ -286,7 +286,10 @@ BODIES: dict[str, bytes] = {
 async def test_a_body_that_is_no_honest_json_is_refused(name: str, ground: Ground) -> None:
     before = await ground.standing()
     answer = await sent(ground, json_request(ground, BODIES[name]))
-    assert status_of(answer) in (400, 404, 413, 422), answer[:500]
+    refused = (
+        (400, 413) if name in ("deep list", "deep object", "never closed") else (400, 404, 422)
+    )
+    assert status_of(answer) in refused, answer[:500]
     assert await ground.standing() == before
 
 
