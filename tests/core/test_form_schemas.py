@@ -10,6 +10,12 @@ from holdfast.core.forms.schemas import DIALECT, json_schema
 from holdfast.core.forms.shapes import parse_form
 from holdfast.core.language.strict import strict_json
 
+JSON_TEXT = {
+    "type": "string",
+    "maxLength": 100_000,
+    "contentMediaType": "application/json",
+}
+
 
 def schema_of(field: dict[str, Any]) -> dict[str, Any]:
     schema: dict[str, Any] = json_schema(parse_form({"x": field}))["properties"]["x"]
@@ -118,11 +124,11 @@ def test_an_enum_leaves_only_the_options_it_allows() -> None:
         ),
         (
             {"type": "textarea", "required": False, "json": True},
-            {
-                "type": "string",
-                "maxLength": 100_000,
-                "contentMediaType": "application/json",
-            },
+            {"anyOf": [{"type": ["array", "boolean", "number", "object"]}, JSON_TEXT]},
+        ),
+        (
+            {"type": "textarea", "required": False, "json": "array"},
+            {"anyOf": [{"type": "array"}, JSON_TEXT]},
         ),
         (
             {"validation": {"values": ["a"], "min_length": 1, "max_length": 3, "pattern": "a"}},

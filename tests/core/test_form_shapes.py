@@ -179,6 +179,8 @@ def test_names_are_texts_and_stand_once() -> None:
         ({"options": [{"value": "a", "requires_input": 1}]}, "x.options[0].requires_input", "true"),
         ({"integer": True}, "x.integer", "only a field of type number"),
         ({"json": True}, "x.json", "only a field of type textarea"),
+        ({"json": "list"}, "x.json", 'must be true, array or object, not "list"'),
+        ({"json": 1}, "x.json", "must be true or false"),
         ({"type": "secret", "default": "1234"}, "x.default", "a secret has no default"),
         ({"default": 5}, "x.default", "give text; got 5"),
         ({"options": ["a"], "default": "b"}, "x.default", 'choose one of "a"'),

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import date, timedelta
+from json import dumps
 from typing import Any
 
 import pytest
@@ -375,6 +377,21 @@ def test_json_that_comes_as_it_is_is_held_to_the_same_rules() -> None:
     assert accepted(ruled, [1]) == [1]
     assert "must match the pattern" in refused(ruled, {"a": 1})
     assert "required" in refused(field, None)
+
+
+@pytest.mark.parametrize(
+    ("json", "taken", "other"),
+    [("array", [1], {"a": 1}), ("object", {"a": 1}, [1])],
+)
+def test_json_of_one_type_is_of_that_type_however_it_came(
+    json: Any, taken: Any, other: Any
+) -> None:
+    field = of(FieldType.TEXTAREA, json=json)
+    for value in (taken, dumps(taken)):
+        assert accepted(field, value) == taken
+    for value in (other, dumps(other), 5, "5", '"text"', "null"):
+        assert refused(field, value).startswith(f"give a JSON {json}; got ")
+    assert accepted(replace(field, nullable=True), "null") is None
 
 
 def test_a_form_counts_all_its_json_together_however_it_came() -> None:

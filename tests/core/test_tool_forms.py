@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -89,9 +90,11 @@ def test_what_the_tool_does_not_require_may_be_left_empty() -> None:
         ),
         ({"enum": [1, 2.5]}, Field("x", FieldType.NUMBER, validation=Validation(values=(1, 2.5)))),
         ({"const": True}, Field("x", FieldType.BOOLEAN, validation=Validation(values=(True,)))),
-        ({"type": "object"}, AS_JSON),
+        ({"type": "object"}, replace(AS_JSON, json="object")),
         ({"properties": {"a": {}}}, AS_JSON),
-        ({"type": "array", "items": {"type": "string"}}, AS_JSON),
+        ({"type": ["array", "null"], "items": {}}, replace(AS_JSON, json="array")),
+        ({"type": "array", "items": {"type": "string"}}, replace(AS_JSON, json="array")),
+        ({"items": {"type": "string"}}, AS_JSON),
         ({"type": ["string", "integer"]}, AS_JSON),
         ({"anyOf": [{"type": "string"}, {"type": "integer"}]}, AS_JSON),
         ({"enum": ["a", 1]}, AS_JSON),

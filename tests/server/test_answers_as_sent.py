@@ -35,7 +35,7 @@ class Bank:
         self, to: str, amount: int, note: str | None = "hello", tags: list[str] | None = None
     ) -> dict[str, Any]:
         """Pay somebody."""
-        self.paid.append({"to": to, "amount": amount, "note": note})
+        self.paid.append({"to": to, "amount": amount, "note": note, "tags": tags})
         return {"paid": amount}
 
     async def wire(self, to: str, amount: int) -> dict[str, Any]:
@@ -125,7 +125,7 @@ async def test_what_is_named_is_taken(scene: Scene) -> None:
         {"to": {}},
         {"to": 0},
         {"tags": ""},
-        {"tags": []},
+        {"tags": 5},
         {"whom": ""},
         {"to": "bob", "whom": None},
     ],
@@ -154,6 +154,8 @@ async def test_an_edit_that_does_not_fit_pays_nothing(
         {"amount": 0},
         {"note": ""},
         {"note": None},
+        {"tags": []},
+        {"tags": '["tea"]'},
         {"to": "", "amount": 0},
     ],
 )
@@ -165,4 +167,5 @@ async def test_an_edit_that_fits_is_what_is_paid(
     taken = await scene.admin.post(f"/interactions/{question_id}/answer", json=body)
     assert taken.status_code == 200, taken.text
     assert await settled(scene, run_id) == "done"
-    assert bank.paid == [{"to": "ann", "amount": 5, "note": "hello", **data}]
+    sent = {**data, "tags": ["tea"]} if data.get("tags") else data
+    assert bank.paid == [{"to": "ann", "amount": 5, "note": "hello", "tags": None, **sent}]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Final
+from typing import Any, Final, Literal
 
 from holdfast.model.values import Json
 
@@ -53,10 +53,13 @@ class Validation:
     not_after: str | None = None
 
 
+JsonType = Literal["array", "object"]
+
+
 @dataclass(frozen=True, slots=True)
 class Field:
-    """One thing that is asked; `integer` narrows a number, `json` reads a textarea as JSON,
-    and where it is `nullable` null is a value."""
+    """One thing that is asked; `integer` narrows a number, `json` reads a textarea as JSON, of
+    the type that it names, and where it is `nullable` null is a value."""
 
     name: str
     type: FieldType = FieldType.TEXT
@@ -68,7 +71,7 @@ class Field:
     visible_if: str | None = None
     validation: Validation = Validation()
     integer: bool = False
-    json: bool = False
+    json: bool | JsonType = False
     nullable: bool = False
 
 

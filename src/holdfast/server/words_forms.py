@@ -19,6 +19,7 @@ _ANSWERS: Final[dict[str, str]] = {
     "enter the secret itself": "请输入机密本身",
     "give it as plain text": "请以纯文本填写",
     "this cannot be sent: {reason:said}": "无法提交：{reason}",
+    "give a JSON {kind:word}; got {value:quoted}": "请填写 JSON {kind}；收到的是 {value}",
     "give {what:phrase}; got {value:quoted}": "请填写{what}；收到的是 {value}",
     "give {what:phrase}": "请填写{what}",
     "give {span:phrase}; this has {n:number}": "长度应为{span}，目前是 {n}",
@@ -101,6 +102,9 @@ _VALUES: Final[dict[str, str]] = {
 _SHAPES: Final[dict[str, str]] = {
     "must be text, not {value:quoted}": "须为文本，不能是 {value}",
     "must be true or false, not {value:quoted}": "须为 true 或 false，不能是 {value}",
+    "must be true, array or object, not {value:quoted}": (
+        "须为 true、array 或 object，不能是 {value}"
+    ),
     "unknown key: {hint:phrase}": "未知的键：{hint}",
     "must be keys and values, such as {{max_length: 80}}, not {value:quoted}": (
         "须为键值，例如 {{max_length: 80}}，不能是 {value}"

@@ -73,7 +73,7 @@ def check_enrichment(schema: JsonObject, enrich: Form) -> None:
 def takes(schema: JsonObject, name: str, value: Json) -> bool:
     """Whether the tool takes the value, as far as a form can tell; JSON it judges itself."""
     field = _field_from(schema, name)
-    return field.json or answer_problem(field, value) is None
+    return bool(field.json) or answer_problem(field, value) is None
 
 
 def allows_null(schema: JsonObject, name: str) -> bool:
@@ -186,6 +186,8 @@ def _typed(field: Field, source: JsonObject, root: JsonObject) -> Field:
             return replace(field, type=FieldType.BOOLEAN)
         case "array" if items := _options(_resolve(_mapping(source.get("items")), root)):
             return replace(field, type=FieldType.MULTISELECT, options=items)
+        case "array" | "object" as kind if "type" in source:
+            return replace(field, type=FieldType.TEXTAREA, json=kind)
         case _:
             return replace(field, type=FieldType.TEXTAREA, json=True)
 

@@ -82,10 +82,16 @@ def _value_schema(field: Field) -> dict[str, Any]:
         case FieldType.SECRET:
             return _text_schema(field) | {"format": "password", "writeOnly": True}
         case FieldType.TEXT | FieldType.TEXTAREA:
-            content = {"contentMediaType": "application/json"} if field.json else {}
-            return _text_schema(field) | _enum(field) | content
+            text = _text_schema(field) | _enum(field)
+            return _json_schema(field, text) if field.json else text
         case _:
             assert_never(field.type)
+
+
+def _json_schema(field: Field, text: dict[str, Any]) -> dict[str, Any]:
+    """JSON is taken as it is or written in a text."""
+    kinds = ["array", "boolean", "number", "object"] if field.json is True else field.json
+    return {"anyOf": [{"type": kinds}, text | {"contentMediaType": "application/json"}]}
 
 
 def _list_schema(field: Field) -> dict[str, Any]:

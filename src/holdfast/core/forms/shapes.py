@@ -32,7 +32,7 @@ from holdfast.core.language.conditions import parse
 from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import ConditionError, FormRejected, InvalidValue
-from holdfast.model.form import CHOICES, Field, FieldType, Form, Option, Validation
+from holdfast.model.form import CHOICES, Field, FieldType, Form, JsonType, Option, Validation
 from holdfast.model.values import Json
 
 MOST_RADIO_OPTIONS: Final = 5
@@ -146,11 +146,23 @@ def _field_of(name: str, raw: Mapping[str, Json], place: Place) -> Field:
         visible_if=place.text(raw, "visible_if") or None,
         validation=read_validation(raw.get("validation"), place.at("validation")),
         integer=place.flag(raw, "integer"),
-        json=place.flag(raw, "json"),
+        json=_read_json_type(raw, place),
         nullable=place.flag(raw, "nullable"),
     )
     default = raw.get("default")
     return field if is_empty(field, default) else replace(field, default=default)
+
+
+def _read_json_type(raw: Mapping[str, Json], place: Place) -> bool | JsonType:
+    match raw.get("json"):
+        case "array":
+            return "array"
+        case "object":
+            return "object"
+        case str(word):
+            place.at("json").report(f"must be true, array or object, not {echo(word)}")
+            return False
+    return place.flag(raw, "json")
 
 
 def _read_type(raw: Mapping[str, Json], options: Sequence[Option], place: Place) -> FieldType:

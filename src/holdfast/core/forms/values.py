@@ -160,9 +160,10 @@ def _plain(field: Field, value: object) -> Json:
 
 def _text(field: Field, value: Json) -> Json:
     if field.json and not isinstance(value, str):
-        return _check_json(field, value)
+        _check_json(field, value)
+        return _of_json_type(field, value)
     text = _require_text(field, value, "text")
-    return _read_json(text) if field.json else _among(field, text)
+    return _of_json_type(field, _read_json(text)) if field.json else _among(field, text)
 
 
 def _require_text(field: Field, value: Json, what: str) -> str:
@@ -193,14 +194,20 @@ def _usable(pattern: str) -> SchemaValidator:
         raise Refusal(f"its pattern cannot be used: {error}") from None
 
 
-def _check_json(field: Field, value: Json) -> Json:
+def _of_json_type(field: Field, value: Json) -> Json:
+    taken = {"array": list, "object": dict}.get(str(field.json), object)
+    if isinstance(value, taken) or (value is None and field.nullable):
+        return value
+    raise _unlike(field, f"give a JSON {field.json}", value)
+
+
+def _check_json(field: Field, value: Json) -> None:
     """A value that came as it is keeps the rules of the text that spells it."""
     if _values_in(value) > MOST_JSON_VALUES:
         raise Refusal(
             f"this JSON cannot be used: more than {MOST_JSON_VALUES:,} values: send less at once"
         )
     _require_text(field, json.dumps(value, ensure_ascii=False), "text")
-    return value
 
 
 def _read_json(text: str) -> Json:
