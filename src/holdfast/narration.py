@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from holdfast.core.conversation.briefing import summary
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.interactions.wire import request_to_wire
 from holdfast.journal.port import QuestionRow
@@ -46,12 +47,11 @@ def _tell(state: ConversationState, event: Any) -> Told:
         case v.EngineResumed():
             return T.ENGINE_RESUMED, {"progress": state.progress}
         case v.EngineCompleted():
-            return T.ENGINE_COMPLETED, {
-                "total_tasks": state.total,
-                "completed_tasks": state.completed,
-            }
+            counts = {"total_tasks": state.total, "completed_tasks": state.completed}
+            skipped = {"skipped_tasks": state.skipped} if state.skipped else {}
+            return T.ENGINE_COMPLETED, {**counts, **skipped}
         case v.AnswerWritten(text=text):
-            return T.ANSWER, {"answer": text}
+            return T.ANSWER, {"answer": text or summary(state)}
         case v.EngineFailed():
             return T.ENGINE_ERROR, _error(state, event)
         case e.CancelRequested():
@@ -72,7 +72,8 @@ def _tell_task(state: ConversationState, event: Any) -> Told:
         case v.TaskCompleted(step_id=step_id):
             task = state.tasks[step_id]
             data = {"task_id": task.id, "result": task.result, "progress": state.progress}
-            return T.TASK_COMPLETED, data
+            skipped = {"skipped": True, "reason": task.skipped} if task.skipped else {}
+            return T.TASK_COMPLETED, {**data, **skipped}
         case v.TaskFailed(step_id=step_id, error=error):
             return T.TASK_FAILED, {"task_id": state.tasks[step_id].id, "error": error}
         case e.AttemptFailed(step_id=step_id) if step_id in state.tasks:

@@ -52,6 +52,10 @@ class Standing:
         return self._wished().completed
 
     @property
+    def skipped_tasks(self) -> int:
+        return self._wished().skipped
+
+    @property
     def user_input(self) -> str:
         """What the current turn is about."""
         return self._wished().text

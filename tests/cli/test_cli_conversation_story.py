@@ -54,6 +54,7 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
     (v.ConversationResumed(AfterFailure.SKIP, "ada", ("t1",)), "ada", "goes on without: pay"),
     (v.ConversationStopped("ada"), "ada", "ended the turn that failed"),
     (v.AnswerWritten("7 sold"), "engine", "answers: 7 sold"),
+    (v.AnswerWritten(""), "engine", "the model has nothing to say"),
     (
         v.ArgumentsWanted("t1", {}),
         "engine",
@@ -66,6 +67,7 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
     (v.PauseWished(wished=False), "engine", "will not pause"),
     (v.TaskBroke("t1", BROKEN), "engine", "task pay failed: out of order"),
     (v.TaskCompleted("t1"), "engine", "task pay is completed"),
+    (v.TaskFinished("t1", {}, "it failed"), "engine", "task pay is left out: it failed"),
     (v.TaskFailed("t1", "out of order"), "engine", "task pay waits for a person to decide"),
     (v.EnginePaused(), "engine", "starts nothing more until it is resumed"),
     (v.EngineResumed(), "engine", "was resumed"),

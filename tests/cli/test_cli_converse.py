@@ -202,6 +202,19 @@ def test_converse_goes_on_after_a_failure_too(
     assert (going.code, told in going.err) == (0, True)
 
 
+def test_what_is_skipped_is_told_as_skipped_and_why(converse: Converse, also: Command) -> None:
+    converse("break")
+    skipped = also("resume", "conv_000001", "--failed", "skip")
+    assert skipped.code == 0
+    assert "skipped (it failed: " in skipped.out
+    assert '{"' not in skipped.out
+    assert "0/1 tasks, 1 skipped" in also("runs").out
+    told = also("history", "conv_000001").out
+    assert "tasks done: 0, skipped: 1 (mend)" in told
+    assert "task mend is skipped" in told
+    assert "task mend is completed" not in told
+
+
 def test_a_turn_that_failed_may_be_ended(converse: Converse, also: Command) -> None:
     converse("break")
     ended = also("resume", "conv_000001", "--failed", "stop", "--json")

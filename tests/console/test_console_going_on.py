@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from console_scene import House, Window
-from playwright.async_api import expect
+from console_scene import House, OpenWindow, Window
+from playwright.async_api import Page, expect
 
 from holdfast.core.run.state import RunState
 from holdfast.errors import PermanentError
@@ -42,6 +42,11 @@ class Office:
         return {"sent": True}
 
 
+async def shoot(page: Page, name: str) -> None:
+    if directory := os.environ.get("HOLDFAST_SHOTS"):
+        await page.screenshot(path=f"{directory}/{name}.png", full_page=True)
+
+
 def in_phase(phase: str) -> Any:
     def there(state: RunState) -> bool:
         return as_conversation(state).phase == phase
@@ -66,10 +71,44 @@ async def test_a_failed_conversation_asks_which_way_on_and_pays_once(
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("What is done stays done.")
     await expect(dialog).to_contain_text("task mail")
-    if directory := os.environ.get("HOLDFAST_SHOTS"):
-        await page.screenshot(path=f"{directory}/going_on.png")
+    await shoot(page, "going_on")
     office.down = False
     await dialog.get_by_role("button", name="Try again").click()
     await house.app.engine.wait_for(run_id, in_phase("completed"), 30)
     await expect(page.locator("#run-beside")).to_contain_text("Paid and mailed.")
     assert office.calls == ["pay", "mail", "mail"]
+
+
+async def test_what_was_skipped_is_shown_as_skipped_and_why(
+    house: House, admin: Window, open_window: OpenWindow
+) -> None:
+    office = Office(house)
+    answer = await admin.context.request.post(
+        f"{house.url}/conversations", data={"input": "Order it"}, headers={"Origin": house.url}
+    )
+    run_id = (await answer.json())["id"]
+    await house.app.engine.wait_for(run_id, in_phase("error"), 30)
+    page = await admin.live(f"/console/runs/{run_id}")
+    await page.get_by_role("button", name="Go on without…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="Go on without").click()
+    await house.app.engine.wait_for(run_id, in_phase("completed"), 30)
+    await expect(page.locator("#result")).to_contain_text("mail")
+    await expect(page.locator("#result")).to_contain_text(
+        "skipped (it failed: the mail server is down)"
+    )
+    await expect(page.locator("#tasks-done")).to_have_text("Tasks 1/2")
+    await expect(page.locator("#run-status")).to_contain_text("skipped 1")
+    await expect(page.locator("#tasks")).to_contain_text("it failed: the mail server is down")
+    await expect(page.locator("#timeline")).to_contain_text("task mail is skipped")
+    assert '"skipped"' not in await page.inner_text("main")
+    await shoot(page, "skipped_en")
+    page = await admin.live("/console/runs")
+    await expect(page.locator(f"#row-{run_id}")).to_contain_text("skipped 1")
+    chinese = await open_window(locale="zh-CN")
+    page = await chinese.live(f"/console/runs/{run_id}")
+    await expect(page.locator("#result")).to_contain_text(
+        "已跳过（它失败了：the mail server is down）"
+    )
+    await expect(page.locator("#timeline")).to_contain_text("任务完成 1 个，跳过 1 个")
+    await shoot(page, "skipped_zh")
+    assert office.calls == ["pay", "mail"]

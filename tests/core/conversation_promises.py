@@ -57,8 +57,11 @@ def _check_counts(state: ConversationState) -> None:
 
 
 def _check_tasks(state: ConversationState) -> None:
-    done = {one for one, task in state.tasks.items() if task.status == "completed"}
-    assert (state.total, state.completed) == (len(state.tasks), len(done))
+    done = {one for one, task in state.tasks.items() if task.status in ("completed", "skipped")}
+    skipped = {one for one in done if state.tasks[one].skipped}
+    assert skipped == {one for one in done if state.tasks[one].status == "skipped"}
+    assert (state.skipped, state.completed) == (len(skipped), len(done - skipped))
+    assert state.total == len(state.tasks)
     assert 0.0 <= state.progress <= 1.0
     assert set(state.order) == set(state.tasks)
     assert set(state.steps) <= {CONTEXT, DECOMPOSE, CONFIRM, ANSWER, *state.tasks}
@@ -110,7 +113,7 @@ def _check_status(state: ConversationState) -> None:
     match state.status:
         case RunStatus.RUNNING:
             assert not asks
-            assert state.phase not in _AT_REST or state.pending or state.completed == state.total
+            assert state.phase not in _AT_REST or state.pending or state.all_told
         case RunStatus.PAUSE:
             assert asks
         case RunStatus.DONE:
@@ -173,8 +176,8 @@ class Auditor:
                 if step_id in before.former and not event.stale:
                     self.finished.add(step_id)
             case v.SnapshotRestored():
-                done = {one for one, task in state.tasks.items() if task.status == "completed"}
-                self.begin(done)
+                told = ("completed", "skipped")
+                self.begin({one for one, task in state.tasks.items() if task.status in told})
                 assert state.turn not in self.turns or before.turn == 0
                 self.turns.add(state.turn)
             case v.PhaseChanged(before=left, after=after):

@@ -19,7 +19,9 @@ from conversation_machine import (
 )
 
 from holdfast.core.conversation import recovery, snapshot
+from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
+from holdfast.core.run.state import changed
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
@@ -115,10 +117,78 @@ def test_skip_leaves_out_what_failed_and_whatever_depends_on_it_and_says_which()
     assert talk.happened(v.ConversationResumed)[-1].skipped == ("t2", "t3", "t4")
     assert talk.settle().phase is EngineState.COMPLETED
     assert ran(talk) == ["pay", "mail", "other"]
-    assert talk.task("mail").result == {"skipped": True, "by": WILL}
-    because = {"skipped": True, "by": WILL, "reason": "it depends on a task that failed"}
-    assert talk.task("report").result == talk.task("file").result == because
-    assert talk.told()[-1] == ("engine_completed", {"total_tasks": 5, "completed_tasks": 5})
+    why = {
+        "mail": "it failed: no such thing",
+        "report": "it depends on mail, which failed",
+        "file": "it depends on report, skipped as well",
+    }
+    assert {one.id: one.skipped for one in talk.state.tasks.values() if one.skipped} == why
+    for name, reason in why.items():
+        assert talk.task(name).status == "skipped"
+        assert talk.task(name).result == {"skipped": True, "by": WILL, "reason": reason}
+    told = [data for name, data in talk.told() if name == "task_completed"]
+    assert {one["task_id"]: one["reason"] for one in told if one.get("skipped")} == why
+    counts = {"total_tasks": 5, "completed_tasks": 2, "skipped_tasks": 3}
+    assert talk.told()[-1] == ("engine_completed", counts)
+    assert talk.state.progress == 2 / 5
+
+
+def test_what_was_done_and_what_was_skipped_is_told_in_words() -> None:
+    talk = mail_failed(REPORT, FILE, OTHER, max_parallel=1)
+    talk.go_on("skip")
+    talk.settle()
+    assert final_answer(talk.state).splitlines() == [
+        'Pay it: {"receipt":7}',
+        "Mail it: skipped (it failed: no such thing)",
+        "report: skipped (it depends on mail, which failed)",
+        "file: skipped (it depends on report, skipped as well)",
+        'other: {"did":"other"}',
+    ]
+
+
+def test_the_model_that_writes_the_answer_is_told_what_was_skipped_and_why() -> None:
+    talk = mail_failed(REPORT)
+    talk.state = talk.replayed = changed(talk.state, by_model=True)
+    talk.go_on("skip")
+    talk.settle()
+    [asked] = [one for one in talk.past if isinstance(one, f.WriteAnswer)]
+    assert {one["id"]: one.get("skipped", "") for one in asked.tasks} == {
+        "pay": "",
+        "mail": "it failed: no such thing",
+        "report": "it depends on mail, which failed",
+    }
+    assert all(("result" in one) != ("skipped" in one) for one in asked.tasks)
+
+
+def test_what_was_skipped_in_a_turn_that_failed_later_was_not_done() -> None:
+    talk = mail_failed(SubTask("last", priority=9))
+    talk.go_on("skip")
+    talk.until(EngineState.EXECUTING).fill()
+    talk.fails("last")
+    talk.advance()
+    talk.go_on("stop")
+    talk.converse("and now?")
+    [turn] = talk.state.history
+    assert [one["id"] for one in turn.unfinished["done"]] == ["pay"]
+    assert [one["id"] for one in turn.unfinished["not_done"]] == ["mail", "last"]
+
+
+def test_what_is_skipped_already_is_not_skipped_again() -> None:
+    late = SubTask("late", dependencies=("first", "other"))
+    other = SubTask("other", priority=5)
+    talk = executing(SubTask("first"), late, other, retry=ONCE).fill()
+    talk.fails("first")
+    talk.advance()
+    talk.go_on("skip")
+    talk.until(EngineState.EXECUTING).fill()
+    talk.fails("other")
+    talk.advance()
+    assert recovery.to_skip(talk.state) == ["t3"]
+    talk.go_on("skip")
+    assert talk.settle().phase is EngineState.COMPLETED
+    told = [data["task_id"] for name, data in talk.told() if name == "task_completed"]
+    assert sorted(told) == ["first", "late", "other"]
+    assert talk.task("late").skipped == "it depends on first, which failed"
 
 
 def test_skipping_again_after_some_of_the_skipped_were_told_leaves_nothing_stuck() -> None:
@@ -224,7 +294,7 @@ def test_what_was_under_way_and_must_not_be_repeated_is_asked_about_first(choice
     assert talk.state.status is RunStatus.PAUSE
     talk.settle()
     assert ran(talk).count("pay") == 0, "nobody has told yet what became of it"
-    assert talk.task("other").status == "completed"
+    assert talk.task("other").status == {"retry": "completed", "skip": "skipped"}[choice]
     talk.answer("happened", result="paid")
     assert talk.settle().phase is EngineState.COMPLETED
     assert talk.task("pay").result == {"result": "paid"}

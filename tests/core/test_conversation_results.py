@@ -216,7 +216,8 @@ def test_a_model_that_says_nothing_leaves_a_plain_list(outcome: c.Outcome) -> No
     talk.report(talk.out(ANSWER), outcome)
     talk.fill()
     said = 'Load it: {"name":"sales","rows":[{"n":1},{"n":2}]}'
-    assert (talk.state.phase, talk.state.answer) == (EngineState.COMPLETED, said)
+    assert (talk.state.phase, final_answer(talk.state)) == (EngineState.COMPLETED, said)
+    assert ("answer", {"answer": said}) in talk.told()
 
 
 def test_without_a_model_the_answer_is_the_plain_list_and_no_event_is_told() -> None:

@@ -76,6 +76,7 @@ def test_a_snapshot_has_the_seeds_five_keys_and_is_complete() -> None:
         "route": "default",
         "status": "completed",
         "result": {"n": 1},
+        "skipped": "",
         "doubtful": False,
     }
     assert [one["status"] for one in body["tasks"]] == [
@@ -377,6 +378,9 @@ DAMAGED: dict[str, tuple[object, str]] = {
     "unknown status": (with_task(2, status="lost"), "its status is 'lost', not one of pending, "),
     "unknown route": (with_task(2, route="mail"), "its route is 'mail', not one of default, "),
     "early result": (with_task(3, result=1), "task 'waits': it is scheduled, but has a result"),
+    "unsaid skip": (with_task(1, status="skipped"), "it is skipped, but does not say why"),
+    "early skip": (with_task(3, skipped="no"), "it is scheduled, but says why it is skipped"),
+    "odd skip": (with_task(3, skipped=True), "its skipped is of the wrong kind"),
     "odd doubt": (with_task(2, doubtful=1), "task 'runs': it is running, and its doubtful is 1"),
     "early doubt": (with_task(3, doubtful=True), "it is scheduled, and its doubtful is True"),
     "no dependencies": (with_task(3, dependencies=None), "its dependencies is of the wrong kind"),

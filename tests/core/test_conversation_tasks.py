@@ -172,7 +172,11 @@ def test_a_failed_task_may_be_done_without() -> None:
     talk = asked_about_failure()
     talk.answer("skip")
     assert talk.settle().phase is EngineState.COMPLETED
-    assert talk.task("a").result == {"skipped": True, "by": WILL}
+    why = f"{WILL} went on without it"
+    assert (talk.task("a").status, talk.task("a").skipped) == ("skipped", why)
+    assert talk.task("a").result == {"skipped": True, "by": WILL, "reason": why}
+    told = [data for name, data in talk.told() if name == "task_completed"]
+    assert [one.get("reason") for one in told if one["task_id"] == "a"] == [why]
 
 
 def test_a_failed_task_may_stop_the_conversation() -> None:

@@ -194,6 +194,7 @@ CONVERSATION: dict[str, Any] = {
     "untold": ("t2",),
     "total": 2,
     "completed": 1,
+    "skipped": 1,
     "error": "out of order",
     "former": HashTrieMap({"t1": STEP}),
     "kept": True,

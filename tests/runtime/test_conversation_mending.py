@@ -83,11 +83,22 @@ async def test_skip_goes_on_without_it_and_what_depends_on_it() -> None:
     office = Office()
     engine = await failed(office)
     assert engine.resume(failed="skip")
-    done = {
-        one["task_id"]: one["result"] for one in named(await heard(engine.run()), T.TASK_COMPLETED)
+    events = await heard(engine.run())
+    why = {
+        "mail": "it failed: the mail server is down",
+        "report": "it depends on mail, which failed",
     }
-    assert done["mail"] == {"skipped": True, "by": "local"}
-    assert done["report"]["reason"] == "it depends on a task that failed"
+    told = {one["task_id"]: one for one in named(events, T.TASK_COMPLETED)}
+    for task_id, reason in why.items():
+        assert (told[task_id]["skipped"], told[task_id]["reason"]) == (True, reason)
+        assert told[task_id]["result"] == {"skipped": True, "by": "local", "reason": reason}
+    [counts] = named(events, T.ENGINE_COMPLETED)
+    assert counts == {"total_tasks": 3, "completed_tasks": 1, "skipped_tasks": 2}
+    assert (engine.completed_tasks, engine.skipped_tasks, engine.total_tasks) == (1, 2, 3)
+    assert engine.current_progress == 1 / 3
+    assert [one.status for one in engine.tasks] == ["completed", "skipped", "skipped"]
+    assert "skipped (it failed: the mail server is down)" in engine.final_answer
+    assert "{" not in engine.final_answer.partition("skipped")[2]
     assert office.ledger.counts == {"pay": 1, "mail": 1}
 
 

@@ -30,6 +30,7 @@ class Office:
     def __init__(self, app: Holdfast) -> None:
         self.calls: Counter[str] = Counter()
         self.down = True
+        self.last_word = "It is paid and mailed."
         self.thinking = asyncio.Event()
         self.thought = asyncio.Event()
         self.thought.set()
@@ -51,7 +52,7 @@ class Office:
         if any(one.name == "plan_tasks" for one in seen.tools):
             self.thinking.set()
             return call("plan_tasks", tasks=TASKS)
-        return say("It is paid and mailed.")
+        return say(self.last_word)
 
 
 @pytest.fixture
@@ -118,9 +119,37 @@ async def test_skip_says_which(scene: Scene, office: Office) -> None:
     await failed(scene)
     await resume(scene, failed="skip")
     shown = await until(scene, "completed")
-    skipped = [one["id"] for one in shown["tasks"] if one["result"].get("skipped")]
-    assert skipped == ["mail", "report"]
+    assert {one["id"]: (one["status"], one["skipped"]) for one in shown["tasks"]} == {
+        "pay": ("completed", ""),
+        "mail": ("skipped", "it failed: the mail server is down"),
+        "report": ("skipped", "it depends on mail, which failed"),
+    }
+    assert (shown["completed_tasks"], shown["skipped_tasks"]) == (1, 2)
+    assert shown["progress"] == pytest.approx(1 / 3)
     assert office.calls == {"pay": 1, "mail": 1}
+    [row] = (await scene.admin.get("/conversations")).json()["conversations"]
+    assert (row["completed_tasks"], row["skipped_tasks"], row["total_tasks"]) == (1, 2, 3)
+
+
+async def test_what_was_skipped_is_told_in_the_readers_language(
+    scene: Scene, office: Office
+) -> None:
+    office.last_word = ""
+    await failed(scene)
+    await resume(scene, failed="skip")
+    assert (await until(scene, "completed"))["answer"] == (
+        'Pay: {"receipt":7}\n'
+        "Mail: skipped (it failed: the mail server is down)\n"
+        "Report: skipped (it depends on mail, which failed)"
+    )
+    chinese = {"Accept-Language": "zh"}
+    answer = await scene.admin.get("/conversations/conv_000001", headers=chinese)
+    assert answer.json()["answer"] == (
+        'Pay: {"receipt":7}\n'
+        "Mail: 已跳过（它失败了：the mail server is down）\n"
+        "Report: 已跳过（它依赖的 mail 失败了）"
+    )
+    assert answer.json()["tasks"][2]["skipped"] == "它依赖的 mail 失败了"
 
 
 async def test_stop_ends_the_turn_and_a_message_is_told_what_was_done(

@@ -18,13 +18,14 @@ from rich.text import Text
 
 from holdfast.cli.keys import Deed, Keys
 from holdfast.cli.screen import console, status_text
+from holdfast.core.conversation.briefing import spelled_result
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.conversation.tables import PAUSABLE, THINKING
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.runtime.hub import Recorded, Spoken
-from holdfast.story.conversations import PHASES, counted, spelled_result
+from holdfast.story.conversations import PHASES, counted
 from holdfast.story.text import visible
 from holdfast.story.tries import try_words
 
@@ -38,7 +39,7 @@ _FRAMES = 12
 
 _PAUSING = "; it will pause before the first task"
 
-_QUIET = frozenset({"pending", "scheduled", "completed"})
+_QUIET = frozenset({"pending", "scheduled", "completed", "skipped"})
 _AT_REST = frozenset({EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE})
 
 
@@ -110,7 +111,7 @@ def _progress(state: ConversationState) -> RenderableType:
     row = Table.grid(padding=(0, 1))
     bar = ProgressBar(total=state.total, completed=state.completed, width=_BAR)
     words = f"{state.progress:.0%}  {state.completed} of {counted(state.total)} done"
-    row.add_row(bar, words)
+    row.add_row(bar, words + (f", {state.skipped} skipped" if state.skipped else ""))
     return row
 
 
@@ -135,6 +136,8 @@ def _shown_tasks(state: ConversationState, room: int) -> list[tuple[str, SubTask
 
 def _standing(state: ConversationState, step_id: str, task: SubTask) -> tuple[str, Text]:
     """A task's state in one word, and what is to be said about it."""
+    if task.skipped:
+        return "skipped", Text(visible(task.skipped))
     if task.status in ("completed", "finished"):
         return task.status, Text(visible(spelled_result(task.result)))
     step = state.steps.get(step_id)

@@ -23,7 +23,7 @@ from holdfast.model.plan import Action, AgentAction, CodeAction, Plan, PlanActio
 from holdfast.model.run import RunStatus
 
 _OVER = frozenset({StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
-_ENDED = frozenset({"completed", "finished"})
+_ENDED = frozenset({"completed", "skipped", "finished"})
 
 
 async def refuse_without_tools(app: Holdfast, run_id: str, *, anyway: bool) -> None:

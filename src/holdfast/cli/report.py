@@ -13,7 +13,7 @@ from holdfast.cli.inquiry import question_json, say_open
 from holdfast.cli.screen import say, status_text
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
 from holdfast.core.conversation import recovery
-from holdfast.core.conversation.briefing import final_answer
+from holdfast.core.conversation.briefing import came_of, final_answer, last_tasks
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react.state import ReactState
@@ -24,7 +24,6 @@ from holdfast.model.conversation import AfterFailure
 from holdfast.model.message import Usage
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of
-from holdfast.story.conversations import spelled_result
 from holdfast.story.text import named, visible
 
 EXITS: Mapping[str, int] = {
@@ -114,13 +113,13 @@ def say_standing(
 
 
 def say_results(state: ConversationState) -> None:
-    """What it was all for, whole: the results of the tasks that no other waited for."""
+    """What it was all for, whole: the results of the tasks that no other waited for, and what
+    was skipped."""
     if state.answer:
         say(*rows(state.answer, "  ", "  "))
-    needed = {one for task in state.tasks.values() for one in task.dependencies}
-    for task in (state.tasks[one] for one in state.order):
-        if task.id not in needed and task.result not in (None, {}, ""):
-            say(*rows(spelled_result(task.result), f"  {named(task.id)}: ", "  │ "))
+    for task in last_tasks(state):
+        if task.result not in (None, {}, ""):
+            say(*rows(came_of(task), f"  {named(task.id)}: ", "  │ "))
 
 
 def next_steps(state: RunState, options: str = "") -> list[str]:

@@ -143,7 +143,8 @@ def row_cells(row: RunRow) -> tuple[Any, ...]:
 
     summary = json.loads(row.summary)
     kind = KINDS[row.kind]
-    tasks = f"{summary.get('done', 0)}/{summary.get('tasks', 0)} tasks"
+    skipped = f", {summary['skipped']} skipped" if summary.get("skipped") else ""
+    tasks = f"{summary.get('done', 0)}/{summary.get('tasks', 0)} tasks{skipped}"
     return (
         row.run_id,
         kind.value,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from holdfast.core.conversation.fold import ENDED
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.drawing.graph import TASKS
 from holdfast.core.plan.state import PlanState
@@ -103,14 +104,14 @@ def _difference(before: RunState, after: RunState) -> Foreseen:
 
 def _of_tasks(before: ConversationState, after: ConversationState) -> Foreseen:
     """A conversation's tasks are what a person knows of it."""
-    tasks = [(one, before.tasks[one].status, after.tasks[one]) for one in before.order]
-    done = ("completed", "finished")
+    tasks = [(one, before.tasks[one], after.tasks[one]) for one in before.order]
+    again = [one for one, was, now in tasks if (was.status, now.status) == ("failed", "pending")]
     return Foreseen(
-        again=tuple(one for one, was, now in tasks if was == "failed" and now.status == "pending"),
+        again=tuple(again),
         begins=(),
         children=(),
-        stays=tuple(one for one, was, _ in tasks if was in done),
-        passed=tuple(one for one, was, now in tasks if was not in done and now.status in done),
+        stays=tuple(one for one, was, now in tasks if was.status in ENDED and not now.skipped),
+        passed=tuple(one for one, was, now in tasks if now.skipped and not was.skipped),
         tasks=(),
         withdrawn=tuple(sorted(set(before.open_questions) - set(after.open_questions))),
         status=after.status,

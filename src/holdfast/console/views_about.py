@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.console.tries import pretty
+from holdfast.core.conversation.briefing import came_of, last_tasks
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react.state import ReactState
@@ -16,7 +17,7 @@ from holdfast.model.form import FieldType
 from holdfast.model.message import UserSaid
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
-from holdfast.story.conversations import spelled_result
+from holdfast.story.voice import ENGLISH, Voice
 
 LONGEST_WORDS: Final = 2_000
 SHORT: Final = 200
@@ -43,8 +44,17 @@ class About:
     inputs: tuple[Told, ...]
     results: tuple[Told, ...] = ()
 
+    @property
+    def answer(self) -> Told | None:
+        """What came of it in words; it has no name."""
+        return next((one for one in self.results if not one.name), None)
 
-def about(state: RunState) -> About:
+    @property
+    def named_results(self) -> tuple[Told, ...]:
+        return tuple(one for one in self.results if one.name)
+
+
+def about(state: RunState, say: Voice = ENGLISH) -> About:
     done = state.status is RunStatus.DONE
     if isinstance(state, PlanState):
         inputs = tuple(_inputs(state))
@@ -53,7 +63,7 @@ def about(state: RunState) -> About:
         answer = (Told("", _bounded(state.answer)),) if done and state.answer else ()
         return About(_words(_first_message(state)), (), answer)
     assert isinstance(state, ConversationState)
-    return About(_words(state.text), (), tuple(_ends(state)) if done else ())
+    return About(_words(state.text), (), tuple(_ends(state, say)) if done else ())
 
 
 def _words(text: str) -> Told | None:
@@ -84,15 +94,14 @@ def _first_message(state: ReactState) -> str:
     return said[-1] if said else ""
 
 
-def _ends(state: ConversationState) -> Iterator[Told]:
-    """The model's answer, else the results of the tasks that no other waited for."""
+def _ends(state: ConversationState, say: Voice) -> Iterator[Told]:
+    """The model's answer, else the results of the last tasks; and what was skipped."""
     if state.answer:
         yield Told("", _bounded(state.answer))
-        return
-    needed = {one for task in state.tasks.values() for one in task.dependencies}
-    for task in (state.tasks[one] for one in state.order):
-        if task.id not in needed and task.result not in (None, {}, ""):
-            yield Told(task.id, _bounded(spelled_result(task.result)))
+    for task in last_tasks(state):
+        answered = state.answer and not task.skipped
+        if not answered and task.result not in (None, {}, ""):
+            yield Told(task.id, _bounded(came_of(task, say.why)))
 
 
 def _spelled(value: Json) -> str:

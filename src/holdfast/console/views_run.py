@@ -96,7 +96,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task of a conversation."""
+    """One task of a conversation; `skipped` says why it is left out."""
 
     step_id: str
     id: str
@@ -106,6 +106,7 @@ class TaskRow:
     status: str
     priority: int
     waits_for: tuple[str, ...]
+    skipped: str
 
 
 async def may_operate(served: Services, caller: Caller, run_id: str) -> bool:
@@ -226,4 +227,5 @@ def _task_row(state: ConversationState, step_id: str, say: Voice) -> TaskRow:
         status=told,
         priority=task.priority,
         waits_for=task.dependencies,
+        skipped=task.skipped,
     )

@@ -78,6 +78,7 @@ class Row:
     facts: str
     done: int | None
     tasks: int | None
+    skipped: int
     waiting: int
     retries: int
     turn: int | None
@@ -122,6 +123,7 @@ def _row(line: RunLine, operates: bool) -> Row:
         facts="" if prompt_of(line) else line.summary.facts or "",
         done=summary.get("done"),
         tasks=summary.get("tasks"),
+        skipped=summary.get("skipped") or 0,
         waiting=summary.get("waiting") or 0,
         retries=summary.get("retries") or 0,
         turn=summary.get("turn"),

@@ -77,6 +77,7 @@ _STATUSES: Final = {
     "{n} listeners": "{n} 个监听器",
     "{size}; tasks: {told}": "{size}；任务：{told}",
     "{done} of {total} tasks done": "{total} 个任务中已完成 {done} 个",
+    ", {n} skipped": "，跳过 {n} 个",
 }
 
 _SHARED: Final = {
@@ -197,6 +198,7 @@ _CONVERSATIONS: Final = {
     "shows the tasks": "展示任务",
     "asks for the answer": "请求答复",
     "answers: {text}": "答复：{text}",
+    "the model has nothing to say": "模型没有要说的",
     "{step} lacks arguments; the model is asked first": "{step} 缺少参数；先询问模型",
     "{step} has from the model: {names}": "{step} 从模型得到：{names}",
     "ended the turn that failed": "结束了失败的这一轮",
@@ -213,6 +215,9 @@ _CONVERSATIONS: Final = {
     "{step} is next": "{step} 即将执行",
     "{step} returned: {result}": "{step} 返回：{result}",
     "{step} is completed": "{step} 完成",
+    "{step} is skipped": "{step} 已跳过",
+    "{step} is left out": "{step} 被跳过",
+    "tasks done: {done}, skipped: {skipped}": "任务完成 {done} 个，跳过 {skipped} 个",
     "{step} waits for a person to decide": "{step} 等待人工决定",
 }
 

@@ -27,7 +27,7 @@ from holdfast.model.react_events import Call
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 11
+SCHEMA = 12
 
 S = TypeVar("S", bound=RunState)
 

@@ -56,7 +56,7 @@ class SubTask:
     """One task of a goal; the smallest `priority` goes first.
 
     `route` says what its type names here: a tool, an agent, a plan, a callable of one's
-    own, or nothing, which goes to the default executor.
+    own, or nothing, which goes to the default executor. `skipped` says why it is left out.
     """
 
     id: str
@@ -68,6 +68,7 @@ class SubTask:
     route: str = "default"
     status: str = "pending"
     result: Json = None
+    skipped: str = ""
 
 
 class OnFailure(StrEnum):

@@ -121,10 +121,11 @@ class AnswerWritten:
 
 @record
 class TaskFinished:
-    """Its result is kept; it counts when the consumer is told."""
+    """Its result is kept; it counts when the consumer is told. `skipped`: why it is left out."""
 
     step_id: str
     result: Json = None
+    skipped: str = ""
 
 
 @record
@@ -137,6 +138,8 @@ class TaskBroke:
 
 @record
 class TaskCompleted:
+    """The consumer is told that it is done, or skipped."""
+
     step_id: str
 
 

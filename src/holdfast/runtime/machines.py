@@ -210,6 +210,7 @@ class ConversationMachine:
     def describe(self, state: ConversationState) -> Description:
         summary = {
             "done": state.completed,
+            "skipped": state.skipped,
             "tasks": state.total,
             "waiting": len(state.open_questions) + state.paused_children,
             "failed": list(state.failed),

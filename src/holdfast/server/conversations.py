@@ -35,6 +35,7 @@ from holdfast.server.routes import new_router
 from holdfast.server.schemas import Before, Given, Limit, Reason, Shown, Statuses
 from holdfast.server.services import Served, Services
 from holdfast.server.showing import visible
+from holdfast.server.spoken import said
 
 router = new_router("conversations")
 
@@ -76,6 +77,7 @@ class SubTaskShown(Shown):
     dependencies: list[str]
     status: str
     result: Any
+    skipped: str = Field(description="Why it is left out; empty where it is not.")
 
 
 class FailureShown(Shown):
@@ -99,6 +101,7 @@ class ConversationShown(Shown):
     progress: float
     total_tasks: int
     completed_tasks: int
+    skipped_tasks: int
     tasks: list[SubTaskShown]
     answer: str
     error: str
@@ -120,6 +123,7 @@ class ConversationListed(Shown):
     turn: int
     total_tasks: int
     completed_tasks: int
+    skipped_tasks: int
     waiting: int
     created_at: float
     updated_at: float
@@ -143,7 +147,10 @@ async def _operable(served: Services, caller: Caller, run_id: str) -> Conversati
     return state
 
 
-def _shown(served: Services, state: ConversationState) -> ConversationShown:
+def _shown(served: Services, caller: Caller, state: ConversationState) -> ConversationShown:
+    def spoken(text: str) -> str:
+        return said(text, caller.language)
+
     tasks = [state.tasks[f"t{number}"] for number in range(1, state.total + 1)]
     return ConversationShown(
         id=state.run_id,
@@ -154,6 +161,7 @@ def _shown(served: Services, state: ConversationState) -> ConversationShown:
         progress=state.progress,
         total_tasks=state.total,
         completed_tasks=state.completed,
+        skipped_tasks=state.skipped,
         tasks=[
             SubTaskShown(
                 id=one.id,
@@ -163,10 +171,11 @@ def _shown(served: Services, state: ConversationState) -> ConversationShown:
                 dependencies=list(one.dependencies),
                 status=one.status,
                 result=one.result,
+                skipped=spoken(one.skipped),
             )
             for one in tasks
         ],
-        answer=final_answer(state),
+        answer=final_answer(state, spoken),
         error=state.error,
         failure=_failure(state) if state.phase is EngineState.ERROR else None,
         will_pause=state.pausing,
@@ -192,9 +201,10 @@ def _failure(state: ConversationState) -> FailureShown:
 
 
 async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
-    state = await _find(served, await identify(request), claimed.run_id)
+    caller = await identify(request)
+    state = await _find(served, caller, claimed.run_id)
     status = 201 if request.url.path.endswith("/conversations") else 200
-    return JSONResponse(_shown(served, state).model_dump(mode="json"), status)
+    return JSONResponse(_shown(served, caller, state).model_dump(mode="json"), status)
 
 
 async def _do(
@@ -244,7 +254,7 @@ async def _converse(served: Services, caller: Caller, run_id: str, text: str) ->
     command = c.Converse(text, caller.principal.id)
     state = as_conversation(await served.app.engine.submit(run_id, command))
     served.pursuits.pursue(run_id)
-    return _shown(served, state)
+    return _shown(served, caller, state)
 
 
 @router.get("/conversations", response_model=ConversationsListed, responses=NOT_FOUND)
@@ -278,6 +288,7 @@ def _listed(row: RunRow) -> ConversationListed:
         turn=summary.get("turn", 0),
         total_tasks=summary.get("tasks", 0),
         completed_tasks=summary.get("done", 0),
+        skipped_tasks=summary.get("skipped", 0),
         waiting=summary.get("waiting", 0),
         created_at=row.created_at,
         updated_at=row.updated_at,
@@ -289,7 +300,7 @@ async def get_conversation(
     conversation_id: ConversationId, served: Served, caller: Called
 ) -> ConversationShown:
     """A conversation: its phase, its tasks, and what came of them."""
-    return _shown(served, await _find(served, caller, conversation_id))
+    return _shown(served, caller, await _find(served, caller, conversation_id))
 
 
 @router.post("/conversations/{conversation_id}/messages", response_model=ConversationShown)
@@ -320,7 +331,7 @@ async def pause_conversation(
     While it still thinks, the pause is kept (`will_pause`) and takes hold before the first task.
     """
     command = c.Hold(when_possible=True)
-    return _shown(served, await _do(served, caller, conversation_id, command))
+    return _shown(served, caller, await _do(served, caller, conversation_id, command))
 
 
 @router.post("/conversations/{conversation_id}/resume", response_model=ConversationShown)
@@ -336,7 +347,7 @@ async def resume_conversation(
     command = _resuming(state, body.failed if body else None, caller.principal.id)
     state = await _do(served, caller, conversation_id, command)
     served.pursuits.pursue(conversation_id)
-    return _shown(served, state)
+    return _shown(served, caller, state)
 
 
 def _resuming(state: ConversationState, failed: AfterFailure | None, by: str) -> c.Unhold | c.GoOn:
@@ -360,7 +371,7 @@ async def cancel_conversation(
     """End the conversation for good: nothing more starts in it."""
     reason = strict_text(body.reason if body else "", "reason")
     command = c.Cancel(caller.principal.id, reason)
-    return _shown(served, await _do(served, caller, conversation_id, command))
+    return _shown(served, caller, await _do(served, caller, conversation_id, command))
 
 
 @router.get("/conversations/{conversation_id}/snapshot", response_model=dict[str, Any])

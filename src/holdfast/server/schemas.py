@@ -175,6 +175,7 @@ class Summary(Shown):
     facts: str | None = Field(None, description="Its first inputs, in one line; no secrets.")
     done: int | None = Field(None, examples=[1])
     tasks: int | None = Field(None, examples=[3])
+    skipped: int | None = Field(None, description="Tasks of a conversation that were left out.")
     waiting: int = Field(0, examples=[1])
     failed: list[str] = Field(default_factory=list)
     retries: int = Field(0, description="What was tried again, by whomever.")

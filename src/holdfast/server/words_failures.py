@@ -102,6 +102,11 @@ _AGENTS: Final[dict[str, str]] = {
 
 _CONVERSATIONS: Final[dict[str, str]] = {
     "the conversation failed: {reason:said}": "会话失败：{reason}",
+    "skipped ({reason:said})": "已跳过（{reason}）",
+    "it failed": "它失败了",
+    "it failed: {reason:said}": "它失败了：{reason}",
+    "it depends on {names:term}, which failed": "它依赖的 {names} 失败了",
+    "it depends on {names:term}, skipped as well": "它依赖的 {names} 也被跳过了",
     "the goal could not be decomposed: {reason:said}": "无法分解目标：{reason}",
     "the snapshot cannot be restored: {reason:said}": "无法恢复快照：{reason}",
     "the work reported success: false": "工作报告了 success: false",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import ClassVar, TypeAlias, assert_never, cast
 
+from holdfast.core.conversation.briefing import spelled_result
 from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE, ConversationState
-from holdfast.core.language.strict import canonical_json
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
 from holdfast.model.interaction import InteractionRequest
@@ -83,6 +83,7 @@ class ConversationStory(Teller):
     ) -> None:
         super().__init__(asked, say)
         self._tasks = {step_id: task.id for step_id, task in state.tasks.items()}
+        self._skipped = {step_id for step_id, task in state.tasks.items() if task.skipped}
         self._most = state.settings.retry.attempts
 
     def step(self, step_id: str) -> str:
@@ -155,7 +156,7 @@ class ConversationStory(Teller):
             case v.EngineResumed():
                 return self.itself, self.say("was resumed")
             case v.EngineCompleted():
-                return self.itself, self.say("all tasks are done")
+                return self.itself, self._completed()
             case v.EngineFailed():
                 place = self.step(event.step_id) if event.step_id else self.say(event.phase.value)
                 told = self.say("failed at {place}", place=place)
@@ -172,11 +173,21 @@ class ConversationStory(Teller):
             case _:
                 assert_never(event)
 
+    def _completed(self) -> str:
+        if not self._skipped:
+            return self.say("all tasks are done")
+        done, skipped = len(self._tasks) - len(self._skipped), len(self._skipped)
+        told = self.say("tasks done: {done}, skipped: {skipped}", done=done, skipped=skipped)
+        return told + self.aside(self._named(one for one in self._tasks if one in self._skipped))
+
+    def _named(self, steps: Iterable[str]) -> str:
+        return ", ".join(self._tasks.get(one, one) for one in steps)
+
     def _resumed(self, event: v.ConversationResumed) -> str:
+        self._skipped |= {*event.skipped}
         if not event.skipped:
             return self.say("has what failed tried again; what is done stays done")
-        left_out = ", ".join(visible(self._tasks.get(one, one)) for one in event.skipped)
-        return self.say("goes on without: {tasks}", tasks=left_out)
+        return self.say("goes on without: {tasks}", tasks=visible(self._named(event.skipped)))
 
     def _work(self, event: _Work) -> str:
         match event:
@@ -193,12 +204,15 @@ class ConversationStory(Teller):
                 return self.because(self.say("asks for other tasks"), event.reason)
             case v.GoalDecomposed(tasks=tasks):
                 self._tasks = {f"t{n}": task.id for n, task in enumerate(tasks, start=1)}
+                self._skipped = set()
                 named = (f"{one.id} ({one.description})" for one in tasks)
                 told = self.say("has 1 task") if len(tasks) == 1 else self._many(len(tasks))
                 return self.because(told, ", ".join(named))
             case v.PhaseChanged(after=after):
                 return self.say(PHASES[after])
             case v.AnswerWritten(text=text):
+                if not text:
+                    return self.say("the model has nothing to say")
                 return self.say("answers: {text}", text=visible(text))
             case _:
                 assert_never(event)
@@ -220,13 +234,18 @@ class ConversationStory(Teller):
                 names = visible(", ".join(values)) or "–"
                 told = "{step} has from the model: {names}"
                 return self.say(told, step=step, names=names)
+            case v.TaskFinished(skipped=why) if why:
+                self._skipped.add(event.step_id)
+                return self.because(self.say("{step} is left out", step=step), why)
             case v.TaskFinished():
                 result = visible(spelled_result(event.result))
                 return self.say("{step} returned: {result}", step=step, result=result)
             case v.TaskBroke():
                 return self.because(self.say("{step} failed", step=step), event.failure.message)
             case v.TaskCompleted():
-                return self.say("{step} is completed", step=step)
+                skipped = event.step_id in self._skipped
+                words = "{step} is skipped" if skipped else "{step} is completed"
+                return self.say(words, step=step)
             case v.TaskFailed():
                 return self.say("{step} waits for a person to decide", step=step)
             case _:
@@ -238,13 +257,10 @@ class ConversationStory(Teller):
         return told + self.say(" as {child}", child=child) if child else told
 
     def _remember(self, tasks: Iterable[Mapping[str, Json]]) -> None:
-        self._tasks = {f"t{n}": str(task["id"]) for n, task in enumerate(tasks, start=1)}
+        named = {f"t{n}": task for n, task in enumerate(tasks, start=1)}
+        self._tasks = {step_id: str(task["id"]) for step_id, task in named.items()}
+        self._skipped = {step_id for step_id, task in named.items() if task.get("skipped")}
 
 
 def counted(tasks: int) -> str:
     return f"{tasks} task{'s' if tasks != 1 else ''}"
-
-
-def spelled_result(result: Json) -> str:
-    """A task's result as a person reads it."""
-    return result if isinstance(result, str) else canonical_json(result)

@@ -74,8 +74,9 @@ def _follow(draft: Draft, step_id: str, action: InteractionAction, by: str, reas
             text = f"rejected by {by}" + (f": {reason}" if reason else "")
             broke(draft, step_id, Failure(FailureKind.FORBIDDEN, text))
         case InteractionAction.SKIP:
-            told = {"skipped": True, "by": by}
-            draft.emit(v.TaskFinished(step_id, {**told, "reason": reason} if reason else told))
+            why = reason or f"{by} went on without it"
+            told = {"skipped": True, "by": by, "reason": why}
+            draft.emit(v.TaskFinished(step_id, told, why))
         case InteractionAction.TERMINATE:
             phases.abort(draft, f"ended by {by}" + (f": {reason}" if reason else ""))
         case (

@@ -6,7 +6,7 @@ section of its own, and is cut where it is long.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from holdfast.core.conversation.state import ConversationState
@@ -39,26 +39,34 @@ def results_of(results: Mapping[str, Json]) -> Iterable[Json]:
     return ({"task": task, "result": result} for task, result in results.items())
 
 
-def summary(state: ConversationState) -> str:
-    """What came of the goal where no model puts it into words: a line for each last task."""
+def last_tasks(state: ConversationState) -> list[SubTask]:
+    """What the goal came to: what was done and no other done task waited for, and what was
+    skipped."""
     tasks = [state.tasks[one] for one in state.order]
-    needed = {one for task in tasks for one in task.dependencies}
-    lines = [
-        f"{task.description or task.id}: {_spelled(task.result)}"
-        for task in tasks
-        if task.id not in needed
-    ]
-    return str(shorten("\n".join(lines), _LONGEST_ITEM))
+    needed = {one for task in tasks if not task.skipped for one in task.dependencies}
+    return [task for task in tasks if task.skipped or task.id not in needed]
 
 
-def _spelled(result: Json) -> str:
+def spelled_result(result: Json) -> str:
+    """A task's result as a person reads it."""
     return result if isinstance(result, str) else canonical_json(result)
 
 
-def final_answer(state: ConversationState) -> str:
-    """The last word of a turn that is completed."""
+def came_of(task: SubTask, said: Callable[[str], str] = str) -> str:
+    """What came of a task; `said` puts our own words into the reader's language."""
+    return said(f"skipped ({task.skipped})") if task.skipped else spelled_result(task.result)
+
+
+def summary(state: ConversationState, said: Callable[[str], str] = str) -> str:
+    """What came of the goal where no model puts it into words: a line for each last task."""
+    lines = [f"{task.description or task.id}: {came_of(task, said)}" for task in last_tasks(state)]
+    return str(shorten("\n".join(lines), _LONGEST_ITEM))
+
+
+def final_answer(state: ConversationState, said: Callable[[str], str] = str) -> str:
+    """The last word of a turn that is completed, also where the model has nothing to say."""
     over = state.phase is EngineState.COMPLETED
-    return state.answer or (summary(state) if over and state.tasks else "")
+    return state.answer or (summary(state, said) if over and state.tasks else "")
 
 
 def agent_prompt(

@@ -32,6 +32,9 @@ from holdfast.model.values import Json
 MOST_HISTORY = 20
 """How many earlier turns the next one is told of."""
 
+ENDED = ("completed", "skipped", "finished")
+"""Tasks of which nothing runs any more."""
+
 
 def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> ConversationState:
     state = changed(state, root_id=event.root_id, started_by=event.by, created_at=at)
@@ -50,7 +53,7 @@ def input_received(state: ConversationState, event: v.InputReceived) -> Conversa
 
 def _turn(state: ConversationState) -> Turn:
     tasks = [state.tasks[one] for one in state.order]
-    done = {task.id: task.result for task in tasks if task.status in ("completed", "finished")}
+    done = {task.id: task.result for task in tasks if task.status in ENDED}
     unfinished = _unfinished(state) if state.error else EMPTY
     return Turn(state.text, done, unfinished, state.answer)
 
@@ -62,7 +65,7 @@ def _unfinished(state: ConversationState) -> Mapping[str, Json]:
         task = state.tasks[step_id]
         known: dict[str, Json] = {"id": task.id, "type": task.type, "args": dict(task.args)}
         known["description"] = task.description
-        done = task.status in ("completed", "finished")
+        done = task.status in ENDED and not task.skipped
         perhaps = former.is_doubtful(state, step_id)
         found["done" if done else "perhaps_done" if perhaps else "not_done"].append(known)
     return {"error": state.error, **found}
@@ -84,6 +87,7 @@ def cleared(state: ConversationState) -> ConversationState:
         untold=(),
         total=0,
         completed=0,
+        skipped=0,
         error="",
         former=HashTrieMap(),
         kept=False,
@@ -184,9 +188,10 @@ def tasks_refused(state: ConversationState, event: v.TasksRefused) -> Conversati
 
 
 def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> ConversationState:
-    """What waits for what; those that are completed already stand in nobody's way."""
+    """What waits for what; those that were told already stand in nobody's way."""
     steps = schedule.step_ids(tasks)
-    done = {task.id for task in tasks if task.status == "completed"}
+    done = {task.id for task in tasks if task.status in ("completed", "skipped")}
+    skipped = sum(task.status == "skipped" for task in tasks)
     waits = {
         steps[task.id]: len({one for one in task.dependencies if one not in done})
         for task in tasks
@@ -206,7 +211,8 @@ def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> Conversati
         frees=HashTrieMap(frees),
         queue=schedule.queued(by_step, [one for one, count in waits.items() if not count]),
         total=len(tasks),
-        completed=len(done),
+        completed=len(done) - skipped,
+        skipped=skipped,
     )
 
 
@@ -267,7 +273,8 @@ def task_finished(state: ConversationState, event: v.TaskFinished) -> Conversati
     if state.status is RunStatus.CANCELLING:
         return state
     state = changed(state, untold=(*state.untold, event.step_id))
-    return _task(state, event.step_id, status="finished", result=event.result)
+    ended = {"result": event.result, "skipped": event.skipped}
+    return _task(state, event.step_id, status="finished", **ended)
 
 
 def task_broke(state: ConversationState, event: v.TaskBroke) -> ConversationState:
@@ -300,7 +307,8 @@ def child_heard(state: ConversationState, event: ChildHeard) -> ConversationStat
 
 def task_completed(state: ConversationState, event: v.TaskCompleted) -> ConversationState:
     """It counts from now on, and those that waited for it alone may start."""
-    state = _task(_told(state, event.step_id), event.step_id, status="completed")
+    status = "skipped" if state.tasks[event.step_id].skipped else "completed"
+    state = _task(_told(state, event.step_id), event.step_id, status=status)
     waits, queue = state.waits_for, state.queue
     for one in state.frees.get(event.step_id, ()):
         left = waits.get(one, 0) - 1
@@ -308,7 +316,8 @@ def task_completed(state: ConversationState, event: v.TaskCompleted) -> Conversa
         if not left and state.tasks[one].status not in schedule.KEPT:
             queue = heap.push(queue, schedule.rank(state.tasks, one))
     steps = state.steps.discard(event.step_id)
-    return changed(state, waits_for=waits, queue=queue, steps=steps, completed=state.completed + 1)
+    counts = {status: getattr(state, status) + 1}
+    return changed(state, waits_for=waits, queue=queue, steps=steps, **counts)
 
 
 def _told(state: ConversationState, step_id: str) -> ConversationState:

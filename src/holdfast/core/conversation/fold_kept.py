@@ -9,7 +9,7 @@ from typing import Any
 from rpds import HashTrieMap
 
 from holdfast.core.conversation import schedule
-from holdfast.core.conversation.fold import cleared, to_confirm, with_tasks
+from holdfast.core.conversation.fold import ENDED, cleared, to_confirm, with_tasks
 from holdfast.core.conversation.former import PUT_ASIDE, is_doubtful
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
 from holdfast.core.run import moves
@@ -21,14 +21,14 @@ from holdfast.model.events import LateResultKept
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 
-_DONE = ("completed", "finished")
 _BEFORE_TASKS = (EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
 
 
 def turn_resumed(state: ConversationState, event: v.ConversationResumed) -> ConversationState:
     """As it will be scheduled: what was done is done, and what is skipped has that for a result."""
     former, number = state.former, range(1, state.total + 1)
-    tasks = [_going_on(state, f"t{one}", event) for one in number]
+    skipped = frozenset(event.skipped)
+    tasks = [_going_on(state, f"t{one}", skipped, event.by) for one in number]
     names = ("turn", "text", "history", "context", "former", "confirmed", "feedback", "by_model")
     same = {name: getattr(state, name) for name in names}
     state = changed(
@@ -44,15 +44,27 @@ def turn_resumed(state: ConversationState, event: v.ConversationResumed) -> Conv
     return _finished_untold(_phases_done(state))
 
 
-def _going_on(state: ConversationState, step_id: str, event: v.ConversationResumed) -> SubTask:
+def _going_on(state: ConversationState, step_id: str, skipped: frozenset[str], by: str) -> SubTask:
     task = state.tasks[step_id]
-    if step_id in event.skipped:
-        told: dict[str, Json] = {"skipped": True, "by": event.by}
-        if task.status != "failed":
-            told["reason"] = "it depends on a task that failed"
-        return replace(task, status="finished", result=told)
-    kept = task.status in _DONE or is_doubtful(state, step_id)
+    if step_id in skipped:
+        why = _why_skipped(state, step_id, skipped)
+        told = {"skipped": True, "by": by, "reason": why}
+        return replace(task, status="finished", result=told, skipped=why)
+    kept = task.status in ENDED or is_doubtful(state, step_id)
     return task if kept else replace(task, status="pending", result=None)
+
+
+def _why_skipped(state: ConversationState, step_id: str, skipped: frozenset[str]) -> str:
+    """It failed, or needs what did, or what is skipped for that."""
+    task = state.tasks[step_id]
+    if task.status == "failed":
+        failure = state.former[step_id].failure
+        return f"it failed: {failure.message}" if failure else "it failed"
+    lacks = [one for one in task.dependencies if state.steps_of[one] in skipped]
+    failed = [one for one in lacks if state.tasks[state.steps_of[one]].status == "failed"]
+    if failed:
+        return f"it depends on {schedule.listed(failed)}, which failed"
+    return f"it depends on {schedule.listed(lacks)}, skipped as well"
 
 
 def turn_stopped(state: ConversationState) -> ConversationState:
@@ -157,7 +169,7 @@ def _resumable(raw: Mapping[str, Any], phase: EngineState) -> SubTask:
     what was finished is not."""
     known = {name: value for name, value in raw.items() if name != "doubtful"}
     task = SubTask(**{**known, "dependencies": tuple(raw["dependencies"])})
-    kept = task.status in ("pending", *_DONE) or raw.get("doubtful", False)
+    kept = task.status in ("pending", *ENDED) or raw.get("doubtful", False)
     kept = kept or (task.status == "failed" and phase in PUT_ASIDE)
     return task if kept else replace(task, status="scheduled", result=None)
 

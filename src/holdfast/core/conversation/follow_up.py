@@ -121,7 +121,8 @@ def _work(state: ConversationState, step_id: str, step: StepState) -> f.Effect:
 
 def _done(state: ConversationState) -> Iterator[Mapping[str, Json]]:
     for task in (state.tasks[one] for one in state.order):
-        yield {"id": task.id, "description": task.description, "result": task.result}
+        came = {"skipped": task.skipped} if task.skipped else {"result": task.result}
+        yield {"id": task.id, "description": task.description, **came}
 
 
 def _said(turn: Turn) -> Mapping[str, Json]:

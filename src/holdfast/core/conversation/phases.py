@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from holdfast.core.conversation import questions
-from holdfast.core.conversation.briefing import summary
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.references import with_dependencies
 from holdfast.core.conversation.schedule import problem_with
@@ -72,7 +71,7 @@ def _execute(draft: Draft) -> None:
     state = draft.state
     if state.untold:
         _tell(draft, state.untold[0])
-    elif state.completed == state.total:
+    elif state.all_told:
         _complete(draft)
     elif state.queue is not None and state.places > 0:
         _, number = state.queue[1]
@@ -85,14 +84,15 @@ def _complete(draft: Draft) -> None:
     if draft.state.by_model and not draft.state.answer:
         if step is None or step.status is StepStatus.READY:
             draft.emit(WorkStarted(ANSWER, draft.state.turn))
-        return
+        if step is None or step.status is not StepStatus.DONE:
+            return
     draft.enter(EngineState.COMPLETED)
     draft.emit(v.EngineCompleted())
 
 
 def written(draft: Draft, text: str) -> None:
     """A model that has nothing to say does not keep what was done from being told."""
-    draft.emit(v.AnswerWritten(text.strip() or summary(draft.state)))
+    draft.emit(v.AnswerWritten(text.strip()))
 
 
 def _tell(draft: Draft, step_id: str) -> None:

@@ -47,8 +47,9 @@ def failed(state: ConversationState) -> list[str]:
 
 
 def to_skip(state: ConversationState) -> list[str]:
-    """What failed, and whatever depends on that, however far away."""
-    return schedule.with_dependents(state.frees, failed(state))
+    """What failed, and whatever depends on that, however far away, and is not skipped already."""
+    found = schedule.with_dependents(state.frees, failed(state))
+    return [one for one in found if not state.tasks[one].skipped]
 
 
 def doubtful(state: ConversationState) -> list[str]:

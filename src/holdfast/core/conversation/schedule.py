@@ -12,7 +12,7 @@ from holdfast.core.conversation.heap import Heap
 from holdfast.core.language.spelling import nearest
 from holdfast.model.conversation import SubTask
 
-KEPT = ("completed", "finished", "running")
+KEPT = ("completed", "skipped", "finished", "running")
 _SHOWN = 5
 
 
@@ -25,7 +25,7 @@ def problem_with(tasks: Sequence[SubTask]) -> str | None:
         return "a task has no id"
     if len(set(ids)) < len(ids):
         twice = sorted(one for one, count in Counter(ids).items() if count > 1)
-        return f"these ids are used more than once: {_listed(twice)}"
+        return f"these ids are used more than once: {listed(twice)}"
     return _unknown_dependency(tasks) or _circle(tasks)
 
 
@@ -50,10 +50,10 @@ def _circle(tasks: Sequence[SubTask]) -> str | None:
             if not waits[one]:
                 free.append(one)
     stuck = sorted(one for one, count in waits.items() if count)
-    return f"these tasks wait for each other: {_listed(stuck)}" if stuck else None
+    return f"these tasks wait for each other: {listed(stuck)}" if stuck else None
 
 
-def _listed(names: Sequence[str]) -> str:
+def listed(names: Sequence[str]) -> str:
     more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
     return ", ".join(names[:_SHOWN]) + more
 

@@ -43,12 +43,14 @@ _KINDS = {
     "args": dict,
     "route": str,
     "status": str,
+    "skipped": str,
 }
 _ROUTES = ("default", "callable", "once", "tool", "agent", "plan")
 _HARMLESS = ("default", "callable")
-_BEGUN = ("running", "finished", "completed", "failed")
+_BEGUN = ("running", "finished", "completed", "skipped", "failed")
 _STATUSES = ("pending", "scheduled", *_BEGUN)
-_WITH_RESULT = ("finished", "completed")
+_WITH_RESULT = ("finished", "completed", "skipped")
+_TOLD = ("completed", "skipped")
 _CONTEXT = ("rules", "knowledge", "tools")
 _NEAR = 0.01
 """How far a progress may be from the counts: somebody may have rounded it."""
@@ -258,6 +260,10 @@ def _task_problem(task: SubTask) -> str | None:
         return f"its route is {task.route!r}, not one of {', '.join(_ROUTES)}"
     if task.result is not None and task.status not in _WITH_RESULT:
         return f"it is {task.status}, but has a result"
+    if task.status == "skipped" and not task.skipped:
+        return "it is skipped, but does not say why"
+    if task.skipped and task.status not in ("finished", "skipped"):
+        return f"it is {task.status}, but says why it is skipped"
     return None
 
 
@@ -291,7 +297,7 @@ def _check_progress(told: object, counted: float) -> None:
 
 def _out_of_order(tasks: Sequence[SubTask]) -> str | None:
     """A task that is done cannot have been waiting for one that is not."""
-    done = {task.id for task in tasks if task.status == "completed"}
+    done = {task.id for task in tasks if task.status in _TOLD}
     for task in tasks:
         begun = task.status in _BEGUN and not _is_skipped(task)
         if begun and not done.issuperset(task.dependencies):
@@ -300,9 +306,10 @@ def _out_of_order(tasks: Sequence[SubTask]) -> str | None:
 
 
 def _is_skipped(task: SubTask) -> bool:
-    """Whoever skips a task skips what depends on it, whatever else that waits for."""
+    """Whoever skips a task skips what depends on it, whatever else that waits for. Snapshots of
+    old say so in the result alone."""
     result = task.result
-    return isinstance(result, Mapping) and result.get("skipped") is True
+    return bool(task.skipped) or (isinstance(result, Mapping) and result.get("skipped") is True)
 
 
 def _check_phase(
@@ -318,7 +325,7 @@ def _check_phase(
         raise _damaged(f"it is {phase}, but has tasks already")
     if at in _BEFORE_WORK and not kept and any(task.status in _BEGUN for task in tasks):
         raise _damaged(f"it is {phase}, but some of its tasks have begun")
-    if phase is EngineState.COMPLETED and any(task.status != "completed" for task in tasks):
+    if phase is EngineState.COMPLETED and any(task.status not in _TOLD for task in tasks):
         raise _damaged("it is completed, but some of its tasks are not")
 
 

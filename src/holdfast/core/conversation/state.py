@@ -75,6 +75,7 @@ class ConversationState(RunState):
     untold: tuple[str, ...] = ()
     total: int = 0
     completed: int = 0
+    skipped: int = 0
     error: str = ""
     former: HashTrieMap[str, StepState] = HashTrieMap()
     kept: bool = False
@@ -91,7 +92,12 @@ class ConversationState(RunState):
 
     @property
     def progress(self) -> float:
+        """What was skipped is not done."""
         return self.completed / self.total if self.total else 0.0
+
+    @property
+    def all_told(self) -> bool:
+        return self.completed + self.skipped == self.total
 
     @property
     def places(self) -> int:

@@ -20,6 +20,7 @@ STATUSES: Final[Mapping[str, tuple[Condition, str]]] = {
     "running": (Condition.RUNNING, "running"),
     "finished": (Condition.DONE, "finished"),
     "completed": (Condition.DONE, "done"),
+    "skipped": (Condition.SKIPPED, "skipped"),
     "failed": (Condition.FAILED, "failed"),
 }
 
@@ -36,6 +37,8 @@ def picture_of_tasks(state: ConversationState, say: Say = english) -> Picture:
     nodes = [_node(state, one, say) for one in shown]
     title = f"{state.run_id} {GLYPHS[INSTANCES[state.status]]} {say(run_words(state.status))}"
     size = say("{done} of {total} tasks done", done=state.completed, total=state.total)
+    if state.skipped:
+        size += say(", {n} skipped", n=state.skipped)
     return Picture(title, size, tuple(nodes), tuple(edges))
 
 
@@ -43,7 +46,8 @@ def standing(state: ConversationState, step_id: str, say: Say) -> tuple[Conditio
     """How a task is: while it is under way or has failed, as its step is."""
     task, step = state.tasks[step_id], state.steps.get(step_id)
     if step is None or step.status not in _TELLING:
-        condition, told = STATUSES.get(task.status, (Condition.IDLE, task.status))
+        status = "skipped" if task.skipped else task.status
+        condition, told = STATUSES.get(status, (Condition.IDLE, status))
         return condition, say(told)
     condition, told = step_standing(state, step, _STOPPED)
     if told != "retrying":
