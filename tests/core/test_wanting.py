@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from conversation_machine import Talk
+from conversation_machine import Talk, executing
 from machine import Machine
 from react_machine import Chat, clerk
 from react_machine import opened as opened_chat
@@ -17,11 +17,11 @@ from holdfast.core.approval import read_rule
 from holdfast.core.conversation.snapshot import dump
 from holdfast.core.interactions.proposals import differences
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.core.run.wanting import answered, asked_of, wanting_now, wants
+from holdfast.core.run.wanting import answered, asked_before, asked_of, wanting_now, wants
 from holdfast.errors import NotPermitted
 from holdfast.model import commands as c
 from holdfast.model import react_events as r
-from holdfast.model.conversation import EngineState, SubTask
+from holdfast.model.conversation import AfterFailure, EngineState, SubTask
 from holdfast.model.events import QuestionAnswered
 from holdfast.model.interaction import (
     RUN_AGAIN,
@@ -32,7 +32,7 @@ from holdfast.model.interaction import (
     Resolution,
 )
 from holdfast.model.plan import ToolAction
-from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 from holdfast.model.run import Parent
 
 A, T = InteractionAction, InteractionType
@@ -208,6 +208,27 @@ class TestPlans:
         assert getattr(call, "args", None) == {"n": 2}
         machine.reload()
 
+    @pytest.mark.parametrize("option_id", ["approve", RUN_AGAIN])
+    def test_what_is_asked_anew_stays_under_four_eyes_where_the_setting_is_gone(
+        self, option_id: str
+    ) -> None:
+        machine = paying()
+        if option_id == RUN_AGAIN:
+            answer(machine, BOB)
+            (call,) = machine.flying.values()
+            machine.report(call, UNKNOWN)
+        machine.wanted_by = None
+        answer(machine, ANN, option_id, data={} if option_id == RUN_AGAIN else {"n": 2})
+        with pytest.raises(NotPermitted, match="you answered"):
+            answer(machine, ANN)
+        answer(machine, BOB)
+        assert len(machine.flying) == 1
+
+    def test_what_was_never_under_four_eyes_is_asked_anew_without(self) -> None:
+        machine = paying()
+        assert asked_before(machine.state, "unknown to anybody") is None
+        assert asked_before(machine.state, None) is None
+
     def test_what_a_handler_makes_of_an_answer_is_the_answerers(self) -> None:
         ways = (InteractionOption("own", "Own", A.CUSTOM),)
         guarded = replace(GUARDED, consent=replace(GUARDED.consent, options=ways))
@@ -362,6 +383,14 @@ class TestConversations:
         talk.submit(c.StartOver(ANN))
         talk.submit(c.RestoreSnapshot(dump(talk.state), BOB))
         assert dict(talk.state.wanting) == {WILL: "started", ANN: "changed", BOB: "changed"}
+
+    @pytest.mark.parametrize("failed", [AfterFailure.RETRY, AfterFailure.SKIP])
+    def test_who_has_a_failed_turn_go_on_wants_it(self, failed: AfterFailure) -> None:
+        talk = executing(SubTask("read it"), retry=RetryPolicy(attempts=1)).fill()
+        talk.fails("read it")
+        talk.advance()
+        talk.submit(c.GoOn(failed, BOB))
+        assert talk.state.wanting[BOB] == "resumed"
 
 
 def test_what_has_changed_since_is_told_as_before() -> None:

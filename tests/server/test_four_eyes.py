@@ -13,7 +13,8 @@ from typing import Any
 
 import httpx
 import pytest
-from server_scene import Scene, serving, settled
+from four_eyes_scene import APPROVE, FOUR_EYES, Four, people
+from server_scene import serving, settled
 
 from holdfast import Holdfast
 from holdfast.errors import OutcomeUnknown
@@ -22,9 +23,6 @@ from holdfast.model.events import ListenerStarted
 from holdfast.server.settings import ServerSettings
 from holdfast.testing.model_script import Entry, Seen, call
 from holdfast.testing.scripted_model import ScriptedModel
-
-FOUR_EYES = ServerSettings(four_eyes=True)
-APPROVE = {"selectedOptionId": "approve"}
 
 PLAN = """\
 plan_id: {plan_id}
@@ -133,47 +131,6 @@ def furnish(app: Holdfast) -> Bank:
 @pytest.fixture
 def bank(app: Holdfast) -> Bank:
     return furnish(app)
-
-
-@dataclass
-class Four:
-    scene: Scene
-    ann: httpx.AsyncClient
-    bob: httpx.AsyncClient
-    will: httpx.AsyncClient
-
-    async def start(self, plan_id: str) -> str:
-        started = await self.will.post("/instances", json={"plan_id": plan_id})
-        assert started.status_code == 201, started.text
-        await settled(self.scene, started.json()["id"])
-        return str(started.json()["id"])
-
-    async def open(self, root_id: str, kind: str) -> dict[str, Any]:
-        """The one open question of its type in the run or below it, as ann sees it."""
-        found = await self.ann.get("/interactions", params={"run": root_id, "status": "open"})
-        [one] = [one for one in found.json()["interactions"] if one["type"] == kind]
-        return dict(one)
-
-    async def answers(
-        self, who: httpx.AsyncClient, root_id: str, kind: str, **body: Any
-    ) -> httpx.Response:
-        question = await self.open(root_id, kind)
-        answer = await who.post(f"/interactions/{question['requestId']}/answer", json=body)
-        await settled(self.scene, root_id)
-        return answer
-
-    async def approves(self, who: httpx.AsyncClient, root_id: str) -> int:
-        return (await self.answers(who, root_id, "TOOL_APPROVAL", **APPROVE)).status_code
-
-
-async def people(scene: Scene) -> Four:
-    every = ["approver", "operator", "author"]
-    return Four(
-        scene,
-        await scene.somebody(every, name="ann"),
-        await scene.somebody(["approver"], name="bob"),
-        await scene.somebody(["operator"], name="will"),
-    )
 
 
 @pytest.fixture
@@ -457,6 +414,37 @@ async def test_the_question_keeps_who_wanted_it_where_the_setting_is_gone(tmp_pa
                 root_id = started.json()["id"]
                 await settled(scene, root_id)
                 continue
-            assert await four.approves(four.ann, root_id) == 403
-            assert bank.paid == []
-            assert await four.approves(four.bob, root_id) == 200
+            await alone(four, bank, root_id)
+            assert bank.paid == [("bob", 5)]
+
+
+async def test_a_wish_made_under_four_eyes_stays_one_where_the_setting_is_gone(
+    tmp_path: Path,
+) -> None:
+    root_id = ""
+    for settings in (FOUR_EYES, ServerSettings()):
+        app = Holdfast(tmp_path)
+        bank = furnish(app)
+        async with serving(app, settings) as scene:
+            four = await people(scene)
+            if settings.four_eyes:
+                root_id = await four.start("paying")
+                continue
+            edited = {**APPROVE, "data": {"amount": 900}}
+            taken = await four.answers(four.ann, root_id, "TOOL_APPROVAL", **edited)
+            assert taken.status_code == 200, taken.text
+            await alone(four, bank, root_id)
+            assert bank.paid == [("bob", 900)]
+
+
+async def test_what_is_asked_without_the_setting_needs_one_person(app: Holdfast) -> None:
+    bank = furnish(app)
+    async with serving(app) as scene:
+        four = await people(scene)
+        started = await four.ann.post("/instances", json={"plan_id": "paying"})
+        root_id = started.json()["id"]
+        await settled(scene, root_id)
+        question = await four.open(root_id, "TOOL_APPROVAL")
+        assert (question["mayAnswer"], question["wantedBy"]) == (True, None)
+        assert await four.approves(four.ann, root_id) == 200
+    assert bank.paid == [("bob", 5)]

@@ -20,6 +20,8 @@ from holdfast.runtime.machines import machine_of
 _REQUEST = TypeAdapter(InteractionRequest)
 _WAITING: TypeAdapter[Waiting | None] = TypeAdapter(Waiting | None)
 
+_FOUR_EYES = "four_eyes"
+
 Standing = tuple[RunStatus, bool, float | None]
 
 _TOLD = frozenset(
@@ -105,8 +107,18 @@ def question_row(state: RunState, question: QuestionState) -> QuestionRow:
         opened_at=question.opened_at,
         deadline=question.deadline,
         closed_at=question.closed_at,
-        body=_REQUEST.dump_json(question.request, exclude_defaults=True).decode(),
+        body=_body(question),
     )
+
+
+def _body(question: QuestionState) -> str:
+    """The request as JSON, and whether it was asked under four eyes, for who lists it."""
+    body = _REQUEST.dump_json(question.request, exclude_defaults=True).decode()
+    return body if question.wanted_by is None else f'{body[:-1]},"{_FOUR_EYES}":true}}'
+
+
+def asked_under_four_eyes(row: QuestionRow) -> bool:
+    return _FOUR_EYES in json.loads(row.body)
 
 
 def request_of(row: QuestionRow) -> InteractionRequest:

@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from holdfast.core.interactions.saying import spoken_secret
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.core.run.wanting import refusal
+from holdfast.core.run.wanting import refusal, wanting_now
 from holdfast.core.secrets import is_reference
 from holdfast.desk import is_above
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
@@ -29,7 +29,7 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.deeds import request_digest
-from holdfast.runtime.views import request_of
+from holdfast.runtime.views import asked_under_four_eyes, request_of
 from holdfast.server.cards import card
 from holdfast.server.guard import Caller
 from holdfast.server.limits import ANSWER
@@ -140,16 +140,25 @@ class Questions:
 
     async def who_wants(self, question: Question) -> Mapping[str, str]:
         """Under four eyes: who wants the call that waits for consent, and how they said so."""
-        row, wanting = question.row, self._services.app.engine.wanting
         if not self._under_four_eyes(question):
             return {}
-        if row.root_id not in self._wanting:
-            self._wanting[row.root_id] = dict(await wanting.known(row.root_id))
-        return self._wanting[row.root_id]
+        if question.row.question_id not in self._wanting:
+            self._wanting[question.row.question_id] = await self._read_wanting(question.row)
+        return self._wanting[question.row.question_id]
+
+    async def _read_wanting(self, row: QuestionRow) -> Mapping[str, str]:
+        engine = self._services.app.engine
+        if engine.wanting.four_eyes:
+            return dict(await engine.wanting.known(row.root_id))
+        state = await engine.state(row.run_id)
+        return wanting_now(state, state.questions[row.question_id], None) or {}
 
     def _under_four_eyes(self, question: Question) -> bool:
+        """Asked for now, or when the question was opened."""
+        if question.row.type != InteractionType.TOOL_APPROVAL:
+            return False
         asked = self._services.app.engine.wanting.four_eyes
-        return asked and question.row.type == InteractionType.TOOL_APPROVAL
+        return asked or asked_under_four_eyes(question.row)
 
     async def nobody_left(self, question: Question) -> bool:
         """Whether all whom this server knows, and who could approve the call, want it."""

@@ -21,7 +21,7 @@ from holdfast.core.language.display import clip
 from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.fold_questions import deadline_of
 from holdfast.core.run.tables import StepStatus
-from holdfast.core.run.wanting import asked_of
+from holdfast.core.run.wanting import asked_before, asked_of
 from holdfast.errors import InvalidAnswer
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move, OutcomeLost, QuestionOpened
@@ -165,6 +165,9 @@ def open_question(
         )
     except InvalidAnswer as error:
         return str(error)
+    wanted_by = draft.moment.wanted_by
+    if wanted_by is None:
+        wanted_by = asked_before(draft.state, step.former_consent)
     draft.emit(
         QuestionOpened(
             request=asked,
@@ -175,7 +178,7 @@ def open_question(
             args=question.args,
             consent=question.consent,
             moves=moves,
-            wanted_by=asked_of(draft.state, asked.type, question.purpose, draft.moment.wanted_by),
+            wanted_by=asked_of(draft.state, asked.type, question.purpose, wanted_by),
         )
     )
     return None

@@ -84,6 +84,14 @@ def asked_of(
     return {**wanted_by, **state.wanting}
 
 
+def asked_before(state: RunState, former_consent: str | None) -> Mapping[str, str] | None:
+    """What the question said whose call is now asked anew: four eyes outlive the setting."""
+    if former_consent is None:
+        return None
+    former = (one for one in state.questions.values() if one.consent == former_consent)
+    return next((one.wanted_by for one in former if one.wanted_by is not None), None)
+
+
 def wanting_now(
     state: RunState, question: QuestionState, wanted_by: Mapping[str, str] | None
 ) -> Mapping[str, str] | None:
