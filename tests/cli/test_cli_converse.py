@@ -224,8 +224,12 @@ def test_a_turn_that_failed_may_be_ended(converse: Converse, also: Command) -> N
 def test_tasks_are_shown_before_they_run_where_that_is_wished(
     converse: Converse, also: Command
 ) -> None:
-    assert converse("帮我分析销售数据", "--confirm-tasks").code == 4
+    shown = converse("帮我分析销售数据", "--confirm-tasks")
+    assert shown.code == 4
     asked = the_question(also)
+    assert '"dependencies"' not in shown.out
+    for line in asked["details"].split("\n"):
+        assert shown.out.count(f"│ {line}") == 1
     assert asked["title"] == "Run these tasks?"
     assert also("answer", asked["question_id"], "--option", "run").code == 0
 

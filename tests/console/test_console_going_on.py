@@ -112,3 +112,29 @@ async def test_what_was_skipped_is_shown_as_skipped_and_why(
     await expect(page.locator("#timeline")).to_contain_text("任务完成 1 个，跳过 1 个")
     await shoot(page, "skipped_zh")
     assert office.calls == ["pay", "mail"]
+
+
+async def test_the_tasks_to_confirm_are_listed_once_in_the_readers_language(
+    house: House, admin: Window, open_window: OpenWindow
+) -> None:
+    Office(house).down = False
+    body = {"input": "Order it", "confirm_tasks": True}
+    answer = await admin.context.request.post(
+        f"{house.url}/conversations", data=body, headers={"Origin": house.url}
+    )
+    run_id = (await answer.json())["id"]
+    await house.app.engine.wait_for(run_id, lambda one: bool(one.open_questions), 30)
+    page = await admin.live(f"/console/runs/{run_id}")
+    card = page.locator("#run-questions")
+    await expect(card).to_contain_text("mail: Mail it: mail_order; needs first: pay")
+    assert (await card.inner_text()).count("mail_order") == 1
+    await shoot(page, "confirm_en")
+    chinese = await open_window(locale="zh-CN")
+    page = await chinese.live(f"/console/runs/{run_id}")
+    card = page.locator("#run-questions")
+    await expect(card).to_contain_text("mail: Mail it: mail_order；需先完成：pay")
+    for words in ("执行这些任务", "要求换一组任务", "停止会话"):
+        await expect(card.get_by_role("button", name=words)).to_be_visible()
+    for words in ("Run these", "Ask for other", "What should"):
+        await expect(card).not_to_contain_text(words)
+    await shoot(page, "confirm_zh")

@@ -200,6 +200,17 @@ async def test_a_person_may_see_the_tasks_first(scene: Scene, office: Office) ->
     await scene.app.engine.wait_for("conv_000001", lambda one: bool(one.open_questions), PATIENCE)
     [asked] = (await scene.admin.get("/interactions")).json()["interactions"]
     assert asked["title"] == "Run these tasks?"
+    assert asked["details"].split("\n")[1] == "mail: Mail: mail; needs first: pay"
+    chinese = {"Accept-Language": "zh"}
+    [asked] = (await scene.admin.get("/interactions", headers=chinese)).json()["interactions"]
+    assert asked["title"] == "执行这些任务？"
+    assert [one["label"] for one in asked["options"]] == [
+        "执行这些任务",
+        "要求换一组任务",
+        "停止会话",
+    ]
+    assert asked["options"][1]["inputPrompt"] == "需要如何调整？"
+    assert asked["details"].split("\n")[1] == "mail: Mail: mail；需先完成：pay"
     assert office.calls == {}
     body = {"selectedOptionId": "run"}
     answered = await scene.admin.post(f"/interactions/{asked['requestId']}/answer", json=body)

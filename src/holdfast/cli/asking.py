@@ -14,7 +14,7 @@ from typing import Any
 import questionary
 from questionary import Choice
 
-from holdfast.cli.foreign import BAR, rows, screen_width
+from holdfast.cli.foreign import rows, screen_width
 from holdfast.cli.inquiry import (
     asks_twice,
     brought_along,
@@ -23,6 +23,7 @@ from holdfast.cli.inquiry import (
     needs_words,
     shown_args,
     shown_context,
+    shown_details,
 )
 from holdfast.cli.screen import console, say
 from holdfast.cli.values import read_text
@@ -109,8 +110,7 @@ def introduce(request: InteractionRequest, options: str = "") -> None:
     say("")
     console().rule(visible(request.title), align="left", characters="-")
     say(*rows(visible(request.message, 2000), "") if request.message else ())
-    for line in request.details.split("\n"):
-        say(*rows(visible(line, 2000), BAR) if line else ())
+    say(*shown_details(request))
     say(*shown_context(request, options=options))
 
 

@@ -18,6 +18,7 @@ from rich.cells import cell_len
 from holdfast.cli.foreign import BAR, rows, screen_width
 from holdfast.cli.screen import say
 from holdfast.core.forms.shapes import dump_form
+from holdfast.core.interactions import listing
 from holdfast.core.interactions.consequences import consequence
 from holdfast.core.interactions.filling import takes_the_form
 from holdfast.core.language.strict import canonical_json
@@ -113,7 +114,7 @@ def shown_context(
     `options` are repeated in the commands shown.
     """
     bar = f"{indent}  {BAR}"
-    for name, value in request.context.items():
+    for name, value in listing.shown_context(request).items():
         match name, value:
             case "tool", str():
                 yield f"{indent}  tool: {named(value)}"
@@ -125,6 +126,11 @@ def shown_context(
             case _ if name not in _BEHIND_THE_SCENES:
                 words = _escaped(_spelled(value))
                 yield from _bounded(words, request, f"{indent}  {named(name)}: ", bar, options)
+
+
+def shown_details(request: InteractionRequest, indent: str = "") -> Iterator[str]:
+    for line in filter(None, request.details.split("\n")):
+        yield from rows(visible(line, 2000), f"{indent}{BAR}")
 
 
 def shown_args(
@@ -217,6 +223,7 @@ def say_open(questions: Sequence[QuestionRow], options: str | None = "") -> None
     for row in questions:
         say(*rows(visible(row.title), "  waits for: ", "  │ "))
         request = request_of(row)
+        say(*shown_details(request, "  "))
         say(*shown_context(request, "  ", options or ""))
         if options is not None:
             say(*answering(request, short[row.question_id], options, "    to answer: "))

@@ -17,6 +17,7 @@ from holdfast.console.views_form import Choice, FormView, form_view, taken
 from holdfast.console.words import Words
 from holdfast.core.interactions.consequences import call_of, consequence
 from holdfast.core.interactions.filling import takes_the_form
+from holdfast.core.interactions.listing import shown_context
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTION, SKIP_OPTION
 from holdfast.core.secrets import is_reference
 from holdfast.model.form import CHOICES, Field, FieldType, Form
@@ -215,7 +216,7 @@ class Card:
         """What came with the question and is shown nowhere else, for whoever looks closely."""
         if self.call is not None:
             return ()
-        rest = {k: v for k, v in self.request.context.items() if k not in _HIDDEN_CONTEXT}
+        rest = {k: v for k, v in shown_context(self.request).items() if k not in _HIDDEN_CONTEXT}
         return facts({name: value for name, value in rest.items() if name != "call_id"})
 
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from itertools import islice
+from collections.abc import Mapping
 
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.state import CONFIRM, results_before
+from holdfast.core.interactions.listing import listed_results, listed_tasks
 from holdfast.core.interactions.opening import (
     AS_USUAL,
     Question,
@@ -16,8 +16,6 @@ from holdfast.core.interactions.opening import (
     open_question,
     unknown_question,
 )
-from holdfast.core.language.display import clip
-from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.state import EMPTY
 from holdfast.model import conversation_events as v
 from holdfast.model.commands import ToolFacts
@@ -51,30 +49,21 @@ _CONFIRM_OPTIONS = (
     ),
     InteractionOption("stop", "Stop the conversation", InteractionAction.TERMINATE),
 )
-_LONGEST_LINE = 300
-_MOST_LINES = 30
 
 
 def ask_to_confirm(draft: Draft) -> None:
     """All the tasks as the model made them; nothing of them has begun."""
-    tasks = [draft.state.tasks[one] for one in draft.state.order]
+    tasks: list[Json] = [_shown_task(draft.state.tasks[one]) for one in draft.state.order]
     question = Question(
         "confirm",
         InteractionType.USER_CHOICE,
         "Run these tasks?",
         draft.state.text,
         _CONFIRM_OPTIONS,
-        context={"tasks": [_shown_task(one) for one in tasks]},
-        asking=Asking(details=listed(map(_told_task, tasks))),
+        context={"tasks": tasks},
+        asking=Asking(details=listed_tasks(tasks)),
     )
     open_question(draft, CONFIRM, question)
-
-
-def listed(lines: Iterable[str]) -> str:
-    """One line for each, and no more than a person reads."""
-    shown = [clip(one, _LONGEST_LINE) for one in islice(lines, _MOST_LINES + 1)]
-    more = ["…"] if len(shown) > _MOST_LINES else []
-    return "\n".join(shown[:_MOST_LINES] + more)
 
 
 def _shown_task(task: SubTask) -> dict[str, Json]:
@@ -87,20 +76,14 @@ def _shown_task(task: SubTask) -> dict[str, Json]:
     }
 
 
-def _told_task(task: SubTask) -> str:
-    call = f": {task.type} {canonical_json(dict(task.args))}" if task.type else ""
-    return f"{task.id}: {task.description}{call}" if task.description else f"{task.id}{call}"
-
-
 def ask_missing(
     draft: Draft, step_id: str, form: Form, args: Mapping[str, Json], version: str
 ) -> None:
     """Whoever is asked sees what the tasks before have returned."""
     task = draft.task(step_id)
     results = results_before(draft.state, task)
-    told = (f"{one}: {canonical_json(result)}" for one, result in results.items())
     context: dict[str, Json] = {"results": dict(results)} if results else {}
-    asking = Asking(details=listed(told)) if results else AS_USUAL
+    asking = Asking(details=listed_results(results)) if results else AS_USUAL
     outdated = [one for one in draft.step(step_id).provided if one not in args]
     title = _title(draft, step_id)
     question = missing_question(form, title, asking, context, version=version, outdated=outdated)
