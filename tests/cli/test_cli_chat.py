@@ -323,3 +323,11 @@ def test_watching_and_continuing_a_chat(at_desk: Chat, chat: Chat) -> None:
         in at_desk("continue", "chat_000001", "--set", "amount=3").err
     )
     assert at_desk("graph", "chat_000001").code == 1
+
+
+def test_lists_say_what_a_chat_is_about(at_desk: Chat, chat: Chat) -> None:
+    chat("please pay")
+    assert "clerk: please pay" in at_desk("runs").out.lower()
+    [question] = questions(at_desk)
+    assert question["about"] == "please pay"
+    assert "please pay" in at_desk("inbox").out

@@ -230,7 +230,7 @@ def test_tasks_are_shown_before_they_run_where_that_is_wished(
     assert '"dependencies"' not in shown.out
     for line in asked["details"].split("\n"):
         assert shown.out.count(f"│ {line}") == 1
-    assert asked["title"] == "Run these tasks?"
+    assert (asked["title"], asked["about"]) == ("Run these tasks?", "帮我分析销售数据")
     assert also("answer", asked["question_id"], "--option", "run").code == 0
 
 

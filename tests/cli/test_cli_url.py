@@ -58,12 +58,14 @@ def there(server: Served, holdfast: Command) -> There:
 
 
 def test_a_run_is_started_watched_and_answered_over_http(there: There, place: Path) -> None:
-    asked = there("run", "call_pay", "--set", "who=张三", "--json")
+    asked = there("run", "call_pay", "--set", "who=张三", "--prompt", "Pay him", "--json")
     assert (asked.code, asked.json["status"]) == (4, "pause")
     [question] = asked.json["questions"]
     assert question["context"]["args"] == {"who": "张三"}
     [waiting] = there("inbox", "--json").json
     assert waiting["question_id"] == question["question_id"]
+    assert waiting["about"] == "Pay him"
+    assert "Pay him" in there("inbox").out
     name = question["question_id"][:8]
     meant = there("answer", name, "--option", "approve")
     assert (meant.code, "say --yes" in meant.err) == (1, True)

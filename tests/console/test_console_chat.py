@@ -441,3 +441,14 @@ async def top(place: Locator) -> float:
 
 async def bottom(place: Locator) -> float:
     return float(await place.evaluate("one => one.getBoundingClientRect().bottom"))
+
+
+async def test_lists_say_what_a_chat_is_about(admin: Window, bank: Bank) -> None:
+    session_id = await opened(bank)
+    await told(bank, session_id, "pay 55\n")
+    for path in ("/console/chat", "/console/runs"):
+        page = await admin.live(path)
+        row = page.locator(f"#row-{session_id}")
+        await expect(row).to_contain_text("“pay 55”")
+    page = await admin.live("/console/inbox")
+    await expect(page.locator("#inbox-queue")).to_contain_text("“pay 55”")

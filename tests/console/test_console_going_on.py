@@ -138,3 +138,6 @@ async def test_the_tasks_to_confirm_are_listed_once_in_the_readers_language(
     for words in ("Run these", "Ask for other", "What should"):
         await expect(card).not_to_contain_text(words)
     await shoot(page, "confirm_zh")
+    page = await chinese.live("/console/inbox")
+    await expect(page.locator("#inbox-queue")).to_contain_text("会话“Order it”")
+    await shoot(page, "inbox_zh")

@@ -232,3 +232,15 @@ async def test_four_eyes_of_the_application_are_those_of_its_server(
         assert (await scene.admin.post(path, json={"tool": "pay"})).status_code == 403
         assert await tell(scene, scene.admin, session_id, "pay 6") == "pause"
     assert till.paid == []
+
+
+async def test_lists_say_what_a_chat_is_about(scene: Scene) -> None:
+    operator = await scene.as_a("operator")
+    session_id = await open_chat(operator)
+    await tell(scene, operator, session_id, "pay 5\n")
+    [chat] = (await operator.get("/chats")).json()["chats"]
+    assert (chat["title"], chat["message"]) == ("Clerk", "pay 5")
+    [run] = (await operator.get("/runs")).json()["runs"]
+    assert run["summary"]["prompt"] == "pay 5"
+    [question] = (await operator.get("/interactions")).json()["interactions"]
+    assert question["about"] == "pay 5"

@@ -55,6 +55,9 @@ class Reading(Protocol):
 
     async def question(self, question_id: str) -> QuestionRow | None: ...
 
+    async def about(self, row: QuestionRow) -> str:
+        """What the run that a question stands under is about, in one line."""
+
     async def beginning(self, run_id: str) -> RunState:
         """The run before its first event."""
 

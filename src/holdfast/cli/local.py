@@ -33,6 +33,7 @@ from holdfast.runtime.acting import Acting, acting
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import blank, definition_of
 from holdfast.runtime.tracebacks import Traceback, tracebacks_of
+from holdfast.runtime.views import about_question
 
 NONE_LEFT_OUT = LeftOut()
 
@@ -87,6 +88,9 @@ class LocalHouse:
 
     async def question(self, question_id: str) -> QuestionRow | None:
         return await self.app.journal.question(question_id)
+
+    async def about(self, row: QuestionRow) -> str:
+        return await about_question(self.app.journal, row)
 
     async def beginning(self, run_id: str) -> RunState:
         return blank(run_id, definition_of(await self.state(run_id)))

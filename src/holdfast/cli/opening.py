@@ -46,6 +46,7 @@ from holdfast.runtime.hub import Recorded
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import blank, replay
 from holdfast.runtime.tracebacks import Traceback, tracebacks_of
+from holdfast.runtime.views import about_question
 
 AGENTS = (Path("agents.yaml"), Path("agents"))
 PLANS = Path("plans")
@@ -239,6 +240,9 @@ class HomeReading:
 
     async def question(self, question_id: str) -> QuestionRow | None:
         return await self.journal.question(question_id)
+
+    async def about(self, row: QuestionRow) -> str:
+        return await about_question(self.journal, row)
 
     async def beginning(self, run_id: str) -> RunState:
         """The run before its first event."""

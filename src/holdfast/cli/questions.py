@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -39,7 +39,6 @@ async def inbox(
 ) -> int:
     """List the questions that wait for a person, the oldest first, or show one in full."""
     from holdfast.cli.finding import find_question
-    from holdfast.cli.inquiry import question_json
     from holdfast.cli.opening import reading
     from holdfast.cli.screen import print_json, say
     from holdfast.journal.port import QuestionQuery
@@ -52,12 +51,11 @@ async def inbox(
         query = QuestionQuery(status=frozenset({"open"}), role=role, limit=limit)
         rows = await book.questions(query)
         if settings.as_json:
-            states = [await _state_of(book, row) for row in rows]
-            pairs = zip(rows, states, strict=True)
-            print_json([question_json(row, state) for row, state in pairs])
+            print_json([await _listed(book, row) for row in rows])
             return OK
+        abouts = [await book.about(row) for row in rows]
     if rows:
-        _print_rows(rows)
+        _print_rows(rows, abouts)
         first, options = rows[0].question_id[:8], settings.repeated
         say(f"to see the first, and how to answer it: holdfast inbox {first}{options}")
     else:
@@ -65,12 +63,18 @@ async def inbox(
     return OK
 
 
+async def _listed(book: Reading, row: QuestionRow) -> dict[str, Any]:
+    from holdfast.cli.inquiry import question_json
+
+    return {**question_json(row, await _state_of(book, row)), "about": await book.about(row)}
+
+
 async def _state_of(book: Reading, row: QuestionRow) -> QuestionState | None:
     """What only the run itself knows: who has begun to answer, how often it reminded."""
     return (await book.state(row.run_id)).questions.get(row.question_id)
 
 
-def _print_rows(rows: list[QuestionRow]) -> None:
+def _print_rows(rows: list[QuestionRow], abouts: list[str]) -> None:
     import time
 
     from holdfast.cli.inquiry import short_ids, time_left
@@ -81,18 +85,19 @@ def _print_rows(rows: list[QuestionRow]) -> None:
     now = time.time()
     short = short_ids([row.question_id for row in rows])
     print_table(
-        ("question", "run", "asked", "until", "role", "title", "wants"),
+        ("question", "run", "about", "asked", "until", "role", "title", "wants"),
         [
             (
                 short[row.question_id],
                 row.root_id,
+                visible(about),
                 clock(row.opened_at, date=True),
                 time_left(row.deadline, now),
                 visible(row.role or ""),
                 visible(_titled(request_of(row))),
                 visible(_wants(request_of(row))),
             )
-            for row in rows
+            for row, about in zip(rows, abouts, strict=True)
         ],
     )
 

@@ -75,6 +75,7 @@ class RemoteHouse:
         self._address = address
         self._client: Client | None = None
         self._states: dict[str, RunState] = {}
+        self._about: dict[str, str] = {}
 
     @asynccontextmanager
     async def entered(self) -> AsyncIterator[None]:
@@ -124,6 +125,7 @@ class RemoteHouse:
                 limit=min(query.limit - len(rows), PAGE),
             )
             rows += [received.question_row(one) for one in page["interactions"]]
+            self._about |= {one["rootId"]: one.get("about", "") for one in page["interactions"]}
             after = page["next"]
             if after is None:
                 break
@@ -134,6 +136,10 @@ class RemoteHouse:
             return received.question_row(await self.client.interactions.get(question_id))
         except NotFound:
             return None
+
+    async def about(self, row: QuestionRow) -> str:
+        """The server has told it with the question."""
+        return self._about.get(row.root_id, "")
 
     async def beginning(self, run_id: str) -> RunState:
         told = await self.client.runs.definition(run_id)

@@ -153,8 +153,16 @@ def row_cells(row: RunRow) -> tuple[Any, ...]:
         f"turn {summary.get('turn', 0)}" if kind is RunKind.CHAT else tasks,
         str(summary.get("waiting") or ""),
         clock(row.updated_at, date=True),
-        visible(row.title),
+        visible(_titled(row)),
     )
+
+
+def _titled(row: RunRow) -> str:
+    """What it is called, and what it is about."""
+    from holdfast.runtime.views import about_row
+
+    about = about_row(row)
+    return row.title if about in ("", row.title) else f"{row.title}: {about}"
 
 
 async def watch(

@@ -134,6 +134,7 @@ class Card:
     kind: RunKind
     root_id: str
     name: str
+    in_conversation: bool
     role: str | None
     digest: str
     opened_at: float
@@ -251,6 +252,7 @@ def _card(question: Question, kind: RunKind, shown: Mapping[str, Any], told: Abo
         kind=kind,
         root_id=row.root_id,
         name=question.name,
+        in_conversation=question.in_conversation,
         role=row.role,
         digest=question.digest,
         opened_at=row.opened_at,

@@ -69,6 +69,8 @@ class Entry:
     row: QuestionRow
     request: InteractionRequest
     name: str
+    about: str
+    in_conversation: bool
     hint: str
     mine: bool
     nobody: bool
@@ -169,6 +171,8 @@ async def _entry(questions: Questions, question: Question, pending: bool) -> Ent
         row=question.row,
         request=request,
         name=question.name,
+        about=visible(question.about),
+        in_conversation=question.in_conversation,
         hint=_hint(request),
         mine=mine,
         nobody=pending and await questions.nobody_left(question),

@@ -92,6 +92,11 @@ class Description:
 
 _FACTS = 2
 _LONGEST_FACT = 40
+_LONGEST_TITLE = 80
+
+
+def _title(text: str) -> str:
+    return text[:_LONGEST_TITLE].partition("\n")[0]
 
 
 def _first_line(value: Json) -> str:
@@ -134,7 +139,7 @@ class PlanMachine:
 
     def describe(self, state: PlanState) -> Description:
         summary = {
-            "prompt": state.prompt.partition("\n")[0][:80],
+            "prompt": _title(state.prompt),
             "facts": facts_of(state),
             "done": state.done_tasks,
             "tasks": len(state.plan.plan.tasks),
@@ -174,6 +179,7 @@ class ReactMachine:
 
     def describe(self, state: ReactState) -> Description:
         summary = {
+            "prompt": _title(state.text),
             "turn": state.turn,
             "waiting": len(state.open_questions) + state.paused_children,
             "failed": list(state.failed),
@@ -218,7 +224,7 @@ class ConversationMachine:
             "phase": state.phase.value,
             "turn": state.turn,
         }
-        title = state.text.partition("\n")[0][:80] or "Conversation"
+        title = _title(state.text) or "Conversation"
         return Description("conversation", state.definition.digest, title, summary)
 
     def error(self, state: ConversationState) -> str:

@@ -9,13 +9,13 @@ from pydantic import TypeAdapter
 
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.waiting import waits_for
-from holdfast.journal.port import Notice, QuestionRow, RunRow
+from holdfast.journal.port import Journal, Notice, QuestionRow, RunRow
 from holdfast.model import events as e
 from holdfast.model.commands import HearChild
 from holdfast.model.interaction import InteractionRequest, Waiting
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
-from holdfast.runtime.machines import machine_of
+from holdfast.runtime.machines import ConversationMachine, machine_of
 
 _REQUEST = TypeAdapter(InteractionRequest)
 _WAITING: TypeAdapter[Waiting | None] = TypeAdapter(Waiting | None)
@@ -53,6 +53,21 @@ def run_row(state: RunState) -> RunRow:
         title=described.title,
         summary=described.summary,
     )
+
+
+def about_row(row: RunRow) -> str:
+    """What a run is about in one line, beyond its name; empty where its row does not say."""
+    if row.kind == ConversationMachine.kind:
+        return row.title
+    summary = json.loads(row.summary)
+    prompt = summary.get("prompt") or ""
+    return str((prompt not in (row.name, row.title) and prompt) or summary.get("facts") or "")
+
+
+async def about_question(journal: Journal, row: QuestionRow) -> str:
+    """What the run that it stands under is about."""
+    root = await journal.run(row.root_id)
+    return "" if root is None else about_row(root)
 
 
 def standing(state: RunState) -> Standing:

@@ -101,6 +101,7 @@ class ChatListed(Shown):
     session_id: str
     agent_id: str
     title: str
+    message: str = Field(description="What was said last to the agent, in one line.")
     status: RunStatus
     turn: int
     waiting: int

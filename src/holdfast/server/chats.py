@@ -166,6 +166,7 @@ def _listed(row: RunRow) -> ChatListed:
         session_id=row.run_id,
         agent_id=row.name,
         title=row.title,
+        message=summary.get("prompt") or "",
         status=RunStatus(row.status),
         turn=summary.get("turn", 0),
         waiting=summary.get("waiting", 0),

@@ -141,6 +141,7 @@ class InteractionShown(Shown):
     status: InteractionStatus
     run_id: str
     root_id: str
+    about: str = Field(description="What the run at the top is about, in one line.")
     opened_at: float
     deadline: float | None
     at_deadline: AtDeadline | None

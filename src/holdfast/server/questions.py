@@ -29,11 +29,11 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.deeds import request_digest
-from holdfast.runtime.views import asked_under_four_eyes, request_of
+from holdfast.runtime.views import about_row, asked_under_four_eyes, request_of
 from holdfast.server.cards import card
 from holdfast.server.guard import Caller
 from holdfast.server.limits import ANSWER
-from holdfast.server.principal import WANTS_IT, Principal, may_answer, run_of
+from holdfast.server.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
 from holdfast.server.services import Services
 from holdfast.server.spoken import said
 
@@ -44,12 +44,17 @@ MOST_PAGES_READ: Final = 20
 
 @dataclass(frozen=True)
 class Question:
-    """A question that the caller may see, the name of the run at the top, and the subject that
-    permissions for it go by."""
+    """A question that the caller may see, the name of the run at the top, what that is about, and
+    the subject that permissions for it go by."""
 
     row: QuestionRow
     name: str
+    about: str
     subject: str
+
+    @property
+    def in_conversation(self) -> bool:
+        return self.subject == CONVERSATIONS
 
     @cached_property
     def request(self) -> InteractionRequest:
@@ -110,7 +115,8 @@ class Questions:
         if root is None:
             return None
         subject = run_of(root.kind, root.name)
-        return Question(row, root.name, subject) if self._caller.sees(subject) else None
+        found = Question(row, root.name, about_row(root), subject)
+        return found if self._caller.sees(subject) else None
 
     async def _run(self, run_id: str) -> RunRow | None:
         if run_id not in self._runs:
@@ -199,6 +205,7 @@ class Questions:
             **card(question.request, language),
             **_standing(row, question.request),
             **_ending(state),
+            "about": question.about,
             "digest": question.digest,
             "draft": self._draft(state) if whole else None,
             "mayAnswer": reason is None,

@@ -171,7 +171,9 @@ class Summary(Shown):
 
     model_config = ConfigDict(extra="allow")
 
-    prompt: str | None = Field(None, description="What it was started with, in one line.")
+    prompt: str | None = Field(
+        None, description="What it was started with, or a chat was told last, in one line."
+    )
     facts: str | None = Field(None, description="Its first inputs, in one line; no secrets.")
     done: int | None = Field(None, examples=[1])
     tasks: int | None = Field(None, examples=[3])
