@@ -6,7 +6,7 @@ import dataclasses
 import json
 from enum import Enum
 from types import NoneType, UnionType
-from typing import Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 import pytest
 from hypothesis import given, settings
@@ -46,6 +46,8 @@ def of(hint: Any) -> st.SearchStrategy[Any]:
         return JSON
     if origin in (UnionType, Union):
         return st.one_of(*(of(one) for one in inner))
+    if origin is Literal:
+        return st.sampled_from(inner)
     if origin is tuple:
         return st.lists(of(inner[0]), max_size=2).map(tuple)
     if origin is not None:
