@@ -56,6 +56,8 @@ from holdfast.errors import (
 )
 from holdfast.model.retry import FailureKind
 from holdfast.work.failures import classify, status_of, words_of
+from holdfast.work.retry_after import asked_by
+from holdfast.work.traces import traceback_of
 
 DOUBT = FailureKind.UNKNOWN
 UNSENT = FailureKind.TRANSIENT
@@ -263,7 +265,7 @@ def test_one_doubtful_exception_makes_the_whole_doubt(loss: str, wrapping: str) 
         (SnippetError("x"), FailureKind.PERMANENT),
         (InvalidValue("x"), FailureKind.PERMANENT),
         (NotFound("x"), FailureKind.TRANSIENT),
-        (JournalUnavailable("x"), FailureKind.TRANSIENT),
+        (JournalUnavailable("x"), DOUBT),
     ],
     ids=lambda one: type(one).__name__,
 )
@@ -315,17 +317,64 @@ OWN_ANSWERS = {
 }
 
 
-@pytest.mark.parametrize("name", OWN_ANSWERS)
-def test_any_other_exception_is_the_tools_own_answer(name: str) -> None:
-    error, kind = OWN_ANSWERS[name]
-    assert classify(error) is kind
-
-
 def library(module: str, name: str, base: type = Exception, **has: Any) -> BaseException:
     """An exception as a library that is not installed here declares it."""
     kind = builtins.type(name, (base,), {"__module__": module, **has})
     error: BaseException = kind("x")
     return error
+
+
+def raising(worse: type[BaseException]) -> Any:
+    def get(self: object) -> Any:
+        raise worse("out of reach")
+
+    return get
+
+
+WORSE = (RuntimeError, RecursionError, SystemExit, GeneratorExit, asyncio.CancelledError)
+
+
+@pytest.mark.parametrize("worse", WORSE)
+@pytest.mark.parametrize("name", ["__str__", "args", "status", "response", "retry_after", "code"])
+@pytest.mark.parametrize("base", ["OSError", "RpcError", "HTTPError"])
+def test_no_exception_hinders_its_own_reading(
+    base: str, name: str, worse: type[BaseException]
+) -> None:
+    get = raising(worse)
+    has = {name: get if name in ("__str__", "code") else property(get)}
+    above = type(base, (OSError if base == "OSError" else Exception,), {"__module__": "grpc"})
+    error = type("Foul", (above,), {"__module__": "x", **has})("x")
+    assert classify(error) in FailureKind
+    assert asked_by(error) is None
+    for tell in (words_of, traceback_of):
+        assert isinstance(tell(raised_once(error)), str)
+
+
+def raised_once(error: BaseException) -> BaseException:
+    try:
+        raise error
+    except BaseException as raised:
+        return raised
+
+
+UNREADABLE = {
+    "words of an OSError": urllib.error.URLError(("timed out", "after 30 s")),  # type: ignore[arg-type]
+    "words that are none": library("x", "LineError", OSError, __str__=lambda self: None),
+    "no module": library("x", "LineError", OSError, __module__=None),
+    "its own links": library("x", "Foul", args=property(raising(RuntimeError))),
+}
+
+
+@pytest.mark.parametrize("name", UNREADABLE)
+def test_what_cannot_be_read_is_doubt(name: str) -> None:
+    assert classify(UNREADABLE[name]) is DOUBT
+    assert words_of(UNREADABLE[name])
+
+
+@pytest.mark.parametrize("name", OWN_ANSWERS)
+def test_any_other_exception_is_the_tools_own_answer(name: str) -> None:
+    error, kind = OWN_ANSWERS[name]
+    assert classify(error) is kind
 
 
 class Code(Enum):
@@ -360,8 +409,13 @@ CALLED_LOST = (
     *("ReadTimeout", "RequestTimedOut", "DeadlineExceeded", "PeerDisconnected", "ConnectionLost"),
     *("BankTransportError", "NetworkError", "ProtocolException", "UnexpectedEOF", "StreamReset"),
     *("RequestAborted", "ModbusIOException", "NoResponseError", "BadGateway", "ChannelClosed"),
+    *("TooSlowError", "SoftTimeLimitExceeded", "IncompleteBody", "ServerClosed", "TargetClosed"),
+    *("UnexpectedEof", "RequestInterrupted", "GatewayError", "PeerReset", "TransferTruncated"),
 )
-CALLED_OTHERWISE = ("CardDeclined", "OutOfStock", "PasswordResetError", "QuotaExceeded", "NotFound")
+CALLED_OTHERWISE = (
+    *("CardDeclined", "OutOfStock", "PasswordResetError", "QuotaExceeded", "NotFound"),
+    *("AccountClosed", "PaymentGatewayDeclined", "IncompleteForm", "OrderInterrupted"),
+)
 
 UNINSTALLED = {
     "redis time-out": (library("redis.exceptions", "TimeoutError"), DOUBT),
@@ -374,6 +428,19 @@ UNINSTALLED = {
     "anyio": (anyio.EndOfStream(), DOUBT),
     "database gone": (library("psycopg", "OperationalError", sqlstate=None), DOUBT),
     "database answers": (library("psycopg", "OperationalError", sqlstate="55P03"), UNSENT),
+    "database gone, by its plain class": (library("psycopg2", "DatabaseError", pgcode=None), DOUBT),
+    "database gone, below a wrapper": (
+        library("sqlalchemy.exc", "DBAPIError", orig=library("psycopg2", "DatabaseError")),
+        DOUBT,
+    ),
+    "database gone, by a state that says nothing": (
+        library("mysql.connector.errors", "OperationalError", sqlstate="HY000", errno=2013),
+        DOUBT,
+    ),
+    "database refuses": (
+        library("psycopg2", "IntegrityError", type(library("psycopg2", "DatabaseError"))),
+        UNSENT,
+    ),
     "SQLite locked": (library("sqlite3", "OperationalError"), UNSENT),
     "archive": (library("tarfile", "ReadError"), UNSENT),
     "subprocess": (subprocess.TimeoutExpired("x", 1), DOUBT),
@@ -407,6 +474,25 @@ UNINSTALLED = {
     "tornado, by its code alone": (library("x", "HTTPClientError", code=599), DOUBT),
     "tornado 503": (library("tornado.httpclient", "HTTPClientError", code=503), UNSENT),
     "status as text": (library("x", "ApiError", status_code="504"), DOUBT),
+    "status with its words": (library("x", "HTTPError", status="504 Gateway Timeout"), DOUBT),
+    "status as bytes": (library("twisted.web.error", "Error", status=b"502"), DOUBT),
+    "status by a method": (library("x", "RequestError", http_status=lambda self: 504), DOUBT),
+    "status of the response's code": (library("gitlab", "GitlabError", response_code=502), DOUBT),
+    "status of a resp": (library("x", "HttpError", resp=SimpleNamespace(status=504)), DOUBT),
+    "words that only begin like a status": (library("x", "ApiError", status="5040"), UNSENT),
+    "kept as the cause": (library("google.api_core", "RetryError", _cause=TimeoutError()), DOUBT),
+    "gRPC below HTTP": (
+        library("google.api_core", "ApiError", code=503, grpc_status_code=Code.UNAVAILABLE),
+        DOUBT,
+    ),
+    "more than a reader takes": (asyncio.LimitOverrunError("x", 3), DOUBT),
+    "curl_cffi cut off": (library("curl_cffi.curl", "CurlError", code=56), DOUBT),
+    "curl_cffi could not connect": (library("curl_cffi.curl", "CurlError", code=7), UNSENT),
+    "words of connecting in another error": (
+        library("x", "UploadAborted", OSError, __str__=lambda self: "Connect call failed: lost"),
+        DOUBT,
+    ),
+    "words of connecting without a number": (OSError("Connect call failed"), DOUBT),
     "no status": (library("x", "HttpFailure", status_code=600), DOUBT),
     "a flag is no status": (library("x", "ApiFailure", status=False), UNSENT),
     "Cloudflare 524": (library("x", "ApiFailure", status_code=524), DOUBT),
@@ -504,7 +590,7 @@ def test_what_is_too_large_to_look_through_is_in_doubt() -> None:
         (TimeoutError(), "TimeoutError"),
         (grouped(ValueError("one"), grouped(KeyError("id"))), "one; KeyError: 'id'"),  # type: ignore[arg-type]
         (BaseException("odd"), "the work raised BaseException: odd"),
-        (Unspeakable(), "it cannot be put into words (RuntimeError)"),
+        (Unspeakable(), "Unspeakable, which cannot be put into words"),
     ],
 )
 def test_a_failure_is_told_in_its_own_words(error: BaseException, words: str) -> None:

@@ -177,6 +177,8 @@ async def test_an_empty_answer_is_an_empty_result(service: Service, declare: Dec
         (429, TransientError),
         (500, TransientError),
         (502, OutcomeUnknown),
+        (600, OutcomeUnknown),
+        (999, OutcomeUnknown),
         (503, TransientError),
         (504, OutcomeUnknown),
         (302, PermanentError),

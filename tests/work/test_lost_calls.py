@@ -6,6 +6,7 @@ import asyncio
 import contextlib
 import json
 import sys
+import urllib.error
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from typing import Any
@@ -23,8 +24,9 @@ from lossy_service import (
     refusing_port,
     status,
 )
+from pydantic import SecretStr
 
-from holdfast import Holdfast
+from holdfast import Client, Holdfast
 from holdfast.conversation import ConversationEngine, EngineEventType
 from holdfast.journal.codec import decode
 from holdfast.model.events import AttemptFailed
@@ -127,6 +129,49 @@ async def test_it_is_not_repeated(place: str, client: str, manner: Manner) -> No
             await PLACES[place](app)
             asked = [row.title for row in await app.inbox()]
     assert (service.calls, asked) == (1, ["Did pay happen?"])
+
+
+@pytest.mark.parametrize("place", PLACES)
+async def test_nor_is_one_whose_exception_cannot_be_read(place: str) -> None:
+    tried: list[int] = []
+
+    async def pay(amount: int) -> None:
+        tried.append(amount)
+        raise urllib.error.URLError(("timed out", "after 30 s"))  # type: ignore[arg-type]
+
+    async with office(pay) as app:
+        await PLACES[place](app)
+        asked = [row.title for row in await app.inbox()]
+    assert (tried, asked) == ([7], ["Did pay happen?"])
+
+
+async def test_nor_is_what_another_holdfast_may_have_done() -> None:
+    async def pay(amount: int) -> None:
+        async with Client(f"http://127.0.0.1:{service.port}", "hf_x", patience=0.0) as client:
+            await client.instances.start("pay", plan_id="pay")
+
+    with lossy_service(RESET) as service:
+        async with office(pay) as app:
+            await in_a_plan(app)
+            asked = [row.title for row in await app.inbox()]
+    assert (service.calls, asked) == (1, ["Did pay happen?"])
+
+
+async def test_a_secret_is_hidden_although_the_exception_cannot_be_read(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    async def pay(amount: int, pin: SecretStr) -> None:
+        told = ("denied for", pin.get_secret_value())
+        raise urllib.error.URLError(told) from ValueError(told)  # type: ignore[arg-type]
+
+    async with office(pay) as app:
+        instance = await app.plans.start_plan_by_prompt("", "by_tool")
+        await instance.wait_until_settled(PATIENCE)
+        [row] = await app.inbox()
+        await app.answer(row.question_id, data={"pin": "open-sesame-77"})
+        await instance.wait_until_settled(PATIENCE)
+        assert [one.title for one in await app.inbox()] == ["Did pay happen?"]
+    assert "open-sesame-77" not in caplog.text
 
 
 @pytest.mark.parametrize("place", PLACES)

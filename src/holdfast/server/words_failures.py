@@ -178,7 +178,7 @@ _WORK: Final[dict[str, str]] = {
     ),
     "the work failed without saying why": "执行失败，没有说明原因",
     "the work raised {error:word}: {text}": "执行时出现 {error}：{text}",
-    "it cannot be put into words ({error:word})": "无法用文字说明（{error}）",
+    "{error:word}, which cannot be put into words": "{error}，无法用文字说明",
     "the work was cancelled from within": "执行被自身取消",
     "its result could not be recorded": "无法记录它的结果",
     "{tool:word} asks for {names:term}, but none of it is among its parameters: {own}": (

@@ -28,6 +28,7 @@ from holdfast.errors import (
     OperatorError,
     PermanentError,
     ToolError,
+    TransientError,
 )
 from holdfast.model.values import Json
 from holdfast.work.ending import ends_from_without
@@ -77,8 +78,9 @@ async def _opened(
         return {}
     try:
         return await secrets.open_for_run(references, run_id)
-    except JournalUnavailable:
-        raise
+    except JournalUnavailable as error:
+        # Nothing was sent yet.
+        raise TransientError(str(error)) from None
     except OperatorError as error:
         raise PermanentError(str(error)) from None
 

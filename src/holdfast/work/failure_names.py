@@ -22,6 +22,7 @@ UNSENT: Final = {
     "botocore": {"EndpointConnectionError", "ConnectTimeoutError"},
     "paramiko": {"NoValidConnectionsError", "AuthenticationException", "BadHostKeyException"},
 }
+CURL: Final = {"pycurl": {"error"}, "curl_cffi": {"CurlError"}}
 UNSENT_BY_CURL: Final = {5, 6, 7, 60}
 """Proxy or host not resolved, connection refused, certificate refused."""
 
@@ -30,10 +31,13 @@ LOST: Final = {
     "httpx2": {"RequestError"},
     "urllib3": {"HTTPError"},
     "aiohttp": {"ClientError", "HttpProcessingError"},
+    "asyncio": {"IncompleteReadError", "LimitOverrunError"},
+    "aiomqtt": {"MqttError"},
     "azure": {"ServiceRequestError", "ServiceResponseError"},
     "botocore": {"HTTPClientError"},
     "concurrent": {"BrokenExecutor", "CancelledError"},
     "confluent_kafka": {"KafkaException"},
+    "curl_cffi": {"CurlError"},
     "ftplib": {"error_proto", "error_reply", "error_temp"},
     "grpclib": {"StreamTerminatedError"},
     "imaplib": {"abort"},
@@ -58,16 +62,24 @@ WRAPPERS: Final = {
     *("ConnectionError", "APIConnectionError", "APITimeoutError", "TransportError"),
     *("MaxRetryError", "ProxyError", "SSLError", "URLError"),
 }
-TIME_OUT: Final = re.compile("time_?d?_?out|deadline", re.IGNORECASE)
+TIME_OUT: Final = re.compile("time_?d?_?out|time_?limit|deadline|too_?slow", re.IGNORECASE)
 TRANSPORT: Final = re.compile(
-    "time_?d?_?out|deadline|connection|disconnect|transport|network|communication|"
-    "protocol_?(?:error|exception)|incompleteread|bad_?gateway|no_?(?:response|reply)|hung_?up|"
+    f"{TIME_OUT.pattern}|connection|disconnect|transport|network|communication|"
+    "protocol_?(?:error|exception)|incomplete_?(?:read|body|response|message)|hung_?up|"
+    "bad_?gateway|gateway_?(?:error|exception)?$|"
+    "no_?(?:response|reply)|unexpected_?eof|"
     "(?:read|write|socket|io)_?(?:error|exception)|brokenresource|closedresource|endofstream|"
-    "autoreconnect|broken_?pipe|(?:stream|channel|socket|peer)_?(?:reset|closed|lost|terminated)|"
+    "autoreconnect|broken_?pipe|"
+    "(?:channel|peer|pipe|remote|request|response|server|socket|stream|target|transfer)_?"
+    "(?:reset|closed|cut|interrupted|gone|lost|terminated|truncated)|"
     "(?:eof|abort|aborted|lost|dropped)(?:error|exception)?$",
     re.IGNORECASE,
 )
-DATABASE: Final = {"OperationalError", "InterfaceError"}
+DATABASE: Final = {"OperationalError", "InterfaceError", "DatabaseError", "DBAPIError"}
+ANSWERED_BY_DATABASE: Final = {
+    *("IntegrityError", "ProgrammingError", "DataError", "NotSupportedError"),
+}
+SQLSTATES_OF_ANYTHING: Final = {"HY000", "00000"}
 SQLSTATES_IN_DOUBT: Final = ("08", "40003", "57P")
 """A connection exception, a completion that is unknown, a server that shuts down."""
 
@@ -78,7 +90,7 @@ ANSWERS: Final = re.compile(
 """An `OSError` that is called so may be an answer; any other is about the connection."""
 
 CONNECTING: Final = re.compile(
-    "Connect call failed|^Multiple exceptions: |^All connection attempts failed|"
-    "^all attempts to connect to "
+    r"\[Errno \d+\] Connect call failed|Multiple exceptions: |All connection attempts failed|"
+    "all attempts to connect to "
 )
 """How asyncio, anyio and trio word what `connect` raised, of one address and of several."""

@@ -1,6 +1,7 @@
 """What an exception that left a tool says of the call: never sent, answered, or in doubt.
 
-    explicit   one of our own errors was raised: it says which kind it is, whatever caused it
+    explicit   one of our own errors was raised: it says which kind it is, whatever caused it;
+               a journal that did not acknowledge is doubt
     in doubt   408, 502, 504, 52x, 598, 599 and what is no status, every OSError, time-out,
                transport or protocol error that does not prove that nothing was sent, and every
                `OutcomeUnknown`
@@ -22,17 +23,20 @@ never answered, whatever `status` they have. Two things are more than a look at 
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from http.client import HTTPException
 from re import Pattern
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 from holdfast.errors import (
     AuthorError,
     ForbiddenError,
     HoldfastError,
     InvalidValue,
+    JournalUnavailable,
+    OperatorError,
     OutcomeUnknown,
     PermanentError,
     ToolError,
@@ -41,12 +45,15 @@ from holdfast.errors import (
 from holdfast.model.retry import FailureKind
 from holdfast.work.failure_names import (
     ABOUT_HTTP,
+    ANSWERED_BY_DATABASE,
     ANSWERS,
     CONNECTING,
+    CURL,
     DATABASE,
     LOST,
     SOCKETS,
     SQLSTATES_IN_DOUBT,
+    SQLSTATES_OF_ANYTHING,
     TIME_OUT,
     TRANSPORT,
     UNSENT,
@@ -54,13 +61,19 @@ from holdfast.work.failure_names import (
     WRAPPERS,
 )
 
+T = TypeVar("T")
+
 _MOST_LOOKED_AT: Final = 1_000
 _MOST_TOLD: Final = 3
 _WORST_FIRST: Final = (FailureKind.FORBIDDEN, FailureKind.PERMANENT)
 
-_KEPT_IN: Final = ("reason", "os_error", "original_error", "orig")
-_STATUSES: Final = ("status_code", "status", "http_status", "http_code", "httpcode")
+_KEPT_IN: Final = ("reason", "os_error", "original_error", "orig", "cause", "_cause")
+_STATUSES: Final = (
+    *("status_code", "status", "http_status", "http_code", "httpcode", "response_code"),
+)
+_ANSWER: Final = ("response", "resp")
 _STATUSES_IN_DOUBT: Final = {408, 502, 504, *range(520, 528), 598, 599}
+_STATUS_TEXT: Final = re.compile(r"[1-5][0-9]{2}(?: |$)")
 _GRPC_DOUBT: Final = {
     *("CANCELLED", "UNKNOWN", "DEADLINE_EXCEEDED", "UNAVAILABLE", "INTERNAL", "DATA_LOSS"),
 }
@@ -72,6 +85,22 @@ _GRPC: Final = {
 
 
 def classify(error: BaseException) -> FailureKind:
+    """An exception that cannot be read is doubt: it may have been a lost call's."""
+    return read(lambda: _kind(error), FailureKind.UNKNOWN)
+
+
+def read(look: Callable[[], T], otherwise: T) -> T:
+    """What `look` finds in an exception, or `otherwise` where looking at it raises, whatever that
+    may be: its properties and words are foreign code."""
+    try:
+        return look()
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        return otherwise
+
+
+def _kind(error: BaseException) -> FailureKind:
     explicit = _explicit(error)
     if explicit is not None:
         return explicit
@@ -98,26 +127,23 @@ def error_of(kind: FailureKind, text: str, retry_after: float | None = None) -> 
 
 def words_of(error: BaseException) -> str:
     """Its words; of an error that only names a key, or nothing at all, also what it is."""
+    return read(lambda: _told(error), f"{type(error).__name__}, which cannot be put into words")
+
+
+def _told(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
         return "; ".join(dict.fromkeys(words_of(one) for one in _leaves(error)[:_MOST_TOLD]))
-    words, name = _words(error), type(error).__name__
+    words, name = str(error), type(error).__name__
     if not isinstance(error, Exception):
         return f"the work raised {name}: {words}"
     bare = isinstance(error, LookupError) and [words] == [repr(one) for one in error.args]
     return f"{name}: {words}" if bare else words or name
 
 
-def _words(error: BaseException) -> str:
-    try:
-        return str(error)
-    except Exception as worse:
-        return f"it cannot be put into words ({type(worse).__name__})"
-
-
 def kind_of_status(status: int) -> FailureKind:
     """Of an answer that is an error; what a gateway says for a service that it could not hear (408,
-    502, 504, 52x, 598, 599) does not tell whether the call arrived."""
-    if status in _STATUSES_IN_DOUBT:
+    502, 504, 52x, 598, 599), or what is no status, does not tell whether the call arrived."""
+    if status in _STATUSES_IN_DOUBT or not 100 <= status < 600:
         return FailureKind.UNKNOWN
     if status in (401, 403):
         return FailureKind.FORBIDDEN
@@ -135,8 +161,8 @@ def status_of(error: BaseException) -> int | None:
 
 
 def _statuses(error: BaseException) -> Iterator[object]:
-    response = attribute_of(error, "response")
-    yield from (attribute_of(one, name) for one in (error, response) for name in _STATUSES)
+    response, resp = (attribute_of(error, name) for name in _ANSWER)
+    yield from (attribute_of(one, name) for one in (error, response, resp) for name in _STATUSES)
     if _called(error, ABOUT_HTTP):
         yield attribute_of(error, "code")
     if _named(error, {"xmlrpc": {"ProtocolError"}}):
@@ -147,9 +173,13 @@ def _statuses(error: BaseException) -> Iterator[object]:
 
 
 def _number(status: object) -> int | None:
-    """Some libraries keep it as text."""
-    if isinstance(status, str) and len(status) == 3 and status.isdecimal():
-        return int(status)
+    """Some libraries keep it as text (`504 Gateway Timeout`), or have a method for it."""
+    if callable(status):
+        status = read(status, None)
+    if isinstance(status, bytes):
+        status = status.decode("latin-1")
+    if isinstance(status, str) and _STATUS_TEXT.match(status):
+        return int(status[:3])
     return int(status) if isinstance(status, int) and not isinstance(status, bool) else None
 
 
@@ -165,18 +195,17 @@ def _explicit(error: BaseException) -> FailureKind | None:
             return FailureKind.PERMANENT
         case ForbiddenError():
             return FailureKind.FORBIDDEN
-        case OutcomeUnknown():
+        case OutcomeUnknown() | JournalUnavailable():
             return FailureKind.UNKNOWN
-        case HoldfastError():
+        case HoldfastError() if not isinstance(error, OperatorError):
             return FailureKind.TRANSIENT
     return None
 
 
 def _answer(error: BaseException) -> FailureKind | None:
-    explicit, status = _explicit(error), _status_given(error)
-    if explicit is None and status is not None:
-        return kind_of_status(status)
-    return explicit or _grpc(error)
+    told = _explicit(error) or _grpc(error)
+    status = None if told else _status_given(error)
+    return told if status is None else kind_of_status(status)
 
 
 def _status_given(error: BaseException) -> int | None:
@@ -206,9 +235,11 @@ def _doubtful(error: BaseException) -> bool:
 
 
 def _unsent(error: BaseException) -> bool:
-    if _named(error, {"pycurl": {"error"}}):
-        return any(one in UNSENT_BY_CURL for one in error.args[:1])
-    connecting = isinstance(error, OSError) and CONNECTING.search(str(error)) is not None
+    if _named(error, CURL):
+        told = (*error.args[:1], attribute_of(error, "code"))
+        return any(one in UNSENT_BY_CURL for one in told)
+    by_socket = isinstance(error, OSError) and _of_socket(error)
+    connecting = by_socket and CONNECTING.match(str(error)) is not None
     return connecting or _named(error, UNSENT)
 
 
@@ -238,10 +269,17 @@ def _named_like_transport(kind: type, error: BaseException) -> bool:
     if _root(kind) in sys.stdlib_module_names:
         return TIME_OUT.search(kind.__name__) is not None
     if kind.__name__ in DATABASE:
-        told = [attribute_of(error, name) for name in ("sqlstate", "pgcode", "orig")]
-        known = [str(one) for one in told if one is not None]
-        return not known or any(one.startswith(SQLSTATES_IN_DOUBT) for one in known)
+        return _lost_by_database(error)
     return TRANSPORT.search(kind.__name__) is not None
+
+
+def _lost_by_database(error: BaseException) -> bool:
+    """A database's error that neither its class nor its SQLSTATE calls an answer."""
+    if any(kind.__name__ in ANSWERED_BY_DATABASE for kind in type(error).__mro__):
+        return False
+    told = [attribute_of(error, name) for name in ("sqlstate", "pgcode", "orig")]
+    known = [str(one) for one in told if one and one not in SQLSTATES_OF_ANYTHING]
+    return not known or any(one.startswith(SQLSTATES_IN_DOUBT) for one in known)
 
 
 def _statuses_of_its_own(error: BaseException) -> Iterator[object]:
@@ -255,11 +293,13 @@ def _is_no_status(value: object) -> bool:
 
 
 def _grpc(error: BaseException) -> FailureKind | None:
-    if _named(error, {"grpclib": {"GRPCError"}}):
+    if (told := attribute_of(error, "grpc_status_code")) is not None:
+        pass
+    elif _named(error, {"grpclib": {"GRPCError"}}):
         told = attribute_of(error, "status")
     elif any(kind.__name__ == "RpcError" for kind in type(error).__mro__):
         code = attribute_of(error, "code")
-        told = code() if callable(code) else None
+        told = read(code, None) if callable(code) else None
     else:
         return None
     name = getattr(told, "name", "UNKNOWN")
@@ -285,10 +325,7 @@ def _root(kind: type) -> str:
 
 def attribute_of(holder: object, name: str) -> Any:
     """Some have properties that raise."""
-    try:
-        return getattr(holder, name, None)
-    except Exception:
-        return None
+    return read(lambda: getattr(holder, name, None), None)
 
 
 def _below(error: BaseException) -> list[BaseException]:

@@ -11,7 +11,7 @@ from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
 from typing import Any, Final
 
-from holdfast.work.failures import attribute_of
+from holdfast.work.failures import attribute_of, read
 
 _ENDLESS: Final = 1e12
 
@@ -34,7 +34,7 @@ def asked_seconds(value: object, sent: object = None) -> float | None:
 def asked_by(error: BaseException) -> float | None:
     """What the first of the error and its causes that says anything asks for."""
     asked = (one for each in _chain(error) for one in _asked(each))
-    return next((one for one in asked if one is not None), None)
+    return read(lambda: next((one for one in asked if one is not None), None), None)
 
 
 def asked_in(headers: Any) -> float | None:

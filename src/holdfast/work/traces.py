@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from traceback import TracebackException
 from types import TracebackType
 from typing import Final
 
 from holdfast.errors import ToolError
+from holdfast.work.failures import read
 
 _OURS: Final = ("holdfast", "asyncio", "concurrent")
 
@@ -18,10 +20,9 @@ def traceback_of(error: BaseException) -> str:
     own = _from_the_work_on(error.__traceback__)
     if own is None:
         return ""
-    try:
-        return "".join(TracebackException(type(error), error, own, compact=True).format())
-    except Exception as worse:
-        return f"{type(error).__name__}, whose traceback raises {type(worse).__name__}"
+    told = partial(TracebackException, type(error), error, own, compact=True)
+    name = type(error).__name__
+    return read(lambda: "".join(told().format()), f"{name}, whose traceback cannot be told")
 
 
 def _from_the_work_on(traceback: TracebackType | None) -> TracebackType | None:
