@@ -28,6 +28,9 @@ REFUSED = "422 (Unprocessable"
         (420, 420.0, "#"),
         ("on request", None, ""),
         ("¥10 to ¥20", None, ""),
+        ("+ 3 , a", 3.0, "#, a"),
+        (" " * 100_000, None, ""),
+        ("1" + "," * 100_000 + " 1", None, ""),
     ],
 )
 def test_a_price_that_is_one_number_can_be_added_up(

@@ -10,6 +10,7 @@ from conversation_machine import PERMANENT, Talk, executing, opened, wanted
 
 from holdfast.core.conversation import snapshot
 from holdfast.core.conversation.briefing import final_answer
+from holdfast.core.conversation.references import LONGEST, MOST
 from holdfast.core.conversation.state import ANSWER, DECOMPOSE
 from holdfast.errors import InvalidAnswer
 from holdfast.model import commands as c
@@ -42,6 +43,8 @@ def summing(args: dict[str, Json], *, dependencies: tuple[str, ...] = ()) -> Tal
         ("of {load.result.name}: {load.result.rows.0}", 'of sales: {"n":1}'),
         (["{load.result.name}", {"x": "{load.result.rows.0.n}"}, 5], ["sales", {"x": 1}, 5]),
         ("{user.name} and {}", "{user.name} and {}"),
+        ("{load.result.a b}", "{load.result.a b}"),
+        ("{load .result} {load.result.} {.result}",) * 2,
     ],
 )
 def test_a_reference_renders_with_its_type(given: Json, sent: Json) -> None:
@@ -85,6 +88,55 @@ def test_a_part_that_is_not_there_fails_the_task_and_says_whose_it_is(path: str,
     assert talk.state.phase is EngineState.ERROR
     assert re.search(f"task sum: .*{why}", talk.state.error)
     assert talk.state.error.startswith("task sum: {load.result.")
+
+
+@pytest.mark.parametrize(
+    ("given", "sent"), [("{load.result.result.q}", 7), ("{load.result.x.result.result}", 8)]
+)
+def test_a_result_may_have_fields_called_result(given: str, sent: int) -> None:
+    talk = executing(LOAD, SubTask("sum", type="own", args={"x": given}, route="callable")).fill()
+    talk.done("load", {"result": {"q": 7}, "x": {"result": {"result": 8}}})
+    assert talk.fill().out("sum").task.args == {"x": sent}
+
+
+def test_the_longest_id_of_a_task_is_meant() -> None:
+    dotted = SubTask("load.result", type="own", route="callable")
+    last = SubTask("sum", type="own", args={"x": "{load.result.result.q}"}, route="callable")
+    talk = executing(LOAD, dotted, last).fill()
+    talk.done("load", ROWS)
+    talk.fill().done("load.result", {"q": 8})
+    assert talk.fill().out("sum").task.args == {"x": 8}
+    assert talk.task("sum").dependencies == ("load.result",)
+
+
+@pytest.mark.parametrize(
+    "unit", ["{a" + ".result" * 5_000, "{a.", "{ ", "{{", "{" + "a.result." * 100 + "}"]
+)
+def test_a_megabyte_that_is_no_reference_is_read_once_and_stays_as_it_is(unit: str) -> None:
+    text = (unit * (1_000_000 // len(unit) + 1))[:1_000_000]
+    assert summing({"x": text}, dependencies=("load",)).out("sum").task.args == {"x": text}
+
+
+def test_what_is_too_long_between_braces_is_no_reference() -> None:
+    fits, longer = ("{load.result" + " " * (LONGEST - more) + "}" for more in (11, 10))
+    talk = summing({"x": fits, "y": longer})
+    assert talk.out("sum").task.args == {"x": ROWS, "y": longer}
+
+
+def test_too_many_references_are_mended_by_the_model() -> None:
+    talk = wanted(LOAD, *(SubTask(one, args={"x": "{load.result}" * MOST}) for one in "ab"))
+    talk.until(EngineState.DECOMPOSING).advance()
+    talk.answer_phase()
+    [refused] = talk.happened(v.DecompositionRefused)
+    assert refused.reason == "the tasks have more than 10,000 references to results"
+
+
+@pytest.mark.parametrize("given", ["{load.result} " * 9, ["{load.result}"] * 9])
+def test_results_do_not_multiply_without_bound(given: Json) -> None:
+    talk = executing(LOAD, SubTask("sum", type="own", args={"x": given}, route="callable")).fill()
+    talk.done("load", "x" * 200_000)
+    talk.fill()
+    assert talk.state.error == "task sum: it refers to more than 1,000,000 characters of results"
 
 
 PAY = SubTask("pay", "Pay it", "pay", dependencies=("load",), route="tool")

@@ -47,7 +47,12 @@ def test_a_sentence_becomes_a_payment(text: str, payment: dict[str, Any]) -> Non
 
 @pytest.mark.parametrize(
     ("text", "words"),
-    [("What can you do?", "scripted stand-in"), ("你好", "替身"), ("", "HOLDFAST_MODEL")],
+    [
+        ("What can you do?", "scripted stand-in"),
+        ("你好", "替身"),
+        ("", "HOLDFAST_MODEL"),
+        ("pay 1 to " * 9_000 + "pay 1 to x" + " " * 99_000 + "x", "scripted stand-in"),
+    ],
 )
 def test_anything_else_is_answered_with_what_it_understands(text: str, words: str) -> None:
     said = reply(seen(UserSaid(text)))

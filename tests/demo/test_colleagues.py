@@ -44,7 +44,9 @@ class TestReading:
             ("computer_model:\nnothing here", {}),
             ("a {broken} brace, and [1]", {}),
             ("", {}),
+            ("to: x" + " " * 200_000 + "y", {"to": "x" + " " * 200_000 + "y"}),
         ],
+        ids=lambda one: str(one)[:20],
     )
     def test_it_finds_what_a_text_names(self, text: str, facts: dict[str, Any]) -> None:
         assert facts_in(text) == facts

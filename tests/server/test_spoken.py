@@ -51,6 +51,7 @@ SAMPLES: Mapping[str, str] = {
     "said": OURS,
     "known": OURS,
     "term": "text",
+    "kind": "a number",
     "phrase": "text",
 }
 

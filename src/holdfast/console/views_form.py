@@ -18,7 +18,7 @@ from holdfast.core.forms.values import allowed_options, chosen, longest
 from holdfast.model.form import CHOICES, Field, FieldType, Form, Option
 from holdfast.model.values import Json
 
-_PRICE: Final = re.compile(r"\+?\s*(\D*?)\s*(\d[\d,]*(?:\.\d+)?)\s*(\D*)")
+_PRICE: Final = re.compile(r"\+?+(\D*+)(\d[\d,]*+(?:\.\d++)?+)(\D*+)")
 _EMPTY: Final[Mapping[str, Json]] = {}
 
 

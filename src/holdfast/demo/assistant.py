@@ -20,13 +20,15 @@ from holdfast.testing.model_script import Entry, ScriptedCall, Seen, say
 
 TOOL: Final = "pay_expense"
 _ENGLISH = re.compile(
-    r"\bpay\s+[¥$]?(?P<amount>\d[\d,]*(?:\.\d+)?)\s+to\s+(?P<employee>.+?)"
-    r"(?:\s+for\s+(?P<purpose>.+?))?\s*[.!]?\s*$",
+    r"\bpay [¥$]?(?P<amount>\d[\d,]*(?:\.\d+)?) to (?P<employee>.+?)"
+    r"(?: for (?P<purpose>.+?))? ?[.!]?$",
     re.IGNORECASE,
 )
 _CHINESE = re.compile(
-    r"付给?\s*(?P<employee>\S.*?)\s*(?P<amount>\d[\d,]*(?:\.\d+)?)\s*元(?P<purpose>.*?)\s*[。！]?\s*$"
+    r"付给? ?(?P<employee>\S.*?) ?(?P<amount>\d[\d,]*(?:\.\d+)?) ?元(?P<purpose>.*?) ?[。！]?$"
 )
+_LONGEST = 200
+"""Of a sentence; a longer text is looked at from its end."""
 _NUMBER = re.compile(r"\d[\d,]*(?:\.\d+)?")
 _CHINESE_LETTER = re.compile("[\u4e00-\u9fff]")
 
@@ -59,7 +61,8 @@ def reply(seen: Seen) -> Entry:
 
 def _payment(text: str) -> dict[str, Json]:
     """The payment that a sentence asks for; empty when it asks for none."""
-    found = _ENGLISH.search(text) or _CHINESE.search(text)
+    sentence = " ".join(text[-_LONGEST:].split())
+    found = _ENGLISH.search(sentence) or _CHINESE.search(sentence)
     if found is None:
         return {}
     return {

@@ -22,7 +22,7 @@ from holdfast.model.values import Json
 from holdfast.testing.model_script import Entry, ScriptedCall, Seen
 from holdfast.testing.scripted_model import ScriptedModel
 
-_NAMED = re.compile(r"^[-*\s]*(?P<name>[a-z_]+)\s*[:：]\s*(?P<value>\S.*?)\s*$", re.MULTILINE)
+_NAMED = re.compile(r"[-*\s]*+(?P<name>[a-z_]++)\s*+[:：]\s*+(?P<value>\S.*)")
 _LOOKS = ("query_", "check_")
 _REASONS = ("error", "reason", "rejected", "retry", "skipped", "result")
 
@@ -55,7 +55,7 @@ def facts_in(text: str) -> dict[str, Json]:
 
 
 def _in_line(line: str) -> Iterator[tuple[str, Json]]:
-    if named := _NAMED.match(line):
+    if named := _NAMED.fullmatch(line.rstrip()):
         yield named["name"], named["value"]
     start = line.find("{")
     if start >= 0:

@@ -14,6 +14,7 @@ catalogue has every message as a pattern; what varies stands in braces:
     {name:condition} a condition of a plan
     {name:place}     a part of a file or a value: a path, or the whole of it
     {name:term}      a word or phrase of ours, or any text, which is kept
+    {name:kind}      what a value is: null, text, true or false, a number
     {name:phrase}    a phrase of ours, else the pattern does not fit
     {name:said}      a message of ours, or any text, which is kept
     {name:known}     a message of ours, else the pattern does not fit
@@ -87,6 +88,7 @@ _SHAPES: Final[Mapping[str, str]] = {
     "option": _QUOTED,
     "moment": r"[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:]{8}\S*?",
     "condition": r"[^,]*?(?:[=<>]|\ in\ ).+|\w+",
+    "kind": r"null|text|true\ or\ false|a\ number",
     "place": r"the\ plan|the\ agent|\$.+?|\S+?",
 }
 
@@ -201,6 +203,7 @@ def _moment(text: str, _: int) -> str:
 
 _PARTS: Final[Mapping[str, Callable[[str, int], str | None]]] = {
     "phrase": _phrase,
+    "kind": _phrase,
     "known": _message,
     "said": _message_or_text,
     "term": _phrase_or_text,

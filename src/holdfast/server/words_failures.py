@@ -110,6 +110,8 @@ _CONVERSATIONS: Final[dict[str, str]] = {
     "the goal could not be decomposed: {reason:said}": "无法分解目标：{reason}",
     "the snapshot cannot be restored: {reason:said}": "无法恢复快照：{reason}",
     "the work reported success: false": "工作报告了 success: false",
+    "the tasks have more than {n:number} references to results": "各任务引用结果超过 {n} 次",
+    "it refers to more than {n:number} characters of results": "所引用的结果超过 {n} 个字符",
     "there are no tasks at all": "一个任务也没有",
     "a task has no id": "有任务没有编号",
     "these ids are used more than once: {names:term}": "以下编号重复使用：{names}",

@@ -193,7 +193,7 @@ _TEMPLATES: Final[dict[str, str]] = {
     "{source}: there is no task {id}": "{source}：没有任务 {id}",
     "{source}: {owner:term} is a list of {n:number}, without an item {part:word} "
     "(they count from 0)": "{source}：{owner} 是 {n} 项的列表，没有第 {part} 项（从 0 数起）",
-    "{source}: {owner:term} is {kind:phrase}, without a part {part:quoted}": (
+    "{source}: {owner:term} is {kind:kind}, without a part {part:quoted}": (
         "{source}：{owner} 是{kind}，没有 {part} 部分"
     ),
     "{source}: {owner:term} has no {part:quoted} ({names:phrase})": (

@@ -8,6 +8,7 @@ from holdfast.core.conversation.references import with_dependencies
 from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE
 from holdfast.core.run.tables import StepStatus
+from holdfast.errors import TemplateError
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, OnFailure
@@ -113,7 +114,11 @@ def fetched(draft: Draft, outcome: c.Fetched) -> None:
 
 
 def decomposed(draft: Draft, outcome: c.Decomposed) -> None:
-    tasks = tuple(map(with_dependencies, outcome.tasks))
+    try:
+        tasks = with_dependencies(outcome.tasks)
+    except TemplateError as error:
+        undecomposed(draft, str(error))
+        return
     problem = problem_with(tasks)
     if problem is None:
         draft.emit(v.GoalDecomposed(tasks, outcome.by_model))
