@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.language.display import clip, columns, pad, visible
+from holdfast.core.language.display import clip, columns, pad, unquoted, visible
 
 
 @pytest.mark.parametrize(
@@ -68,3 +68,11 @@ def test_a_clipped_text_never_exceeds_its_columns(text: str, limit: int) -> None
     assert columns(clipped) <= limit
     assert visible(clipped) == clipped
     assert columns(pad(text, limit)) == limit
+
+
+@pytest.mark.parametrize(
+    ("text", "bare"),
+    [("“茶”", "茶"), ("茶", "茶"), ("“", "“"), ("“a” or “b", "“a” or “b"), ("", "")],
+)
+def test_quotation_marks_around_all_of_it_are_left_out(text: str, bare: str) -> None:
+    assert unquoted(text) == bare

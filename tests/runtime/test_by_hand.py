@@ -9,7 +9,7 @@ import pytest
 from plan_texts import end, load, start, step
 
 from holdfast import Holdfast, PlanInstance, TaskDriver
-from holdfast.errors import PermanentError
+from holdfast.errors import CallerError, PermanentError
 
 OpenApp = Callable[..., Awaitable[Holdfast]]
 
@@ -162,3 +162,46 @@ async def test_updates_can_be_determined_without_a_context(app: Holdfast) -> Non
     execution = {"success": True, "result": {"order": "mac"}}
     [update] = app.task_driver.determine_task_updates(listener, execution)
     assert (update["task_id"], update["context"]) == ("002", {"order": "mac"})
+
+
+async def test_the_listener_may_be_a_dict(app: Holdfast) -> None:
+    shop = Shop(app)
+    instance = await shop.paused()
+    context = {**instance.context, "provided_params": {"model": "mac"}}
+    output = {"task_id": "002", "status": "Done", "context": ORDER}
+    whole = {"listener_id": "A", "tool": "order", "success_output": output}
+    for given in (whole, {"id": "A"}, {"id": f"{instance.id}_A", "listener_type": "tool"}):
+        result = await app.task_driver.execute_listener(given, context)
+        assert result["success"] is True, result
+        assert result["task_updates"][0]["context"] == {"order": "mac for Will"}
+    other = await app.task_driver.execute_listener({"id": "A", "tool": "pay"}, context)
+    assert other["error"] == f"A is another listener in the plan of {instance.id}"
+    nameless = await app.task_driver.execute_listener({"tool": "order"}, context)
+    assert "a dict with its listener_id" in nameless["error"]
+    assert len(shop.ordered) == 3
+
+
+@pytest.mark.parametrize("kind", [{}, {"tool": "order"}, {"code_snippet": "result = 1"}])
+def test_updates_are_determined_for_a_dict_too(app: Holdfast, kind: dict[str, Any]) -> None:
+    listener = {
+        "id": "A",
+        **kind,
+        "success_output": {"task_id": "002", "status": "Done", "context": ORDER},
+        "failure_output": {"task_id": "002", "status": "Error"},
+    }
+    determine = app.task_driver.determine_task_updates
+    [done] = determine(listener, {"success": True, "result": {"order": 7}})
+    assert (done["task_id"], done["status"], done["context"]) == ("002", "Done", {"order": 7})
+    [failed] = determine(listener, {"success": True, "result": {"success": False}})
+    assert (failed["task_id"], failed["status"]) == ("002", "Error")
+
+
+@pytest.mark.parametrize(
+    "listener",
+    [{}, {"tool": "order"}, {"id": "A", "success_output": {"status": "Done"}}, {"id": 5}],
+)
+def test_a_dict_that_is_no_listener_is_refused_in_words(
+    app: Holdfast, listener: dict[str, Any]
+) -> None:
+    with pytest.raises(CallerError, match="listener"):
+        app.task_driver.determine_task_updates(listener, {"success": True, "result": {}})

@@ -98,6 +98,11 @@ async def test_a_failure_is_shown_with_what_may_be_done_and_none_is_chosen(
         refused = await resume(scene, **body)
         assert refused.status_code == 422, refused.text
         assert "retry, skip, stop" in refused.text or "'retry', 'skip' or 'stop'" in refused.text
+    chinese = {"Accept-Language": "zh"}
+    told = await scene.admin.post(
+        "/conversations/conv_000001/resume", json={"failed": "again"}, headers=chinese
+    )
+    assert told.json()["detail"].startswith("failed：应为 ")
     assert (await scene.admin.post("/conversations/conv_000001/resume")).status_code == 422
     assert (await until(scene, "error"))["version"] == shown["version"]
 

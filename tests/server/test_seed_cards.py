@@ -181,3 +181,15 @@ async def test_data_beside_an_approval_is_an_edit(scene: Scene, till: Till) -> N
     assert (await respond(scene, asked["requestId"], "approve", data={"amount": 3})).is_success
     await rested(scene, SESSION)
     assert till.paid == [3]
+
+
+def test_what_is_quoted_already_is_not_quoted_twice() -> None:
+    choice = {
+        "type": "USER_CHOICE",
+        "form": None,
+        "options": [{"optionId": "choice_1", "label": "“茶”", "action": "APPROVE_AND_EXECUTE"}],
+    }
+    request = request_from_wire({**API_KEY, **choice})
+    assert seed_card(request, "zh")["details"].split("\n")[-1] == "以此选择继续。（“茶”）"
+    assert seed_card(request, "en")["details"].split("\n")[-1] == "Goes on with this choice. (“茶”)"
+    assert seed_card(request, "zh")["options"][0]["label"] == "“茶”"

@@ -19,6 +19,7 @@ from holdfast.core.interactions.consequences import call_of, consequence
 from holdfast.core.interactions.filling import takes_the_form
 from holdfast.core.interactions.listing import shown_context
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTION, SKIP_OPTION
+from holdfast.core.language.display import unquoted
 from holdfast.core.secrets import is_reference
 from holdfast.model.form import CHOICES, Field, FieldType, Form
 from holdfast.model.interaction import (
@@ -106,6 +107,10 @@ class OptionView:
         if self.word:
             return words(f"card.option.{self.word}")
         return seen(labelled(self.option.label, words.language))
+
+    def name(self, words: Words) -> str:
+        """As it is quoted in our sentences."""
+        return unquoted(self.label(words))
 
     def does(self, words: Words) -> str:
         return seen(asked(self.consequence, words.language))

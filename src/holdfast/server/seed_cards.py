@@ -16,7 +16,7 @@ from typing import Any, Final
 from holdfast.core.forms.values import allowed_options
 from holdfast.core.interactions.consequences import call_of
 from holdfast.core.interactions.saying import spoken_field
-from holdfast.core.language.display import visible
+from holdfast.core.language.display import unquoted, visible
 from holdfast.core.language.strict import canonical_json
 from holdfast.model.form import CHOICES, Field, FieldType
 from holdfast.model.interaction import InteractionRequest
@@ -74,7 +74,7 @@ def _details(request: InteractionRequest, shown: Mapping[str, Any], language: st
     if shown["details"]:
         yield shown["details"]
     for option in shown["options"]:
-        yield _said("option", language, option["consequence"], option["label"])
+        yield _said("option", language, option["consequence"], unquoted(option["label"]))
 
 
 def _prompted(request: InteractionRequest, place: int, language: str) -> dict[str, Any]:

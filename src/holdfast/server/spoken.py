@@ -197,6 +197,11 @@ def _requoted(chinese: str | None, text: str) -> str:
     return f"“{chinese}”" if chinese else text
 
 
+def _place(text: str, depth: int) -> str:
+    """Parts of a file have phrases, such as the whole of it; a name is a name in any language."""
+    return _phrase_or_text(text, depth) if " " in text else text
+
+
 def _moment(text: str, _: int) -> str:
     return f"{text[:10]} {text[11:19]} (UTC)"
 
@@ -211,7 +216,7 @@ _PARTS: Final[Mapping[str, Callable[[str, int], str | None]]] = {
     "title": _title_or_text,
     "option": _option_or_text,
     "moment": _moment,
-    "place": _phrase_or_text,
+    "place": _place,
 }
 """What becomes of a value by its kind; None where the pattern does not fit."""
 

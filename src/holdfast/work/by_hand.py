@@ -10,7 +10,7 @@ from __future__ import annotations
 import uuid
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.approval import mode_of
 from holdfast.core.forms.from_tools import form_from_schema
@@ -19,6 +19,7 @@ from holdfast.core.language.templates import render
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.state import PlanState, TaskFacts, TaskState
 from holdfast.core.run.state import NEW_STEP, RunState, evolve
+from holdfast.core.source.planjson import listener_from_json, listener_to_json
 from holdfast.errors import CallerError, ForbiddenError, NotAllowed
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
@@ -29,19 +30,57 @@ from holdfast.work.tools import ToolRegistry
 States: TypeAlias = Callable[[str], Awaitable[RunState]]
 
 
+_TYPES: Final = {"tool": "tool", "code_snippet": "code", "agent_id": "agent", "plan_id": "plan"}
+_NAMES: Final = ("id", "listener_id")
+
+
+def as_listener(given: Listener | Mapping[str, Any]) -> Listener:
+    """A listener as it is, or the seeds' dict of one; what its outputs do not need may be left
+    out."""
+    if isinstance(given, Listener):
+        return given
+    kind = next((kind for name, kind in _TYPES.items() if name in given), "human")
+    usual = {"trigger_task_id": (), "trigger_condition": "", "listener_type": kind}
+    try:
+        return listener_from_json({**usual, **given, "listener_id": _id_of(given)})
+    except (KeyError, ValueError, TypeError, AttributeError) as error:
+        raise CallerError(f"this is no listener: {type(error).__name__} {error}") from None
+
+
+def _id_of(given: Mapping[str, Any]) -> str:
+    named = [given[name] for name in _NAMES if isinstance(given.get(name), str)]
+    if not named:
+        raise CallerError("a listener is a Listener, or a dict with its listener_id")
+    return str(named[-1])
+
+
+def of_plan(state: PlanState, given: Listener | Mapping[str, Any]) -> CompiledListener:
+    """The plan's own listener; a dict may leave out whatever it does not contradict."""
+    if isinstance(given, Listener):
+        found = state.plan.listener(given.listener_id)
+        same = found.listener == given
+    else:
+        found = state.plan.listener(_id_of(given).removeprefix(f"{state.run_id}_"))
+        told = listener_to_json(found.listener)
+        same = all(told.get(name) == given[name] for name in given if name not in _NAMES)
+    if not same:
+        raise CallerError(f"{found.id} is another listener in the plan of {state.run_id}")
+    return found
+
+
 async def state_of(
-    states: States | None, listener: Listener, context: Mapping[str, Any]
-) -> PlanState:
-    """The instance that the context is of, with the values that the context has."""
+    states: States | None, listener: Listener | Mapping[str, Any], context: Mapping[str, Any]
+) -> tuple[PlanState, CompiledListener]:
+    """The instance that the context is of, with the values that the context has, and its
+    listener."""
     run_id = (context.get("metadata") or {}).get("plan_instance_id")
     if states is None or not isinstance(run_id, str):
         raise CallerError("pass the context of a plan instance: its metadata names the instance")
     state = await states(run_id)
     if not isinstance(state, PlanState):
         raise CallerError(f"{run_id} is no plan instance")
-    if state.plan.listener(listener.listener_id).listener != listener:
-        raise CallerError(f"{listener.listener_id} is another listener in the plan of {run_id}")
-    return _with_values(state, listener.listener_id, context)
+    found = of_plan(state, listener)
+    return _with_values(state, found.id, context), found
 
 
 def _with_values(state: PlanState, listener_id: str, context: Mapping[str, Any]) -> PlanState:

@@ -80,9 +80,10 @@ class TaskDriver:
         self.states: by_hand.States | None = None
 
     async def execute_listener(
-        self, listener: Listener, context: Mapping[str, Any]
+        self, listener: Listener | Mapping[str, Any], context: Mapping[str, Any]
     ) -> dict[str, Any]:
-        """One attempt. What the work raises is classified by the engine, whose context is a
+        """One attempt; the listener may be a dict, as a plan's JSON has it. What the work raises is
+        classified by the engine, whose context is a
         `ListenerContext`; with the dict of a plan instance it is an error in the result."""
         if isinstance(context, ListenerContext):
             return await self._execute(listener, context)
@@ -92,16 +93,19 @@ class TaskDriver:
             return {"success": False, "error": str(error), "task_updates": []}
 
     async def _execute_by_hand(
-        self, listener: Listener, context: Mapping[str, Any]
+        self, listener: Listener | Mapping[str, Any], context: Mapping[str, Any]
     ) -> dict[str, Any]:
-        state = await by_hand.state_of(self.states, listener, context)
-        compiled, now = state.plan.listener(listener.listener_id), time.time()
+        state, compiled = await by_hand.state_of(self.states, listener, context)
+        now = time.time()
         effect = by_hand.effect_of(self.tools, compiled, state, now)
         if isinstance(effect, dict):
             return {"success": False, **effect, "task_updates": []}
-        return await self._execute(listener, ListenerContext(effect, compiled, state, now))
+        context = ListenerContext(effect, compiled, state, now)
+        return await self._execute(compiled.listener, context)
 
-    async def _execute(self, listener: Listener, context: ListenerContext) -> dict[str, Any]:
+    async def _execute(
+        self, listener: Listener | Mapping[str, Any], context: ListenerContext
+    ) -> dict[str, Any]:
         result = await self._carry_out(context)
         if isinstance(result, CallWanted):
             return {"success": False, "reason": "call_wanted", "call": result, "task_updates": []}
@@ -120,7 +124,7 @@ class TaskDriver:
 
     def determine_task_updates(
         self,
-        listener: Listener,
+        listener: Listener | Mapping[str, Any],
         execution_result: Mapping[str, Any],
         context: ListenerContext | None = None,
     ) -> list[dict[str, Any]]:
@@ -128,7 +132,7 @@ class TaskDriver:
         a context, outputs can read the result only."""
         result = execution_result.get("result")
         success = bool(execution_result.get("success")) and succeeded(result)
-        compiled = context.listener if context else CompiledListener(listener)
+        compiled = context.listener if context else CompiledListener(by_hand.as_listener(listener))
         facts = context.facts if context else TaskFacts(HashTrieMap())
         updates = updates_for(compiled, success, result, facts)
         return [

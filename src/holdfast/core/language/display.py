@@ -70,6 +70,11 @@ def _head(text: str, limit: int) -> str:
     return text[: limit * _CHARACTERS_PER_COLUMN]
 
 
+def unquoted(text: str) -> str:
+    """Without quotation marks around all of it: whoever tells it puts their own."""
+    return text[1:-1] if len(text) > 1 and text[0] == "“" and text[-1] == "”" else text
+
+
 def pad(text: str, width: int) -> str:
     """The text clipped, then filled with blanks to exactly `width` columns."""
     clipped = clip(text, width)

@@ -15,6 +15,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from holdfast.core.interactions import answers
+from holdfast.core.language.display import unquoted
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.react.draft import Draft
 from holdfast.core.run.state import QuestionState
@@ -109,7 +110,7 @@ def _told(draft: Draft, question: QuestionState, words: str) -> str:
     request = question.request
     asked = "\n".join(filter(None, (request.message, request.details)))
     label = _chosen_label(draft.state.questions[request.request_id])
-    lines = (asked and f"Asked: {asked}", label and f"Chosen: “{label}”")
+    lines = (asked and f"Asked: {asked}", label and f"Chosen: “{unquoted(label)}”")
     return "\n".join([*filter(None, lines), f"[{request.title}] {words}"])
 
 

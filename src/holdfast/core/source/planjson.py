@@ -52,7 +52,7 @@ def plan_to_json(plan: Plan) -> dict[str, Any]:
         "name": plan.name,
         "main_task_id": plan.main_task_id,
         "tasks": [_task_to_json(task) for task in plan.tasks],
-        "listeners": [_listener_to_json(listener) for listener in plan.listeners],
+        "listeners": [listener_to_json(listener) for listener in plan.listeners],
     } | _present(
         description=plan.description,
         inputs=_form_to_json(plan.inputs),
@@ -68,7 +68,7 @@ def plan_from_json(raw: JsonObject) -> Plan:
         name=raw["name"],
         main_task_id=raw["main_task_id"],
         tasks=tuple(Task(**task) for task in raw["tasks"]),
-        listeners=tuple(_listener_from_json(listener) for listener in raw["listeners"]),
+        listeners=tuple(listener_from_json(listener) for listener in raw["listeners"]),
         description=raw.get("description", ""),
         inputs=_form_from_json(raw.get("inputs", ())),
         verify=tuple(Check(**check) for check in raw.get("verify", ())),
@@ -90,7 +90,7 @@ def _check_to_json(check: Check) -> dict[str, Any]:
     return shape if check.expect is None else shape | {"expect": check.expect}
 
 
-def _listener_to_json(listener: Listener) -> dict[str, Any]:
+def listener_to_json(listener: Listener) -> dict[str, Any]:
     shape: dict[str, Any] = {
         "listener_id": listener.listener_id,
         "trigger_task_id": _triggers_to_json(listener.trigger_task_id),
@@ -152,7 +152,7 @@ def _form_to_json(form: Form) -> list[dict[str, Any]]:
     return [{"name": field.name, **dump_form(Form((field,)))[field.name]} for field in form.fields]
 
 
-def _listener_from_json(raw: JsonObject) -> Listener:
+def listener_from_json(raw: JsonObject) -> Listener:
     triggers = raw["trigger_task_id"]
     return Listener(
         listener_id=raw["listener_id"],
