@@ -9,6 +9,7 @@ from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import httpx
 import pytest
 
 from holdfast import Holdfast
@@ -274,6 +275,10 @@ def change(path: Path, statement: str) -> None:
         ("DELETE FROM questions WHERE id = 1", "question"),
         ("UPDATE runs SET status = 'done' WHERE id = 1", "run"),
         ("UPDATE runs SET title = 'another' WHERE id = 1", "run"),
+        ("UPDATE runs SET title = CAST(x'ff41' AS TEXT) WHERE id = 1", "run"),
+        ("UPDATE runs SET updated_at = updated_at + 1 WHERE id = 1", "run"),
+        ("UPDATE runs SET summary = json_set(summary, '$.waiting', 7) WHERE id = 1", "run"),
+        ("UPDATE runs SET summary = CAST(x'7bff' AS TEXT) WHERE id = 1", "run"),
         ("UPDATE runs SET wake_at = 1 WHERE id = 1", "run"),
         ("UPDATE runs SET root_id = 'another' WHERE id = 1", "run"),
         ("UPDATE definitions SET meta = '{\"a\": 1}'", "definition"),
@@ -298,6 +303,54 @@ def test_the_doctor_says_what_it_cannot_know(
     _, said = ran("doctor", "--home", path.parent, "--integrity")
     assert "2 audit entries" in said
     assert "audit verify --head" in said
+    _, told = ran("doctor", "--home", path.parent, "--integrity", "--json")
+    [note] = json.loads(told)["notes"]
+    assert note in said
+
+
+@pytest.mark.parametrize(
+    "change_to",
+    [
+        "title = CAST(x'ff41' AS TEXT)",
+        "summary = CAST(x'7bff7d' AS TEXT)",
+        "summary = '{'",
+        "summary = '7'",
+        "status = CAST(x'ff' AS TEXT)",
+        "status = 'pausd'",
+        "kind = CAST(x'ff' AS TEXT)",
+        "kind = 'plam'",
+    ],
+)
+async def test_a_run_whose_row_cannot_be_read_is_listed_as_damaged_beside_the_others(
+    home: Path, ran: Callable[..., tuple[int, str]], change_to: str
+) -> None:
+    change(home / "holdfast.db", f"UPDATE runs SET {change_to} WHERE id = 1")
+    app = Holdfast(home)
+    app.load_plan_text(PLAN)
+    web = app.asgi()
+    async with app:
+        _, token = await web.state.services.tokens.issue("root", "person", ["admin"])
+        client = httpx.AsyncClient(
+            transport=httpx.ASGITransport(web),
+            base_url="http://127.0.0.1",
+            headers={"Authorization": f"Bearer {token}"},
+        )
+        async with client:
+            listed = await client.get("/runs")
+            assert listed.status_code == 200, listed.text
+            assert (await client.get("/runs/inst_000001")).json()["status"] == "pause"
+            assert (await client.get("/metrics")).status_code == 200
+    sound, hurt = listed.json()["runs"]
+    assert (sound["id"], sound["status"]) == ("inst_000002", "pause")
+    assert (hurt["id"], hurt["status"]) == ("inst_000001", "error")
+    assert "doctor --integrity" in hurt["title"]
+
+
+def test_the_command_line_lists_it_so_too(home: Path, ran: Callable[..., tuple[int, str]]) -> None:
+    change(home / "holdfast.db", "UPDATE runs SET title = CAST(x'ff41' AS TEXT) WHERE id = 1")
+    code, said = ran("runs", "--home", home, "--json")
+    assert code == 0
+    assert [one["title"].split(":")[0] for one in json.loads(said)] == ["Ask", "damaged"]
 
 
 async def test_a_question_whose_row_has_changed_is_shown_to_nobody(home: Path) -> None:

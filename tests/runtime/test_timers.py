@@ -9,7 +9,7 @@ import pytest
 from scenes import Desk, assert_sound, history, of_kind, tools, until
 
 from holdfast.app import Holdfast
-from holdfast.errors import JournalUnavailable, TransientError
+from holdfast.errors import JournalDamaged, JournalUnavailable, TransientError
 from holdfast.instances import PlanInstance
 from holdfast.journal.memory import MemoryJournal
 from holdfast.model import events as e
@@ -153,6 +153,51 @@ async def test_a_run_that_cannot_be_woken_holds_nobody_up_and_is_tried_again(
     await timers.stop()
 
 
+async def test_a_damaged_run_is_told_of_once_and_tried_ever_more_rarely(
+    clock: ManualClock, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """However many there are, those that can be woken are."""
+    waits: list[float] = []
+    monkeypatch.setattr(timers_module, "_AT_ONCE", 2)
+    loop = asyncio.get_running_loop()
+
+    def at_once(delay: float, callback: Callable[[str], None], run_id: str) -> object:
+        waits.append(delay)
+        return loop.call_soon(callback, run_id) if len(waits) <= 40 else None
+
+    monkeypatch.setattr(loop, "call_later", at_once)
+    journal = FakeWakes(clock)
+    names = [f"broken{n}" for n in range(3)]
+    journal.wakes = {**dict.fromkeys(names, clock.now()), "fine": clock.now()}
+    woken: list[str] = []
+    troubles: dict[str, list[Exception]] = {
+        name: [JournalDamaged(f"{name} has changed") for _ in range(99)] for name in names
+    }
+    timers = Timers(journal, clock, journal.waker(woken, troubles))  # type: ignore[arg-type]
+    timers.start()
+    await until(lambda: len(waits) == 43)
+    await timers.stop()
+    assert woken == ["fine"]
+    told = [one.getMessage() for one in caplog.records if one.levelname == "ERROR"]
+    assert sorted(told) == [
+        f"run {name} is due and cannot be woken: {name} has changed" for name in names
+    ]
+    assert waits[::3][:4] == [0.5, 1.0, 2.0, 4.0]
+    assert max(waits) == 600.0
+
+
+async def test_a_run_that_can_be_woken_again_is(clock: ManualClock) -> None:
+    journal = FakeWakes(clock)
+    journal.wakes = {"broken": clock.now()}
+    woken: list[str] = []
+    troubles: dict[str, list[Exception]] = {"broken": [JournalDamaged("has changed")]}
+    timers = Timers(journal, clock, journal.waker(woken, troubles))  # type: ignore[arg-type]
+    timers.start()
+    await until(lambda: woken == ["broken"])
+    await timers.stop()
+    assert woken == ["broken"]
+
+
 class FakeWakes:
     """As much of a journal as timers need."""
 
@@ -160,11 +205,11 @@ class FakeWakes:
         self._clock = clock
         self.wakes: dict[str, float] = {}
 
-    async def next_wake(self) -> float | None:
-        return min(self.wakes.values(), default=None)
+    async def next_wake(self, after: float) -> float | None:
+        return min((at for at in self.wakes.values() if at > after), default=None)
 
     async def due_runs(self, now: float, limit: int = 100) -> list[str]:
-        return [run_id for run_id, at in self.wakes.items() if at <= now]
+        return [run_id for run_id, at in self.wakes.items() if at <= now][:limit]
 
     def waker(
         self, woken: list[str], troubles: dict[str, list[Exception]] | None = None

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
+import asyncio
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
 from chat_scene import asks_to_pay, employ
-from server_scene import Scene, serving
+from server_scene import Scene, serving, start
 
 from holdfast import Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Attached
 from holdfast.server import probe
+
+LATE = """
+plan_id: late
+name: Late
+main_task_id: "001"
+tasks: [{task_id: "001"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: human
+    title: Still there?
+    success_output: {task_id: "001", status: Done}
+"""
 
 
 class Moody(MemoryJournal):
@@ -30,7 +47,31 @@ class Moody(MemoryJournal):
 
 async def test_anybody_may_ask_whether_it_lives(scene: Scene) -> None:
     assert (await scene.stranger.get("/healthz")).json() == {"status": "alive"}
-    assert (await scene.stranger.get("/readyz")).json() == {"status": "ready"}
+    assert (await scene.stranger.get("/readyz")).json() == {"status": "ready", "damaged_runs": 0}
+
+
+async def test_a_run_that_cannot_be_read_is_counted_while_the_others_go_on(tmp_path: Path) -> None:
+    """Also one that nobody asks for: its timer has come."""
+    async with serving(late(tmp_path)) as scene:
+        await start(scene, "late")
+    with closing(sqlite3.connect(tmp_path / "holdfast.db")) as other, other:
+        other.execute("UPDATE events SET payload = '{}' WHERE place & 7 = 2")
+        other.execute("UPDATE runs SET wake_at = 1")
+    app = late(tmp_path)
+    async with serving(app) as scene:
+        async with asyncio.timeout(20):
+            while not app.engine.damaged:  # noqa: ASYNC110 - it has no event
+                await asyncio.sleep(0.01)
+        ready = await scene.stranger.get("/readyz")
+        assert ready.json() == {"status": "ready", "damaged_runs": 1}
+        refused = await scene.admin.get("/runs/inst_000001")
+        assert refused.status_code == 503
+
+
+def late(home: Path) -> Holdfast:
+    app = Holdfast(home)
+    app.load_plan_text(LATE)
+    return app
 
 
 async def test_it_is_not_ready_while_the_journal_takes_nothing(

@@ -56,7 +56,7 @@ async def doctor(
             for problem in await journal.check():
                 report.found("file", "pages", problem)
     if settings.as_json:
-        print_json({"journal": str(path), **to_json(report)})
+        print_json({"journal": str(path), **to_json(report), "notes": _notes(report)})
     else:
         say(f"{path}: {'sound' if not report.findings else 'damaged'}", *_lines(report))
     return FAILED if report.findings else OK
@@ -67,14 +67,21 @@ def _lines(report: Report) -> list[str]:
 
     read = ", ".join(f"{count:,} {what}" for what, count in report.counts.items())
     lines = [f"  read: {read or 'nothing'}"]
-    if report.without_checksum:
-        lines.append(f"  {report.without_checksum:,} records are from before there were checksums")
-    if report.counts.get("audit entries"):
-        lines.append(f"  {UNKNOWN}")
+    lines += [f"  {note}" for note in _notes(report)]
     for one in report.findings:
         place = one.name if one.seq is None else f"{one.name} {one.seq}"
         lines.append(f"  {one.what} {visible(place, 80)}: {visible(one.problem, 200)}")
     return lines
+
+
+def _notes(report: Report) -> list[str]:
+    """What is to be known beside the findings."""
+    notes = []
+    if report.without_checksum:
+        notes.append(f"{report.without_checksum:,} records are from before there were checksums")
+    if report.counts.get("audit entries"):
+        notes.append(UNKNOWN)
+    return notes
 
 
 def _shown(done: int, total: int) -> None:

@@ -38,7 +38,14 @@ from holdfast.errors import (
     OperatorError,
 )
 from holdfast.journal.codec import decode
-from holdfast.journal.database import APPLICATION, CHECKSUMS, SCHEMA, Connection, explain
+from holdfast.journal.database import (
+    APPLICATION,
+    CHECKSUMS,
+    SCHEMA,
+    Connection,
+    explain,
+    open_reader,
+)
 from holdfast.journal.port import Journal, Kept, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import OLD_SQL, SqliteJournal
 from holdfast.plans import LOCAL
@@ -164,7 +171,7 @@ class ReadingJournal(SqliteJournal):
                 f"{self.path.parent} holds no runs yet: start one with `holdfast run PLAN`"
             )
         try:
-            self._reader = self._connect(self.path)
+            self._reader = open_reader(self.path, self._connect)
             if _schema_of(self._reader, self.path) < CHECKSUMS:
                 self._sql = OLD_SQL
             self._keeps = _schema_of(self._reader, self.path) > 1

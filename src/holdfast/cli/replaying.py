@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 
@@ -9,13 +10,14 @@ from holdfast.cli.opening import HomeReading
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
 from holdfast.journal.integrity import Report
-from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.journal.port import DAMAGED_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.runtime.views import question_row, request_of, run_row
 
 _ALL = 1_000_000
 _TRIES = 5
 _RUN = ("kind", "name", "definition", "root_id", "parent_id", "created_at")
 _STANDING = ("status", "active", "wake_at")
+_TOLD = ("title", "updated_at")
 _QUESTION = ("run_id", "root_id", "status", "type", "title", "role", "opened_at", "deadline")
 
 
@@ -61,11 +63,22 @@ async def _problems(
 
 
 def _of_run(row: RunRow, state: RunState) -> Iterator[tuple[str, str, str]]:
-    """The title of a run that goes on by itself may lag behind."""
+    """What people are told of a run that goes on by itself may lag behind."""
+    if row.title == DAMAGED_RUN:
+        yield "run", row.run_id, "its row cannot be read any more"
+        return
     told = run_row(state)
-    for name in (*_RUN, *_STANDING, *(() if told.active else ("title",))):
+    for name in (*_RUN, *_STANDING, *(() if told.active else _TOLD)):
         if getattr(row, name) != getattr(told, name):
             yield "run", row.run_id, f"its row's {name} is not what its events say"
+    if not told.active and not _is_same_summary(row.summary, told.summary):
+        yield "run", row.run_id, "its row's summary is not what its events say"
+
+
+def _is_same_summary(found: str, told: str) -> bool:
+    """Where both speak: another version of Holdfast may have told more, or less."""
+    one, other = json.loads(found), json.loads(told)
+    return all(one[name] == other[name] for name in one.keys() & other.keys())
 
 
 def _of_questions(

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from holdfast.console.rendering import query
-from holdfast.journal.port import RunQuery
+from holdfast.journal.port import DAMAGED_RUN, RunQuery
 from holdfast.model.run import JOURNAL_KINDS, RunKind, RunStatus
 from holdfast.server.guard import Caller
 from holdfast.server.principal import Permission, agent, plan, run_of
@@ -84,6 +84,10 @@ class Row:
     turn: int | None
     ended_at: float | None
     deeds: tuple[str, ...]
+
+    @property
+    def damaged(self) -> bool:
+        return self.run.title == DAMAGED_RUN
 
 
 @dataclass(frozen=True, slots=True)

@@ -23,6 +23,10 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "runs.table": ("Runs, the newest first", "运行列表，最新的在前"),
     "runs.select": ("Select", "选择"),
     "runs.select_all": ("Select all on this page", "选择本页全部"),
+    "runs.damaged": (
+        "Damaged: `holdfast doctor --integrity` tells more",
+        "已损坏：`holdfast doctor --integrity` 会说明详情",
+    ),
     "runs.select_one": ("Select {run}", "选择 {run}"),
     "runs.status": ("Status", "状态"),
     "runs.run": ("Run", "运行"),

@@ -66,6 +66,8 @@ class Cursor(Protocol):
 class Connection(Protocol):
     """As much of `sqlite3.Connection` as the journal uses."""
 
+    text_factory: Any
+
     @property
     def in_transaction(self) -> bool: ...
 
@@ -156,7 +158,19 @@ def _opened(path: Path, connect: Connect, prepare: Callable[[Connection], None])
     return connection
 
 
+class NoText(str):
+    """What could be read of text that is not UTF-8: the rest of its row, and other rows, stay."""
+
+
+def _text(raw: bytes) -> str:
+    try:
+        return raw.decode()
+    except UnicodeDecodeError:
+        return NoText(raw.decode(errors="replace"))
+
+
 def _make_reader(connection: Connection) -> None:
+    connection.text_factory = _text
     connection.execute("PRAGMA query_only = ON").fetchall()
 
 

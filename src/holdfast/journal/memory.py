@@ -129,9 +129,10 @@ class MemoryJournal:
         self._require_open()
         return Counter((row.status, row.type) for row in self._questions.values())
 
-    async def next_wake(self) -> float | None:
+    async def next_wake(self, after: float | None = None) -> float | None:
         self._require_open()
-        return min((row.wake_at for row in self._rows() if row.wake_at is not None), default=None)
+        wakes = (row.wake_at for row in self._rows() if row.wake_at is not None)
+        return min((at for at in wakes if after is None or at > after), default=None)
 
     async def question(self, question_id: str) -> QuestionRow | None:
         self._require_open()

@@ -143,6 +143,10 @@ NOT_OPEN = (
 """Said of a journal that is asked for anything before its application is opened, or after."""
 
 
+DAMAGED_RUN = "damaged: `holdfast doctor --integrity` tells more"
+"""The title of a run whose row cannot be read; its events may be whole."""
+
+
 NOTHING = Attached()
 
 
@@ -289,8 +293,8 @@ class Journal(Protocol):
     async def question_counts(self) -> Mapping[tuple[str, str], int]:
         """How many questions there are of each status and type."""
 
-    async def next_wake(self) -> float | None:
-        """The earliest `wake_at` of all."""
+    async def next_wake(self, after: float | None = None) -> float | None:
+        """The earliest `wake_at` of all, or of those later than `after`."""
 
     async def question(self, question_id: str) -> QuestionRow | None: ...
 

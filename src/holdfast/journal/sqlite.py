@@ -16,6 +16,7 @@ import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, closing, contextmanager
 from functools import partial
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -42,7 +43,6 @@ from holdfast.journal.port import (
     Attached,
     AuditEntry,
     Committed,
-    Deed,
     Kept,
     Notice,
     QuestionQuery,
@@ -53,6 +53,7 @@ from holdfast.journal.port import (
     Snapshot,
     StoredDefinition,
 )
+from holdfast.journal.rows import definition_of, entry_of, run_row, stretch_of
 from holdfast.journal.rules import check
 from holdfast.journal.statements import load_queries, without_checksums
 from holdfast.journal.writer import Writer
@@ -175,7 +176,7 @@ class SqliteJournal:
 
     async def run(self, run_id: str) -> RunRow | None:
         rows = self._select("run", (run_id,))
-        return _run_row(rows[0]) if rows else None
+        return run_row(rows[0]) if rows else None
 
     async def runs(self, query: RunQuery = ANY_RUN) -> list[RunRow]:
         parameters = {
@@ -196,7 +197,7 @@ class SqliteJournal:
             name = f"{by}_and_status" if by else "runs_of_status"
             found = self._select_each(name, query.status, parameters)
             rows = sorted(found, key=_number, reverse=True)[: query.limit]
-        return [_run_row(row[:-1]) for row in rows]
+        return [run_row(row[:-1]) for row in rows]
 
     async def active_runs(self) -> list[str]:
         return [run_id for (run_id,) in self._select("active_runs")]
@@ -210,8 +211,8 @@ class SqliteJournal:
     async def question_counts(self) -> Mapping[tuple[str, str], int]:
         return {(one, other): count for one, other, count in self._select("question_counts")}
 
-    async def next_wake(self) -> float | None:
-        [[earliest]] = self._select("next_wake")
+    async def next_wake(self, after: float | None = None) -> float | None:
+        [[earliest]] = self._select("next_wake", (-inf if after is None else after,))
         return None if earliest is None else float(earliest)
 
     async def question(self, question_id: str) -> QuestionRow | None:
@@ -274,11 +275,11 @@ class SqliteJournal:
 
     async def definition(self, digest: str) -> StoredDefinition | None:
         rows = self._select("definition", (digest,))
-        return _definition(self._sound("definition", rows[0])) if rows else None
+        return definition_of(self._sound("definition", rows[0])) if rows else None
 
     async def definitions(self, kind: str, name: str) -> list[StoredDefinition]:
         rows = self._select("definitions", (kind, name))
-        return [_definition(row) for row in self._sound_ones("definition", rows)]
+        return [definition_of(row) for row in self._sound_ones("definition", rows)]
 
     async def attach(self, attached: Attached) -> None:
         await self._open_writer().write(partial(scribe.attach, attached=attached))
@@ -292,11 +293,11 @@ class SqliteJournal:
         return [Kept(*row) for row in self._sound_ones("entry", rows)]
 
     async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
-        return [_entry(row) for row in self._select("audit", (after, limit))]
+        return [entry_of(row) for row in self._select("audit", (after, limit))]
 
     async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
         rows = self._select("commits", {"after": after, "limit": limit + 1})
-        stretches = (_stretch(row, after) for row in rows)
+        stretches = (stretch_of(row, after) for row in rows)
         return [one for one in stretches if one.position > after][:limit]
 
     async def last_commit(self) -> int:
@@ -422,28 +423,6 @@ class SqliteJournal:
         if self._writer is None:
             raise JournalUnavailable(f"the journal at {self.path} {NOT_OPEN}")
         return self._writer
-
-
-def _run_row(row: tuple[Any, ...]) -> RunRow:
-    run_id, kind, name, definition, status, active, *rest = row
-    return RunRow(run_id, kind, name, definition, status, bool(active), *rest)
-
-
-def _definition(row: tuple[Any, ...]) -> StoredDefinition:
-    digest, kind, name, body, stored_at, meta = row
-    return StoredDefinition(digest, kind, name, body, stored_at, json.loads(meta))
-
-
-def _entry(row: tuple[Any, ...]) -> AuditEntry:
-    number, *deed, previous, digest = row
-    return AuditEntry(number, Deed(*deed), previous, digest)
-
-
-def _stretch(row: tuple[Any, ...], after: int) -> Committed:
-    """What of a stretch lies behind `after`."""
-    position, run_id, first, last = row
-    known = max(after + 1 - position, 0)
-    return Committed(position + last - first, run_id, first + known, last)
 
 
 def _runs_by(query: RunQuery) -> str:

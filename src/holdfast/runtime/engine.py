@@ -18,7 +18,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import cast
 
@@ -193,6 +193,11 @@ class Engine:
         """As `state`, for one who has read up to `version` from the disk himself: the engine
         may learn a moment later than the disk that an event is there."""
         return await self.wait_for(run_id, lambda state: state.version >= version)
+
+    @property
+    def damaged(self) -> Collection[str]:
+        """The runs that could not be read."""
+        return self._residents.damaged
 
     async def wait_for(
         self,

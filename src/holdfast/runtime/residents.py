@@ -10,9 +10,9 @@ import asyncio
 from collections import OrderedDict
 from collections.abc import Callable, Iterator
 
-from holdfast.errors import NotFound
+from holdfast.errors import JournalDamaged, NotFound
 from holdfast.journal.codec import decode
-from holdfast.journal.port import Journal
+from holdfast.journal.port import Journal, RunRow
 from holdfast.journal.snapshots import SCHEMA, load_state
 from holdfast.model import commands as c
 from holdfast.runtime.actor import Actor, Letter
@@ -25,7 +25,7 @@ KEPT_IDLE = 256
 
 class Residents:
     """`orphans` had another owner before; of the `doubtful` nobody knows what reached the
-    disk, so they are loaded to be refreshed."""
+    disk, so they are loaded to be refreshed; the `damaged` could not be read."""
 
     def __init__(
         self, journal: Journal, library: Library, refresh: Callable[[Actor], None]
@@ -38,6 +38,7 @@ class Residents:
         self._loading: dict[str, asyncio.Future[None]] = {}
         self.orphans: set[str] = set()
         self.doubtful: set[str] = set()
+        self.damaged: set[str] = set()
 
     def __iter__(self) -> Iterator[Actor]:
         return iter(tuple(self._actors.values()))
@@ -74,6 +75,15 @@ class Residents:
         row = await self._journal.run(run_id)
         if row is None:
             raise NotFound(f"there is no run {run_id}")
+        try:
+            actor = await self._replayed(run_id, row)
+        except JournalDamaged:
+            self.damaged.add(run_id)
+            raise
+        self.damaged.discard(run_id)
+        return actor
+
+    async def _replayed(self, run_id: str, row: RunRow) -> Actor:
         state = blank(run_id, await self._library.by_digest(row.definition))
         snapshot = await self._journal.snapshot(run_id, SCHEMA)
         if snapshot is not None:

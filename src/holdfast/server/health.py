@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Literal
 
-from pydantic import BaseModel
+from pydantic import BaseModel, Field
 
 from holdfast.errors import JournalUnavailable
 from holdfast.server.routes import new_router
@@ -19,6 +19,11 @@ class Alive(BaseModel):
 
 class Ready(BaseModel):
     status: Literal["ready"] = "ready"
+    damaged_runs: int = Field(
+        0,
+        description="Runs that could not be read since the start; the others go on. "
+        "`holdfast doctor --integrity` names them.",
+    )
 
 
 @router.get("/healthz", response_model=Alive)
@@ -33,4 +38,4 @@ async def readyz(served: Served) -> Ready:
     refusal = await served.probe.refusal()
     if refusal is not None:
         raise JournalUnavailable(str(refusal)) from refusal
-    return Ready()
+    return Ready(damaged_runs=len(served.app.engine.damaged))

@@ -220,6 +220,8 @@ class LookupSuite:
             await journal.append(birth(name, active=active, wake_at=wake_at))
         assert await journal.active_runs() == ["a", "c"]
         assert await journal.next_wake() == 10.0
+        assert await journal.next_wake(10.0) == 20.0
+        assert await journal.next_wake(30.5) is None
         assert await journal.due_runs(9.9) == []
         assert await journal.due_runs(20.0) == ["c", "e"]
         assert await journal.due_runs(99.0, limit=2) == ["c", "e"]

@@ -199,8 +199,8 @@ SELECT run_id FROM runs WHERE active = 1 ORDER BY id;
 SELECT run_id FROM runs WHERE wake_at IS NOT NULL AND wake_at <= ? ORDER BY wake_at, id LIMIT ?;
 
 -- name: next_wake
--- The earliest timer of all.
-SELECT min(wake_at) FROM runs WHERE wake_at IS NOT NULL;
+-- The earliest timer after a moment.
+SELECT min(wake_at) FROM runs WHERE wake_at IS NOT NULL AND wake_at > ?;
 
 -- name: highest_number
 -- The last of the root runs whose ids have one length and lie between two others.

@@ -1,0 +1,56 @@
+"""What the rows of the SQLite journal mean."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Any
+
+from holdfast.journal.database import NoText
+from holdfast.journal.port import (
+    DAMAGED_RUN,
+    AuditEntry,
+    Committed,
+    Deed,
+    RunRow,
+    StoredDefinition,
+)
+from holdfast.model.run import KINDS, RunStatus
+
+_STATUSES = frozenset(one.value for one in RunStatus)
+_ANY_KIND = "plan"
+
+
+def run_row(row: tuple[Any, ...]) -> RunRow:
+    """A damaged one is told as such, in words that any list takes."""
+    run_id, kind, name, definition, status, active, *rest = row
+    found = RunRow(run_id, kind, name, definition, status, bool(active), *rest)
+    if not any(isinstance(one, NoText) for one in row) and _is_told(found):
+        return found
+    kind = kind if kind in KINDS else _ANY_KIND
+    return replace(found, kind=kind, status=RunStatus.ERROR.value, title=DAMAGED_RUN, summary="{}")
+
+
+def _is_told(row: RunRow) -> bool:
+    try:
+        told = isinstance(json.loads(row.summary), dict)
+    except ValueError:
+        return False
+    return told and row.status in _STATUSES and row.kind in KINDS
+
+
+def definition_of(row: tuple[Any, ...]) -> StoredDefinition:
+    digest, kind, name, body, stored_at, meta = row
+    return StoredDefinition(digest, kind, name, body, stored_at, json.loads(meta))
+
+
+def entry_of(row: tuple[Any, ...]) -> AuditEntry:
+    number, *deed, previous, digest = row
+    return AuditEntry(number, Deed(*deed), previous, digest)
+
+
+def stretch_of(row: tuple[Any, ...], after: int) -> Committed:
+    """What of a stretch lies behind `after`."""
+    position, run_id, first, last = row
+    known = max(after + 1 - position, 0)
+    return Committed(position + last - first, run_id, first + known, last)
