@@ -72,8 +72,28 @@ async def pay_and_die(order: dict[str, Any]) -> dict[str, Any]:
     return {}
 
 
+class Foresight(Llm):
+    """Plans what the ledger does not have: a new turn is for what is left."""
+
+    def __init__(self, ledger: Ledger) -> None:
+        super().__init__(
+            [
+                {"id": "pay", "type": "pay"},
+                {"id": "mail", "type": "mail", "dependencies": ["pay"]},
+                {"id": "report", "type": "report", "dependencies": ["mail"]},
+            ]
+        )
+        self.ledger = ledger
+
+    async def decompose_goal(self, text: str, **known: Any) -> Any:
+        tasks = await super().decompose_goal(text, **known)
+        if not self.ledger.counts["pay"]:
+            return tasks
+        return [{"id": "mail", "type": "mail"}, tasks[2]]
+
+
 async def mending(app: Holdfast, home: Path) -> ConversationEngine:
-    """`pay` must never be repeated, and `mail` fails the first time."""
+    """`pay` must never be repeated, `mail` fails the first time, and `report` depends on it."""
     ledger = Ledger(home / LEDGER)
 
     async def mail(task: SubTask) -> str:
@@ -82,17 +102,16 @@ async def mending(app: Holdfast, home: Path) -> ConversationEngine:
             raise PermanentError("the mail server is down")
         return "sent"
 
-    tasks = [{"id": "pay", "type": "pay"}, {"id": "mail", "type": "mail", "dependencies": ["pay"]}]
-    executors: dict[str, Any] = {"pay": ledger.work, "mail": mail}
-    options: dict[str, Any] = {"llm": Llm(tasks), "executors": executors, "once": ["pay"]}
+    executors: dict[str, Any] = {"pay": ledger.work, "mail": mail, "report": ledger.work}
+    options: dict[str, Any] = {"llm": Foresight(ledger), "executors": executors, "once": ["pay"]}
     return await ConversationEngine.open(app, "mend", **options)
 
 
-async def mend(engine: ConversationEngine, home: Path) -> None:
-    """To the end: what failed is tried again, and what is in doubt is looked up in the ledger."""
+async def mend(engine: ConversationEngine, home: Path, failed: str) -> None:
+    """To the end, as `failed` says after a failure; what is in doubt is looked up in the ledger."""
     while engine.state is not EngineState.COMPLETED:
         if engine.state is EngineState.ERROR:
-            engine.resume(failed="retry")
+            engine.resume(failed=failed)
         async with aclosing(engine.run(GOAL)) as events:
             async for event in events:
                 if event.event_type is EngineEventType.INTERACTION:
@@ -107,7 +126,7 @@ async def mend_and_die(order: dict[str, Any]) -> dict[str, Any]:
     faults = KillAt(order["point"], order["nth"]) if "point" in order else counting
     async with Holdfast(home, faults=faults) as app:
         engine = await mending(app, home)
-        await mend(engine, home)
+        await mend(engine, home, order["mends"])
     return {"state": engine.state, "reached": dict(counting.reached)}
 
 

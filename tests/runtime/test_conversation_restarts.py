@@ -240,15 +240,24 @@ async def test_what_must_not_be_repeated_is_asked_about_after_a_kill(
     assert Ledger(tmp_path / LEDGER).counts == {"p": 1}, "it was not done again"
 
 
+MENDED = {
+    "retry": {"pay": 1, "mail": 2, "report": 1},
+    "skip": {"pay": 1, "mail": 1},
+    "stop": {"pay": 1, "mail": 2, "report": 1},
+}
+"""How often each task runs where nobody is killed: with `stop` a new turn does what is left."""
+
+
+@pytest.mark.parametrize("failed", MENDED)
 async def test_going_on_after_a_failure_survives_a_kill_at_every_append_and_every_effect(
-    mortals: Mortals, tmp_path: Path
+    mortals: Mortals, tmp_path: Path, failed: str
 ) -> None:
-    """`pay` is done and `mail` fails: whenever the process goes, pay happens exactly once."""
+    """`pay` is done, `mail` fails, `report` depends on it: pay happens exactly once."""
     whole = tmp_path / "whole"
-    assert await mortals.order(whole, mends=True) == 0
+    assert await mortals.order(whole, mends=failed) == 0
     report = report_of(whole)
     assert report["state"] == "completed"
-    assert Ledger(whole / LEDGER).counts == {"pay": 1, "mail": 2}
+    assert Ledger(whole / LEDGER).counts == MENDED[failed]
     homes = [
         (tmp_path / f"{point}-{nth}", point, nth)
         for point, reached in report["reached"].items()
@@ -256,14 +265,25 @@ async def test_going_on_after_a_failure_survives_a_kill_at_every_append_and_ever
     ]
     assert len(homes) > 50
     for home, point, nth in homes:
-        died = await mortals.order(home, mends=True, point=point, nth=nth)
-        assert died == -signal.SIGKILL, home.name
-        async with Holdfast(home) as app:
-            engine = await mending(app, home)
-            await mend(engine, home)
-            assert engine.state is EngineState.COMPLETED, home.name
-        assert Ledger(home / LEDGER).counts["pay"] == 1, home.name
-        assert results_of(engine)["mail"] == "sent", home.name
+        await dies_and_mends(mortals, home, failed, point, nth)
+
+
+async def dies_and_mends(mortals: Mortals, home: Path, failed: str, point: str, nth: int) -> None:
+    died = await mortals.order(home, mends=failed, point=point, nth=nth)
+    assert died == -signal.SIGKILL, home.name
+    async with Holdfast(home) as app:
+        engine = await mending(app, home)
+        done = [one.id for one in engine.tasks if one.status == "completed"]
+        before = Ledger(home / LEDGER).counts
+        await mend(engine, home, failed)
+        assert engine.state is EngineState.COMPLETED, home.name
+    counts = Ledger(home / LEDGER).counts
+    assert counts["pay"] == 1, home.name
+    assert [one for one in done if counts[one] != before[one]] == [], home.name
+    told = {one.id: one.result for one in engine.tasks if isinstance(one.result, dict)}
+    skipped = [one for one, result in told.items() if result.get("skipped")]
+    assert skipped in ([], ["mail", "report"] if failed == "skip" else []), home.name
+    assert counts["report"] >= (0 if skipped else 1), home.name
 
 
 async def test_an_executor_that_is_missing_after_the_restart_is_named(tmp_path: Path) -> None:
