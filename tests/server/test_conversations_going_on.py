@@ -272,3 +272,25 @@ async def test_the_stream_speaks_the_seeds_types_and_goes_on_after_any_of_them(
     for place in (0, len(told) // 2, len(told) - 2):
         rest = await frames(scene, **{"Last-Event-ID": told[place]["id"]})
         assert rest == told[place + 1 :]
+
+
+async def test_the_stream_tells_what_was_skipped_in_the_readers_language(
+    scene: Scene, office: Office
+) -> None:
+    office.last_word = ""
+    await failed(scene)
+    await resume(scene, failed="skip")
+    await until(scene, "completed")
+    for language, reason, last in (
+        ("en", "it depends on mail, which failed", "Report: skipped (it depends on mail, which"),
+        ("zh", "它依赖的 mail 失败了", "Report: 已跳过（它依赖的 mail 失败了）"),
+    ):
+        told = [
+            json.loads(one["data"]) for one in await frames(scene, **{"Accept-Language": language})
+        ]
+        [skipped] = [one["data"] for one in told if one["data"].get("task_id") == "report"][-1:]
+        assert (skipped["skipped"], skipped["reason"]) == (True, reason)
+        [answer] = [one["data"]["answer"] for one in told if one["event_type"] == "answer"]
+        assert answer.split("\n")[2].startswith(last)
+        counts = {"total_tasks": 3, "completed_tasks": 1, "skipped_tasks": 2}
+        assert told[-1]["data"] == counts

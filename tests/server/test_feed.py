@@ -411,7 +411,7 @@ async def test_many_questions_that_are_hidden_are_not_all_gone_through(
             turns += 1
 
     beside = asyncio.create_task(others())
-    found = telling.open_questions(journal, QuestionQuery(), hidden, lambda: 0.0)
+    found = telling.open_questions(journal, QuestionQuery(), hidden, lambda: 0.0, "en")
     assert [one async for one in found] == [Frame({"after": "q6"}, "MORE_QUESTIONS")]
     assert looked_at == [f"q{number}" for number in range(1, 7)]
     assert turns >= 2

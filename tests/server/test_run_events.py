@@ -253,3 +253,15 @@ async def test_of_a_draft_others_hear_only_that_it_was_kept(scene: Scene) -> Non
             async with asyncio.timeout(30), listening_to(client, stream, 0) as listener:
                 events = await listener.until("DraftKept")
             assert events[-1].data["data"] == theirs
+
+
+@pytest.mark.parametrize("path", ["/runs/{id}/events", "/events"])
+async def test_open_questions_are_told_in_the_readers_language(scene: Scene, path: str) -> None:
+    run_id = await start(scene)
+    scene.admin.headers["Accept-Language"] = "zh"
+    path = path.format(id=run_id)
+    async with asyncio.timeout(30), listening_to(scene.admin, path) as one:
+        [*_, question] = await one.until("INTERACTION")
+        assert question.data["title"] == "apply_computer 还缺少信息"
+        told = [option["consequence"] for option in question.data["options"]]
+        assert told == ["以此处提供的内容继续执行 apply_computer。"]

@@ -7,18 +7,24 @@ does not hear of move its cursor all the same.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Final
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
 
 from fastapi import Request, Response
 
+from holdfast.core.conversation.briefing import summary
 from holdfast.core.conversation.decide import blank, replay
 from holdfast.core.conversation.state import ConversationState
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
 from holdfast.model.conversation import EngineEvent
+from holdfast.model.conversation_events import AnswerWritten
+from holdfast.model.events import QuestionOpened
+from holdfast.model.values import Json
 from holdfast.narration import narrate
 from holdfast.runtime.machines import as_conversation
+from holdfast.server.cards import card
 from holdfast.server.conversations import ConversationId
 from holdfast.server.events import OVER, STREAM, After, LastEventId
 from holdfast.server.guard import Called
@@ -26,6 +32,7 @@ from holdfast.server.principal import Permission
 from holdfast.server.routes import new_router
 from holdfast.server.run_stream import place, run_frames
 from holdfast.server.services import Served, Services
+from holdfast.server.spoken import said
 from holdfast.server.streams import Frame, encoded, sse
 from holdfast.server.telling import moved
 
@@ -37,8 +44,9 @@ _PAGE: Final = 500
 class EngineTelling:
     """Tells records as the engine's consumer hears them."""
 
-    def __init__(self, state: ConversationState) -> None:
+    def __init__(self, state: ConversationState, language: str) -> None:
         self._state = state
+        self._language = language
 
     def __call__(self, records: Sequence[Record]) -> bytes:
         frames = [frame for one in records if (frame := self._told(one)) is not None]
@@ -48,7 +56,24 @@ class EngineTelling:
         event = decode(record)
         self._state = replay(self._state, [(record.at, event)])  # type: ignore[list-item]
         told = narrate(self._state, record.seq, record.at, event)
-        return None if told is None else encoded(_frame(self._state.run_id, told))
+        if told is None:
+            return None
+        spoken = replace(told, data=self._spoken(event, told.data))
+        return encoded(_frame(self._state.run_id, spoken))
+
+    def _spoken(self, event: Any, data: Mapping[str, Json]) -> Mapping[str, Json]:
+        """Our own words in the reader's language."""
+        match event:
+            case QuestionOpened(request=request):
+                return card(request, self._language)
+            case AnswerWritten(text=""):
+                return {"answer": summary(self._state, self._say)}
+            case _:
+                ours = [name for name in ("reason", "error") if name in data]
+                return {**data, **{name: self._say(data[name]) for name in ours}}
+
+    def _say(self, text: str) -> str:
+        return said(text, self._language)
 
     @property
     def version(self) -> int:
@@ -66,10 +91,10 @@ def _frame(run_id: str, told: EngineEvent) -> Frame:
     return Frame(data, told.event_type.name, told.seq)
 
 
-async def _telling(services: Services, run_id: str, after: int) -> EngineTelling:
+async def _telling(services: Services, run_id: str, after: int, language: str) -> EngineTelling:
     """One that knows what came before `after`."""
     definition = as_conversation(await services.app.engine.state(run_id)).definition
-    telling = EngineTelling(blank(run_id, definition))
+    telling = EngineTelling(blank(run_id, definition), language)
     while telling.version < after:
         page = await services.journal.read(run_id, telling.version, limit=_PAGE)
         telling([one for one in page if one.seq <= after])
@@ -93,7 +118,9 @@ async def stream_conversation_events(
     from the first on, or after a given one; `id` is the event's place in the journal."""
     await caller.require(services, Permission.READ, conversation_id)
     start = await place(services, conversation_id, last_event_id or after)
-    telling = await _telling(services, conversation_id, start.after)
+    telling = await _telling(services, conversation_id, start.after, caller.language)
     if start.at_the_end:
         return Response(status_code=204)
-    return await sse(services, run_frames(services, start, telling), request=request)
+    return await sse(
+        services, run_frames(services, start, caller.language, telling), request=request
+    )

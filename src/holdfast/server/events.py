@@ -66,7 +66,7 @@ async def stream_run_events(
     start = await place(services, run_id, last_event_id or after)
     if start.at_the_end:
         return Response(status_code=204)
-    return await sse(services, run_frames(services, start), request)
+    return await sse(services, run_frames(services, start, caller.language), request)
 
 
 @router.get("/events", responses=STREAM, response_class=Response)
@@ -83,5 +83,5 @@ async def stream_events(
     if cursor is not None and cursor != NOW:
         position_of(cursor)
 
-    sight = Sight(caller.sees, everything=sees_all(caller.principal))
+    sight = Sight(caller.sees, sees_all(caller.principal), caller.language)
     return await sse(services, services.feed.frames(sight, cursor), request)

@@ -72,10 +72,12 @@ _Place = tuple[int, str, int]
 
 @dataclass(frozen=True, slots=True)
 class Sight:
-    """What a client may see: `everything`, or the runs of plans and agents by name."""
+    """What a client may see: `everything`, or the runs of plans and agents by name; `language` is
+    what open questions are told in."""
 
     sees: Names
     everything: bool = False
+    language: str = "en"
 
 
 def position_of(cursor: str) -> int:
@@ -188,7 +190,7 @@ class Feed:
         with self._listening() as bell:
             if start is None:
                 start = await self._journal.last_commit()
-                async with aclosing(self._questions(sight.sees)) as asked:
+                async with aclosing(self._questions(sight)) as asked:
                     async for frame in asked:
                         yield frame
                 yield moved(start)
@@ -262,11 +264,12 @@ class Feed:
         finally:
             self._bells.discard(bell)
 
-    async def _questions(self, sees: Names) -> AsyncGenerator[Frame, None]:
+    async def _questions(self, sight: Sight) -> AsyncGenerator[Frame, None]:
         async def may_see(row: QuestionRow) -> bool:
-            return sees(await self.name_of(row.root_id))
+            return sight.sees(await self.name_of(row.root_id))
 
-        found = open_questions(self._journal, QuestionQuery(), may_see, self._clock.now)
+        journal, now = self._journal, self._clock.now
+        found = open_questions(journal, QuestionQuery(), may_see, now, sight.language)
         async with aclosing(found) as frames:
             async for frame in frames:
                 yield frame

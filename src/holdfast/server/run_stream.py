@@ -82,9 +82,12 @@ def _number(cursor: str) -> int:
     return int(cursor)
 
 
-async def run_frames(services: Services, start: Place, tell: Tell | None = None) -> Frames:
-    """`tell` makes frames of records; by default each is told as the journal has it."""
-    telling = _Telling(services, start, tell or partial(joined, start.run_id))
+async def run_frames(
+    services: Services, start: Place, language: str, tell: Tell | None = None
+) -> Frames:
+    """`tell` makes frames of records; by default each is told as the journal has it. Questions
+    that are open are told in the reader's language."""
+    telling = _Telling(services, start, language, tell or partial(joined, start.run_id))
     async with aclosing(telling.questions(own=start.newcomer)) as asked:
         async for frame in asked:
             yield frame
@@ -95,7 +98,8 @@ async def run_frames(services: Services, start: Place, tell: Tell | None = None)
 
 
 class _Telling:
-    def __init__(self, services: Services, start: Place, tell: Tell) -> None:
+    def __init__(self, services: Services, start: Place, language: str, tell: Tell) -> None:
+        self._language = language
         self._services = services
         self._tell = tell
         self._start = start
@@ -170,7 +174,7 @@ class _Telling:
 
         query = QuestionQuery(root_id=self._start.root_id)
         async with aclosing(
-            open_questions(services.journal, query, is_news, services.now)
+            open_questions(services.journal, query, is_news, services.now, self._language)
         ) as frames:
             async for frame in frames:
                 yield frame

@@ -56,8 +56,10 @@ async def open_questions(
     query: QuestionQuery,
     shown_to: Callable[[QuestionRow], Awaitable[bool]],
     now: Callable[[], float],
+    language: str,
 ) -> AsyncGenerator[Frame, None]:
-    """The open questions that fit, the oldest first, in pages; at most MOST_QUESTIONS."""
+    """The open questions that fit, the oldest first, in pages, in the reader's language; at most
+    MOST_QUESTIONS."""
     query = replace(query, status=_OPEN, limit=_PAGE)
     count, last = 0, ""
     for _ in range(_MOST_PAGES):
@@ -70,7 +72,7 @@ async def open_questions(
             last = row.question_id
             if shown:
                 count += 1
-                yield asked(row, now())
+                yield asked(row, now(), language)
         if len(rows) < _PAGE:
             return
         query = replace(query, after=last)
@@ -79,8 +81,8 @@ async def open_questions(
     yield Frame({"after": last}, MORE_QUESTIONS)
 
 
-def asked(row: QuestionRow, now: float) -> Frame:
-    data = card(request_of(row)) | {
+def asked(row: QuestionRow, now: float, language: str) -> Frame:
+    data = card(request_of(row), language) | {
         "runId": row.run_id,
         "rootId": row.root_id,
         "role": row.role,
