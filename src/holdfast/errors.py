@@ -23,6 +23,7 @@ HoldfastError
 │   ├── JournalDamaged       the database is corrupt
 │   ├── JournalTooNew        the database was written by a newer Holdfast
 │   ├── JournalUnavailable   disk full, I/O error, database down: not acknowledged
+│   ├── Busy                 too much long work waits already; nothing was begun
 │   └── IssuerUnavailable    the keys of those who sign people in cannot be had
 ├── ToolError                what a tool may raise to say how it failed
 │   ├── TransientError       worth another attempt
@@ -200,6 +201,10 @@ class JournalTooNew(OperatorError):
 
 class JournalUnavailable(OperatorError):
     """The journal could not acknowledge: this does not mean that it did not happen."""
+
+
+class Busy(OperatorError):
+    """Too much long work waits already: nothing of this was begun, and it may be asked again."""
 
 
 class IssuerUnavailable(OperatorError):

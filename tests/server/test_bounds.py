@@ -14,7 +14,7 @@ from server_scene import Scene, start
 from holdfast import Holdfast
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Attached, Deed
-from holdfast.runtime.aside import aside
+from holdfast.runtime.aside import MOST_WAITING, aside
 from holdfast.server import audit, plans, registered
 from holdfast.server.problems import MOST_SPOKEN, in_language, problem
 from holdfast.server.serving import keep_for_good
@@ -40,6 +40,33 @@ async def test_long_work_is_done_by_one_worker_beside_the_loop() -> None:
     assert len(set(ran)) == 1
     assert here not in ran
     assert most == 1
+
+
+async def test_only_so_much_long_work_waits_and_the_rest_is_told_to_come_again(
+    scene: Scene,
+) -> None:
+    """Whoever has gone meanwhile makes room, and what waited is done."""
+    go_on = threading.Event()
+    try:
+        waiting = [asyncio.create_task(aside(go_on.wait)) for _ in range(MOST_WAITING)]
+        await asyncio.sleep(0)
+        check = {"json": {"source": SOURCE}}
+        refused = await scene.admin.post("/plans/check", **check)
+        assert (refused.status_code, refused.headers["Retry-After"]) == (503, "1")
+        assert refused.json()["title"] == "Busy"
+        assert "try again in a moment" in refused.json()["detail"]
+        chinese = {"headers": {"Accept-Language": "zh"}}
+        told = await scene.admin.post("/plans/check", **check, **chinese)
+        assert "请稍后再试" in told.json()["detail"]
+        waiting.pop().cancel()
+        await asyncio.sleep(0)
+        taken = asyncio.create_task(scene.admin.post("/plans/check", **check))
+        await asyncio.sleep(0)
+        go_on.set()
+        assert await asyncio.gather(*waiting) == [True] * (MOST_WAITING - 1)
+        assert (await taken).status_code == 200
+    finally:
+        go_on.set()
 
 
 @pytest.mark.parametrize(

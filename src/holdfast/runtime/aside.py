@@ -2,26 +2,35 @@
 
 It is for work that gives the interpreter up between its steps, as reading a plan or drawing one
 does: the loop then waits for a few milliseconds at most. With several workers it would wait for
-each of them in turn, so there is one, whoever asks.
+each of them in turn, so there is one, whoever asks. Only so much waits for it: beyond that the
+caller is told to come again, before anything of theirs is kept.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from contextvars import copy_context
 from functools import partial
-from typing import Final, ParamSpec, TypeVar
+from typing import Any, Final, ParamSpec, TypeVar
+
+from holdfast.errors import Busy
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
+MOST_WAITING: Final = 50
+
 _WORKER: Final = ThreadPoolExecutor(1, "holdfast-aside")
+_waiting: Final = set[Future[Any]]()
 
 
 async def aside(work: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
-    """What `work` returns, done in the worker's turn."""
-    loop = asyncio.get_running_loop()
-    called = partial(copy_context().run, work, *args, **options)
-    return await loop.run_in_executor(_WORKER, called)
+    """What `work` returns, done in the worker's turn; Busy where too much waits already."""
+    if len(_waiting) >= MOST_WAITING:
+        raise Busy("too much long work is waiting already: try again in a moment")
+    future = _WORKER.submit(partial(copy_context().run, work, *args, **options))
+    _waiting.add(future)
+    future.add_done_callback(_waiting.discard)
+    return await asyncio.wrap_future(future)

@@ -53,6 +53,7 @@ TABLE: Final[Mapping[type[Exception], tuple[int, str]]] = {
     errors.FormRejected: (422, "The form has mistakes"),
     errors.AuthorError: (422, "A definition has a mistake"),
     errors.TooMany: (429, "Too many refusals"),
+    errors.Busy: (503, "Busy"),
     errors.CallerError: (409, "Refused"),
     errors.OperatorError: (503, "Not acknowledged"),
     errors.ToolError: (503, "Somebody else did not answer"),
@@ -206,6 +207,8 @@ def _place(error: BaseException) -> str:
 def _detail(status: int, error: Exception) -> str:
     if isinstance(error, errors.JournalUnavailable):
         return NOT_ACKNOWLEDGED
+    if isinstance(error, errors.Busy):
+        return str(error)
     if isinstance(error, errors.OperatorError):
         return "whoever runs this installation must act; its log says why"
     return NOT_OURS_TO_TELL if status >= 500 else str(error)

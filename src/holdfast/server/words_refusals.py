@@ -327,6 +327,9 @@ _REQUESTS: Final[dict[str, str]] = {
     "something went wrong here; the server's log has it under this request id": (
         "服务器出错；日志中按此请求编号有记录"
     ),
+    "too much long work is waiting already: try again in a moment": (
+        "已有太多耗时的工作在等待：请稍后再试"
+    ),
     "whoever runs this installation must act; its log says why": (
         "需要此系统的管理者处理；原因见日志"
     ),

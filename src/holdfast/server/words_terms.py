@@ -19,6 +19,7 @@ _TITLES: Final[dict[str, str]] = {
     "Too many refusals": "被拒绝次数过多",
     "Refused": "已拒绝",
     "Not acknowledged": "未能确认",
+    "Busy": "繁忙",
     "Somebody else did not answer": "对方没有回复",
     "Bad request": "请求有误",
     "Method not allowed": "不支持此方法",
