@@ -178,6 +178,8 @@ def test_a_failed_one_goes_on_as_it_is_told_and_only_so(
     asked = also("resume", "conv_000001")
     ways = "--failed retry, --failed skip, --failed stop"
     assert (asked.code, ways in asked.err) == (1, True)
+    bare = also("resume", "conv_000001", "--failed")
+    assert (bare.code, ways in bare.err) == (1, True)
     (place / "mended").touch()
     assert "leave the new one out" in converse("more", "--id", "1", "--failed", "retry").err
     assert (

@@ -194,3 +194,25 @@ def test_a_conversation_whose_process_was_killed_goes_on(
     assert went_on.events[-1]["event_type"] == "engine_completed"
     assert went_on.events[-1]["data"] == {"total_tasks": 2, "completed_tasks": 2}
     assert begun(place) == "xx", "it was under way and may be repeated"
+
+
+@pytest.mark.parametrize("option", [(), ("--failed",)])
+def test_a_person_is_asked_how_a_failed_one_goes_on_and_enter_alone_changes_nothing(
+    holdfast: Command, goals: str, place: Path, option: tuple[str, ...]
+) -> None:
+    assert holdfast("converse", "break", "--app", goals).code == 3
+    command = ("resume", "conv_000001", "--app", goals, *option)
+    with Terminal(*command, cwd=place) as terminal:
+        terminal.wait_for("How shall it go on?")
+        terminal.wait_for("(leave it as it is)")
+        terminal.wait_for("skip: go on without what failed (mend)")
+        terminal.type(ENTER)
+        terminal.wait_for("say how to go on: --failed retry, --failed skip, --failed stop")
+        assert terminal.end() == 1
+    (place / "mended").touch()
+    with Terminal(*command, cwd=place) as terminal:
+        terminal.wait_for("How shall it go on?")
+        terminal.type("\x1b[B")
+        terminal.type(ENTER)
+        terminal.wait_for("conv_000001 is done")
+        assert terminal.end() == 0

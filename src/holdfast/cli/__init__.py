@@ -79,7 +79,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
     command = typer.main.get_command(app)
     try:
         _refuse_odd_bytes(given)
-        sys.exit(command.main(given, prog_name="holdfast", standalone_mode=False))
+        sys.exit(
+            command.main(_without_empty_choice(given), prog_name="holdfast", standalone_mode=False)
+        )
     except typer.TyperException as error:
         complain("Usage", plain_words(error), as_json="--json" in given)
         sys.exit(USAGE)
@@ -89,6 +91,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
         # Whoever read our output has gone; nothing is left to be said, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
+
+
+def _without_empty_choice(arguments: list[str]) -> list[str]:
+    """`--failed` with nothing after it asks, as its absence does."""
+    following = zip(arguments, [*arguments[1:], "-"], strict=True)
+    return [one for one, after in following if one != "--failed" or not after.startswith("-")]
 
 
 def _refuse_odd_bytes(arguments: Sequence[str]) -> None:

@@ -149,7 +149,7 @@ def _instead(state: RunState, options: str) -> str:
     return f"to say something else: {way_on(state, options)}"
 
 
-_WAYS = {
+WAYS = {
     AfterFailure.RETRY: "try again",
     AfterFailure.SKIP: "go on without what failed",
     AfterFailure.STOP: "end the turn",
@@ -160,9 +160,9 @@ def _next_words(state: ConversationState, options: str) -> list[str]:
     match state.status:
         case RunStatus.ERROR:
             again = f"holdfast resume {state.run_id}{options} --failed"
-            ways = [f"to {told}: {again} {one}" for one, told in _WAYS.items()]
+            ways = [f"to {told}: {again} {one}" for one, told in WAYS.items()]
             allowed = recovery.choices(state)
-            offered = [way for one, way in zip(_WAYS, ways, strict=True) if one in allowed]
+            offered = [way for one, way in zip(WAYS, ways, strict=True) if one in allowed]
             return [*offered, f"to say something else: {way_on(state, options)} 'GOAL'"]
         case RunStatus.DONE:
             return [f"to say more: {way_on(state, options)} 'GOAL'"]

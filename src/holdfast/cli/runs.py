@@ -251,18 +251,18 @@ async def resume(
 ) -> int:
     """Run again what failed in a run that waits for a resume; what is done stays done.
 
-    A conversation that failed is told how to go on with --failed.
+    A conversation that failed is told how to go on with --failed; at a terminal you are asked.
     """
     from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.needs import how_to_go_on
+    from holdfast.cli.going_on import chosen
     from holdfast.cli.opening import entering, full_run_id
 
     async with entering(settings) as house:
         run_id = full_run_id(instance)
-        chosen = how_to_go_on(await house.state(run_id), failed, settings.repeated)
+        how = await chosen(await house.state(run_id), failed, settings)
         await house.refuse_without_tools(run_id, anyway=anyway)
         driver = Driver(house, settings)
-        return await do_and_see(driver, run_id, lambda: house.resume(run_id, chosen), wait=wait)
+        return await do_and_see(driver, run_id, lambda: house.resume(run_id, how), wait=wait)
 
 
 async def cancel(
