@@ -97,10 +97,17 @@ class JournalSuite(KeepingSuite):
     )
     async def test_every_text_survives(self, journal: Journal, text: str) -> None:
         await journal.append(
-            Append("inst_000001", 0, records(0, 1, text), run_row(title=text, summary=text))
+            Append(
+                "inst_000001",
+                0,
+                records(0, 1, text),
+                run_row(title=text, summary=json.dumps({"prompt": text})),
+            )
         )
         assert (await journal.read("inst_000001"))[0].payload == text
-        assert await journal.run("inst_000001") == run_row(title=text, summary=text)
+        assert await journal.run("inst_000001") == run_row(
+            title=text, summary=json.dumps({"prompt": text})
+        )
 
     async def test_a_stale_append_changes_nothing(self, journal: Journal) -> None:
         await journal.append(birth())
