@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from dataclasses import fields, replace
+from typing import Any, get_args
 
 import pytest
 from conversation_machine import Talk, executing
+from conversation_machine import wanted as wanted_talk
 from machine import Machine
 from react_machine import Chat, clerk
 from react_machine import opened as opened_chat
@@ -136,6 +137,12 @@ class TestWhatCountsAsAWish:
         for by, how in ((ANN, "started"), (ANN, "spoke"), ("clock", "changed"), ("", "spoke")):
             state = wants(state, by, how)
         assert dict(state.wanting) == {ANN: "started"}
+
+    def test_a_change_is_said_closer_where_it_can_be(self) -> None:
+        state = RunState("inst_000001")
+        for how in ("changed", "spoke", "changed"):
+            state = wants(state, ANN, how)
+        assert dict(state.wanting) == {ANN: "spoke"}
 
 
 class TestWhoseCallItIs:
@@ -400,3 +407,125 @@ def test_what_has_changed_since_is_told_as_before() -> None:
         before, request=replace(before.request, context={"tool": "order", "tool_version": "1"})
     )
     assert differences([told], "c", shown)[0].startswith("This was consented to, but")
+
+
+EVE = "eve"
+
+
+def begun() -> Machine:
+    machine = Machine(compiled(on("L001", "001 Running", CALL, "002")))
+    machine.submit(c.StartRun("small", "go", by=WILL))
+    machine.start_ready()
+    return machine
+
+
+def failed_plan() -> Machine:
+    machine = begun()
+    (call,) = machine.flying.values()
+    machine.report(call, c.Failed(Failure(FailureKind.PERMANENT, "no")))
+    machine.consult(0)
+    return machine
+
+
+def failed_chat() -> Chat:
+    chat = opened_chat(clerk())
+    chat.say()
+    chat.report(chat.think(), c.Failed(Failure(FailureKind.PERMANENT, "no")))
+    return chat
+
+
+def granted_chat() -> Chat:
+    chat = opened_chat(clerk())
+    chat.submit(c.RememberApproval("pay", "1", WILL))
+    return chat
+
+
+def thinking() -> Talk:
+    talk = Talk().open()
+    talk.submit(c.Converse("Pay.", WILL))
+    return talk.until(EngineState.DECOMPOSING)
+
+
+def will_pause() -> Talk:
+    talk = thinking()
+    talk.submit(c.Hold(when_possible=True, by=WILL))
+    return talk
+
+
+def paused() -> Talk:
+    talk = executing(SubTask("read it"))
+    talk.submit(c.Hold(by=WILL))
+    return talk
+
+
+def failed_talk() -> Talk:
+    talk = executing(SubTask("read it"), retry=RetryPolicy(attempts=1)).fill()
+    talk.fails("read it")
+    talk.advance()
+    return talk
+
+
+def confirming() -> Talk:
+    talk = wanted_talk(SubTask("read it"), confirm_tasks=True)
+    talk.settle()
+    return talk
+
+
+def missing() -> Machine:
+    machine = Machine(compiled(on("L001", "001 Running", ASK, "002")))
+    machine.submit(c.StartRun("small", "go", by=WILL))
+    machine.start_ready()
+    return machine
+
+
+BY_PEOPLE: list[tuple[Any, Any, str]] = [
+    (lambda: Machine(begun().plan), c.StartRun("small", "go", by=EVE), "started"),
+    (failed_plan, c.Resume(EVE), "resumed"),
+    (failed_plan, c.Skip("L001", EVE), "changed"),
+    (begun, c.MarkDone("002", EVE), "changed"),
+    (begun, c.EditContext("001", {"x": 1}, EVE), "changed"),
+    (failed_plan, c.RerunFrom("L001", EVE), "changed"),
+    (begun, c.Cancel(EVE), "changed"),
+    (lambda: Chat(clerk()), c.StartSession("clerk", by=EVE), "started"),
+    (lambda: opened_chat(clerk()), c.Say("Pay.", EVE), "spoke"),
+    (lambda: opened_chat(clerk()), c.Propose("pay", {"amount": 5}, "k9", EVE), "spoke"),
+    (lambda: opened_chat(clerk()), c.RememberApproval("pay", "1", EVE), "changed"),
+    (granted_chat, lambda run: c.RevokeApproval(next(iter(run.state.grants)), EVE), "changed"),
+    (failed_chat, c.Resume(EVE), "resumed"),
+    (lambda: opened_chat(clerk()), c.Cancel(EVE), "changed"),
+    (Talk, c.OpenConversation(by=EVE), "started"),
+    (lambda: Talk().open(), c.Converse("Pay.", EVE), "spoke"),
+    (thinking, c.Hold(when_possible=True, by=EVE), "changed"),
+    (lambda: executing(SubTask("read it")), c.Hold(by=EVE), "changed"),
+    (will_pause, c.Unhold(EVE), "resumed"),
+    (paused, c.Unhold(EVE), "resumed"),
+    (thinking, c.Abort(by=EVE), "changed"),
+    (paused, c.Abort(by=EVE), "changed"),
+    (failed_talk, c.GoOn(AfterFailure.RETRY, EVE), "resumed"),
+    (failed_talk, c.GoOn(AfterFailure.SKIP, EVE), "resumed"),
+    (failed_talk, c.GoOn(AfterFailure.STOP, EVE), "changed"),
+    (paused, c.StartOver(EVE), "changed"),
+    (failed_talk, lambda run: c.RestoreSnapshot(dump(run.state), EVE), "changed"),
+    (lambda: Talk().open(), c.Cancel(EVE), "changed"),
+    (
+        missing,
+        lambda run: c.Answer(question(run).request_id, EVE, "provide", {"colour": "red"}),
+        "answered",
+    ),
+    (confirming, lambda run: c.Answer(run.question().request_id, EVE, "run"), "answered"),
+]
+
+
+@pytest.mark.parametrize(("begin", "command", "how"), BY_PEOPLE)
+def test_every_command_of_a_person_makes_it_theirs(begin: Any, command: Any, how: str) -> None:
+    run = begin()
+    run.submit(command(run) if callable(command) else command)
+    assert run.state.wanting[EVE] == how
+
+
+def test_no_command_of_a_person_is_forgotten() -> None:
+    named = {
+        type(command(begin()) if callable(command) else command) for begin, command, _ in BY_PEOPLE
+    }
+    signed = {one for one in get_args(c.Command) if "by" in {at.name for at in fields(one)}}
+    assert signed - named == {c.KeepDraft}

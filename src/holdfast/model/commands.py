@@ -136,6 +136,7 @@ class Hold:
     """Pause a conversation; one that still thinks, `when_possible`, before its first task."""
 
     when_possible: bool = False
+    by: str = ""
 
 
 @record
@@ -150,6 +151,7 @@ class Abort:
     """End the turn: it is in error, and says why."""
 
     reason: str = "cancelled"
+    by: str = ""
 
 
 @record

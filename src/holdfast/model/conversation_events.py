@@ -171,11 +171,14 @@ class PauseWished:
     """Somebody wants it paused before its first task, or no longer does."""
 
     wished: bool = True
+    by: str = ""
 
 
 @record
 class EnginePaused:
-    pass
+    """`by` is empty where it was wished before."""
+
+    by: str = ""
 
 
 @record
@@ -190,9 +193,12 @@ class EngineCompleted:
 
 @record
 class EngineFailed:
+    """`by` is set where a person has ended the turn."""
+
     error: str
     phase: EngineState
     step_id: str = ""
+    by: str = ""
 
 
 @record

@@ -73,7 +73,9 @@ LOCAL = "local"
 _UNSIGNED = (
     c.OpenConversation,
     c.Converse,
+    c.Hold,
     c.Unhold,
+    c.Abort,
     c.GoOn,
     c.StartOver,
     c.RestoreSnapshot,

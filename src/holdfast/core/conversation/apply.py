@@ -52,7 +52,7 @@ def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> C
         case v.TaskCompleted():
             return fold.task_completed(state, event)
         case v.EngineFailed():
-            return fold.failed(state, event)
+            return wants(fold.failed(state, event), event.by, CHANGED)
         case v.TaskFailed():
             return fold.task_failed(state, event)
         case v.TasksConfirmed():
@@ -60,15 +60,18 @@ def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> C
         case v.TasksRefused():
             return fold.tasks_refused(state, event)
         case v.PauseWished(wished=wished):
-            return changed(state, pausing=wished)
+            how = CHANGED if wished else RESUMED
+            return wants(changed(state, pausing=wished), event.by, how)
+        case v.EnginePaused():
+            return wants(state, event.by, CHANGED)
         case v.EngineResumed():
             return wants(state, event.by, RESUMED)
-        case v.EnginePaused() | v.EngineCompleted():
+        case v.EngineCompleted():
             return state
         case v.ConversationResumed():
             return wants(fold_kept.turn_resumed(state, event), event.by, RESUMED)
         case v.ConversationStopped():
-            return fold_kept.turn_stopped(state)
+            return wants(fold_kept.turn_stopped(state), event.by, CHANGED)
         case e.LateResultKept():
             return fold_kept.late_result(state, event)
         case v.StartedOver():

@@ -80,9 +80,9 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
             _hold(draft, command)
         case c.Unhold(by=by):
             _unhold(draft, by)
-        case c.Abort(reason=reason):
+        case c.Abort(reason=reason, by=by):
             _require(draft, tuple(set(EngineState) - set(_AT_REST)), "cancelled")
-            phases.abort(draft, reason)
+            phases.abort(draft, reason, by)
         case c.GoOn():
             _require(draft, (EngineState.ERROR,), "gone on with: it has not failed")
             recovery.go_on(draft, command)
@@ -121,15 +121,15 @@ def _hold(draft: Draft, command: c.Hold) -> None:
     state = draft.state
     if command.when_possible and (state.phase in THINKING or state.pending):
         if not state.pausing:
-            draft.emit(v.PauseWished())
+            draft.emit(v.PauseWished(by=command.by))
         return
     _require(draft, PAUSABLE, "paused")
-    phases.hold(draft)
+    phases.hold(draft, command.by)
 
 
 def _unhold(draft: Draft, by: str) -> None:
     if draft.state.pausing:
-        draft.emit(v.PauseWished(wished=False))
+        draft.emit(v.PauseWished(wished=False, by=by))
         return
     _require(draft, (EngineState.PAUSED,), "resumed")
     phases.unhold(draft, by)

@@ -20,12 +20,12 @@ class Draft(RunDraft[ConversationState, ConversationEvent]):
     def enter(self, phase: EngineState) -> None:
         self.emit(PhaseChanged(self.state.phase, phase))
 
-    def fail(self, error: str, step_id: str = "") -> None:
+    def fail(self, error: str, step_id: str = "", by: str = "") -> None:
         """The turn ends here, and says in which phase."""
         phase = self.state.phase
         self.withdraw_all(f"the conversation failed: {error}")
         self.enter(EngineState.ERROR)
-        self.emit(EngineFailed(error, phase, step_id))
+        self.emit(EngineFailed(error, phase, step_id, by))
 
     def withdraw_all(self, reason: str) -> None:
         for question_id in sorted(self.state.open_questions):

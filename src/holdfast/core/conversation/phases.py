@@ -134,9 +134,9 @@ def undecomposed(draft: Draft, reason: str) -> None:
         draft.emit(v.DecompositionRefused(reason))
 
 
-def hold(draft: Draft) -> None:
+def hold(draft: Draft, by: str = "") -> None:
     draft.enter(EngineState.PAUSED)
-    draft.emit(v.EnginePaused())
+    draft.emit(v.EnginePaused(by))
 
 
 def unhold(draft: Draft, by: str) -> None:
@@ -144,8 +144,8 @@ def unhold(draft: Draft, by: str) -> None:
     draft.emit(v.EngineResumed(by))
 
 
-def abort(draft: Draft, reason: str) -> None:
+def abort(draft: Draft, reason: str, by: str = "") -> None:
     """A paused one passes the phase it was paused in: the table knows no other way."""
     if draft.state.phase is EngineState.PAUSED:
         draft.enter(draft.state.left)
-    draft.fail(reason)
+    draft.fail(reason, by=by)

@@ -8,7 +8,7 @@ from holdfast.core.run import moves
 from holdfast.core.run.fold_steps import children_resumed
 from holdfast.core.run.state import NEW_STEP, changed, evolve
 from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, next_step
-from holdfast.core.run.wanting import RESUMED, SPOKE, STARTED, wants
+from holdfast.core.run.wanting import CHANGED, RESUMED, SPOKE, STARTED, wants
 from holdfast.model import events as e
 from holdfast.model import react_events as r
 from holdfast.model.message import (
@@ -208,10 +208,12 @@ def turn_resumed(state: ReactState, event: r.TurnResumed) -> ReactState:
 
 
 def remembered(state: ReactState, event: r.ApprovalRemembered) -> ReactState:
+    state = wants(state, event.grant.by, CHANGED)
     return changed(state, grants=state.grants.insert(event.grant.grant_id, event.grant))
 
 
 def revoked(state: ReactState, event: r.ApprovalRevoked) -> ReactState:
+    state = wants(state, event.by, CHANGED)
     return changed(state, grants=state.grants.discard(event.grant_id))
 
 

@@ -9,6 +9,7 @@ from rpds import HashTrieMap
 from holdfast.core.run import moves
 from holdfast.core.run.state import S, StepState, changed
 from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, StepStatus
+from holdfast.core.run.wanting import CHANGED, wants
 from holdfast.model import events as e
 from holdfast.model.retry import FailureKind
 from holdfast.model.run import RunStatus
@@ -116,6 +117,8 @@ def children_resumed(state: S, step_ids: tuple[str, ...]) -> S:
 
 
 def cancel_requested(state: S, event: e.CancelRequested) -> S:
+    """Whoever waits for the run goes on without it, as the one who ended it wants."""
+    state = wants(state, event.by, CHANGED)
     for step_id, step in list(state.steps.items()):
         if step.status in _STOPPED_AT_ONCE:
             state = moves.move_step(state, step_id, StepMove.STOP, pending=0)

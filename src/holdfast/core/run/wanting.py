@@ -1,7 +1,8 @@
 """Four eyes: who wants what a run does, so that another person approves its calls.
 
-Values are not traced. Whoever started the run, spoke in it, gave it values, changed it, had it go
-on, or registered the plan it follows wants all that it does afterwards. Only a yes or no without
+Values are not traced. Whoever started the run, spoke in it, gave it values, changed it, paused it
+or had it go on, ended it, or registered the plan it follows wants all that it does afterwards, and
+so does the tree of runs that it belongs to. Only a yes or no without
 a word of one's own adds nothing, where there was no other yes or no to choose.
 """
 
@@ -39,8 +40,8 @@ LEADS_TO_THE_CALL: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAc
 
 
 def wants(state: S, by: str, how: str) -> S:
-    """How somebody first said that they want it is kept; the clock wants nothing."""
-    if by in ("", CLOCK) or by in state.wanting:
+    """How somebody first said so is kept, unless it can be said closer; the clock wants nothing."""
+    if by in ("", CLOCK) or state.wanting.get(by, CHANGED) != CHANGED:
         return state
     return changed(state, wanting=state.wanting.insert(by, how))
 
