@@ -484,7 +484,7 @@ BY_PEOPLE: list[tuple[Any, Any, str]] = [
     (failed_plan, c.Skip("L001", EVE), "changed"),
     (begun, c.MarkDone("002", EVE), "changed"),
     (begun, c.EditContext("001", {"x": 1}, EVE), "changed"),
-    (failed_plan, c.RerunFrom("L001", EVE), "changed"),
+    (failed_plan, c.RerunFrom("L001", EVE), "resumed"),
     (begun, c.Cancel(EVE), "changed"),
     (lambda: Chat(clerk()), c.StartSession("clerk", by=EVE), "started"),
     (lambda: opened_chat(clerk()), c.Say("Pay.", EVE), "spoke"),
