@@ -1,4 +1,5 @@
-"""An office to serve: a plan that asks, a plan that fails, and a clerk who asks before paying.
+"""An office to serve: a plan that asks, a plan that fails, a clerk who asks before paying, and a
+goal of three tasks.
 
     cd examples
     holdfast serve office:app
@@ -67,7 +68,29 @@ listeners:
 """
 
 
+WELCOME = [
+    {
+        "id": "computer",
+        "description": "Order a computer",
+        "type": "apply_computer",
+        "args": {"employee": "Will Zhang", "computer_model": "ThinkPad X1"},
+    },
+    {
+        "id": "badge",
+        "description": "Print a badge",
+        "type": "print_badge",
+        "args": {"employee": "Will Zhang"},
+        "dependencies": ["computer"],
+    },
+    {"id": "letter", "description": "Write a welcome letter", "dependencies": ["badge"]},
+]
+
+
 def clerk(seen: Seen) -> Entry:
+    if any(one.name == "plan_tasks" for one in seen.tools):
+        return call("plan_tasks", tasks=WELCOME)
+    if not seen.tools:
+        return "The computer is ordered."
     if not seen.results:
         return call("pay", to="Will Zhang", amount=42)
     return "Then I pay nothing." if seen.results[-1].failed else "Paid 42 to Will Zhang."

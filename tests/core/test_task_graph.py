@@ -100,3 +100,11 @@ def test_whoever_draws_chooses_the_words() -> None:
     assert "RETRYING, TRY 2 OF 3" in drawn
     assert "WHEN Done" in drawn
     assert "1 TASK, 1 LISTENER; TASKS: 1 NOT STARTED" in drawn
+
+
+@pytest.mark.parametrize("status", ["finished", "skipped"])
+def test_what_is_skipped_is_drawn_and_counted_so(status: str) -> None:
+    skipped = replace(SUM, status=status, skipped="it failed")
+    state = replace(STATE, tasks=STATE.tasks.insert("t2", skipped), steps=HashTrieMap(), skipped=1)
+    assert standing(state, "t2", english) == (Condition.SKIPPED, "skipped")
+    assert picture_of_tasks(state).description == "1 of 2 tasks done, 1 skipped"

@@ -64,6 +64,8 @@ class Terminal:
         match line.words:
             case ["cd", place]:
                 self.directory /= place
+            case ["rm", name]:
+                (self.directory / name).unlink()
             case ["touch", name]:
                 (self.directory / name).touch()
             case ["holdfast", "serve", app]:
