@@ -39,7 +39,10 @@ _TOKEN: Final = re.compile(
   | \{\s*(?P<least>[0-9]*)\s*(?P<range>,\s*(?P<most>[0-9]*)\s*)?\}
   | (?P<loop> [*+?] )
   | (?P<large> \\[wWbB] | \\[pP](?:\{[^}]*\}|.) )
-  | (?P<wide> \. | \\[dDsS] | \\[xuU]\{[^}]*\} | [^\x00-\x7f] )
+  | (?P<nodigit> \\D )
+  | (?P<digit> \\d )
+  | (?P<allbut> \\S )
+  | (?P<wide> \. | \\s | \\[xuU]\{[^}]*\} | [^\x00-\x7f] )
   | (?P<set> \[ )
   | \\.
   | .
@@ -48,8 +51,10 @@ _TOKEN: Final = re.compile(
 )
 _VERBOSE: Final = re.compile(r"\(\?[a-zA-Z]*x")
 _IN_SET: Final = re.compile(
-    r"(?P<large>\\[wW]|\\[pP](?:\{[^}]*\}|.))|(?P<open>\[\^?\]?)|(?P<close>\])|\\.|.", re.DOTALL
+    r"(?P<large>\\[wW]|\\[pP](?:\{[^}]*\}|.))|(?P<nodigit>\\D)|(?P<digit>\\d)|(?P<open>\[\^?\]?)|(?P<close>\])|\\.|.",
+    re.DOTALL,
 )
+_WITHOUT: Final = re.compile(r"\^|--|~~")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,9 +74,21 @@ class Size:
 _NOTHING: Final = Size(0, 0)
 _PLAIN: Final = Size(1, 1)
 _WIDE: Final = Size(5, 4)
+_ALL_BUT: Final = Size(5, 10)
+_DIGIT: Final = Size(7, 4)
+_NO_DIGIT: Final = Size(20, 20)
+"""Digits of all scripts are some sixty ranges, and what lies between them is twice as much."""
 _LARGE: Final = Size(80, 12)
 """A class of Unicode's letters has some hundred ranges, and so has a word's border."""
 _ENDLESS: Final = Size(10**12, 10**12)
+_CLASSES: Final = {
+    "large": _LARGE,
+    "nodigit": _NO_DIGIT,
+    "digit": _DIGIT,
+    "allbut": _ALL_BUT,
+    "wide": _WIDE,
+}
+"""The costliest first."""
 
 
 @lru_cache(maxsize=256)
@@ -152,7 +169,7 @@ class _Reader:
         elif kind == "set":
             self._add(self._set())
         else:
-            self._add({"large": _LARGE, "wide": _WIDE}.get(kind or "", self.literal))
+            self._add(_CLASSES.get(kind or "", self.literal))
 
     def _add(self, size: Size) -> None:
         """Repeats that follow are of this."""
@@ -176,15 +193,18 @@ class _Reader:
 
     def _set(self) -> Size:
         """From behind a `[` to its end, with the sets that stand in it."""
-        large, start, depth = 0, self.position, 1
+        found, start, depth = {"wide"}, self.position, 1
         if self.pattern.startswith(("]", "^]"), start):
             self.position = self.pattern.index("]", start) + 1
         while depth and (match := _IN_SET.match(self.pattern, self.position)):
             self.position = match.end()
             depth += bool(match["open"]) - bool(match["close"])
-            large += bool(match["large"])
+            found.add(match.lastgroup or "")
+        if _WITHOUT.search(self.pattern, start, self.position):
+            found.add("nodigit" if "digit" in found else "allbut")
         ranges = (self.position - start) // 2
-        return (_LARGE if large else _WIDE) + Size(ranges, ranges)
+        costliest = next(kind for kind in _CLASSES if kind in found)
+        return _CLASSES[costliest] + Size(ranges, ranges)
 
 
 def _count(least: str, most: str | None) -> int:
