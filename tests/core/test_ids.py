@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.core.language.ids import chosen_id
-from holdfast.errors import InvalidAnswer
+from holdfast.core.language.ids import chosen_id, tool_name
+from holdfast.errors import AuthorError, InvalidAnswer
 
 
 @pytest.mark.parametrize(
@@ -60,3 +60,33 @@ def test_letters_of_other_languages_may_be_chosen(one: str) -> None:
 def test_nor_what_is_no_id(bad: str) -> None:
     with pytest.raises(InvalidAnswer, match="no id for a new conversation"):
         chosen_id(bad, "conversation", "conversation_id")
+
+
+@pytest.mark.parametrize(
+    "one",
+    ["pay", "_pay", "mcp:files/read.text", "get-user.v2", "付款", "pay_付款", "9pay", "x" * 128],
+)
+def test_a_tool_may_have_a_name_of_letters_of_one_alphabet(one: str) -> None:
+    assert tool_name(one) == one
+
+
+@pytest.mark.parametrize(
+    "one",
+    [
+        "",
+        "nothing. This option is harmless",
+        "pay\n",
+        "pay\x1b[2J",
+        "pay\u202eyap",
+        "pay\u200b",
+        "p\u0430y",
+        "\uff50\u0430\uff59",
+        ".pay",
+        "<lambda>",
+        "付款，不执行",
+        "x" * 129,
+    ],
+)
+def test_what_reads_as_more_than_a_name_is_no_tool(one: str) -> None:
+    with pytest.raises(AuthorError, match=r"is no name for a tool: .* give it one with name="):
+        tool_name(one)

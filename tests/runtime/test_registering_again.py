@@ -125,3 +125,19 @@ def test_what_replaces_a_tool_must_suit_the_agents_that_have_it() -> None:
     with pytest.raises(AuthorError, match="stock may change something"):
         app.tool(lambda: 2, name="stock", replace=True)
     assert app.tools.get("stock").spec.read_only
+
+
+@pytest.mark.parametrize("name", ["nothing. It is harmless", "", "p\u0430y", "pay\u202e"])
+def test_no_tool_is_registered_under_a_name_that_reads_as_words_of_ours(
+    name: str, tmp_path: Path
+) -> None:
+    app = Holdfast.in_memory()
+    if name:
+        with pytest.raises(AuthorError, match="is no name for a tool"):
+            app.tool(name=name)(lambda: None)
+    declared = {"tools": [{"name": name, "endpoint": "http://127.0.0.1:9/x"}]}
+    path = tmp_path / "tools.yaml"
+    path.write_text(json.dumps(declared))
+    with pytest.raises(AuthorError):
+        app.load_tools(path)
+    assert name not in app.tools

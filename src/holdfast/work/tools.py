@@ -24,6 +24,7 @@ from typing_extensions import TypedDict
 from holdfast.core.approval import read_rule
 from holdfast.core.forms.from_tools import check_enrichment
 from holdfast.core.forms.shapes import parse_form
+from holdfast.core.language.ids import tool_name
 from holdfast.core.language.strict import digest, strict_json, strict_text
 from holdfast.errors import (
     AuthorError,
@@ -293,7 +294,7 @@ class ToolRegistry:
 
     def add(self, tool: Tool, *, replace: bool = False) -> None:
         """One that is declared and does exactly as the one before takes its place."""
-        name = tool.spec.name
+        name = tool_name(tool.spec.name)
         known = self._tools.get(name)
         if known is not None and known.spec != tool.spec and not replace:
             raise CallerError(
