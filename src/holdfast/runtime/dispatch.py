@@ -59,9 +59,12 @@ class Dispatcher:
         self.conversations: dict[str, ConversationWork] = {}
         self._facts: dict[str, tuple[ToolSpec, c.ToolFacts]] = {}
         self._outlasting: set[asyncio.Future[c.Outcome]] = set()
+        self._threads: dict[tuple[str, str], tuple[f.CallTool, asyncio.Future[c.Outcome]]] = {}
+        self._closed = False
 
     async def close(self) -> None:
         """Stop waiting for calls that have outlasted their time-outs."""
+        self._closed = True
         left = tuple(self._outlasting)
         for task in left:
             task.cancel()
@@ -89,10 +92,31 @@ class Dispatcher:
     ) -> c.Outcome:
         """One attempt; a result that comes after the time-out goes to `words.late`."""
         timeout = self._timeout(effect, state)
-        work = self._work(effect, state, now, words)
+        work = partial(self._work, effect, state, now, words)
         if timeout is None:
-            return await work
-        return await self._within(timeout, work, words.late)
+            return await work()
+        if isinstance(effect, f.CallTool) and self._blocks(effect):
+            alone = self._after_former(effect, work)
+            return await self._within(timeout, alone, words.late, effect)
+        return await self._within(timeout, work(), words.late)
+
+    def _blocks(self, call: f.CallTool) -> bool:
+        """Whether it is a thread that nobody can break off, and that must not run twice at once."""
+        known = not call.idempotent and call.tool in self.driver.tools
+        return known and getattr(self.driver.tools.get(call.tool), "blocks", False)
+
+    async def _after_former(
+        self, call: f.CallTool, work: Callable[[], Awaitable[c.Outcome]]
+    ) -> c.Outcome:
+        """Where the former thread of the same step still runs, it is waited for: if that call went
+        well, it is not made again."""
+        former, running = self._threads.get(_place(call), (None, None))
+        if former is not None and running is not None and not running.done():
+            await asyncio.wait((running,))
+            ended = None if running.cancelled() else running.result()
+            if isinstance(ended, c.Succeeded) and former.args == call.args:
+                return ended
+        return await work()
 
     def _work(
         self, effect: Performed, state: RunState, now: float, words: Words
@@ -123,21 +147,45 @@ class Dispatcher:
                 return None
 
     async def _within(
-        self, timeout: float, work: Awaitable[c.Outcome], late: Callable[[c.Outcome], None]
+        self,
+        timeout: float,
+        work: Awaitable[c.Outcome],
+        late: Callable[[c.Outcome], None],
+        thread: f.CallTool | None = None,
     ) -> c.Outcome:
-        """Wait for the work, but not for ever: a call once sent cannot be called back."""
+        """Wait for the work, but not for ever: a call once sent cannot be called back. A `thread`
+        goes on even where nobody waits any more, and then its result is late as well."""
         task = asyncio.ensure_future(settled(work))
         try:
             done, _ = await asyncio.wait((task,), timeout=timeout)
         except asyncio.CancelledError:
-            task.cancel()
+            if thread is None or self._closed:
+                task.cancel()
+            else:
+                self._outlast(task, late, thread)
             raise
         if done:
             return task.result()
+        self._outlast(task, late, thread)
+        return c.Lost(f"no answer within {timeout:g} s")
+
+    def _outlast(
+        self,
+        task: asyncio.Future[c.Outcome],
+        late: Callable[[c.Outcome], None],
+        thread: f.CallTool | None,
+    ) -> None:
         self._outlasting.add(task)
+        if thread is not None:
+            place = _place(thread)
+            self._threads[place] = mine = (thread, task)
+            task.add_done_callback(lambda _: self._forget(place, mine))
         task.add_done_callback(self._outlasting.discard)
         task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
-        return c.Lost(f"no answer within {timeout:g} s")
+
+    def _forget(self, place: tuple[str, str], mine: object) -> None:
+        if self._threads.get(place) is mine:
+            del self._threads[place]
 
     async def _execute(
         self,
@@ -267,3 +315,7 @@ def _update(raw: Mapping[str, Any]) -> TaskUpdate:
         strict_json(dict(raw.get("context") or {})),
         str(raw.get("reason", "")),
     )
+
+
+def _place(call: f.CallTool) -> tuple[str, str]:
+    return call.work.run_id, call.work.step_id

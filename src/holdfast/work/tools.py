@@ -162,6 +162,11 @@ class PythonTool:
             signature.call_parameter,
         )
 
+    @property
+    def blocks(self) -> bool:
+        """Whether it runs in a thread, which nobody can break off."""
+        return not self._is_async
+
     async def call(self, args: JsonObject, call: CallInfo) -> Json:
         try:
             values = self._validate(args)
