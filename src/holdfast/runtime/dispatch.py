@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+from collections import OrderedDict
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from holdfast.core.approval import mode_of
 from holdfast.core.conversation.state import ConversationState
@@ -32,6 +33,9 @@ from holdfast.work.driver import ListenerContext
 from holdfast.work.retry_after import asked_seconds
 from holdfast.work.sandbox import CallWanted
 from holdfast.work.tools import ToolRegistry, ToolSpec
+
+MOST_THREADS: Final = 1_000
+"""Of so many calls that nobody waits for any more it is known what became of them."""
 
 
 class ConversationWork(Protocol):
@@ -59,7 +63,8 @@ class Dispatcher:
         self.conversations: dict[str, ConversationWork] = {}
         self._facts: dict[str, tuple[ToolSpec, c.ToolFacts]] = {}
         self._outlasting: set[asyncio.Future[c.Outcome]] = set()
-        self._threads: dict[tuple[str, str], tuple[f.CallTool, asyncio.Future[c.Outcome]]] = {}
+        self._threads: OrderedDict[str, tuple[f.CallTool, asyncio.Future[c.Outcome]]]
+        self._threads = OrderedDict()
         self._closed = False
 
     async def close(self) -> None:
@@ -108,12 +113,12 @@ class Dispatcher:
     async def _after_former(
         self, call: f.CallTool, work: Callable[[], Awaitable[c.Outcome]]
     ) -> c.Outcome:
-        """Where the former thread of the same step still runs, it is waited for: if that call went
-        well, it is not made again."""
-        former, running = self._threads.get(_place(call), (None, None))
-        if former is not None and running is not None and not running.done():
-            await asyncio.wait((running,))
-            ended = None if running.cancelled() else running.result()
+        """Where the former thread of the same firing still runs, it is waited for: if that call
+        went well, even while this one was on its way, it is not made again."""
+        if (known := self._threads.pop(_firing(call), None)) is not None:
+            former, thread = known
+            await asyncio.wait((thread,))
+            ended = None if thread.cancelled() else thread.result()
             if isinstance(ended, c.Succeeded) and former.args == call.args:
                 return ended
         return await work()
@@ -177,15 +182,11 @@ class Dispatcher:
     ) -> None:
         self._outlasting.add(task)
         if thread is not None:
-            place = _place(thread)
-            self._threads[place] = mine = (thread, task)
-            task.add_done_callback(lambda _: self._forget(place, mine))
+            self._threads[_firing(thread)] = (thread, task)
+            if len(self._threads) > MOST_THREADS:
+                self._threads.popitem(last=False)
         task.add_done_callback(self._outlasting.discard)
         task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
-
-    def _forget(self, place: tuple[str, str], mine: object) -> None:
-        if self._threads.get(place) is mine:
-            del self._threads[place]
 
     async def _execute(
         self,
@@ -317,5 +318,6 @@ def _update(raw: Mapping[str, Any]) -> TaskUpdate:
     )
 
 
-def _place(call: f.CallTool) -> tuple[str, str]:
-    return call.work.run_id, call.work.step_id
+def _firing(call: f.CallTool) -> str:
+    """The key without its last part, which a person who has it run again makes another."""
+    return call.work.key.rpartition(":")[0]
