@@ -92,7 +92,21 @@ def refused(request: InteractionRequest) -> dict[str, str]:
 
 @pytest.mark.parametrize(
     "option_id",
-    ["reject", "No", "do_not_pay", "doNotPay", "don't", "cancel-it", "skip", "retry", "拒绝付款"],
+    [
+        *(
+            "reject",
+            "No",
+            "do_not_pay",
+            "doNotPay",
+            "don't",
+            "cancel-it",
+            "skip",
+            "retry",
+            "拒绝付款",
+        ),
+        *("rejection", "rejects", "denies", "cancels", "dontpay", "donotpay", "nopay", "unapprove"),
+        *("disapproved", "forbidden", "n", "nein", "нет", "却下", "免付"),
+    ],
 )
 @pytest.mark.parametrize("action", [A.APPROVE_AND_EXECUTE, A.PROVIDE_INFO])
 def test_an_id_that_says_no_does_not_run_a_call(option_id: str, action: InteractionAction) -> None:
@@ -146,7 +160,13 @@ def test_ids_in_other_languages_are_taken(option_id: str) -> None:
     assert sound(request).options[0].option_id == option_id
 
 
-@pytest.mark.parametrize("option_id", ["approve", "YES", "ok", "confirm_payment", "同意", "allow"])
+@pytest.mark.parametrize(
+    "option_id",
+    [
+        *("approve", "YES", "ok", "confirm_payment", "同意", "allow"),
+        *("approval", "approves", "y", "да", "承認", "可以", "permitted"),
+    ],
+)
 @pytest.mark.parametrize(
     "action", [A.REJECT_WITH_REASON, A.TERMINATE, A.SKIP, A.RETRY_WITH_FEEDBACK]
 )
@@ -163,6 +183,8 @@ def test_an_id_that_says_yes_is_not_a_refusal(option_id: str, action: Interactio
         ("approve_without_changes", A.APPROVE_AND_EXECUTE),
         ("always_allow", A.APPROVE_AND_EXECUTE),
         ("plan-a", A.APPROVE_AND_EXECUTE),
+        ("notify", A.APPROVE_AND_EXECUTE),
+        ("интернет", A.APPROVE_AND_EXECUTE),
         ("cancel", A.TERMINATE),
         ("no", A.SKIP),
         ("reject", A.CUSTOM),

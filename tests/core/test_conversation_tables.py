@@ -20,6 +20,7 @@ from holdfast.core.conversation.tables import (
     VALID_STATE_TRANSITIONS,
     next_phase,
 )
+from holdfast.core.run.decision import SAID
 from holdfast.core.run.tables import INSTANCE, Signal, Verdict, next_instance
 from holdfast.errors import CallerError, IllegalTransition, NotAllowed
 from holdfast.model import commands as c
@@ -148,7 +149,8 @@ def test_every_status_meets_every_command_as_the_table_says(status: RunStatus, k
     before, recorded = talk.state, len(talk.records)
     match COMMANDS[kind][status]:
         case Verdict.REFUSE:
-            with pytest.raises(NotAllowed, match=f"{kind.__name__} is not possible"):
+            said = SAID.get(kind.__name__, kind.__name__)
+            with pytest.raises(NotAllowed, match=f"{said} is not possible"):
                 talk.submit(SAMPLES[kind])
             assert (talk.state, len(talk.records)) == (before, recorded)
         case Verdict.IGNORE:
@@ -240,3 +242,12 @@ def test_a_conversation_knows_its_root_and_who_opened_it() -> None:
     assert (talk.state.root_id, talk.state.started_by) == ("inst_000001", WILL)
     assert opened().state.root_id == RUN_ID
     assert blank(RUN_ID, talk.definition).status is RunStatus.NOT_STARTED
+
+
+def test_what_a_person_cannot_do_any_more_is_said_in_words() -> None:
+    talk = Talk().open()
+    talk.submit(c.Cancel("ann"))
+    with pytest.raises(
+        NotAllowed, match=f"^Another message is not possible: {RUN_ID} is cancelled$"
+    ):
+        talk.submit(c.Converse("More.", "ann"))

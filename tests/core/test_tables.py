@@ -11,6 +11,7 @@ from machine import Machine
 from small_plans import ASK, CALL, CODE, WILL, compiled, give_up, on, only, reply, started, succeed
 
 from holdfast.core.plan.tables import COMMANDS, TASK, next_task
+from holdfast.core.run.decision import SAID
 from holdfast.core.run.tables import (
     INSTANCE,
     QUESTION,
@@ -121,7 +122,7 @@ def test_every_status_meets_every_command_as_the_table_says(
     machine = IN_STATUS[status]()
     before = machine.state
     assert before.status is status
-    refusal = f"{kind.__name__} is not possible"
+    refusal = f"{SAID.get(kind.__name__, kind.__name__)} is not possible"
     match COMMANDS[kind][status]:
         case Verdict.REFUSE:
             with pytest.raises(NotAllowed, match=refusal):

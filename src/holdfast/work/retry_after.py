@@ -61,8 +61,16 @@ def _chain(error: BaseException | None) -> Iterator[BaseException]:
 def _of_text(text: str, sent: object) -> float | None:
     if text.isascii() and text.replace(".", "", 1).isdigit():
         return _sound(float(text))
-    due, now = _date(text), _date(sent) or datetime.now(UTC)
-    return None if due is None else max(0.0, (due - now).total_seconds())
+    if (due := _date(text)) is None:
+        return _longest(text)
+    return max(0.0, (due - (_date(sent) or datetime.now(UTC))).total_seconds())
+
+
+def _longest(text: str) -> float | None:
+    """Of several headers, which HTTP libraries join with commas."""
+    each = [one.strip() for one in text.split(",")]
+    whole = all(one.isascii() and one.isdigit() for one in each)
+    return _sound(max(map(float, each))) if whole else None
 
 
 def _date(text: object) -> datetime | None:

@@ -27,15 +27,19 @@ STOP: Final = "stop"
 _OURS: Final = (HAPPENED, RUN_AGAIN)
 
 _CONSENTS: Final = (
-    "accept(ed)?|agreed?|allow(ed)?|approved?|authori[sz]ed?|confirm(ed)?|consent|permit(ted)?|"
-    "同意|批准|允许|准许|确认|通过|许可"
+    "accept[a-z]*|agree[a-z]*|allow[a-z]*|approv[a-z]*|authori[sz][a-z]*|confirm[a-z]*|"
+    "consent[a-z]*|permit[a-z]*|同意|批准|允许|准许|确认|通过|许可|承認"
 )
 _REFUSES: Final = (
-    "abort|cancel(l?ed)?|declined?|deny|denied|disagree|disallow|disapprove|forbid|refused?|"
-    "reject(ed)?|terminated?|veto|不同意|不批准|不允许|拒绝|驳回|否决|取消|终止|禁止"
+    "abort[a-z]*|cancel[a-z]*|declin[a-z]*|den(y|ies|ied|ial)|disagree[a-z]*|disallow[a-z]*|"
+    "disapprov[a-z]*|forbid[a-z]*|refus[a-z]*|reject[a-z]*|terminat[a-z]*|unapprov[a-z]*|veto[a-z]*|"
+    "不同意|不批准|不允许|拒绝|驳回|否决|取消|终止|禁止|却下|免付"
 )
-_YES: Final = f"{_CONSENTS}|execute|go|ok|okay|proceed|run|yes|是|好|执行"
-_NO: Final = f"{_REFUSES}|dont|never|no|nope|not|nothing|quit|skip|stop|不|否|停止|跳过|放弃"
+_YES: Final = f"{_CONSENTS}|execute|go|ok|okay|proceed|run|y|yes|是|好|执行|可以|^да$"
+_NO: Final = (
+    f"{_REFUSES}|do(es)?nt[a-z]*|do(es)?not[a-z]*|n|nein|"
+    "never|no|no(pay|run|send|call|go)|nope|not|nothing|quit|skip|stop|不|否|停止|跳过|放弃|^нет$"
+)
 _AGAIN: Final = "reconsider|rethink|retry|revise|重试|重新"
 _DISGUISED: Final = "mixes letters that look alike, or has signs that nobody sees"
 _GOES_ON: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)

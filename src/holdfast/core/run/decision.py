@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 from holdfast.core.run.state import RunState, S
 from holdfast.core.run.tables import Verdict
@@ -25,6 +25,22 @@ class Decision(Generic[S, E]):
     effects: tuple[Effect, ...] = ()
 
 
+SAID: Final[Mapping[str, str]] = {
+    "Converse": "Another message",
+    "Say": "Another message",
+    "Hold": "A pause",
+    "Unhold": "Going on",
+    "GoOn": "Going on",
+    "Abort": "Ending the turn",
+    "StartOver": "Starting over",
+    "RestoreSnapshot": "A snapshot",
+    "RerunFrom": "Running again",
+    "MarkDone": "Marking as done",
+    "EditContext": "Changing a context",
+}
+"""Commands by words of the field, where their names are ours."""
+
+
 def welcome(
     state: RunState, command: object, table: Mapping[type, Mapping[RunStatus, Verdict]]
 ) -> bool:
@@ -32,6 +48,6 @@ def welcome(
     row: Mapping[Any, Verdict] = table.get(type(command), {})
     verdict = row.get(state.status, Verdict.REFUSE)
     if verdict is Verdict.REFUSE:
-        name = type(command).__name__
+        name = SAID.get(type(command).__name__, type(command).__name__)
         raise NotAllowed(f"{name} is not possible: {state.run_id} is {state.status}")
     return verdict is Verdict.ACCEPT
