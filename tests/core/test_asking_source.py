@@ -233,7 +233,7 @@ class TestMistakes:
             ("options: [{id: x}]", "2:15: options[0] lacks the key action"),
             ("options: [{action: skip}]", "2:15: options[0] lacks the key option_id"),
             (
-                "options: [{id: x, option_id: y, action: skip}]",
+                "options: [{id: x, option_id: z, action: skip}]",
                 "2:16: id is another word for option_id; keep one of them",
             ),
             (
