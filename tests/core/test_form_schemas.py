@@ -131,6 +131,10 @@ def test_an_enum_leaves_only_the_options_it_allows() -> None:
             {"anyOf": [{"type": "array"}, JSON_TEXT]},
         ),
         (
+            {"type": "textarea", "required": False, "json": "object"},
+            {"anyOf": [{"type": "object"}, JSON_TEXT]},
+        ),
+        (
             {"validation": {"values": ["a"], "min_length": 1, "max_length": 3, "pattern": "a"}},
             {"type": "string", "enum": ["a"], "minLength": 1, "maxLength": 3, "pattern": "a"},
         ),
