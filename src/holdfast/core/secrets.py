@@ -69,6 +69,7 @@ class Scrubber:
         ordered = sorted(self._references, key=len, reverse=True)
         patterns = [one for value in ordered for one in _spellings(value)]
         self._pattern = re.compile("|".join(patterns)) if patterns else None
+        self._numbers = frozenset(map(_spelled, self._references)) - {None}
 
     def value(self, value: Json) -> Json:
         return _each_text(value, self.text, self._number)
@@ -80,12 +81,23 @@ class Scrubber:
 
     def _number(self, number: float) -> Json:
         """A number that spells a value is that value: a code of digits comes back as one."""
+        if number not in self._numbers:
+            return number
         spelled = json.dumps(number)
         known = len(spelled) >= _SHORTEST_PART and spelled in self._references
         return self._references[spelled] if known else number
 
     def _instead(self, found: re.Match[str]) -> str:
         return self._references.get(found[0], HIDDEN)
+
+
+def _spelled(text: str) -> float | None:
+    """The number that a text spells."""
+    try:
+        found = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    return found if isinstance(found, int | float) else None
 
 
 def _known(found: re.Match[str], values: Mapping[str, str]) -> str:

@@ -8,6 +8,7 @@ counts for that alone.
 from __future__ import annotations
 
 import asyncio
+import json
 from dataclasses import replace
 from typing import Annotated, Any
 
@@ -65,7 +66,7 @@ async def list_interactions(
         str | None, Query(pattern=NAME, description="`next` of the page before.")
     ] = None,
     limit: Annotated[int, Query(ge=1, le=LONGEST_LIST)] = 100,
-) -> dict[str, Any]:
+) -> Response:
     """The questions of runs that the caller may read, the oldest first."""
     await caller.require(served, Permission.READ)
     root = None if run is None else await _run(served, caller, run)
@@ -79,17 +80,17 @@ async def list_interactions(
     )
     questions = Questions(served, caller)
     found, following = await questions.listed(query, below=run)
-    return {
-        "interactions": [await _in_turn(questions, one, caller.language) for one in found],
-        "next": following,
-        "serverTime": served.now(),
-    }
+    cards = [await _in_turn(questions, one, caller.language) for one in found]
+    rest = json.dumps({"next": following, "serverTime": served.now()})
+    body = f'{{"interactions":[{",".join(cards)}],{rest[1:]}'
+    return Response(body, media_type="application/json")
 
 
-async def _in_turn(questions: Questions, question: Question, language: str) -> dict[str, Any]:
-    """Many cards take long to be put into words, and others want a turn."""
+async def _in_turn(questions: Questions, question: Question, language: str) -> str:
+    """Many cards take long to be put into words and written, and others want a turn."""
     await asyncio.sleep(0)
-    return await questions.shown(question, whole=False, language=language)
+    shown = await questions.shown(question, whole=False, language=language)
+    return InteractionShown.model_validate(shown).model_dump_json(by_alias=True)
 
 
 async def _run(served: Services, caller: Caller, run_id: str) -> RunRow:

@@ -37,8 +37,8 @@ from holdfast.server.principal import CONVERSATIONS, WANTS_IT, Principal, may_an
 from holdfast.server.services import Services
 from holdfast.server.spoken import said
 
-PAGE: Final = 100
-MOST_PAGES_READ: Final = 20
+PAGE: Final = 20
+MOST_PAGES_READ: Final = 100
 """How far a list goes on among questions that the caller may not see."""
 
 
