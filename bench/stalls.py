@@ -134,7 +134,7 @@ listeners:
 DEEPEST = "[" * 90 + "]" * 90
 BODIES = {
     "http_long": json.dumps({"success": True, "text": "x" * 990_000}),
-    "http_wide": json.dumps({"success": True, "rows": [1] * 24_900}),
+    "http_wide": json.dumps({"success": True, "rows": [1] * 49_000}),
     "http_deep": f'{{"success": true, "rows": [{",".join([DEEPEST] * 400)}]}}',
 }
 REFUSED = ("http_deep",)
@@ -431,7 +431,7 @@ def places() -> dict[str, Case]:
         "a draft of 900 kB": Case(200, answer({"words": "x" * 900_000}, "draft")),
         "a tool's result of 9,900 lists": Case(200, finished("fetch")),
         "an HTTP tool's answer of 1 MB": Case(200, finished("http_long")),
-        "an HTTP tool's answer of 24,900 values": Case(200, finished("http_wide")),
+        "an HTTP tool's answer of 49,000 values": Case(200, finished("http_wide")),
         "an HTTP tool's answer, deep": Case(200, finished("http_deep")),
         "a model's reply of 1 MB": Case(200, replied("long")),
         "a model's arguments of 9,000 values": Case(200, replied("wide")),

@@ -186,25 +186,19 @@ def test_a_wide_cycle_is_refused_at_once() -> None:
 
 
 def test_size_is_capped_over_the_whole_value() -> None:
-    assert strict_json(["x" * 5] * 2, max_bytes=190)
-    assert "larger than 190 bytes" in str(refusal(["x" * 5] * 3, max_bytes=190))
+    assert strict_json(["x" * 5] * 2, max_bytes=150)
+    assert "larger than 150 bytes" in str(refusal(["x" * 5] * 3, max_bytes=150))
     for small in (0, None, "", 0.5, True):
-        assert strict_json([small] * 2, max_bytes=190)
-        assert "at least 40 for every value" in str(refusal([small] * 3, max_bytes=190))
+        assert strict_json([small] * 2, max_bytes=150)
+        assert "at least 20 for every value" in str(refusal([small] * 3, max_bytes=150))
     assert strict_json([[]], max_bytes=200)
     assert "larger than" in str(refusal([[], {}], max_bytes=200))
     assert "larger than" in str(refusal({"k" * 101: None}, max_bytes=100))
 
 
-def test_more_values_than_the_loop_has_time_for_are_refused() -> None:
-    """Each is checked, rendered and written down: 50,000 took a tenth of a second."""
-    assert strict_json([1] * 24_900)
-    assert "for every value" in str(refusal([1] * 25_000))
-
-
 def test_size_counts_bytes_not_characters() -> None:
-    assert strict_json("张" * 26, max_bytes=120)
-    assert "larger than" in str(refusal("张" * 27, max_bytes=120))
+    assert strict_json("张" * 26, max_bytes=100)
+    assert "larger than" in str(refusal("张" * 27, max_bytes=100))
     assert "larger than" in str(refusal("张" * 400, max_bytes=100))
 
 

@@ -23,7 +23,7 @@ from holdfast.model.values import Json
 
 _SMALLEST_INT: Final = -(2**63)
 _LARGEST_INT: Final = 2**63 - 1
-_VALUE_SIZE: Final = 40
+_VALUE_SIZE: Final = 20
 _CONTAINER_SIZE: Final = 100
 """What a value counts as at least: to look at a million takes time, however small they are."""
 _LONGEST_KEY_SHOWN: Final = 40
@@ -44,7 +44,7 @@ def strict_json(value: object, *, max_depth: int = 64, max_bytes: int = 1_000_00
     """A fresh, plain copy of `value`, or InvalidValue saying what is wrong and where.
 
     `max_depth` counts nested lists and dicts, `max_bytes` the approximate serialised size, in
-    which every value counts as at least 40, and a list or dict as 100.
+    which every value counts as at least 20, and a list or dict as 100.
     """
     try:
         return _Copier(max_bytes).copy(value, max_depth)
