@@ -128,7 +128,7 @@ def test_too_many_references_are_mended_by_the_model() -> None:
     talk.until(EngineState.DECOMPOSING).advance()
     talk.answer_phase()
     [refused] = talk.happened(v.DecompositionRefused)
-    assert refused.reason == "the tasks have more than 10,000 references to results"
+    assert refused.reason == "the tasks have more than 1,000 references to results"
 
 
 @pytest.mark.parametrize("given", ["{load.result} " * 9, ["{load.result}"] * 9])

@@ -25,7 +25,7 @@ from holdfast.model.values import Json
 
 LONGEST: Final = 500
 """What stands between braces and is longer is ordinary text."""
-MOST: Final = 10_000
+MOST: Final = 1_000
 """How many references the tasks of one decomposition may have together."""
 LARGEST: Final = 1_000_000
 """How many characters of results the arguments of one task may have."""
