@@ -17,6 +17,7 @@ from holdfast.conversation import ConversationEngine
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
+from holdfast.model import commands as c
 from holdfast.model.conversation import EngineState
 from holdfast.model.run import RunStatus
 from holdfast.plans import LOCAL
@@ -46,7 +47,7 @@ class Pursuit:
     async def begin(self, text: str | None) -> None:
         """Pursue a goal, or what is left of one; returns when that is on disk."""
         if self.engine.state is EngineState.PAUSED:
-            self.engine.resume()
+            await self._app.engine.submit(self.engine.id, c.Unhold())
         await self.attend(text)
 
     async def attend(self, text: str | None = None) -> None:

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
 from cli_scene import Command, Ending
+
+from holdfast import Holdfast
+from holdfast.model import commands as c
 
 Converse = Command
 
@@ -202,6 +206,28 @@ def test_converse_goes_on_after_a_failure_too(
     (place / "mended").touch()
     going = converse("--id", "1", "--failed", choice)
     assert (going.code, told in going.err) == (0, True)
+    assert "conv_000001 is done" in going.out, "it is driven to its end"
+
+
+def test_a_failed_one_that_fails_again_says_so(converse: Converse) -> None:
+    converse("break")
+    again = converse("--id", "1", "--failed", "retry")
+    assert (again.code, "conv_000001 is error" in again.out) == (3, True)
+
+
+async def _hold(place: Path) -> None:
+    async with Holdfast(place / "kept") as app:
+        await app.engine.submit("conv_000001", c.Hold())
+
+
+def test_one_that_is_paused_and_asks_is_no_longer_paused_once_it_goes_on(
+    converse: Converse, also: Command, place: Path
+) -> None:
+    converse("order")
+    asyncio.run(_hold(place))
+    assert "to go on: holdfast converse --id" in also("watch", "conv_000001").out
+    going = converse("--id", "1")
+    assert (going.code, "to go on:" in going.out) == (4, False)
 
 
 def test_what_is_skipped_is_told_as_skipped_and_why(converse: Converse, also: Command) -> None:

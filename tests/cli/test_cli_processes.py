@@ -172,3 +172,55 @@ def test_a_reader_that_has_gone_is_no_traceback(holdfast: Command, place: Path) 
     assert process.stderr.read() == ""
     process.stderr.close()
     assert process.wait(timeout=60) == 1
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("run", "call_slow", "--app", "works:app"),
+        ("converse", "slow", "--app", "goals:app"),
+        ("converse", "slow", "--app", "goals:app", "--json"),
+        ("chat", "slow", "--agent", "clerk", "--app", "desk:app", "--json"),
+    ],
+)
+@pytest.mark.usefixtures("application", "goals", "desk")
+def test_what_drives_a_run_ends_once_its_reader_has_gone(
+    place: Path, command: tuple[str, ...]
+) -> None:
+    process = subprocess.Popen(
+        command_line(*command),
+        cwd=place,
+        env=environment(),
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    appears(place / "slow.begun")
+    process.stdout.close()
+    (place / "go").touch()
+    assert process.stderr is not None
+    assert process.stderr.read() == ""
+    process.stderr.close()
+    assert process.wait(timeout=60) == 1
+
+
+def test_a_watch_ends_once_its_reader_has_gone(application: str, place: Path) -> None:
+    with driving_slowly(place, application):
+        watching = subprocess.Popen(
+            command_line("watch", "1", "--home", "kept"),
+            cwd=place,
+            env=environment(),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        assert watching.stdout is not None
+        assert watching.stdout.readline()
+        watching.stdout.close()
+        (place / "go").touch()
+        assert watching.stderr is not None
+        assert watching.stderr.read() == ""
+        watching.stderr.close()
+        assert watching.wait(timeout=60) == 1

@@ -131,12 +131,11 @@ class Goal:
         if goes_on:
             await refuse_without_tools(self.app, run_id, anyway=anyway)
         self._refuse_without_model(state, anyway)
-        pursuit = await self._opened(run_id)
         if state.status is RunStatus.ERROR:
             chosen = self.means.failed or AfterFailure.STOP
             self._mention(f"{run_id} failed ({visible(state.error)}); {_told(state, chosen)}")
-            pursuit.engine.resume(failed=chosen)
-        return await self._see(pursuit, state, None if goes_on else text)
+            await LocalHouse(self.app).resume(run_id, chosen)
+        return await self._see(await self._opened(run_id), state, None if goes_on else text)
 
     async def _begin_as(self, run_id: str, text: str | None) -> int:
         """A new conversation, under a name of the person's own."""

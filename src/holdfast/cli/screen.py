@@ -47,9 +47,16 @@ COLOURS: dict[str, str] = {
 }
 
 
+class Screen(Console):
+    def on_broken_pipe(self) -> None:
+        """Called while the error is handled; `main` knows what to do about it. The SystemExit
+        that rich raises instead would stop the event loop before its tasks have ended."""
+        raise
+
+
 def console() -> Console:
     width = None if sys.stdout.isatty() else _PIPE_WIDTH
-    return Console(highlight=False, markup=False, emoji=False, width=width)
+    return Screen(highlight=False, markup=False, emoji=False, width=width)
 
 
 def say(*lines: str | Text) -> None:
