@@ -169,7 +169,7 @@ class Holdfast:
                 version=version,
                 fields=fields,
             )
-            self._add_tool(tool, replace=replace)
+            self._add_tools(tool, replace=replace)
             return function
 
         return register if function is None else register(function)
@@ -180,12 +180,12 @@ class Holdfast:
         """HTTP tools declared in a YAML file under `tools:`; `replace` as for `tool`."""
         declared = _declared_tools(Path(path))
         environment = os.environ if env is None else env
-        for tool in load_http_tools(declared, environment, self._clients):
-            self._add_tool(tool, replace=replace)
+        self._add_tools(*load_http_tools(declared, environment, self._clients), replace=replace)
 
-    def _add_tool(self, tool: Tool, *, replace: bool) -> None:
-        self._declarations.check_tool(tool.spec)
-        self.tools.add(tool, replace=replace)
+    def _add_tools(self, *tools: Tool, replace: bool) -> None:
+        for tool in tools:
+            self._declarations.check_tool(tool.spec)
+        self.tools.add(*tools, replace=replace)
 
     def agent(
         self,

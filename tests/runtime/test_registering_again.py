@@ -135,9 +135,10 @@ def test_no_tool_is_registered_under_a_name_that_reads_as_words_of_ours(
     if name:
         with pytest.raises(AuthorError, match="is no name for a tool"):
             app.tool(name=name)(lambda: None)
-    declared = {"tools": [{"name": name, "endpoint": "http://127.0.0.1:9/x"}]}
+    names = ("sound", name)
+    declared = [{"name": one, "endpoint": "http://127.0.0.1:9/x"} for one in names]
     path = tmp_path / "tools.yaml"
-    path.write_text(json.dumps(declared))
+    path.write_text(json.dumps({"tools": declared}))
     with pytest.raises(AuthorError):
         app.load_tools(path)
-    assert name not in app.tools
+    assert list(app.tools) == []

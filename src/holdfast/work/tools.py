@@ -297,8 +297,14 @@ class ToolRegistry:
     _tools: dict[str, Tool] = field(default_factory=dict)
     secrets: SecretSource | None = None
 
-    def add(self, tool: Tool, *, replace: bool = False) -> None:
-        """One that is declared and does exactly as the one before takes its place."""
+    def add(self, *tools: Tool, replace: bool = False) -> None:
+        """All of them or none. One that is declared and does exactly as the one before takes its
+        place."""
+        for tool in tools:
+            self._check(tool, replace)
+        self._tools.update((tool.spec.name, tool) for tool in tools)
+
+    def _check(self, tool: Tool, replace: bool) -> None:
         name = tool_name(tool.spec.name)
         known = self._tools.get(name)
         if known is not None and known.spec != tool.spec and not replace:
@@ -306,7 +312,6 @@ class ToolRegistry:
                 f"there already is a tool named {name!r}, and it is not the same; give one of "
                 "them a new name, or register this one with replace=True"
             )
-        self._tools[name] = tool
 
     def get(self, name: str) -> Tool:
         tool = self._tools.get(name)
