@@ -65,9 +65,9 @@ async def test_a_failed_conversation_asks_which_way_on_and_pays_once(
     await house.app.engine.wait_for(run_id, in_phase("error"), 30)
     page = await admin.live(f"/console/runs/{run_id}")
     for name in ("Try again…", "Go on without…", "End the turn…"):
-        await expect(page.get_by_role("button", name=name)).to_be_visible()
+        await expect(page.locator("#failures").get_by_role("button", name=name)).to_be_visible()
     await expect(page.locator("#do-resume")).to_have_count(0)
-    await page.get_by_role("button", name="Try again…").click()
+    await page.locator("#failures").get_by_role("button", name="Try again…").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog).to_contain_text("What is done stays done.")
     await expect(dialog).to_contain_text("task mail")
@@ -89,7 +89,7 @@ async def test_what_was_skipped_is_shown_as_skipped_and_why(
     run_id = (await answer.json())["id"]
     await house.app.engine.wait_for(run_id, in_phase("error"), 30)
     page = await admin.live(f"/console/runs/{run_id}")
-    await page.get_by_role("button", name="Go on without…").click()
+    await page.locator("#failures").get_by_role("button", name="Go on without…").click()
     await page.get_by_role("dialog").get_by_role("button", name="Go on without").click()
     await house.app.engine.wait_for(run_id, in_phase("completed"), 30)
     await expect(page.locator("#result")).to_contain_text("mail")
@@ -112,6 +112,29 @@ async def test_what_was_skipped_is_shown_as_skipped_and_why(
     await expect(page.locator("#timeline")).to_contain_text("任务完成 1 个，跳过 1 个")
     await shoot(page, "skipped_zh")
     assert office.calls == ["pay", "mail"]
+
+
+async def test_a_turn_that_was_ended_is_shown_as_stopped_not_done(
+    house: House, admin: Window, open_window: OpenWindow
+) -> None:
+    Office(house)
+    answer = await admin.context.request.post(
+        f"{house.url}/conversations", data={"input": "Order it"}, headers={"Origin": house.url}
+    )
+    run_id = (await answer.json())["id"]
+    await house.app.engine.wait_for(run_id, in_phase("error"), 30)
+    page = await admin.live(f"/console/runs/{run_id}")
+    await page.locator("#failures").get_by_role("button", name="End the turn…").click()
+    await page.get_by_role("dialog").get_by_role("button", name="End the turn").click()
+    await expect(page.locator("#run-status .pill").first).to_have_text("Stopped")
+    await expect(page.locator("#failures .deeds")).to_have_count(0)
+    await shoot(page, "stopped_en")
+    page = await admin.live("/console/runs")
+    await expect(page.locator(f"#row-{run_id} .pill").first).to_have_text("Stopped")
+    await shoot(page, "stopped_runs")
+    chinese = await open_window(locale="zh-CN")
+    page = await chinese.live(f"/console/runs/{run_id}")
+    await expect(page.locator("#run-status .pill").first).to_have_text("已停止")
 
 
 async def test_the_tasks_to_confirm_are_listed_once_in_the_readers_language(

@@ -17,7 +17,7 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.moves import retry_timer
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
-from holdfast.model.conversation import ConversationSettings, SubTask
+from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
 from holdfast.model.plan import Listener, Plan, Task, ToolAction
 from holdfast.model.run import RunStatus
 
@@ -108,3 +108,26 @@ def test_what_is_skipped_is_drawn_and_counted_so(status: str) -> None:
     state = replace(STATE, tasks=STATE.tasks.insert("t2", skipped), steps=HashTrieMap(), skipped=1)
     assert standing(state, "t2", english) == (Condition.SKIPPED, "skipped")
     assert picture_of_tasks(state).description == "1 of 2 tasks done, 1 skipped"
+
+
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("scheduled", (Condition.IDLE, "not started")),
+        ("running", (Condition.CANCELLED, "stopped")),
+        ("failed", (Condition.FAILED, "failed")),
+        ("completed", (Condition.DONE, "done")),
+    ],
+)
+def test_a_turn_that_a_person_has_ended_is_stopped_and_has_nothing_to_come(
+    status: str, shown: tuple[Condition, str]
+) -> None:
+    tasks = STATE.tasks.insert("t2", replace(SUM, status=status))
+    ended = replace(STATE, status=RunStatus.DONE, kept=True, tasks=tasks, steps=HashTrieMap())
+    assert standing(ended, "t2", english) == shown
+    assert picture_of_tasks(ended).title == "conv_000001 ⊘ stopped"
+
+
+def test_what_was_under_way_when_a_turn_failed_does_not_run_any_more() -> None:
+    failed = replace(STATE, status=RunStatus.ERROR, phase=EngineState.ERROR, steps=HashTrieMap())
+    assert standing(failed, "t2", english) == (Condition.CANCELLED, "stopped")

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.console.deeds import run_deeds, step_deeds
+from holdfast.console.deeds import GO_ON, run_deeds, step_deeds
 from holdfast.console.tries import Count, in_vain, tries_of
 from holdfast.console.views_card import Card, card_from
 from holdfast.console.views_graph import counts_of
@@ -81,11 +81,13 @@ class Failure:
 class Failures:
     """`again` is what a resume would run; `kept` counts the steps that it would not run again.
 
-    `mended`: nothing stands in the way any more, and a resume lets the run go on.
+    `ways` are how a conversation may go on. `mended`: nothing stands in the way any more, and a
+    resume lets the run go on.
     """
 
     run_id: str
     rows: tuple[Failure, ...]
+    ways: tuple[str, ...]
     more: int
     message: str
     again: tuple[str, ...]
@@ -153,6 +155,7 @@ async def failures_of(
     return Failures(
         run_id=state.run_id,
         rows=rows,
+        ways=tuple(one for one in run_deeds(state, now) if one in GO_ON) if operates else (),
         more=max(len(state.failed) - MOST_FAILURES, 0),
         message=shown.error or "",
         again=tuple(teller.step(one) for one in again),

@@ -30,6 +30,7 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     "status.error": ("Failed", "失败"),
     "status.cancelling": ("Cancelling", "取消中"),
     "status.cancelled": ("Cancelled", "已取消"),
+    "status.stopped": ("Stopped", "已停止"),
     "kind.plan": ("Plan", "计划"),
     "kind.chat": ("Chat", "对话"),
     "kind.conversation": ("Conversation", "会话"),

@@ -188,6 +188,11 @@ _CONVERSATIONS: Final = {
     "wants: {text}": "想要：{text}",
     "starts nothing more until it is resumed": "恢复之前不再启动任何任务",
     "was resumed": "已恢复",
+    "wants a pause before the first task": "要求在第一个任务之前暂停",
+    "no longer wants a pause": "不再要求暂停",
+    "paused it; nothing more starts until it is resumed": "暂停了会话；恢复之前不再启动任何任务",
+    "resumed it": "恢复了会话",
+    "ended the turn at {place}": "在 {place} 结束了这一轮",
     "all tasks are done": "全部任务完成",
     "failed at {place}": "在 {place} 失败",
     "started over": "重新开始",
@@ -204,6 +209,7 @@ _CONVERSATIONS: Final = {
     "ended the turn that failed": "结束了失败的这一轮",
     "has what failed tried again; what is done stays done": "重试失败的任务；已完成的保持不变",
     "goes on without: {tasks}": "跳过以下任务并继续：{tasks}",
+    "restored a snapshot": "恢复了快照",
     "took a snapshot's place": "由快照恢复",
     "has the context: rules {rules}, passages {passages}, tools {tools}": (
         "上下文：规则 {rules}，段落 {passages}，工具 {tools}"

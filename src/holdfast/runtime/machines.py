@@ -222,6 +222,7 @@ class ConversationMachine:
             "failed": list(state.failed),
             "retries": state.retried,
             "phase": state.phase.value,
+            "stopped": state.stopped,
             "turn": state.turn,
         }
         title = _title(state.text) or "Conversation"

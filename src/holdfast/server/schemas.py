@@ -183,6 +183,9 @@ class Summary(Shown):
     retries: int = Field(0, description="What was tried again, by whomever.")
     turn: int | None = None
     phase: str | None = None
+    stopped: bool = Field(
+        False, description="A conversation whose turn failed and was ended by a person."
+    )
     tokens: int | None = None
 
 

@@ -148,19 +148,16 @@ class ConversationStory(Teller):
                 return event.by or self.itself, self.say("wants these tasks run")
             case v.TasksRefused():
                 return event.by or self.itself, self.say("wants other tasks")
-            case v.PauseWished(wished=wished):
-                words = "will pause before the first task" if wished else "will not pause"
-                return self.itself, self.say(words)
-            case v.EnginePaused():
-                return self.itself, self.say("starts nothing more until it is resumed")
-            case v.EngineResumed():
-                return self.itself, self.say("was resumed")
+            case v.PauseWished() | v.EnginePaused() | v.EngineResumed():
+                return self._pause(event)
             case v.EngineCompleted():
                 return self.itself, self._completed()
             case v.EngineFailed():
                 place = self.step(event.step_id) if event.step_id else self.say(event.phase.value)
-                told = self.say("failed at {place}", place=place)
-                return self.itself, self.because(told, event.error)
+                told = self.say(
+                    "ended the turn at {place}" if event.by else "failed at {place}", place=place
+                )
+                return event.by or self.itself, self.because(told, event.error)
             case v.ConversationResumed():
                 return event.by or self.itself, self._resumed(event)
             case v.ConversationStopped():
@@ -169,9 +166,33 @@ class ConversationStory(Teller):
                 return event.by or self.itself, self.say("started over")
             case v.SnapshotRestored():
                 self._remember(event.snapshot["tasks"])
-                return self.itself, self.say("took a snapshot's place")
+                told = self.say("restored a snapshot" if event.by else "took a snapshot's place")
+                return event.by or self.itself, told
             case _:
                 assert_never(event)
+
+    def _pause(self, event: v.PauseWished | v.EnginePaused | v.EngineResumed) -> Sentence:
+        """Who did it, where the journal knows."""
+        match event:
+            case v.PauseWished(wished=True):
+                told = self.say(
+                    "wants a pause before the first task"
+                    if event.by
+                    else "will pause before the first task"
+                )
+            case v.PauseWished():
+                told = self.say("no longer wants a pause" if event.by else "will not pause")
+            case v.EnginePaused():
+                told = self.say(
+                    "paused it; nothing more starts until it is resumed"
+                    if event.by
+                    else "starts nothing more until it is resumed"
+                )
+            case v.EngineResumed():
+                told = self.say("resumed it" if event.by else "was resumed")
+            case _:
+                assert_never(event)
+        return event.by or self.itself, told
 
     def _completed(self) -> str:
         if not self._skipped:

@@ -14,6 +14,7 @@ from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import Lifecycle
 from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
 from holdfast.model.record import record
+from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 
 CONTEXT = "context"
@@ -98,6 +99,11 @@ class ConversationState(RunState):
     @property
     def all_told(self) -> bool:
         return self.completed + self.skipped == self.total
+
+    @property
+    def stopped(self) -> bool:
+        """A person has ended its turn that failed; what was left of it does not run."""
+        return self.status is RunStatus.DONE and self.phase is EngineState.IDLE and self.kept
 
     @property
     def places(self) -> int:

@@ -9,10 +9,11 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.drawing.graph import INSTANCES, next_try, run_words, step_standing
 from holdfast.core.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
 from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
+from holdfast.model.conversation import EngineState
 
 _TELLING: Final = ACTIVE_STEPS | {StepStatus.FAILED}
 _STOPPED: Final = (Condition.CANCELLED, "stopped")
-"""A conversation that has failed can only start over."""
+"""A task that was under way when its turn ended, and a turn that a person has ended."""
 
 STATUSES: Final[Mapping[str, tuple[Condition, str]]] = {
     "pending": (Condition.IDLE, "not started"),
@@ -35,25 +36,38 @@ def picture_of_tasks(state: ConversationState, say: Say = english) -> Picture:
         if before in places
     ]
     nodes = [_node(state, one, say) for one in shown]
-    title = f"{state.run_id} {GLYPHS[INSTANCES[state.status]]} {say(run_words(state.status))}"
+    condition, told = _run_standing(state)
+    title = f"{state.run_id} {GLYPHS[condition]} {say(told)}"
     size = say("{done} of {total} tasks done", done=state.completed, total=state.total)
     if state.skipped:
         size += say(", {n} skipped", n=state.skipped)
     return Picture(title, size, tuple(nodes), tuple(edges))
 
 
+def _run_standing(state: ConversationState) -> tuple[Condition, str]:
+    return _STOPPED if state.stopped else (INSTANCES[state.status], run_words(state.status))
+
+
 def standing(state: ConversationState, step_id: str, say: Say) -> tuple[Condition, str]:
     """How a task is: while it is under way or has failed, as its step is."""
     task, step = state.tasks[step_id], state.steps.get(step_id)
     if step is None or step.status not in _TELLING:
-        status = "skipped" if task.skipped else task.status
-        condition, told = STATUSES.get(status, (Condition.IDLE, status))
+        condition, told = _by_itself(state, "skipped" if task.skipped else task.status)
         return condition, say(told)
     condition, told = step_standing(state, step, _STOPPED)
     if told != "retrying":
         return condition, say(told)
     most = state.settings.retry.attempts
     return condition, say("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
+
+
+def _by_itself(state: ConversationState, status: str) -> tuple[Condition, str]:
+    """A task without a step: in a turn that has ended nothing is under way or to come."""
+    if status == "running" and (state.stopped or state.phase is EngineState.ERROR):
+        return _STOPPED
+    if status == "scheduled" and state.stopped:
+        status = "pending"
+    return STATUSES.get(status, (Condition.IDLE, status))
 
 
 def _node(state: ConversationState, step_id: str, say: Say) -> Node:
