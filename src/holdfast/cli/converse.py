@@ -88,6 +88,7 @@ async def converse(
     from holdfast.cli.opening import build_app
     from holdfast.model.conversation import AfterFailure
 
+    _refuse_server(settings)
     if goal is None and name is None:
         raise typer.BadParameter("say what is wanted: holdfast converse 'GOAL'.")
     with documents_of(knowledge) as documents:
@@ -104,6 +105,14 @@ async def converse(
         async with build_app(settings) as app:
             with as_this_user():
                 return await _pursue(Goal(app, settings, means), name, goal, anyway)
+
+
+def _refuse_server(settings: Settings) -> None:
+    if settings.server is not None:
+        raise typer.BadParameter(
+            f"$HOLDFAST_URL names {settings.server.url}, and converse works on a home: "
+            "unset it, or name the home (--home .holdfast)."
+        )
 
 
 async def _pursue(pursued: Goal, name: str | None, text: str | None, anyway: bool) -> int:

@@ -161,8 +161,13 @@ class Driver:
         if self.settings.as_json:
             print_json(standing_json(state, questions))
         else:
-            kept = self.house.keeps_runs
-            say_standing(state, questions, self.settings.repeated, kept=kept)
+            say_standing(
+                state,
+                questions,
+                self.settings.repeated,
+                kept=self.house.keeps_runs,
+                elsewhere=self.house.is_elsewhere,
+            )
         return exit_code(state.status) if code is None else code
 
 

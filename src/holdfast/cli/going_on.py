@@ -22,7 +22,8 @@ async def chosen(state: RunState, failed: str | None, settings: Settings) -> Aft
     """None for what is no conversation; nobody chooses in a person's place."""
     if failed is None and settings.interactive and isinstance(state, ConversationState):
         failed = await _asked(state) if state.status is RunStatus.ERROR else None
-    return how_to_go_on(state, failed, settings.repeated)
+    elsewhere = settings.server is not None
+    return how_to_go_on(state, failed, settings.repeated, elsewhere=elsewhere)
 
 
 async def _asked(state: ConversationState) -> str | None:

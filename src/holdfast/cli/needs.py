@@ -41,15 +41,22 @@ async def refuse_without_tools(app: Holdfast, run_id: str, *, anyway: bool) -> N
         )
 
 
-def how_to_go_on(state: RunState, failed: str | None, options: str = "") -> AfterFailure | None:
-    """What was chosen for a conversation that failed: nobody chooses it in a person's place."""
+def how_to_go_on(
+    state: RunState, failed: str | None, options: str = "", *, elsewhere: bool = False
+) -> AfterFailure | None:
+    """What was chosen for a conversation that failed: nobody chooses it in a person's place.
+
+    One that is paused on a server goes on without a choice.
+    """
     conversation = isinstance(state, ConversationState)
     if failed is None and not conversation:
         return None
     if not isinstance(state, ConversationState) or state.status is not RunStatus.ERROR:
+        if isinstance(state, ConversationState) and elsewhere and state.held and failed is None:
+            return None
         go_on = (
             f": `holdfast converse --id {state.run_id}{options}` goes on with it"
-            if conversation
+            if conversation and not elsewhere
             else ""
         )
         raise NotAllowed(f"{state.run_id} is no conversation that has failed{go_on}")

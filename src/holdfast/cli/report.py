@@ -93,11 +93,17 @@ NOT_KEPT = "kept in memory: the run and its questions end with this command"
 
 
 def say_standing(
-    state: RunState, questions: Sequence[QuestionRow], options: str = "", *, kept: bool = True
+    state: RunState,
+    questions: Sequence[QuestionRow],
+    options: str = "",
+    *,
+    kept: bool = True,
+    elsewhere: bool = False,
 ) -> None:
     """Where it stands, why, and how to go on; `options` are repeated in the commands shown.
 
-    Of a run that is not `kept` no command is shown: there is none that could work.
+    Of a run that is not `kept` no command is shown: there is none that could work. One that is
+    `elsewhere` is driven by a server, which `converse` does not reach.
     """
     say(Text.assemble(f"{state.run_id} is ", status_text(state.status.value)))
     if state.status is RunStatus.ERROR:
@@ -105,7 +111,7 @@ def say_standing(
     if isinstance(state, ConversationState) and state.status is RunStatus.DONE:
         say_results(state)
     say_open(questions, options if kept else None)
-    steps = next_steps(state, options)
+    steps = next_steps(state, options, elsewhere=elsewhere)
     if kept or not (steps or questions):
         say(*(f"  {command}" for command in steps))
     else:
@@ -122,9 +128,10 @@ def say_results(state: ConversationState) -> None:
             say(*rows(came_of(task), f"  {named(task.id)}: ", "  │ "))
 
 
-def next_steps(state: RunState, options: str = "") -> list[str]:
+def next_steps(state: RunState, options: str = "", *, elsewhere: bool = False) -> list[str]:
     if isinstance(state, ConversationState):
-        return _next_words(state, options)
+        words = _words_to_server if elsewhere else _next_words
+        return words(state, options)
     run_id = state.run_id
     session = isinstance(state, ReactState)
     match state.status:
@@ -159,11 +166,8 @@ WAYS = {
 def _next_words(state: ConversationState, options: str) -> list[str]:
     match state.status:
         case RunStatus.ERROR:
-            again = f"holdfast resume {state.run_id}{options} --failed"
-            ways = [f"to {told}: {again} {one}" for one, told in WAYS.items()]
-            allowed = recovery.choices(state)
-            offered = [way for one, way in zip(WAYS, ways, strict=True) if one in allowed]
-            return [*offered, f"to say something else: {way_on(state, options)} 'GOAL'"]
+            instead = f"to say something else: {way_on(state, options)} 'GOAL'"
+            return [*_after_failure(state, options), instead]
         case RunStatus.DONE:
             return [f"to say more: {way_on(state, options)} 'GOAL'"]
         case RunStatus.RUNNING | RunStatus.CONTINUE:
@@ -172,6 +176,24 @@ def _next_words(state: ConversationState, options: str) -> list[str]:
             return [f"to go on: {way_on(state, options)}"]
         case _:
             return []
+
+
+def _words_to_server(state: ConversationState, options: str) -> list[str]:
+    """The next goal is told over HTTP; a command for it there is none."""
+    match state.status:
+        case RunStatus.ERROR:
+            return _after_failure(state, options)
+        case RunStatus.RUNNING | RunStatus.CONTINUE:
+            return [f"to see it: holdfast watch {state.run_id}{options}"]
+        case RunStatus.PAUSE if state.held:
+            return [f"to go on: holdfast resume {state.run_id}{options}"]
+        case _:
+            return []
+
+
+def _after_failure(state: ConversationState, options: str) -> list[str]:
+    again = f"holdfast resume {state.run_id}{options} --failed"
+    return [f"to {WAYS[one]}: {again} {one}" for one in WAYS if one in recovery.choices(state)]
 
 
 def way_on(state: RunState, options: str = "") -> str:

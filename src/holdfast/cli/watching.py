@@ -48,7 +48,8 @@ async def watch_one(book: Reading, settings: Settings, run_id: str, keep_on: boo
         raise Interrupted("stopped watching; the run is not affected") from None
     if not settings.as_json:
         query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id)
-        say_standing(state, await book.questions(query), settings.repeated)
+        elsewhere = settings.server is not None
+        say_standing(state, await book.questions(query), settings.repeated, elsewhere=elsewhere)
     if not rests(state):
         return _undriven(settings)
     return exit_code(state.status)
