@@ -43,7 +43,10 @@ from holdfast.staff import coordinator_of
 from holdfast.story.text import visible
 from holdfast.work.knowledge import Knowledge
 
-NO_MODEL = "no model is configured (HOLDFAST_MODEL, --model): the goal becomes one task"
+NO_MODEL = (
+    "no model is configured (HOLDFAST_MODEL, --model): "
+    "the goal becomes one task, and nobody does it"
+)
 
 _AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR})
 
