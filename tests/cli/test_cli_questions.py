@@ -112,3 +112,59 @@ def test_a_sub_plans_question_drives_the_whole_run_on(holdfast: Command, place: 
     assert (answered.code, answered.json["status"]) == (0, "done")
     assert answered.json["instance_id"] == "inst_000001"
     assert len(holdfast("runs", "--json").json) == 1
+
+
+CHOICES = """
+plan_id: choices
+name: Choices
+main_task_id: "001"
+tasks: [{task_id: "001", name: Goal}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: "001.status == Running"
+    listener_type: human
+    form:
+      model:
+        type: select
+        label: 电脑型号
+        options:
+          - {value: air, label: MacBook Air, price: 7999}
+          - {value: custom, label: 其他, requires_input: true}
+      parts:
+        type: multiselect
+        required: false
+        options: [{value: dock, label: dock}, {value: own, label: Own, requires_input: true}]
+      why: {type: text, label: Why, visible_if: "values.model == 'air'"}
+      day: {type: date, label: Day, required: false}
+    success_output: {task_id: "001", status: Done}
+"""
+
+
+def test_a_form_says_what_its_fields_take(holdfast: Command, place: Path) -> None:
+    (place / "plans" / "choices.yaml").write_text(CHOICES, encoding="utf-8")
+    paused = holdfast("run", "choices").out
+    [asked] = holdfast("inbox", "--json").json
+    shown = holdfast("inbox", asked["question_id"]).out
+    for row in (
+        "  model: 电脑型号; one of\n",
+        "    - air (MacBook Air  7999)\n",
+        """    - 其他: --set 'model:={"text":"…","value":"custom"}'\n""",
+        "  parts: optional; some of, with commas\n",
+        "    - dock\n",
+        """    - Own: --set 'parts:=[{"text":"…","value":"own"}]'\n""",
+        "  why: Why; only if values.model == 'air'; text\n",
+        "  day: Day; optional; YYYY-MM-DD\n",
+    ):
+        assert row in paused
+        assert row in shown
+
+
+def test_the_command_shown_names_no_field_that_may_be_refused(
+    holdfast: Command, place: Path
+) -> None:
+    (place / "plans" / "choices.yaml").write_text(CHOICES, encoding="utf-8")
+    assert "--set model=…\n" in holdfast("run", "choices").out
+    own = 'model:={"text":"Framework 13","value":"custom"}'
+    [asked] = holdfast("inbox", "--json").json
+    assert holdfast("answer", asked["question_id"], "--set", own).code == 0

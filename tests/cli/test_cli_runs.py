@@ -146,7 +146,7 @@ def test_the_home_may_be_named_before_or_after_the_command(holdfast: Command, pl
 
 def test_the_way_to_go_on_repeats_the_options(holdfast: Command) -> None:
     ending = holdfast("run", "ask", "--home", "my home")
-    assert ending.out.rstrip().endswith("--home 'my home'")
+    assert "--set kinds=… --home 'my home'\n" in ending.out
 
 
 def test_unknown_runs_and_plans_are_named(holdfast: Command) -> None:

@@ -14,6 +14,7 @@ from typing import Any
 import questionary
 from questionary import Choice
 
+from holdfast.cli.fields import HINTS, label_of
 from holdfast.cli.foreign import rows, screen_width
 from holdfast.cli.inquiry import (
     asks_twice,
@@ -50,11 +51,6 @@ _MARK = ">"
 _LEAVE_OUT = object()
 _MOST_NUMBERED = 9
 _BESIDE_A_LABEL = 20
-_HINTS = {
-    FieldType.DATE: "YYYY-MM-DD",
-    FieldType.DATETIME: "2025-10-15T10:30:00+08:00",
-    FieldType.FILE: "file:…",
-}
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +260,7 @@ def _typed(field: Field, text: str) -> Any:
 
 async def _ask_choice(field: Field) -> Any:
     options = allowed_options(field)
-    choices = [Choice(_label(one), one.value) for one in options]
+    choices = [Choice(label_of(one), one.value) for one in options]
     if not field.required:
         choices.append(Choice("(leave out)", ""))
     default = next((one for one in choices if one.value == field.default), None)
@@ -297,7 +293,7 @@ async def _ask_choices(field: Field) -> Any:
     options = {one.value: one for one in allowed_options(field)}
     checked = field.default or []
     choices = [
-        Choice(_label(one), one.value, checked=one.value in checked) for one in options.values()
+        Choice(label_of(one), one.value, checked=one.value in checked) for one in options.values()
     ]
 
     def fits(picked: list[str]) -> bool | str:
@@ -326,11 +322,6 @@ def problem(field: Field, value: Any) -> str | None:
 
 
 def _prompt(field: Field) -> str:
-    hints = [field.description, _HINTS.get(field.type, ""), "" if field.required else "optional"]
+    hints = [field.description, HINTS.get(field.type, ""), "" if field.required else "optional"]
     shown = "; ".join(visible(hint) for hint in hints if hint)
     return visible(field.label or field.name) + (f" ({shown})" if shown else "")
-
-
-def _label(option: Option) -> str:
-    extras = " ".join(str(value) for value in option.extras.values())
-    return visible(f"{option.label}  {extras}".strip())

@@ -15,6 +15,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
+from holdfast.cli.fields import shown_fields
 from holdfast.cli.foreign import BAR, rows, screen_width
 from holdfast.cli.screen import say
 from holdfast.core.forms.shapes import dump_form
@@ -232,14 +233,16 @@ def say_open(questions: Sequence[QuestionRow], options: str | None = "") -> None
 def answering(
     request: InteractionRequest, name: str, options: str = "", prefix: str = ""
 ) -> Iterator[str]:
-    """One command for each option; `options` are repeated in it."""
+    """One command for each option, then what may be filled in; `options` are repeated."""
     command = f"{prefix}holdfast answer {name}"
     if len(request.options) == 1:
         yield f"{command}{_only(request, request.options[0])}{options}"
-        return
-    for option in request.options:
-        given = f"{command}{_chosen(request, option)}{options}"
-        yield from _labelled(given, request, option)
+    else:
+        for option in request.options:
+            given = f"{command}{_chosen(request, option)}{options}"
+            yield from _labelled(given, request, option)
+    if any(_fills_in(request, option) for option in request.options):
+        yield from shown_fields(request.form, prefix[: len(prefix) - len(prefix.lstrip())])
 
 
 def _only(request: InteractionRequest, option: InteractionOption) -> str:
@@ -289,11 +292,20 @@ def _labelled(
 
 def _values(request: InteractionRequest, option: InteractionOption) -> str:
     """What the option needs of the form; an approval without changes needs nothing."""
-    if edits(request, option) or not takes_the_form(request, option):
+    if not _fills_in(request, option):
         return ""
     brought = brought_along(request, option)
-    needed = [one for one in request.form.fields if one.required and one.name not in brought]
+    needed = [one for one in request.form.fields if _is_needed(one) and one.name not in brought]
     return "".join(f" --set {field.name}={_hint(field)}" for field in needed)
+
+
+def _fills_in(request: InteractionRequest, option: InteractionOption) -> bool:
+    return takes_the_form(request, option) and not edits(request, option)
+
+
+def _is_needed(field: Field) -> bool:
+    """Whatever else is answered: a field that depends on other answers may be refused."""
+    return field.required and field.visible_if is None
 
 
 def brought_along(request: InteractionRequest, option: InteractionOption) -> dict[str, Json]:
