@@ -145,6 +145,8 @@ def test_a_failed_try_says_when_the_next_one_comes(teller: PlanStory) -> None:
     told = "L001 (human) failed: out of order; tries again"
     assert line.what == f"{told} at {clock(60.0)}"
     [line] = teller.tell(Recorded(1, 59.9, e.AttemptFailed("L001", 1, BROKEN, 60.0)))
+    assert line.what == f"{told} in a moment"
+    [line] = teller.tell(Recorded(1, 60.0, e.AttemptFailed("L001", 1, BROKEN, 60.0)))
     assert line.what == f"{told} at once"
 
 

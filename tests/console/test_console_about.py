@@ -9,7 +9,9 @@ from run_scene import chat
 
 from holdfast import Holdfast
 from holdfast.console.views_about import LONGEST_WORDS, Told, about
+from holdfast.errors import TransientError
 from holdfast.model.run import RunStatus
+from holdfast.runtime.machines import as_plan
 
 VISA = """
 plan_id: visa
@@ -26,6 +28,16 @@ listeners:
   - {listener_id: L002, trigger_task_id: "002", trigger_condition: Done, listener_type: code,
      code_snippet: "result = {'context': {'visa': 'V-7', 'pages': [1, 2]}}",
      success_output: {task_id: "001", status: Done}}
+"""
+FLAKY = """
+plan_id: flaky
+name: A badge
+main_task_id: "001"
+tasks: [{task_id: "001"}]
+listeners:
+  - {listener_id: L001, trigger_task_id: "001", trigger_condition: Running, listener_type: tool,
+     tool: flaky, retry: {attempts: 1, initial: 0},
+     success_output: {task_id: "001", status: Done, context: {badge: "{{result.badge}}"}}}
 """
 GIVEN = {"name": "张三 <b>", "pin": "0000-secret"}
 
@@ -47,6 +59,23 @@ async def test_a_plan_tells_its_prompt_inputs_and_result_and_no_secret() -> None
         await app.planner_agent.continue_plan(run_id, {"country": "Japan"})
         state = await app.engine.wait_for(run_id, lambda one: one.status is RunStatus.DONE)
     assert about(state).results == (Told("visa", "V-7"), Told("pages", "[1, 2]"))
+
+
+async def test_what_the_planner_counts_is_no_result() -> None:
+    failing = [True]
+
+    def flaky() -> dict[str, str]:
+        if failing.pop() if failing else False:
+            raise TransientError("not yet")
+        return {"badge": "B-7"}
+
+    async with Holdfast.in_memory() as app:
+        app.tool(flaky)
+        app.load_plan_text(FLAKY)
+        instance = await app.plans.start_plan_by_prompt("a badge", "flaky")
+        state = await app.engine.wait_for(instance.id, lambda one: one.status is RunStatus.DONE)
+    assert "retry_count" in as_plan(state).main_task.context
+    assert about(state).results == (Told("badge", "B-7"),)
 
 
 async def test_long_words_are_bounded_and_folded() -> None:

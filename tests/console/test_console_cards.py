@@ -12,7 +12,9 @@ from card_scene import DISGUISED, HOSTILE, TWINS, Bureau, a_bureau, at_card
 from console_scene import House, OpenWindow, Window, housed
 from playwright.async_api import Page, Route, expect
 
+from holdfast.console.views_card import _labelled
 from holdfast.console.views_form import price_of
+from holdfast.model.form import Field, Form
 from holdfast.model.run import RunStatus
 
 DONE = RunStatus.DONE
@@ -73,7 +75,7 @@ async def test_the_computer_form_is_filled_in_and_the_plan_is_done(
     await card.get_by_role("button", name="Submit").click()
     await expect(card.get_by_role("alert")).to_have_text("Please fix 1 field")
     await expect(card.get_by_label("交货日期")).to_be_focused()
-    await expect(card).to_contain_text("it must be not before 2026-01-01")
+    await expect(card).to_contain_text("it must be 2026-01-01 or later")
 
     await card.get_by_label("交货日期").fill("2026-12-01")
     await card.get_by_role("button", name="Submit").click()
@@ -566,3 +568,15 @@ async def test_what_is_ours_and_about_no_call_needs_no_further_words(
     _, card = await at_card(admin, await bureau.question(run))
     await expect(card.get_by_role("button", name="Submit")).to_be_visible()
     await expect(card.locator(".does")).to_have_count(0)
+
+
+def test_a_label_that_only_repeats_the_name_is_not_told_beside_it() -> None:
+    names = {"to": "To", "order_id": "Order Id", "amount": "金额", "city": ""}
+    form = Form(tuple(Field(name, label=label) for name, label in names.items()))
+    told = _labelled(form, dict.fromkeys(names, "x"))
+    assert [(one.name, one.label) for one in told] == [
+        ("to", ""),
+        ("order_id", ""),
+        ("amount", "金额"),
+        ("city", ""),
+    ]

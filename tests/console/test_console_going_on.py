@@ -164,3 +164,27 @@ async def test_the_tasks_to_confirm_are_listed_once_in_the_readers_language(
     page = await chinese.live("/console/inbox")
     await expect(page.locator("#inbox-queue")).to_contain_text("会话“Order it”")
     await shoot(page, "inbox_zh")
+
+
+async def test_a_dialog_for_what_is_not_possible_any_more_closes_and_says_so(
+    house: House, admin: Window
+) -> None:
+    office = Office(house)
+    answer = await admin.context.request.post(
+        f"{house.url}/conversations", data={"input": "Order it"}, headers={"Origin": house.url}
+    )
+    run_id = (await answer.json())["id"]
+    await house.app.engine.wait_for(run_id, in_phase("error"), 30)
+    page = await admin.live(f"/console/runs/{run_id}")
+    await page.locator("#failures").get_by_role("button", name="Try again…").click()
+    await expect(page.get_by_role("dialog")).to_be_visible()
+    office.down = False
+    gone_on = await admin.context.request.post(
+        f"{house.url}/conversations/{run_id}/resume",
+        data={"failed": "retry"},
+        headers={"Origin": house.url},
+    )
+    assert gone_on.ok
+    await house.app.engine.wait_for(run_id, in_phase("completed"), 30)
+    await expect(page.get_by_role("dialog")).to_have_count(0)
+    await expect(page.locator("#notices")).to_contain_text("this is not possible any more")

@@ -46,6 +46,12 @@ async def test_an_empty_list_shows_the_one_command(page: Page, house: House) -> 
     await expect(page.locator("#runs code")).to_have_text(line)
 
 
+async def test_who_may_start_no_plan_is_shown_no_command(open_window: OpenWindow) -> None:
+    page = await (await open_window(name="Viewer", roles=("viewer",))).live()
+    await expect(page.locator("#runs")).to_contain_text("There is no plan yet that you may start.")
+    await expect(page.locator("#runs code")).to_have_count(0)
+
+
 async def test_a_waiting_run_says_so_and_leads_to_the_question(page: Page, house: House) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     badge = page.locator(f"#row-{run_id}").get_by_role("link", name="1 question waits")

@@ -72,7 +72,9 @@ def test_every_phrase_has_its_words_in_chinese(phrase: str) -> None:
 def test_a_time_to_come_is_told_by_how_far_away_it_is() -> None:
     assert voice("en").due(1012.0, 1000.0) == "in 12 s"
     assert voice("zh").due(1012.0, 1000.0) == "12 秒后"
-    assert voice("en").due(1000.1, 1000.0) == "at once"
+    assert voice("en").due(1000.1, 1000.0) == "in a moment"
+    assert voice("zh").due(1000.1, 1000.0) == "稍后"
+    assert voice("en").due(1000.0, 1000.0) == "at once"
 
 
 async def test_any_moment_of_a_run_can_be_folded_again(monkeypatch: pytest.MonkeyPatch) -> None:

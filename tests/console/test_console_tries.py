@@ -78,7 +78,7 @@ async def test_tries_and_rounds_of_a_failed_run_add_up(admin: Window, house: Hou
     rows = page.locator("#timeline li")
     await expect(rows.filter(has_text="L001 (grant_access) started")).to_have_count(4)
     await expect(rows.filter(has_text="started, try 2 of 2")).to_have_count(2)
-    await expect(rows.filter(has_text="; tries again at once")).to_have_count(2)
+    await expect(rows.filter(has_text="; tries again in a moment")).to_have_count(2)
     again = rows.filter(has_text="tries L001 (grant_access) again, round 2 of 2")
     await expect(again).to_have_count(1)
     await expect(rows.first).to_contain_text("gives up on L001 (grant_access) after 2 rounds")

@@ -160,6 +160,11 @@ class TestRetryAfter:
         assert waits(machine) == [10]
         assert events(machine, e.AttemptFailed)[0].why == "backoff after 1 try"
 
+    def test_what_is_tried_again_at_once_waits_for_nothing(self) -> None:
+        machine = one_call(RetryPolicy(initial=0, jitter=0))
+        fail(machine, TRANSIENT)
+        assert [one.why for one in events(machine, e.AttemptFailed)] == [""]
+
     @pytest.mark.parametrize("asked", [0.6, 30.0])
     def test_jitter_never_calls_before_the_time(self, asked: float) -> None:
         for seed in range(20):

@@ -21,7 +21,8 @@ from holdfast.story.voice import ENGLISH, Voice
 
 LONGEST_WORDS: Final = 2_000
 SHORT: Final = 200
-_OURS: Final = frozenset({"error_info", "failed_listener_id", "failed_listener_ids"})
+_FAILURES: Final = frozenset({"error_info", "failed_listener_id", "failed_listener_ids"})
+_RETRIES: Final = frozenset({"retry_count", "max_retries", "retry_times"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,9 +83,11 @@ def _inputs(state: PlanState) -> Iterator[Told]:
 
 
 def _results(state: PlanState) -> Iterator[Told]:
-    """What the main task's context has gained."""
-    given = {field.name for field in state.plan.plan.inputs.fields} | _OURS
-    for name, value in state.main_task.context.items():
+    """What the main task's context has gained, without the planner's bookkeeping."""
+    gained = state.main_task.context
+    counted = _RETRIES if gained.keys() >= _RETRIES else frozenset()
+    given = {field.name for field in state.plan.plan.inputs.fields} | _FAILURES | counted
+    for name, value in gained.items():
         if name not in given:
             yield Told(name, _spelled(value))
 

@@ -293,8 +293,14 @@ def _call(request: InteractionRequest) -> Call | None:
     return Call(tool, _labelled(request.form, args), told, _pretty(dict(request.context)))
 
 
+def _same(label: str, name: str) -> bool:
+    """A label that was made from the name, as `Order Id` of `order_id`, says nothing more."""
+    said, called = ("".join(filter(str.isalnum, one.casefold())) for one in (label, name))
+    return said == called
+
+
 def _labelled(form: Form, values: Mapping[str, Json]) -> tuple[Fact, ...]:
-    labels = {one.name: one.label for one in form.fields if one.label != one.name}
+    labels = {one.name: one.label for one in form.fields if not _same(one.label, one.name)}
     return tuple(replace(one, label=labels.get(one.name, "")) for one in facts(values))
 
 

@@ -97,7 +97,7 @@ class RunsPage:
     older: str | None
     may_operate: bool
     sample: str
-    """A plan to start, for a list with nothing in it."""
+    """A plan to start, for a list with nothing in it; empty where the caller may start none."""
 
     @property
     def statuses(self) -> tuple[str, ...]:
@@ -115,7 +115,7 @@ async def runs_page(served: Services, caller: Caller, filters: Filters) -> RunsP
     )
     older = filters.link(before=following) if following else None
     plans = startable_plans(served, caller)
-    sample = plans[0].plan_id if plans else "plan.yaml"
+    sample = plans[0].plan_id if plans else ""
     return RunsPage(filters, rows, older, any(row.deeds for row in rows), sample)
 
 

@@ -32,7 +32,7 @@ class ReadersVoice(Voice):
 
     def due(self, at: float, now: float) -> str:
         if at - now < SOON:
-            return self("at once")
+            return self("in a moment" if at > now else "at once")
         away = span(at - now, self._units)
         return f"{away}后" if self._language == "zh" else f"in {away}"
 

@@ -52,6 +52,11 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
         "Start the first one from a plan, or in a terminal:",
         "一次运行就是计划的一次执行。它不怕重启，需要您时会停下来等待。从计划页启动第一个，或在终端执行：",
     ),
+    "runs.empty.no_plan": (
+        "A run is one execution of a plan. It survives restarts, and stops where it needs you. "
+        "There is no plan yet that you may start.",
+        "一次运行就是计划的一次执行。它不怕重启，需要您时会停下来等待。目前没有您可以启动的计划。",
+    ),
     "runs.none_fit": ("No run fits these filters", "没有符合筛选条件的运行"),
     "runs.none_fit.text": (
         "Change a filter above, or look at all runs.",

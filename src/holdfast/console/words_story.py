@@ -82,6 +82,7 @@ _STATUSES: Final = {
 
 _SHARED: Final = {
     "at once": "立即",
+    "in a moment": "稍后",
     "at {time}": "{time} ",
     "{told}: {reason}": "{told}：{reason}",
     "the process that ran this went down; another took over": "原进程已停止，由另一进程接管",

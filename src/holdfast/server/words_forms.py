@@ -58,11 +58,11 @@ _ANSWERS: Final[dict[str, str]] = {
     "give a whole number of at most 64 bits; got {value:quoted}": (
         "请填写不超过 64 位的整数；收到的是 {value}"
     ),
-    "it must be not before {first} and not after {last}; got {value:quoted}": (
+    "it must be from {first} to {last}; got {value:quoted}": (
         "不能早于 {first}，也不能晚于 {last}；收到的是 {value}"
     ),
-    "it must be not before {first}; got {value:quoted}": "不能早于 {first}；收到的是 {value}",
-    "it must be not after {last}; got {value:quoted}": "不能晚于 {last}；收到的是 {value}",
+    "it must be {first} or later; got {value:quoted}": "不能早于 {first}；收到的是 {value}",
+    "it must be {last} or earlier; got {value:quoted}": "不能晚于 {last}；收到的是 {value}",
     "a file reference has at most {n:number} characters": "文件引用最多 {n} 个字符",
     "it must be one of {values:term}; got {value:quoted}": (
         "只能是 {values} 之一；收到的是 {value}"

@@ -31,7 +31,7 @@ class Voice:
     def due(self, at: float, now: float) -> str:
         """When something will happen that was announced `now`."""
         if at - now < SOON:
-            return self("at once")
+            return self("in a moment" if at > now else "at once")
         return self("at {time}", time=clock(at))
 
 

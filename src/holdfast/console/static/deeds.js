@@ -21,12 +21,31 @@ export async function fetchPart(path) {
 export async function ask({ deed, of = "" }) {
   const dialog = await fetchPart(`${parts}/deed?${new URLSearchParams({ name: deed, of })}`);
   document.getElementById("asking").replaceChildren(dialog);
-  dialog.addEventListener("close", () => dialog.remove());
+  const check = ({ target }) => { if (!of && target.id === "run-head") closeIfOutdated(dialog); };
+  document.addEventListener("part:swapped", check);
+  dialog.addEventListener("close", () => {
+    document.removeEventListener("part:swapped", check);
+    dialog.remove();
+  });
   dialog.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();
     press(document.getElementById("deed-do"), () => carryOut(dialog));
   });
   dialog.showModal();
+}
+
+/** A dialog about the run that its head offers no more closes, unless it holds words. */
+function closeIfOutdated(dialog) {
+  const offered = document.getElementById(`do-${dialog.dataset.name}`);
+  const busy = document.getElementById("deed-do")?.ariaBusy === "true";
+  if (offered || busy || !dialog.open) return;
+  const message = t("js-run.moved_on");
+  if ([...dialog.querySelectorAll("[data-field]")].some((one) => one.value)) {
+    dialog.querySelector(".errors").textContent = message;
+    return;
+  }
+  dialog.close();
+  notify(message);
 }
 
 /** What was pressed may be gone with the state it was about: then the run has the focus. */

@@ -317,9 +317,14 @@ def _moment(field: Field, value: Json, read: Callable[[str], Any], what: str) ->
         raise _unlike(field, f"give {what}", value)
     first, last = field.validation.not_before, field.validation.not_after
     if (first and moment < read(first)) or (last and moment > read(last)):
-        bounds = [f"not before {first}"] * bool(first) + [f"not after {last}"] * bool(last)
-        raise _unlike(field, f"it must be {' and '.join(bounds)}", value)
+        raise _unlike(field, f"it must be {_period(first, last)}", value)
     return value
+
+
+def _period(first: str | None, last: str | None) -> str:
+    if first and last:
+        return f"from {first} to {last}"
+    return f"{first} or later" if first else f"{last} or earlier"
 
 
 def _read_moment(shape: re.Pattern[str], read: Callable[[str], Moment], text: str) -> Moment | None:

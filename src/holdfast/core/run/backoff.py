@@ -39,10 +39,12 @@ def _longest(policy: RetryPolicy) -> float:
 
 
 def why(policy: RetryPolicy, failure: Failure, tries: int) -> str:
-    """What a wait is for: the service's wish, or the policy's backoff."""
+    """What a wait is for: the service's wish, or the policy's backoff; empty without one."""
     asked = failure.retry_after
     if asked is not None and asked >= _backoff(policy, tries):
         return f"the service asked for {asked:g} s"
+    if not _backoff(policy, tries):
+        return ""
     return "backoff after 1 try" if tries == 1 else f"backoff after {tries} tries"
 
 
