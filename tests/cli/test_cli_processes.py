@@ -143,13 +143,18 @@ def test_an_application_keeps_its_own_home(holdfast_process: Command, applicatio
 @pytest.mark.parametrize(
     ("name", "complaint"),
     [
-        ("nowhere:app", "No module named 'nowhere'"),
+        ("nowhere:app", "there is no nowhere.py in "),
+        ("now.here:app", "there is no now/here.py in "),
+        ("works.py", "name it as MODULE:NAME, as clerk:app for the app in clerk.py"),
+        ("works.py:app", "name it as MODULE:NAME"),
+        ("imports:app", "--app imports:app: No module named 'not_installed'"),
         ("works:other", "works has no Holdfast object 'other'"),
     ],
 )
 def test_an_application_that_is_not_there_is_named(
-    holdfast_process: Command, application: str, name: str, complaint: str
+    holdfast_process: Command, application: str, place: Path, name: str, complaint: str
 ) -> None:
+    (place / "imports.py").write_text("import not_installed", encoding="utf-8")
     ending = holdfast_process("run", "call_shaky", "--app", name)
     assert ending.code == 1
     assert complaint in ending.err

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -135,3 +136,67 @@ def test_help_says_what_the_exit_codes_mean(holdfast: Command) -> None:
 def test_the_version_is_told(holdfast: Command) -> None:
     ending = holdfast("--version")
     assert (ending.code, ending.out) == (0, "holdfast 0.1.0\n")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("answer", "x"),
+        ("continue", "1"),
+        ("resume", "1"),
+        ("cancel", "1"),
+        ("chat", "hello", "--session", "1"),
+        ("converse", "--id", "1"),
+        ("run", "nothing"),
+        ("inbox",),
+    ],
+)
+def test_what_is_refused_for_want_of_runs_makes_no_home(
+    holdfast: Command, place: Path, command: tuple[str, ...]
+) -> None:
+    assert holdfast(*command).code == 1
+    assert not (place / ".holdfast").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "complaint"),
+    [
+        (("runs", "--kind", "x"), "'--kind': 'x' is not one of 'plan', 'chat', 'conversation'"),
+        (("demo", "request", "x"), "'KIND': 'x' is not one of 'computer', "),
+        (("runs", "--limit", "0"), "'--limit': it must be at least 1."),
+        (("serve", "--port", "70000"), "it must be at most 65535."),
+        (("runs", "--limit", "x"), "'--limit': it is no whole number."),
+        (("serve", "--header-seconds", "x"), "it is no number."),
+    ],
+)
+def test_a_wrong_value_is_refused_in_our_words(
+    holdfast: Command, arguments: tuple[str, ...], complaint: str
+) -> None:
+    ending = holdfast(*arguments)
+    assert (ending.code, complaint in ending.err) == (2, True), ending.err
+
+
+@pytest.mark.parametrize("arguments", [("--json", "--version"), ("--version", "--json")])
+def test_the_version_is_json_too(holdfast: Command, arguments: tuple[str, ...]) -> None:
+    assert holdfast(*arguments).json == {"version": version("holdfast")}
+
+
+@pytest.mark.parametrize("part", [(), ("tour",), ("onboarding",), ("request",)])
+def test_the_demo_says_where_its_runs_are_kept(holdfast: Command, part: tuple[str, ...]) -> None:
+    shown = " ".join(holdfast("demo", *part, "--help").out.split())
+    assert "--home DIR Where runs are kept. Default: a temporary directory." in shown
+
+
+@pytest.mark.parametrize("noted", ["12", "", "g" * 64, "A" * 64])
+def test_what_is_no_digest_is_not_looked_for(holdfast: Command, noted: str) -> None:
+    ending = holdfast("audit", "verify", "--head", noted)
+    assert (ending.code, "is no digest: that has 64 of" in ending.err) == (2, True)
+
+
+def test_looking_at_a_named_home_needs_no_application(
+    holdfast: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    holdfast("run", "ask", "--home", "copy")
+    monkeypatch.setenv("HOLDFAST_APP", "nowhere:app")
+    assert holdfast("doctor", "--integrity", "--home", "copy").code == 0
+    assert holdfast("runs", "--home", "copy").code == 0

@@ -10,6 +10,7 @@ needs is imported when it runs.
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 from collections.abc import Sequence
@@ -30,9 +31,19 @@ from holdfast.cli.shell import (
     ToolsOption,
     UrlOption,
     complain,
-    plain_words,
-    version_wanted,
 )
+from holdfast.cli.usage_errors import plain_words
+
+
+def version_wanted(context: typer.Context, wanted: bool) -> None:
+    if wanted:
+        from importlib.metadata import version
+
+        number = version("holdfast")
+        as_json = context.params.get("as_json")
+        typer.echo(json.dumps({"version": number}) if as_json else f"holdfast {number}")
+        raise typer.Exit
+
 
 app = typer.Typer(
     name="holdfast",
@@ -58,9 +69,7 @@ def everywhere(
     token_file: TokenFileOption = None,
     version: Annotated[
         bool,
-        typer.Option(
-            "--version", callback=version_wanted, is_eager=True, help="Say which version this is."
-        ),
+        typer.Option("--version", callback=version_wanted, help="Say which version this is."),
     ] = False,
 ) -> None:
     given = {"home": home, "as_json": as_json, "app": app, "plans": plans}

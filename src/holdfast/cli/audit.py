@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,6 +13,8 @@ from holdfast.cli.shell import EXIT_CODES, FAILED, OK, Settings
 
 if TYPE_CHECKING:
     from holdfast.journal.port import AuditEntry
+
+_DIGEST = re.compile("[0-9a-f]{64}")
 
 app = typer.Typer(
     name="audit",
@@ -71,6 +74,8 @@ async def verify(
     from holdfast.cli.ledger import ledger
     from holdfast.cli.screen import print_json, say
 
+    if head is not None and not _DIGEST.fullmatch(head):
+        raise typer.BadParameter(f"--head {head} is no digest: that has 64 of 0-9 and a-f.")
     async with ledger(settings) as book:
         verdict = await book.verify(head)
     if settings.as_json:

@@ -44,11 +44,14 @@ async def chat(
     With --json every event is one line.
     """
     from holdfast.cli.conversing import Conversation
-    from holdfast.cli.opening import full_run_id, house_of
+    from holdfast.cli.local import LocalHouse
+    from holdfast.cli.opening import full_run_id, house_of, refuse_unused
 
     if message is None and session is None and not settings.interactive:
         raise typer.BadParameter("nobody is at a terminal: give a MESSAGE.")
     house = house_of(settings, by=by)
+    if isinstance(house, LocalHouse) and session is not None:
+        refuse_unused(house.app)
     async with house.entered():
         if session is None:
             conversation = Conversation(house, settings, await house.partner(agent))

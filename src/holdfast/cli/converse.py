@@ -85,7 +85,7 @@ async def converse(
     """
     from holdfast.cli.goal import Goal, Means
     from holdfast.cli.local import as_this_user
-    from holdfast.cli.opening import build_app
+    from holdfast.cli.opening import build_app, refuse_unused
     from holdfast.model.conversation import AfterFailure
 
     _refuse_server(settings)
@@ -102,7 +102,10 @@ async def converse(
             failed=None if failed is None else AfterFailure(failed.value),
             spelled=_spelled(knowledge, rules, model),
         )
-        async with build_app(settings) as app:
+        app = build_app(settings)
+        if goal is None:
+            refuse_unused(app)
+        async with app:
             with as_this_user():
                 return await _pursue(Goal(app, settings, means), name, goal, anyway)
 

@@ -154,10 +154,10 @@ async def request(
         return _end(settings, await _standing(stage, run), run)
 
 
-shell.register_group(app, demo)
-shell.register(app, "tour", tour)
-shell.register(app, "onboarding", onboarding)
-shell.register(app, "request", request)
+shell.register_group(app, demo, shell.TEMPORARY)
+shell.register(app, "tour", tour, options=shell.TEMPORARY)
+shell.register(app, "onboarding", onboarding, options=shell.TEMPORARY)
+shell.register(app, "request", request, options=shell.TEMPORARY)
 
 
 @asynccontextmanager

@@ -146,8 +146,7 @@ def _imported(name: str) -> Holdfast:
     except HoldfastError:
         raise
     except ModuleNotFoundError as error:
-        hint = "; name it as module:object" if error.name == module_name else ""
-        raise NotFound(f"--app {name}: {error}{hint}") from None
+        raise NotFound(f"--app {name}: {_missing(module_name, error)}") from None
     except Exception as error:
         kind = type(error).__name__
         raise NotFound(f"--app {name} cannot be imported: {kind}: {error}") from error
@@ -158,6 +157,15 @@ def _imported(name: str) -> Holdfast:
     return app
 
 
+def _missing(module_name: str, error: ModuleNotFoundError) -> str:
+    """A file is no module; and what the module itself imports is another matter."""
+    if module_name.endswith(".py") or "/" in module_name:
+        return "name it as MODULE:NAME, as clerk:app for the app in clerk.py"
+    if not f"{module_name}.".startswith(f"{error.name}."):
+        return str(error)
+    return f"there is no {module_name.replace('.', '/')}.py in {os.getcwd()}"
+
+
 class ReadingJournal(SqliteJournal):
     """The committed events of a home, which may be in use by another process."""
 
@@ -166,10 +174,7 @@ class ReadingJournal(SqliteJournal):
         self._keeps = True
 
     async def open(self) -> None:
-        if not self.path.is_file():
-            raise NotFound(
-                f"{self.path.parent} holds no runs yet: start one with `holdfast run PLAN`"
-            )
+        refuse_empty(self.path)
         try:
             self._reader = open_reader(self.path, self._connect)
             if _schema_of(self._reader, self.path) < CHECKSUMS:
@@ -186,6 +191,17 @@ class ReadingJournal(SqliteJournal):
         if self._reader is not None:
             self._reader.close()
             self._reader = None
+
+
+def refuse_empty(database: Path) -> None:
+    """Looking for a run, or going on with one, makes no home."""
+    if not database.is_file():
+        raise NotFound(f"{database.parent} holds no runs yet: start one with `holdfast run PLAN`")
+
+
+def refuse_unused(app: Holdfast) -> None:
+    if isinstance(app.journal, SqliteJournal):
+        refuse_empty(app.journal.path)
 
 
 def _connect_to_read(path: Path) -> Connection:
@@ -218,7 +234,10 @@ def house_of(settings: Settings, env: Mapping[str, str] | None = None, by: str =
 
 @asynccontextmanager
 async def entering(settings: Settings) -> AsyncIterator[House]:
+    """For what is done to runs that are there."""
     house = house_of(settings)
+    if isinstance(house, LocalHouse):
+        refuse_unused(house.app)
     async with house.entered():
         yield house
 
@@ -313,7 +332,7 @@ async def writing_journal(settings: Settings) -> AsyncIterator[Journal]:
 
 
 def _database(settings: Settings) -> Path:
-    if settings.app_name is None:
+    if settings.app_name is None or (settings.home is not None and settings.app is None):
         return (settings.home or default_home()) / DATABASE
     journal = _named_app(settings).journal
     if not isinstance(journal, SqliteJournal):

@@ -56,8 +56,18 @@ HomeOption: TypeAlias = Annotated[
         show_default=False,
     ),
 ]
+TemporaryHomeOption: TypeAlias = Annotated[
+    Path | None,
+    typer.Option(
+        "--home",
+        metavar="DIR",
+        help="Where runs are kept. Default: a temporary directory.",
+        show_default=False,
+    ),
+]
 JsonOption: TypeAlias = Annotated[
-    bool, typer.Option("--json", help="Print JSON instead of text, errors included.")
+    bool,
+    typer.Option("--json", is_eager=True, help="Print JSON instead of text, errors included."),
 ]
 AppOption: TypeAlias = Annotated[
     str | None,
@@ -228,6 +238,7 @@ COMMON: dict[str, tuple[Any, Any]] = {
     "tools": (ToolsOption, None),
     "agents": (AgentsOption, None),
 }
+TEMPORARY: dict[str, tuple[Any, Any]] = {**COMMON, "home": (TemporaryHomeOption, None)}
 DISTANT: dict[str, tuple[Any, Any]] = {
     "url": (UrlOption, None),
     "token_file": (TokenFileOption, None),
@@ -240,7 +251,12 @@ class Interrupted(Exception):
 
 
 def register(
-    group: typer.Typer, name: str, function: Callable[..., Ending], *, distant: bool = False
+    group: typer.Typer,
+    name: str,
+    function: Callable[..., Ending],
+    *,
+    distant: bool = False,
+    options: dict[str, tuple[Any, Any]] = COMMON,
 ) -> None:
     """Make `function` a command with the common options; its docstring is its help.
 
@@ -249,26 +265,30 @@ def register(
     text = str(inspect.getdoc(function))
     first = text.partition("\n")[0]
     help_text = f"{text}\n\n{EXIT_CODES}"
-    group.command(name, short_help=first, help=help_text)(_with_common(function, distant))
+    group.command(name, short_help=first, help=help_text)(
+        _with_common(function, {**options, **DISTANT} if distant else options)
+    )
 
 
-def register_group(group: typer.Typer, function: Callable[..., Ending]) -> None:
+def register_group(
+    group: typer.Typer, function: Callable[..., Ending], options: dict[str, tuple[Any, Any]]
+) -> None:
     """Make `function` what the group does when no command of its own is named."""
     text = str(inspect.getdoc(function))
     first = text.partition("\n")[0]
     callback = group.callback(
         invoke_without_command=True, short_help=first, help=f"{text}\n\n{EXIT_CODES}"
     )
-    callback(_with_common(function, distant=False))
+    callback(_with_common(function, options))
 
 
-def _with_common(function: Callable[..., Ending], distant: bool) -> Callable[..., None]:
-    options = {**COMMON, **DISTANT} if distant else COMMON
-
+def _with_common(
+    function: Callable[..., Ending], options: dict[str, tuple[Any, Any]]
+) -> Callable[..., None]:
     def command(context: typer.Context, **given: Any) -> None:
         common = {one.name: given.pop(one.name, None) for one in fields(Settings)}
         settings = Settings(**{**(context.obj or {}), **_given_only(common)})
-        _refuse_two_places(settings, distant, context.command_path)
+        _refuse_two_places(settings, "url" in options, context.command_path)
         if context.invoked_subcommand is not None:
             _refuse_misplaced(given, context.invoked_subcommand)
             context.obj = asdict(settings)
@@ -341,23 +361,6 @@ def complain(
         typer.echo(json_text({"error": error}))
     else:
         typer.echo(f"error: {visible_lines(message)}", err=True)
-
-
-def plain_words(error: typer.TyperException) -> str:
-    """A usage error in one line, with the way to the help."""
-    message = getattr(error, "format_message", lambda: str(error))()
-    context = getattr(error, "ctx", None)
-    where = context.command_path if context is not None else "holdfast"
-    sentence = " ".join(message.split()).rstrip(".")
-    return f"{sentence}. Try: {where} --help"
-
-
-def version_wanted(wanted: bool) -> None:
-    if wanted:
-        from importlib.metadata import version
-
-        typer.echo(f"holdfast {version('holdfast')}")
-        raise typer.Exit
 
 
 def _sentence(error: HoldfastError) -> str:
