@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import os
 
 import httpx
 import pytest
@@ -117,6 +118,27 @@ async def test_signing_out_and_in_again(admin: Window, house: House) -> None:
 async def test_a_link_signs_in_and_leads_to_the_runs(open_window: OpenWindow, house: House) -> None:
     stranger = await open_window(signed_in=False)
     page = await stranger.open(f"/login?token={await house.link()}")
+    await expect(page).to_have_url(f"{house.url}/console/runs")
+
+
+@pytest.mark.parametrize(
+    ("language", "title", "press"),
+    [("en-GB", "Sign in to Holdfast", "Sign in"), ("zh-CN", "登录 Holdfast", "登录")],
+)
+async def test_a_link_followed_from_another_page_says_what_it_does_and_signs_in_at_a_press(
+    open_window: OpenWindow, house: House, language: str, title: str, press: str
+) -> None:
+    stranger = await open_window(signed_in=False, locale=language)
+    stranger.forgive("401")
+    page = await stranger.open("/console/")
+    link = f"{house.url}/login?token={await house.link()}"
+    await page.evaluate("where => location.assign(where)", link)
+    await expect(page.get_by_role("heading", level=1)).to_have_text(title)
+    await expect(page.locator("main")).to_contain_text(house.url)
+    await expect(page.locator('link[rel="stylesheet"]')).to_have_count(1)
+    if directory := os.environ.get("HOLDFAST_SHOTS"):
+        await page.screenshot(path=f"{directory}/link_{language}.png")
+    await page.get_by_role("button", name=press).click()
     await expect(page).to_have_url(f"{house.url}/console/runs")
 
 

@@ -73,7 +73,7 @@ async def test_a_page_of_ours_redirects_nowhere_else(ground: Ground) -> None:
         assert "evil" not in answer.headers.get("location", "")
     forwarded = {**by_hand, "X-Forwarded-Host": "evil.example", "X-Forwarded-Prefix": "//evil"}
     answer = await stranger.get(f"/login?token={await ground.link()}", headers=forwarded)
-    assert (answer.status_code, answer.headers["location"]) == (303, "/console/")
+    assert (answer.status_code, answer.headers["location"]) == (303, "/login")
     link = await ground.scene.admin.post(
         "/tokens/link", json={"name": "guest"}, headers={"X-Forwarded-Host": "evil.example"}
     )

@@ -8,6 +8,7 @@ import socket
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
+from html import escape
 from pathlib import Path
 
 import httpx
@@ -44,6 +45,28 @@ async def start_and_see(client: httpx.AsyncClient, headers: dict[str, str], pref
     assert (await client.get(path, headers=headers)).json()["plan_id"] == "grant_access"
     missing = await client.get(f"{prefix}/instances/inst_000099", headers=headers)
     assert missing.json()["instance"] == f"{prefix}/instances/inst_000099"
+
+
+async def test_a_link_without_a_console_leads_to_a_page_that_says_who_is_signed_in(
+    tmp_path: Path,
+) -> None:
+    app = Holdfast(tmp_path)
+    outer, web = FastAPI(lifespan=app.lifespan), app.asgi()
+    outer.mount("/holdfast", web)
+    by_hand = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
+    services: Services = web.state.services
+    async with client_of(outer) as client:
+        for name, headers in (("Eve <b>", by_hand), ("Adam", {})):
+            _, secret = await services.tokens.new_link(name, roles=["viewer"])
+            link = {"params": {"token": secret}, "headers": headers}
+            answer = await client.get("/holdfast/login", follow_redirects=True, **link)
+            if not headers:
+                assert f"signs you in to {client.base_url}".rstrip("/") in answer.text
+                form = {"data": {"token": secret}, "follow_redirects": True}
+                answer = await client.post("/holdfast/login", **form)
+            assert (answer.status_code, answer.url.path) == (200, "/holdfast/login")
+            assert f"as {escape(name)}" in answer.text
+            assert secret not in f"{answer.url}{answer.text}"
 
 
 async def test_mounted_with_a_prefix_the_first_request_opens_it(tmp_path: Path) -> None:

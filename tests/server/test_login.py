@@ -29,7 +29,7 @@ async def test_a_link_opened_by_hand_signs_in_at_once(scene: Scene) -> None:
     link = await new_link(scene)
     answer = await scene.stranger.get("/login", params={"token": link}, headers=BY_HAND)
     assert answer.status_code == 303
-    assert answer.headers["location"] == "/console/"
+    assert answer.headers["location"] == "/login"
     secret, attributes = cookie_of(answer)
     assert attributes == {"httponly", "max-age=43200", "path=/", "samesite=lax"}
     assert link not in answer.text

@@ -26,7 +26,7 @@ from holdfast.console import (
     pages_run,
     pages_runs,
 )
-from holdfast.console.refusals import answer_refused_links, answer_with_pages
+from holdfast.console.refusals import answer_refused_links, answer_with_pages, ask_to_sign_in
 from holdfast.console.showing import note_cursor
 from holdfast.server.place import CONSOLE, root_of
 
@@ -41,6 +41,7 @@ def install(server: FastAPI) -> None:
     console.add_middleware(GZipMiddleware, minimum_size=1000, compresslevel=5)
     answer_with_pages(console)
     answer_refused_links(server)
+    server.state.ask_to_sign_in = ask_to_sign_in
     for page in PAGES:
         console.include_router(page.router, dependencies=[Depends(note_cursor)])
     for part in PARTS:

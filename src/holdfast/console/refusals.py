@@ -41,6 +41,11 @@ def answer_refused_links(server: FastAPI) -> None:
         server.exception_handler(kind)(_not_let_in)
 
 
+def ask_to_sign_in(request: Request, token: str) -> Response:
+    """A link that was not opened by a person's own hand signs in at a press."""
+    return render(_as_the_start(request), "link.html", None, {"token": token})
+
+
 async def _not_let_in(request: Request, error: HoldfastError) -> Response:
     """Who is signed in already needs no link: a used one leads them to the console."""
     plain = refusal(request, error)

@@ -43,6 +43,13 @@ WORDS: Final[dict[str, tuple[str, str]]] = {
     ),
     "refused.401.token": ("Or paste an access token", "或粘贴访问令牌"),
     "refused.401.enter": ("Sign in", "登录"),
+    "link.title": ("Sign in to Holdfast", "登录 Holdfast"),
+    "link.text": (
+        "This link signs you in to {server}, in this browser, as the person it was made for. "
+        "It works once. If nobody you know sent it, close this page: nothing has happened yet.",
+        "此链接将在当前浏览器中以链接所属者的身份登录 {server}，只能使用一次。"
+        "如果来历不明，请关闭此页：目前还没有发生任何事。",
+    ),
     "refused.link": ("This link does not work", "此链接无法登录"),
     "refused.link.text": (
         "It was used already, is too old or is not whole. Ask whoever sent it for another; "

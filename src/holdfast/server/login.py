@@ -3,7 +3,8 @@
 A one-time link is opened in a browser. Opened by a person's own hand (typed, or from a
 terminal: the browser says `Sec-Fetch-Site: none`) it signs in at once. Whatever else fetches
 it, a preview in a chat, a prefetch, a page that wants somebody signed in under a name they
-do not expect, gets a page with one button and uses nothing up.
+do not expect, gets a page with one button and uses nothing up. Where there is no console to go
+on to, a page says who is signed in.
 """
 
 from __future__ import annotations
@@ -19,10 +20,10 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.errors import NotPermitted, Unauthenticated
 from holdfast.server.credentials import LINK, Credential, listed
-from holdfast.server.guard import COOKIE, Called, bearer, client_of, same_origin
+from holdfast.server.guard import COOKIE, Called, bearer, client_of, identify, same_origin
 from holdfast.server.limits import LOGIN
 from holdfast.server.openapi import SIGNING_IN
-from holdfast.server.place import CONSOLE, cookie_path, root_of
+from holdfast.server.place import CONSOLE, address_of, cookie_path, has_console, root_of
 from holdfast.server.principal import Kind, Permission, Principal, permitted
 from holdfast.server.routes import new_router
 from holdfast.server.services import Served, Services
@@ -32,16 +33,25 @@ router = new_router("access")
 DAY: Final = 86_400.0
 FORM: Final = "application/x-www-form-urlencoded"
 
-PAGE: Final = """\
+_FRAME: Final = """\
 <!doctype html>
 <html lang="en">
 <head><meta charset="utf-8"><title>Holdfast</title>
 <meta name="viewport" content="width=device-width"></head>
 <body><main><h1>Holdfast</h1>
-<form method="post" action="{action}"><input type="hidden" name="token" value="{token}">
-<button>Sign in · 登录</button></form></main></body>
+{}
+</main></body>
 </html>
 """
+PAGE: Final = _FRAME.format("""\
+<p>This link signs you in to {here}, in this browser. It works once.</p>
+<p lang="zh-CN">此链接将在当前浏览器中登录 {here}，只能使用一次。</p>
+<form method="post" action="{action}"><input type="hidden" name="token" value="{token}">
+<button>Sign in · 登录</button></form>""")
+SIGNED_IN: Final = _FRAME.format("""\
+<p>You are signed in to {here} as {name}. Go back to the page that you came from; this server has
+no pages of its own.</p>
+<p lang="zh-CN">您已以 {name} 的身份登录 {here}。请回到原来的页面；此服务器没有自己的页面。</p>""")
 
 
 class Model(BaseModel):
@@ -121,10 +131,25 @@ async def open_link(
     request: Request, served: Served, token: Annotated[str, Query(max_length=200)] = ""
 ) -> Response:
     """A one-time link as it is opened in a browser."""
+    if not token and not has_console(request):
+        return _told_signed_in(request, (await identify(request)).principal)
     if request.method == "GET" and _by_hand(request):
         return await _signed_in(request, served, token)
-    action = root_of(request) + "/login"
-    return HTMLResponse(PAGE.format(action=escape(action), token=escape(token)))
+    ask = getattr(request.app.state, "ask_to_sign_in", _asked_plainly)
+    answer: Response = ask(request, token)
+    return answer
+
+
+def _asked_plainly(request: Request, token: str) -> Response:
+    """Where there is no console to ask in its own style."""
+    action, here = f"{root_of(request)}/login", address_of(request)
+    return HTMLResponse(PAGE.format(here=escape(here), action=escape(action), token=escape(token)))
+
+
+def _told_signed_in(request: Request, principal: Principal) -> Response:
+    """Where there is no console that a link could lead to."""
+    here, name = escape(address_of(request)), escape(principal.name)
+    return HTMLResponse(SIGNED_IN.format(here=here, name=name))
 
 
 def _by_hand(request: Request) -> bool:
@@ -194,7 +219,8 @@ async def _session(request: Request, served: Services, token: str) -> tuple[Cred
 
 async def _signed_in(request: Request, served: Services, token: str) -> Response:
     _, secret = await _session(request, served, token)
-    answer = RedirectResponse(f"{root_of(request)}{CONSOLE}/", 303)
+    after = f"{CONSOLE}/" if has_console(request) else "/login"
+    answer = RedirectResponse(f"{root_of(request)}{after}", 303)
     return _with_cookie(answer, secret, request, served)
 
 
@@ -284,8 +310,7 @@ async def issue_link(
     made, secret = await served.tokens.new_link(
         wanted.name, wanted.roles, wanted.grants, by=caller.principal.id, origin=caller.origin
     )
-    here = f"{request.url.scheme}://{request.url.netloc}{root_of(request)}"
-    url = f"{here}/login?{urlencode({'token': secret})}"
+    url = f"{address_of(request)}/login?{urlencode({'token': secret})}"
     return IssuedLink(**_shown(made), token=secret, url=url)
 
 

@@ -25,6 +25,15 @@ def root_of_console(request: Request) -> str:
     return _written(request.scope.get("root_path", "").removesuffix(CONSOLE))
 
 
+def address_of(request: Request) -> str:
+    """The server's own address as the browser has it."""
+    return f"{request.url.scheme}://{request.url.netloc}{root_of(request)}"
+
+
+def has_console(request: Request) -> bool:
+    return any(getattr(route, "path", "") == CONSOLE for route in request.app.routes)
+
+
 def cookie_path(root: str) -> str:
     """A neighbour on the same host neither gets our cookies nor has to know of them."""
     return root or "/"
