@@ -347,7 +347,6 @@ OPEN_TO_ALL = {
     ("HEAD", "/openapi.json"),
     ("GET", "/healthz"),
     ("GET", "/readyz"),
-    ("GET", "/login"),
     ("POST", "/login"),
 }
 METHODS = ("GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE")
@@ -376,6 +375,8 @@ async def test_without_a_credential_only_the_doors_answer(ground: Ground) -> Non
             if answer.status_code not in (401, 404, 405):
                 answering.add((method, path))
     assert answering == OPEN_TO_ALL
+    linked = await ground.scene.stranger.get("/login", params={"token": "link_x"})
+    assert (linked.status_code, "<button>" in linked.text) == (200, True)
     assert await ground.standing() == before
 
 
