@@ -87,9 +87,10 @@ async def list_interactions(
 
 
 async def _in_turn(questions: Questions, question: Question, language: str) -> str:
-    """Many cards take long to be put into words and written, and others want a turn."""
+    """Many cards take long to be put into words and written, and others want a turn. Of each only
+    its text stays: all that is read of two hundred would keep the collector busy."""
     await asyncio.sleep(0)
-    shown = await questions.shown(question, whole=False, language=language)
+    shown = await questions.shown(replace(question), whole=False, language=language)
     return InteractionShown.model_validate(shown).model_dump_json(by_alias=True)
 
 
