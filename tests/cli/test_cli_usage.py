@@ -200,3 +200,10 @@ def test_looking_at_a_named_home_needs_no_application(
     monkeypatch.setenv("HOLDFAST_APP", "nowhere:app")
     assert holdfast("doctor", "--integrity", "--home", "copy").code == 0
     assert holdfast("runs", "--home", "copy").code == 0
+
+
+def test_an_option_of_another_command_is_refused_also_with_nothing_after_it(
+    holdfast: Command,
+) -> None:
+    refused = holdfast("runs", "--failed")
+    assert (refused.code, "--failed" in refused.err) == (2, True)

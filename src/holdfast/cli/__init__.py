@@ -102,8 +102,13 @@ def main(arguments: Sequence[str] | None = None) -> None:
         sys.exit(1)
 
 
+_GO_ON = ("resume", "converse")
+
+
 def _without_empty_choice(arguments: list[str]) -> list[str]:
-    """`--failed` with nothing after it asks, as its absence does."""
+    """`--failed` with nothing after it asks, as its absence does, where it is an option at all."""
+    if not any(one in _GO_ON for one in arguments):
+        return arguments
     following = zip(arguments, [*arguments[1:], "-"], strict=True)
     return [one for one, after in following if one != "--failed" or not after.startswith("-")]
 
