@@ -269,6 +269,7 @@ class TestMending:
         await page.get_by_role("button", name="Resume", exact=True).click()
         await office.cancel(stuck, by="somebody else")
         held.set()
+        await expect(page.locator("#run-head")).to_contain_text("Cancelled")
         await expect(page.locator("#deed .errors")).not_to_be_empty()
 
     async def test_a_viewer_is_offered_nothing(

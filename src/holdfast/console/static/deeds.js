@@ -34,14 +34,15 @@ export async function ask({ deed, of = "" }) {
   dialog.showModal();
 }
 
-/** A dialog about the run that its head offers no more closes, unless it holds words. */
+/** A dialog about the run that its head offers no more closes, unless it holds words or a refusal. */
 function closeIfOutdated(dialog) {
   const offered = document.getElementById(`do-${dialog.dataset.name}`);
   const busy = document.getElementById("deed-do")?.ariaBusy === "true";
-  if (offered || busy || !dialog.open) return;
+  const refused = dialog.querySelector(".errors");
+  if (offered || busy || !dialog.open || refused.textContent) return;
   const message = t("js-run.moved_on");
   if ([...dialog.querySelectorAll("[data-field]")].some((one) => one.value)) {
-    dialog.querySelector(".errors").textContent = message;
+    refused.textContent = message;
     return;
   }
   dialog.close();
