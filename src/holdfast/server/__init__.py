@@ -14,6 +14,7 @@ from typing import Final
 from fastapi import FastAPI
 
 from holdfast.app import Holdfast
+from holdfast.server.admission import AdmitsReads
 from holdfast.server.counting import Counting
 from holdfast.server.lifetime import Lifetime, OpensItself
 from holdfast.server.openapi import DESCRIPTION, TITLE, describe
@@ -64,6 +65,7 @@ def create(app: Holdfast, settings: ServerSettings | None = None) -> FastAPI:
         server.include_router(import_module(f"{__name__}.{name}").router)
     describe(server)
     server.add_middleware(OpensItself, lifetime=lifetime)
+    server.add_middleware(AdmitsReads, admission=services.admission)
     server.add_middleware(Shield, settings=services.settings)
     server.add_middleware(Counting, counts=services.counts)
     server.add_middleware(Abortable)

@@ -19,6 +19,7 @@ from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
 from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
 
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import HoldfastError, InvalidValue
@@ -29,6 +30,9 @@ from holdfast.server.problems import refusal
 from holdfast.server.services import services
 
 UNSAFE: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+GONE: Final = 499
+"""Counted, and sent to nobody: who asked has left before their turn came."""
 
 Handler = Callable[[Request], Coroutine[Any, Any, Response]]
 
@@ -91,6 +95,8 @@ class Route(APIRoute):
                 return await answer(request)
             except (HoldfastError, RequestValidationError, HTTPException):
                 raise
+            except ClientDisconnect:
+                return Response(status_code=GONE)
             except Exception as error:
                 return refusal(request, error)
 

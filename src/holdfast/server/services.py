@@ -10,6 +10,7 @@ from fastapi import Depends, Request
 
 from holdfast.app import Holdfast
 from holdfast.journal.port import Journal
+from holdfast.server.admission import Admission
 from holdfast.server.counting import Counts
 from holdfast.server.feed import Feed
 from holdfast.server.idempotency import Requests
@@ -39,6 +40,7 @@ class Services:
     pursuits: Pursuits
     counts: Counts
     probe: Probe
+    admission: Admission
 
     @classmethod
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
@@ -60,6 +62,7 @@ class Services:
             pursuits=Pursuits(app),
             counts=Counts(),
             probe=Probe(journal, clock.now),
+            admission=Admission(app.engine.hub),
         )
 
     async def open(self, stack: AsyncExitStack) -> None:
