@@ -59,12 +59,13 @@ def judge_call(
         return Refuse(f"the tool {tool} is disabled")
     if unknown := unknown_arguments(facts.parameters, args):
         return Refuse(_shut_out(tool, unknown, facts.parameters))
-    bound = bind_consent(call, tool, facts.version, args)
-    if consent == bound:
+    if consent is not None and consent == bind_consent(call, tool, facts.version, args):
         return Start(args, consent)
     if missing := missing_arguments(facts.parameters, args):
         return NeedArguments(form_from_schema(facts.parameters, missing, facts.fields, fields))
-    return Start(args) if mode is ApprovalMode.AUTO else NeedConsent(args, bound)
+    if mode is ApprovalMode.AUTO:
+        return Start(args)
+    return NeedConsent(args, bind_consent(call, tool, facts.version, args))
 
 
 def _shut_out(tool: str, unknown: list[str], parameters: JsonObject) -> str:
