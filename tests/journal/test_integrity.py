@@ -282,7 +282,7 @@ def change(path: Path, statement: str) -> None:
         ("UPDATE runs SET wake_at = 1 WHERE id = 1", "run"),
         ("UPDATE runs SET root_id = 'another' WHERE id = 1", "run"),
         ("UPDATE definitions SET meta = '{\"a\": 1}'", "definition"),
-        ("UPDATE commits SET first = first + 1 WHERE position = 1", "commit"),
+        ("UPDATE events SET position = position + 100 WHERE position = 1", "record"),
         (
             "DELETE FROM events WHERE place IN (SELECT max(place) FROM events)",
             "run",

@@ -409,39 +409,53 @@ class TestOlderDatabases:
 
 
 class TestTheOrderOfCommits:
-    @pytest.fixture(autouse=True)
-    def forgetful(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(scribe, "POSITIONS_KEPT", 50)
-        monkeypatch.setattr(scribe, "PRUNE_EVERY", 16)
-
-    async def test_old_positions_are_forgotten_and_show_as_a_gap(
-        self, journal: SqliteJournal, path: Path
+    async def test_every_position_stays_and_goes_on_after_reopening(
+        self, journal: SqliteJournal
     ) -> None:
-        for version in range(150):
+        for version in range(20):
             for run_id in ("a", "b"):
                 await journal.append(step(run_id, version) if version else birth(run_id))
-        assert await journal.last_commit() == 300
-        connection = sqlite3.connect(path)
-        [[rows]] = connection.execute("SELECT count(*) FROM commits")
-        connection.close()
-        assert rows < 50 + 2 * 16
-        [first, *_] = kept = await journal.commits()
-        assert first.position > 1
-        assert kept[-1].position == 300
-        assert 50 <= len(kept) == 301 - first.position
-        assert await journal.commits(299) == [Committed(300, "b", 150, 150)]
+        await journal.close()
+        await journal.open()
+        assert await journal.last_commit() == 40
+        await journal.append(step("a", 20))
+        all_of_them = [Committed(n, "ba"[n % 2], (n + 1) // 2, (n + 1) // 2) for n in range(1, 42)]
+        assert await journal.commits() == all_of_them
+        assert await journal.commits(39) == all_of_them[39:]
 
-    async def test_a_run_that_goes_on_alone_writes_no_further_row(
-        self, journal: SqliteJournal, path: Path
+    async def test_what_one_run_appended_in_a_row_is_one_stretch(
+        self, journal: SqliteJournal
     ) -> None:
         await journal.append(birth("a"))
         for version in range(1, 100):
             await journal.append(step("a", version))
-        connection = sqlite3.connect(path)
-        rows = connection.execute("SELECT position, run, first FROM commits").fetchall()
-        connection.close()
-        assert rows == [(0, 0, 0), (1, 1, 1)]
         assert await journal.commits() == [Committed(100, "a", 1, 100)]
+        assert await journal.commits(40, 10) == [Committed(50, "a", 41, 50)]
+
+    async def test_a_refused_append_takes_no_position(self, journal: SqliteJournal) -> None:
+        await journal.append(birth("a"))
+        given = [step("a", 1), step("a", 7), birth("a"), birth("b"), step("a", 2)]
+        told = await asyncio.gather(*map(journal.append, given), return_exceptions=True)
+        assert [type(one).__name__ for one in told] == [
+            *("int", "VersionConflict", "VersionConflict", "int", "int"),
+        ]
+        found = [(one.position, one.run_id, one.last) for one in await journal.commits()]
+        assert found == [(2, "a", 2), (3, "b", 1), (4, "a", 3)]
+
+    async def test_an_append_that_fails_half_way_takes_none_either(
+        self, journal: SqliteJournal
+    ) -> None:
+        """Its records were gathered before its child turned out to exist."""
+        await journal.append(birth("a"))
+        await journal.append(birth("child"))
+        spoiled = replace(step("a", 1), births=[birth("child")])
+        told = await asyncio.gather(
+            *map(journal.append, [birth("b"), spoiled, step("a", 1)]), return_exceptions=True
+        )
+        assert [type(one).__name__ for one in told] == ["int", "VersionConflict", "int"]
+        found = [(one.position, one.run_id, one.last) for one in await journal.commits(2)]
+        assert found == [(3, "b", 1), (4, "a", 2)]
+        assert await journal.version("a") == 2
 
 
 class TestWhatIsAttached:
@@ -492,8 +506,6 @@ class TestItsSql:
             "question_counts": ["SCAN questions USING COVERING INDEX questions_status_type"],
             # These take one row, from the end.
             "last_deed": ["SCAN audit"],
-            "next_position": ["SCAN commits", "SCAN (subquery-2)"],
-            "last_commit": ["SCAN commits", "SCAN (subquery-2)"],
         }
         scans = [line for line in steps if line.startswith("SCAN") and "json_each" not in line]
         assert scans in ([], whole.get(name))

@@ -56,6 +56,32 @@ async def test_it_is_brought_up_to_date_and_stays_sound(home: Path) -> None:
     assert schema(home) == SCHEMA
 
 
+async def test_positions_that_were_given_stay(tmp_path: Path) -> None:
+    """`home_schema_4.db.gz`: three runs that committed in turns, one of them done."""
+    recorded = gzip.decompress((HERE / "home_schema_4.db.gz").read_bytes())
+    (tmp_path / "holdfast.db").write_bytes(recorded)
+    assert schema(tmp_path) == 4
+    async with reopened(tmp_path, []) as app:
+        found = [(one.position, one.run_id, one.last) for one in await app.journal.commits()]
+        assert found == [
+            *((2, "inst_000001", 2), (4, "inst_000002", 2), (6, "inst_000003", 2)),
+            *((8, "inst_000001", 4), (10, "inst_000002", 4), (12, "inst_000003", 4)),
+            (16, "inst_000001", 8),
+        ]
+        assert (await app.engine.state("inst_000001")).status == "done"
+        assert [one.run_id for one in await app.inbox()] == ["inst_000002", "inst_000003"]
+        assert await app.journal.check() == []
+
+
+async def test_records_of_old_come_before_all_positions(home: Path) -> None:
+    async with reopened(home, []) as app:
+        assert (await app.journal.commits(), await app.journal.last_commit()) == ([], 0)
+        (asked,) = await app.inbox()
+        await app.answer(asked.question_id, option_id="confirm")
+        [told, *_] = await app.journal.commits()
+        assert (told.run_id, told.first) == (asked.run_id, told.last - told.position + 1)
+
+
 async def test_what_was_over_is_as_it_was(home: Path) -> None:
     greeted: list[str] = []
     async with reopened(home, greeted) as app:

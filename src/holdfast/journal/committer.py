@@ -26,6 +26,7 @@ from typing import Any, TypeAlias
 
 from holdfast.errors import HoldfastError
 from holdfast.journal.database import Connection, explain
+from holdfast.journal.scribe import Scribe
 from holdfast.journal.statements import load_queries
 
 Job: TypeAlias = Callable[[Connection], Any]
@@ -40,9 +41,10 @@ _PROBE = load_queries("sqlite_queries.sql")["probe"]
 class Committer:
     """Owns the writing connection; any thread may call, one at a time commits."""
 
-    def __init__(self, connection: Connection, path: Path) -> None:
+    def __init__(self, connection: Connection, path: Path, scribe: Scribe) -> None:
         self._connection = connection
         self._path = path
+        self._scribe = scribe
         self._turn = Lock()
         self._trouble: sqlite3.Error | None = None
         self._failed_at = 0.0
@@ -95,34 +97,48 @@ class Committer:
 
     def _run_one(self, job: Job) -> list[Outcome]:
         """A lone job needs no savepoint: what it spoils is the whole transaction."""
-        outcome = self._attempt(job)
+        outcome = self._attempt_whole(job)
         if outcome[1] is not None:
-            self._connection.execute("ROLLBACK")
+            self._roll_back()
         return [outcome]
 
     def _run_each(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Without savepoints while every job that fails has failed before it changed a row."""
         outcomes = []
         for job in jobs:
-            changes = self._connection.total_changes
+            before = self._changes()
             outcome = self._attempt(job)
-            if outcome[1] is not None and self._connection.total_changes != changes:
-                self._connection.execute("ROLLBACK")
-                self._connection.execute("BEGIN IMMEDIATE")
+            if outcome[1] is not None and self._changes() != before:
                 return self._run_each_apart(jobs)
             outcomes.append(outcome)
-        return outcomes
+        flushed = self._attempt(self._scribe.flush)
+        return outcomes if flushed[1] is None else self._run_each_apart(jobs)
 
     def _run_each_apart(self, jobs: Sequence[Job]) -> list[Outcome]:
+        """From the beginning, with a savepoint for every job."""
+        self._roll_back()
+        self._connection.execute("BEGIN IMMEDIATE")
         outcomes = []
         for job in jobs:
             self._connection.execute("SAVEPOINT job")
-            outcome = self._attempt(job)
+            outcome = self._attempt_whole(job)
             if outcome[1] is not None:
                 self._connection.execute("ROLLBACK TO job")
+                self._scribe.forget()
             self._connection.execute("RELEASE job")
             outcomes.append(outcome)
         return outcomes
+
+    def _changes(self) -> tuple[int, int]:
+        return self._connection.total_changes, self._scribe.gathered
+
+    def _attempt_whole(self, job: Job) -> Outcome:
+        """With everything that it has gathered."""
+        outcome = self._attempt(job)
+        if outcome[1] is not None:
+            return outcome
+        flushed = self._attempt(self._scribe.flush)
+        return outcome if flushed[1] is None else flushed
 
     def _attempt(self, job: Job) -> Outcome:
         try:
@@ -159,6 +175,7 @@ class Committer:
         return [(None, explain(error, self._path)) for _ in jobs]
 
     def _roll_back(self) -> None:
+        self._scribe.forget()
         if self._connection.in_transaction:
             with suppress(sqlite3.Error):
                 self._connection.execute("ROLLBACK")

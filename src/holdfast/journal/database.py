@@ -37,7 +37,7 @@ from holdfast.journal import checksums
 from holdfast.journal.statements import load_queries, load_script
 
 APPLICATION = int.from_bytes(b"Hold", "big")
-SCHEMA = 4
+SCHEMA = 5
 CHECKSUMS = 4
 """The first schema whose records have checksums."""
 

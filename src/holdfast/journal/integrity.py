@@ -64,8 +64,9 @@ def examine(path: Path, progress: Progress = lambda done, total: None) -> Report
         connection.text_factory = bytes
         [[schema]] = connection.execute("PRAGMA user_version").fetchall()
         sql = _SQL if schema >= CHECKSUMS else _OLD_SQL
-        for part in _PARTS if schema >= _KEEPING else _FIRST_PARTS:
-            _guarded(report, part, connection, sql)
+        for part, since in _PARTS.items():
+            if schema >= since:
+                _guarded(report, part, connection, sql)
         _guarded(report, _runs, connection, sql, progress)
     return report
 
@@ -183,17 +184,11 @@ def _snapshots(report: Report, connection: sqlite3.Connection, sql: Sql) -> None
             report.found("snapshot", name, "is damaged; it is not used, and nothing is lost")
 
 
-def _commits(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
-    """Each stretch of a run goes on where its last one ended, up to its last record."""
-    ends: dict[int, tuple[int, int, int]] = {}
-    for position, run, first, end, version in connection.execute(_SQL["commits"]):
-        report.count("commits")
-        if run in ends and ends[run][1] + 1 != first:
-            report.found("commit", str(position), "does not go on where its run's last one ended")
-        ends[run] = position, version if end is None else end, version
-    for position, end, version in ends.values():
-        if end != version:
-            report.found("commit", str(position), f"ends at record {end}, its run at {version}")
+def _order(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
+    """The order of all commits is that of every run's records."""
+    for position, run_id, seq in connection.execute(_SQL["unordered"]):
+        name = run_id.decode(errors="replace")
+        report.found("record", name, f"its position {position} is before that of the last", seq)
 
 
 def _audit(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
@@ -208,10 +203,17 @@ def _audit(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
         last = entry
 
 
-_FIRST_PARTS = (_file, _definitions, _questions, _notices, _snapshots)
-_PARTS = (*_FIRST_PARTS, _kept, _commits, _audit)
-_KEEPING = 2
-"""The first schema that has what the other parts read."""
+_PARTS: Mapping[Callable[..., None], int] = {
+    _file: 1,
+    _definitions: 1,
+    _questions: 1,
+    _notices: 1,
+    _snapshots: 1,
+    _kept: 2,
+    _audit: 2,
+    _order: 5,
+}
+"""What is read, and since which schema it is there."""
 
 
 def _entry(row: tuple[Any, ...]) -> AuditEntry:

@@ -58,6 +58,7 @@ class MemoryJournal:
         self._kept: dict[tuple[str, str], Kept] = {}
         self._audit: list[AuditEntry] = []
         self._commits: list[Committed] = []
+        self._forgotten = 0
         self._numbers = Numbers()
         self._is_open = False
 
@@ -203,6 +204,10 @@ class MemoryJournal:
         self._require_open()
         return self._commits[-1].position if self._commits else 0
 
+    async def forgotten(self) -> int:
+        self._require_open()
+        return self._forgotten
+
     async def next_number(self, series: str) -> int:
         self._require_open()
         if not self._numbers.knows(series):
@@ -275,6 +280,7 @@ class MemoryJournal:
         last = append.expected + count
         self._commits.append(Committed(position, append.run_id, first, last))
         if len(self._commits) > 2 * STRETCHES_KEPT:
+            self._forgotten = self._commits[-STRETCHES_KEPT - 1].position
             del self._commits[:-STRETCHES_KEPT]
 
     def _questions_after(self, question_id: str | None, newest: bool) -> Iterator[QuestionRow]:

@@ -154,9 +154,10 @@ NOTHING = Attached()
 class Committed:
     """A stretch of one run's records, at its place among all commits of the journal.
 
-    Positions count records, gapless, in the order in which they were committed: `position` is
-    that of the stretch's last record, and where to go on from. Appends that one run made in a
-    row may come as one stretch.
+    Positions rise in the order in which records were committed, one by one within a stretch:
+    `position` is that of the stretch's last record, and where to go on from. Where a run was
+    removed there is a hole; no position is given twice. Appends that one run made in a row may
+    come as one stretch.
     """
 
     position: int
@@ -330,11 +331,13 @@ class Journal(Protocol):
         """The chain of deeds from the one after `after`, in order."""
 
     async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
-        """What was committed after a position, in order; old positions may be gone, which shows
-        as a gap before the first stretch."""
+        """What was committed after a position, in order: at most so many stretches."""
 
     async def last_commit(self) -> int:
-        """The newest position; 0 when nothing was ever committed."""
+        """The newest position that was given; 0 when nothing was ever committed."""
+
+    async def forgotten(self) -> int:
+        """Nobody can tell any more what was committed up to this position, 0 for all known."""
 
     async def next_number(self, series: str) -> int:
         """The next number for run ids `{series}_{number}`, from 1.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
@@ -49,8 +50,13 @@ def entry_of(row: tuple[Any, ...]) -> AuditEntry:
     return AuditEntry(number, Deed(*deed), previous, digest)
 
 
-def stretch_of(row: tuple[Any, ...], after: int) -> Committed:
-    """What of a stretch lies behind `after`."""
-    position, run_id, first, last = row
-    known = max(after + 1 - position, 0)
-    return Committed(position + last - first, run_id, first + known, last)
+def stretches_of(rows: Iterable[tuple[int, str, int]]) -> list[Committed]:
+    """Records that one run committed in a row are one stretch, unless there is a hole."""
+    found: list[Committed] = []
+    before = None
+    for position, run_id, seq in rows:
+        goes_on = before == (position - 1, run_id, seq - 1)
+        first = found.pop().first if goes_on else seq
+        found.append(Committed(position, run_id, first, seq))
+        before = position, run_id, seq
+    return found

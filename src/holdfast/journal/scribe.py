@@ -1,10 +1,9 @@
 """Writes what an append says into SQLite, inside a transaction that others own.
 
-The common append (no new row) costs one SELECT, which finds whether the run still
-stands at `expected`, and one INSERT per record: nobody else writes in between, for
-the transaction is IMMEDIATE. A new row touches the indexes only where status,
-activity or timer have changed. Its place among all commits is written down only where
-another run has committed last.
+The common append (no new row) only gathers its records: where the run stands and how many
+records there are is known from the append before, and all records of a batch are written
+by one statement. A new row touches the indexes only where status, activity or timer have
+changed.
 
 What expires is let go a little at a time, whenever a deed says what time it is: the
 journal has no clock.
@@ -28,7 +27,6 @@ from holdfast.journal.port import (
     Kept,
     Notice,
     QuestionRow,
-    Record,
     RunRow,
     Snapshot,
     StoredDefinition,
@@ -52,15 +50,12 @@ _DROP_KEPT = _SQL["drop_kept"]
 _DROP_EXPIRED = _SQL["drop_expired"]
 _LAST_DEED = _SQL["last_deed"]
 _ADD_DEED = _SQL["add_deed"]
-_NEXT_POSITION = _SQL["next_position"]
-_NOTE_COMMIT = _SQL["note_commit"]
-_PRUNE_COMMITS = _SQL["prune_commits"]
+_LAST_COMMIT = _SQL["last_commit"]
 
-POSITIONS_KEPT = 500_000
-PRUNE_EVERY = 16_384
+MOST_HEADS = 50_000
 EXPIRED_AT_ONCE = 16
-"""Tuning: how many of the newest positions stay, how often the older ones are forgotten, and
-how much of what has expired goes at once."""
+"""Tuning: of how many runs it is known where they stand, and how much of what has expired goes
+at once."""
 
 
 def _values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
@@ -80,28 +75,81 @@ def place(run: int, seq: int) -> int:
     return run << 32 | seq
 
 
-def write(connection: Connection, append: Append) -> int:
-    """Everything in an append, births included; the run's new version."""
-    if append.expected == 0 and append.row is not None:
-        run = _create(connection, append, append.row)
-    else:
-        run = _locate(connection, append)
-        if append.row is not None:
-            _describe(connection, run, append.row)
-    connection.executemany(_ADD_EVENT, [_event(place(run, r.seq), r) for r in append.records])
-    if append.records:
-        _note_commit(connection, run, append)
-    if append.questions or append.notices or append.heard or append.births:
-        _write_company(connection, append)
-    if append.attached is not NOTHING:
-        attach(connection, append.attached)
-    return append.expected + len(append.records)
+class Scribe:
+    """Writes appends, and knows where each run stands: nobody else writes to this database.
 
+    What is gathered is written by `flush`, at the latest before the commit; whoever rolls back
+    has the scribe `forget`, and it looks again.
+    """
 
-def _event(place: int, record: Record) -> tuple[Any, ...]:
-    kind, payload = record.type, record.payload
-    crc = checksums.of_record(place, record.at, kind.encode(), payload.encode())
-    return place, record.at, kind, payload, crc
+    def __init__(self) -> None:
+        self._heads: dict[str, tuple[int, int]] = {}
+        self._gathered: list[tuple[Any, ...]] = []
+        self._position: int | None = None
+
+    @property
+    def gathered(self) -> int:
+        return len(self._gathered)
+
+    def forget(self) -> None:
+        self._heads.clear()
+        self._gathered.clear()
+        self._position = None
+
+    def write(self, connection: Connection, append: Append) -> int:
+        """Everything in an append, births included; the run's new version."""
+        run = self._run_of(connection, append)
+        self._gather(connection, run, append)
+        if append.questions or append.notices or append.heard or append.births:
+            self._write_company(connection, append)
+        if append.attached is not NOTHING:
+            attach(connection, append.attached)
+        return append.expected + len(append.records)
+
+    def flush(self, connection: Connection) -> None:
+        if self._gathered:
+            connection.executemany(_ADD_EVENT, self._gathered)
+            self._gathered.clear()
+        if len(self._heads) > MOST_HEADS:  # only here: the database knows of no gathered records
+            self._heads.clear()
+
+    def write_snapshot(self, connection: Connection, snapshot: Snapshot) -> None:
+        self.flush(connection)
+        crc = checksums.of_snapshot(snapshot.version, snapshot.schema, snapshot.payload.encode())
+        connection.execute(_SAVE_SNAPSHOT, {**asdict(snapshot), "crc": crc})
+
+    def _run_of(self, connection: Connection, append: Append) -> int:
+        """The run's number, if it stands where it is expected to."""
+        row, expected = append.row, append.expected
+        if expected == 0 and row is not None:
+            return _create(connection, append, row)
+        run, version = self._heads.get(append.run_id) or _locate(connection, append.run_id)
+        if version != expected:
+            raise conflict(append)
+        if row is not None:
+            _describe(connection, run, row)
+        return run
+
+    def _gather(self, connection: Connection, run: int, append: Append) -> None:
+        position, at_place = self._position, place(run, append.expected)
+        if position is None:
+            [[position]] = connection.execute(_LAST_COMMIT).fetchall()
+        for one in append.records:
+            position, at_place = position + 1, at_place + 1
+            kind, payload = one.type, one.payload
+            crc = checksums.of_record(at_place, one.at, kind.encode(), payload.encode())
+            self._gathered.append((position, at_place, one.at, kind, payload, crc))
+        self._position = position
+        self._heads[append.run_id] = run, append.expected + len(append.records)
+
+    def _write_company(self, connection: Connection, append: Append) -> None:
+        questions = map(_checked, map(_question_values, append.questions))
+        connection.executemany(_PUT_QUESTION, questions)
+        for birth in append.births:
+            self.write(connection, birth)
+        connection.executemany(_LEAVE_NOTICE, map(_notice_values, append.notices))
+        heard = [(append.run_id, source_id, seq) for source_id, seq in append.heard]
+        connection.executemany(_HEAR_NOTICE, heard)
 
 
 def _checked(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -119,11 +167,6 @@ def attach(connection: Connection, attached: Attached) -> None:
         _add_deeds(connection, attached.deeds)
 
 
-def write_snapshot(connection: Connection, snapshot: Snapshot) -> None:
-    crc = checksums.of_snapshot(snapshot.version, snapshot.schema, snapshot.payload.encode())
-    connection.execute(_SAVE_SNAPSHOT, {**asdict(snapshot), "crc": crc})
-
-
 def write_definition(connection: Connection, definition: StoredDefinition) -> None:
     meta = json.dumps(dict(definition.meta), ensure_ascii=False)
     values = (
@@ -137,11 +180,9 @@ def write_definition(connection: Connection, definition: StoredDefinition) -> No
     connection.execute(_STORE_DEFINITION, _checked(values))
 
 
-def _locate(connection: Connection, append: Append) -> int:
-    rows = connection.execute(_LOCATE_RUN, (append.run_id,)).fetchall()
-    if not rows or rows[0][1] != append.expected:
-        raise conflict(append)
-    return int(rows[0][0])
+def _locate(connection: Connection, run_id: str) -> tuple[int, int]:
+    rows = connection.execute(_LOCATE_RUN, (run_id,)).fetchall()
+    return (rows[0][0], rows[0][1]) if rows else (0, -1)
 
 
 def _create(connection: Connection, append: Append, row: RunRow) -> int:
@@ -159,16 +200,6 @@ def _describe(connection: Connection, run: int, row: RunRow) -> None:
         connection.execute(_INDEX_RUN, (*wanted, run))
 
 
-def _note_commit(connection: Connection, run: int, append: Append) -> None:
-    rows = connection.execute(_NEXT_POSITION, (run,)).fetchall()
-    if not rows:
-        return
-    position = int(rows[0][0])
-    connection.execute(_NOTE_COMMIT, (position, run, append.expected + 1))
-    if (position - 1) // PRUNE_EVERY != (position - 1 + len(append.records)) // PRUNE_EVERY:
-        connection.execute(_PRUNE_COMMITS, (position - POSITIONS_KEPT,))
-
-
 def _add_deeds(connection: Connection, deeds: Sequence[Deed]) -> None:
     """Goes on from the end of the chain as this transaction sees it."""
     rows = connection.execute(_LAST_DEED).fetchall()
@@ -177,14 +208,3 @@ def _add_deeds(connection: Connection, deeds: Sequence[Deed]) -> None:
         digest = chain.link(previous, number, deed)
         connection.execute(_ADD_DEED, (number, *_deed_values(deed), previous, digest))
         previous = digest
-
-
-def _write_company(connection: Connection, append: Append) -> None:
-    questions = map(_checked, map(_question_values, append.questions))
-    connection.executemany(_PUT_QUESTION, questions)
-    for birth in append.births:
-        write(connection, birth)
-    connection.executemany(_LEAVE_NOTICE, map(_notice_values, append.notices))
-    connection.executemany(
-        _HEAR_NOTICE, [(append.run_id, source_id, seq) for source_id, seq in append.heard]
-    )

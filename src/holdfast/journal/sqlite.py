@@ -53,8 +53,9 @@ from holdfast.journal.port import (
     Snapshot,
     StoredDefinition,
 )
-from holdfast.journal.rows import definition_of, entry_of, run_row, stretch_of
+from holdfast.journal.rows import definition_of, entry_of, run_row, stretches_of
 from holdfast.journal.rules import check
+from holdfast.journal.scribe import Scribe
 from holdfast.journal.statements import load_queries, without_checksums
 from holdfast.journal.writer import Writer
 
@@ -86,6 +87,7 @@ class SqliteJournal:
         self._connect = connect
         self._lock = HomeLock(self.path)
         self._numbers = Numbers()
+        self._scribe = Scribe()
         self._committer: Committer | None = None
         self._writer: Writer | None = None
         self._reader: Connection | None = None
@@ -106,7 +108,8 @@ class SqliteJournal:
             sync_directory(self.path.parent)
             self._reader = open_reader(self.path, self._connect)
             undo.pop_all()
-        self._committer = Committer(connection, self.path)
+        self._scribe = Scribe()
+        self._committer = Committer(connection, self.path, self._scribe)
         self._writer = Writer(self._committer)
         self._numbers = Numbers()
 
@@ -125,7 +128,7 @@ class SqliteJournal:
         check(append)
         if append.expected == 0:
             self._numbers.note(append)
-        return await self._open_writer().write(partial(scribe.write, append=append))
+        return await self._open_writer().write(partial(self._scribe.write, append=append))
 
     async def read(
         self,
@@ -258,7 +261,7 @@ class SqliteJournal:
         return [Notice(*row) for row in self._select("notices_for", (target_id,))]
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        job = partial(scribe.write_snapshot, snapshot=snapshot)
+        job = partial(self._scribe.write_snapshot, snapshot=snapshot)
         await self._open_writer().write(job, may_block=False)
 
     async def snapshot(self, run_id: str, schema: int) -> Snapshot | None:
@@ -296,12 +299,14 @@ class SqliteJournal:
         return [entry_of(row) for row in self._select("audit", (after, limit))]
 
     async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
-        rows = self._select("commits", {"after": after, "limit": limit + 1})
-        stretches = (stretch_of(row, after) for row in rows)
-        return [one for one in stretches if one.position > after][:limit]
+        return stretches_of(self._select("commits", {"after": after, "limit": limit}))
 
     async def last_commit(self) -> int:
         [[position]] = self._select("last_commit")
+        return int(position)
+
+    async def forgotten(self) -> int:
+        [[position]] = self._select("forgotten")
         return int(position)
 
     async def next_number(self, series: str) -> int:

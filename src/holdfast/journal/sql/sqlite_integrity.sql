@@ -48,11 +48,10 @@ FROM snapshots JOIN runs ON runs.id = snapshots.run;
 SELECT number, at, who, action, subject, run_id, seen, origin, detail, previous, digest
 FROM audit ORDER BY number;
 
--- name: commits
--- The stretches of all commits: where each ends, and its run's last record.
-SELECT position, run, first, lead(position) OVER (ORDER BY position) - position + first - 1, (
-    SELECT place & 0xFFFFFFFF FROM events
-    WHERE place BETWEEN (run << 32) AND ((run << 32) | 0xFFFFFFFF)
-    ORDER BY place DESC LIMIT 1
-)
-FROM commits WHERE run > 0 ORDER BY position;
+-- name: unordered
+-- Records that were committed before the one that stands before them in their run.
+SELECT position, runs.run_id, place & 0xFFFFFFFF FROM (
+    SELECT position, place, lag(position) OVER (PARTITION BY place >> 32 ORDER BY place) AS before
+    FROM events
+) JOIN runs ON runs.id = place >> 32
+WHERE position < before;

@@ -25,8 +25,8 @@ RETURNING status, active, wake_at;
 UPDATE runs SET status = ?, active = ?, wake_at = ? WHERE id = ?;
 
 -- name: add_event
--- Adds one record at its place.
-INSERT INTO events (place, at, type, payload, crc) VALUES (?, ?, ?, ?, ?);
+-- Adds one record at its place, behind all others.
+INSERT INTO events (position, place, at, type, payload, crc) VALUES (?, ?, ?, ?, ?, ?);
 
 -- name: put_question
 -- Opens a question, or renews what may change of it.
@@ -87,24 +87,6 @@ SELECT number, digest FROM audit ORDER BY number DESC LIMIT 1;
 INSERT INTO audit (number, at, who, action, subject, run_id, seen, origin, detail,
                    previous, digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
-
--- name: next_position
--- The place of the next record among all, unless the run that committed last goes on.
-SELECT position + 1 - first + coalesce((
-    SELECT place & 0xFFFFFFFF FROM events
-    WHERE place BETWEEN (run << 32) AND ((run << 32) | 0xFFFFFFFF)
-    ORDER BY place DESC LIMIT 1
-), 0)
-FROM (SELECT position, run, first FROM commits ORDER BY position DESC LIMIT 1)
-WHERE run <> ?;
-
--- name: note_commit
--- Notes that the records of another run begin here.
-INSERT INTO commits (position, run, first) VALUES (?, ?, ?);
-
--- name: prune_commits
--- Forgets what was committed long ago.
-DELETE FROM commits WHERE position <= ?;
 
 -- name: probe
 -- Writes something of no consequence, to learn whether a commit succeeds again.
@@ -315,23 +297,16 @@ SELECT number, at, who, action, subject, run_id, seen, origin, detail, previous,
 FROM audit WHERE number > ? ORDER BY number LIMIT ?;
 
 -- name: commits
--- The stretches from the one in which a position lies; each ends where the next begins.
-SELECT here.position, runs.run_id, here.first, coalesce(
-    (SELECT min(position) FROM commits WHERE position > here.position)
-        - here.position + here.first - 1,
-    (SELECT place & 0xFFFFFFFF FROM events
-     WHERE place BETWEEN (here.run << 32) AND ((here.run << 32) | 0xFFFFFFFF)
-     ORDER BY place DESC LIMIT 1)
-)
-FROM commits AS here CROSS JOIN runs ON runs.id = here.run
-WHERE here.position >= coalesce((SELECT max(position) FROM commits WHERE position <= :after + 1), 0)
-ORDER BY here.position LIMIT :limit;
+-- The records behind a position, each with its run.
+SELECT events.position, runs.run_id, events.place & 0xFFFFFFFF
+FROM events CROSS JOIN runs ON runs.id = events.place >> 32
+WHERE events.position > :after ORDER BY events.position LIMIT :limit;
 
 -- name: last_commit
--- The place of the newest record among all.
-SELECT position - first + coalesce((
-    SELECT place & 0xFFFFFFFF FROM events
-    WHERE place BETWEEN (run << 32) AND ((run << 32) | 0xFFFFFFFF)
-    ORDER BY place DESC LIMIT 1
-), 0)
-FROM (SELECT position, run, first FROM commits ORDER BY position DESC LIMIT 1);
+-- The newest position that was given, be it that of a record that was removed.
+SELECT max(given, coalesce((SELECT max(position) FROM events), 0)) FROM positions
+WHERE id = 1;
+
+-- name: forgotten
+-- Up to which position nobody can tell what was committed.
+SELECT forgotten FROM positions WHERE id = 1;
