@@ -29,18 +29,23 @@ ALL = Sight(lambda name: True, everything=True)
 
 
 class WatchedJournal(MemoryJournal):
-    """Counts what is read, may have forgotten old commits, and may be down."""
+    """Counts what is read, may have forgotten old commits, lack runs, and be down."""
 
     reads = 0
     text = 0
-    forgotten = 0
+    forgotten_up_to = 0
     down = 0
+    removed: str | None = None
 
     async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
         if self.down:
             self.down -= 1
             raise JournalUnavailable("the disk is full")
-        return await super().commits(max(after, self.forgotten), limit)
+        found = await super().commits(max(after, self.forgotten_up_to), limit)
+        return [one for one in found if one.run_id != self.removed]
+
+    async def forgotten(self) -> int:
+        return self.forgotten_up_to
 
     async def read(
         self,
@@ -211,7 +216,7 @@ async def test_while_nobody_listens_nothing_is_read() -> None:
 async def test_a_cursor_that_is_no_longer_known_is_moved_to_now_and_told_so() -> None:
     async with fed() as (app, journal, feed):
         await order(app)
-        journal.forgotten = 5
+        journal.forgotten_up_to = 5
         last = await journal.last_commit()
         for cursor in ("2", str(last + 100)):
             async with aclosing(feed.frames(ALL, cursor)) as frames:
@@ -262,13 +267,46 @@ async def test_a_journal_that_is_down_for_a_while_delays_and_loses_nothing(
 
 def test_the_ring_is_bounded_by_count_and_bytes() -> None:
     ring = Ring(most_entries=10, most_bytes=100)
-    for size in [1] * 50 + [30] * 50:
-        ring.add(Entry("plan", b"x" * size))
+    for position, size in enumerate([1] * 50 + [30] * 50, 1):
+        ring.add(position, Entry("plan", b"x" * size))
         assert len(ring) <= 10
         assert ring.bytes <= 100
         assert ring.high - ring.low + 1 == len(ring)
-    ring.add(Entry("plan", b"x" * 101))
+    ring.add(101, Entry("plan", b"x" * 101))
     assert (len(ring), ring.bytes, ring.low) == (0, 0, ring.high + 1)
+
+
+def test_the_ring_has_holes_where_the_journal_has() -> None:
+    ring = Ring(most_entries=10)
+    for position in (1, 2, 6, 9):
+        ring.add(position, Entry("plan", b"%d" % position))
+    assert [ring.chunk(after, ALL) for after in (0, 3, 6, 9)] == [
+        *((b"1269", 9), (b"69", 9), (b"9", 9), (b"", 9))
+    ]
+    ring.add(1000, Entry("plan", b"z"))
+    assert (len(ring), ring.low, ring.chunk(999, ALL)) == (1, 1000, (b"z", 1000))
+    assert len(ring) == ring.high - ring.low + 1
+
+
+async def test_where_a_run_was_removed_the_feed_goes_on_behind_it() -> None:
+    async with fed() as (app, journal, feed), aclosing(feed.frames(ALL, "0")) as frames:
+        ear = Ear(frames)
+        await order(app)
+        await ear.until(await journal.last_commit())
+        # It is removed before the feed has read it; the next one follows a hole.
+        journal.removed = "inst_000002"
+        await order(app)
+        await order(app)
+        last, left = await journal.last_commit(), await everything(journal)
+        await ear.until(last)
+        assert recorded(ear.heard) == left
+        assert {run_id for run_id, _ in left} == {"inst_000001", "inst_000003"}
+        for cut in range(last):
+            async with aclosing(feed.frames(ALL, str(cut))) as late:
+                behind = Ear(late)
+                await behind.until(last)
+                assert recorded(behind.heard) == await everything(journal, cut)
+        assert feed.resyncs == 0
 
 
 async def test_what_is_larger_than_the_ring_is_told_all_the_same() -> None:

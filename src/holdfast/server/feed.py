@@ -3,7 +3,7 @@
 One tailer reads new commits once, encodes each record once and keeps the last of them in a
 ring that is bounded by count and bytes. Clients go along the ring at their own pace. One that
 has fallen out of it reads the journal until it has caught up, so it misses nothing, and what
-it costs is its own time. Only a cursor older than the journal's list of commits cannot be
+it costs is its own time. Only a cursor from before what the journal has forgotten cannot be
 served: `event: resync` says so and moves the client to now.
 
 A cursor is a record's position among all records; to clients it is opaque. A client that sees
@@ -101,6 +101,10 @@ class Page(NamedTuple):
     full: bool
 
 
+REMOVED: Final = Entry("", b"")
+"""What stands where the journal has a hole."""
+
+
 class Ring:
     """The newest records, encoded, by position: from `low` to `high`, none if `low` is above."""
 
@@ -122,8 +126,15 @@ class Ring:
         self._chunks.clear()
         self.bytes, self.low, self.high = 0, high + 1, high
 
-    def add(self, entry: Entry) -> None:
+    def add(self, position: int, entry: Entry) -> None:
         self._chunks.clear()
+        if position - self.high > self._most_entries:
+            self.begin(position - 1)
+        while self.high < position - 1:
+            self._put(REMOVED)
+        self._put(entry)
+
+    def _put(self, entry: Entry) -> None:
         self.high += 1
         self._entries[self.high] = entry
         self.bytes += len(entry.body)
@@ -207,10 +218,9 @@ class Feed:
 
     async def after(self, position: int) -> Page | None:
         """What follows a position, as much as fills a chunk; None when it is forgotten."""
-        stretches = await self._journal.commits(position, PAGE)
-        first = _first(stretches[0]) if stretches else await self.last() + 1
-        if first > position + 1:
+        if position < await self._journal.forgotten():
             return None
+        stretches = await self._journal.commits(position, PAGE)
         wanted = list(islice(_places(stretches), PAGE))
         entries = [one async for one in self._entries(wanted)]
         return Page(entries, len(entries) == PAGE or len(entries) < len(wanted))
@@ -298,8 +308,8 @@ class Feed:
             page = await self.after(self.ring.high)
             if page is None:
                 self.ring.begin(await self.last())
-            for _, entry in page.entries if page else ():
-                self.ring.add(entry)
+            for position, entry in page.entries if page else ():
+                self.ring.add(position, entry)
                 taken += 1
             full = page is None or page.full
             await asyncio.sleep(0)
@@ -307,11 +317,6 @@ class Feed:
             self._woken.set()
         for bell in self._bells:
             bell.set()
-
-
-def _first(one: Committed) -> int:
-    """The position of a stretch's first record."""
-    return one.position - (one.last - one.first)
 
 
 def _places(stretches: list[Committed]) -> Iterator[_Place]:
