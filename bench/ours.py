@@ -13,8 +13,9 @@ from pathlib import Path
 from typing import Any
 
 from bench import trial
-from holdfast.app import DATABASE, Holdfast
+from holdfast.app import Holdfast
 from holdfast.journal.database import Connection, connect
+from holdfast.journal.home import DATABASE
 from holdfast.journal.port import QuestionQuery
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model.interaction import Asking

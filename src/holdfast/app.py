@@ -11,7 +11,9 @@
         instance = await app.plans.start_plan_by_prompt("入职流程", "onboard_will_zhang")
         await instance.wait_for_completion()
 
-Nothing is opened before `async with`; a home directory belongs to one process.
+Nothing is opened before `async with`; a home directory belongs to one process. What only some
+programs need (YAML, HTTP tools, the server) is imported by the methods that need it, so that
+`import` is quick.
 """
 
 from __future__ import annotations
@@ -23,18 +25,15 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from ruamel.yaml import YAML
-from ruamel.yaml.error import YAMLError
-
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.run.state import RunState
 from holdfast.core.source.check import Catalog
-from holdfast.core.source.planfile import load_plan
 from holdfast.declarations import Declarations
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
 from holdfast.handlers import Handlers
 from holdfast.handles import AgentSession, ConversationRun, opened
 from holdfast.instances import PlanInstance
+from holdfast.journal.home import DATABASE, default_home
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import SqliteJournal
@@ -51,8 +50,6 @@ from holdfast.sessions import AgentSessionHub
 from holdfast.vault import Vault, key_source
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
-from holdfast.work.http_tools import HttpClients, load_http_tools
-from holdfast.work.knowledge import Knowledge
 from holdfast.work.models import ModelClient
 from holdfast.work.sandbox import Sandbox, check_snippet
 from holdfast.work.tools import PythonTool, Tool, ToolRegistry
@@ -62,10 +59,11 @@ if TYPE_CHECKING:
     from pydantic_ai.models import Model
 
     from holdfast.server.settings import ServerSettings
+    from holdfast.work.http_tools import HttpClients
+    from holdfast.work.knowledge import Knowledge
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
-DATABASE = "holdfast.db"
 ALL_RUNS = RunQuery()
 OPEN_QUESTIONS = QuestionQuery(status=frozenset({"open"}))
 
@@ -75,10 +73,6 @@ FOUR_EYES = "HOLDFAST_FOUR_EYES"
 
 def _asked_for(variable: str) -> bool:
     return os.environ.get(variable, "").strip().lower() not in ("", "0", "false", "no", "off")
-
-
-def default_home() -> Path:
-    return Path(os.environ.get("HOLDFAST_HOME", ".holdfast"))
 
 
 class Holdfast:
@@ -127,7 +121,7 @@ class Holdfast:
         self.sessions = AgentSessionHub(self.engine, self.interactions, self.vault)
         self.is_open = False
         self._served: list[FastAPI] = []
-        self._clients = HttpClients()
+        self._clients: HttpClients | None = None
         self._declarations = Declarations(self.engine.library, self.tools)
 
     @classmethod
@@ -178,8 +172,11 @@ class Holdfast:
         self, path: str | Path, env: Mapping[str, str] | None = None, *, replace: bool = False
     ) -> None:
         """HTTP tools declared in a YAML file under `tools:`; `replace` as for `tool`."""
+        from holdfast.work.http_tools import HttpClients, load_http_tools
+
         declared = _declared_tools(Path(path))
         environment = os.environ if env is None else env
+        self._clients = self._clients or HttpClients()
         self._add_tools(*load_http_tools(declared, environment, self._clients), replace=replace)
 
     def _add_tools(self, *tools: Tool, replace: bool) -> None:
@@ -214,12 +211,16 @@ class Holdfast:
 
     def load_plan_text(self, text: str, file: str = "<plan>") -> Plan:
         """Read and check a plan; PlanRejected has every mistake with its place."""
+        from holdfast.core.source.planfile import load_plan
+
         plan = load_plan(text, file, self.catalog())
         self.engine.library.add(plan)
         return plan
 
     def load_plans(self, directory: str | Path) -> list[Plan]:
         """All plans of a directory, or one file; nothing is loaded if any is wrong."""
+        from holdfast.core.source.planfile import load_plan
+
         root = Path(directory)
         files = sorted([*root.glob("*.yaml"), *root.glob("*.yml")]) if root.is_dir() else [root]
         names = [_plan_id(file) for file in files]
@@ -267,7 +268,8 @@ class Holdfast:
         self.is_open = False
         await self.engine.close()
         await self.planner_agent.close()
-        await self._clients.aclose()
+        if self._clients is not None:
+            await self._clients.aclose()
         await self.models.aclose()
         self.sandbox.close()
         await self.journal.close()
@@ -392,6 +394,9 @@ def _models(model: str | Model | ModelClient | None) -> ModelClient:
 
 
 def _declared_tools(file: Path) -> list[Any]:
+    from ruamel.yaml import YAML
+    from ruamel.yaml.error import YAMLError
+
     try:
         document = YAML(typ="safe", pure=True).load(file.read_text(encoding="utf-8"))
     except (YAMLError, UnicodeDecodeError) as error:

@@ -15,11 +15,9 @@ from typing import Any, Final
 from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.source.agentcheck import Surroundings, agent_problems
-from holdfast.core.source.agentfile import load_agents
 from holdfast.core.source.asking import read_asking
 from holdfast.core.source.places import Places, to_problem
 from holdfast.core.source.shape import ShapeReader
-from holdfast.core.source.yaml import read_document
 from holdfast.errors import AuthorError, InvalidValue, PlanRejected, Problem
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule
@@ -90,6 +88,8 @@ class Declarations:
         self, texts: Mapping[Path, str], others: Mapping[Path, Sequence[Agent] | None]
     ) -> dict[Path, tuple[Agent, ...]]:
         """Every file's agents, or all files' problems; without others no names are judged."""
+        from holdfast.core.source.agentfile import load_agents
+
         read: dict[Path, tuple[Agent, ...]] = {}
         problems: list[Problem] = []
         specs = self._tools.specs()
@@ -159,6 +159,8 @@ def _asking(raw: Mapping[str, Any], problems: list[str]) -> Asking:
     except InvalidValue as refused:
         problems.append(f"asking: {refused}")
         return Asking()
+    from holdfast.core.source.yaml import read_document
+
     document = read_document(text, "asking", "how people are asked")
     shape = ShapeReader("asking", Places(text), list(document.problems), whole="asking")
     asking = read_asking(shape, document.root, ("asking",))

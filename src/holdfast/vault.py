@@ -27,10 +27,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Final, Protocol
-
-from cryptography.exceptions import InvalidTag
-from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from holdfast.core.forms.validation import overlong
 from holdfast.core.forms.values import Refusal, clean, is_empty
@@ -41,6 +38,9 @@ from holdfast.journal.home import sync_directory
 from holdfast.journal.port import Journal, Kept
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.values import Json
+
+if TYPE_CHECKING:
+    from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 KIND: Final = "secret"
 ENTERED: Final = "entered_secret"
@@ -168,6 +168,8 @@ class Vault:
         return await self._journal.kept(KIND, reference, self._clock.now())
 
     def _opened(self, reference: str, body: Mapping[str, Any]) -> str:
+        from cryptography.exceptions import InvalidTag
+
         sealed = b64decode(body["sealed"])
         nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
         try:
@@ -190,6 +192,8 @@ class Vault:
 
     @cached_property
     def _cipher(self) -> AESGCM:
+        from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
         return AESGCM(self.derived("values of secrets"))
 
 

@@ -13,7 +13,7 @@ from terminal import CTRL_C, ENTER, Terminal
 
 from holdfast.cli.foreign import Speech, rows, screen_width
 from holdfast.cli.inquiry import answering, shown_args, shown_context
-from holdfast.cli.screen import print_json, print_json_line
+from holdfast.cli.plain import print_json, print_json_line
 from holdfast.cli.shell import complain
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import (

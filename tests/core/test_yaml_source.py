@@ -6,20 +6,16 @@ from hypothesis import strategies as st
 from ruamel.yaml.scanner import Scanner
 
 from holdfast.core.source import yaml
-from holdfast.core.source.yaml import (
-    MAX_BYTES,
-    MAX_DEPTH,
-    MAX_NODES,
-    Document,
+from holdfast.core.source.nodes import (
     Mapping,
     Node,
     Scalar,
     Sequence,
     Unreadable,
     plain_value,
-    read_document,
     scalar_value,
 )
+from holdfast.core.source.yaml import MAX_BYTES, MAX_DEPTH, MAX_NODES, Document, read_document
 
 
 def read(text: str) -> Node:

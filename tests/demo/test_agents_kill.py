@@ -20,9 +20,10 @@ from pathlib import Path
 import pytest
 from agents_child import REPORT, Furniture, begin
 
-from holdfast.app import DATABASE, Holdfast
+from holdfast.app import Holdfast
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
+from holdfast.journal.home import DATABASE
 from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e

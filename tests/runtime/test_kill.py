@@ -22,11 +22,12 @@ import pytest
 from kill_child import REPORT, Furniture
 from scenes import assert_sound, history, of_kind
 
-from holdfast.app import DATABASE, Holdfast
+from holdfast.app import Holdfast
 from holdfast.demo.office import Office
 from holdfast.errors import AlreadyAnswered
 from holdfast.instances import PlanInstance
 from holdfast.journal.codec import decode
+from holdfast.journal.home import DATABASE
 from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e

@@ -33,8 +33,9 @@ from session_scenes import (
     open_requests,
 )
 
-from holdfast.app import DATABASE, Holdfast
+from holdfast.app import Holdfast
 from holdfast.journal.codec import decode
+from holdfast.journal.home import DATABASE
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
 from holdfast.model import react_events as r

@@ -18,8 +18,9 @@ from holdfast.cli.finding import find_question
 from holdfast.cli.foreign import BAR, rows, told
 from holdfast.cli.house import House
 from holdfast.cli.inquiry import asks_twice, meant
+from holdfast.cli.plain import print_json
 from holdfast.cli.report import exit_code
-from holdfast.cli.screen import print_json, say
+from holdfast.cli.screen import say
 from holdfast.cli.shell import FAILED, OK, Settings
 from holdfast.cli.values import read_values
 from holdfast.core.interactions.consequences import consequence

@@ -39,9 +39,10 @@ async def list_deeds(
     ] = 100,
 ) -> int:
     """List deeds: what was done, by whom, when and from where, the newest last."""
+    from holdfast.cli.homes import full_run_id
     from holdfast.cli.ledger import ledger
-    from holdfast.cli.opening import full_run_id
-    from holdfast.cli.screen import print_json, print_table, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import print_table, say
 
     run_id = None if run is None else full_run_id(run)
     async with ledger(settings) as book:
@@ -72,7 +73,8 @@ async def verify(
     changed or taken away.
     """
     from holdfast.cli.ledger import ledger
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import say
 
     if head is not None and not _DIGEST.fullmatch(head):
         raise typer.BadParameter(f"--head {head} is no digest: that has 64 of 0-9 and a-f.")

@@ -44,8 +44,9 @@ async def chat(
     With --json every event is one line.
     """
     from holdfast.cli.conversing import Conversation
+    from holdfast.cli.homes import full_run_id
     from holdfast.cli.local import LocalHouse
-    from holdfast.cli.opening import full_run_id, house_of, refuse_unused
+    from holdfast.cli.opening import house_of, refuse_unused
 
     if message is None and session is None and not settings.interactive:
         raise typer.BadParameter("nobody is at a terminal: give a MESSAGE.")

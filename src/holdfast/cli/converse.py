@@ -119,7 +119,7 @@ def _refuse_server(settings: Settings) -> None:
 
 
 async def _pursue(pursued: Goal, name: str | None, text: str | None, anyway: bool) -> int:
-    from holdfast.cli.opening import full_run_id
+    from holdfast.cli.homes import full_run_id
 
     if name is None:
         assert text is not None
@@ -140,7 +140,7 @@ def documents_of(directory: Path | None) -> Iterator[Knowledge | None]:
     if directory is None:
         yield None
         return
-    from holdfast.cli.screen import note
+    from holdfast.cli.plain import note
     from holdfast.work.knowledge import Knowledge
 
     with closing(Knowledge()) as documents:

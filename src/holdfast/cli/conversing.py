@@ -15,9 +15,10 @@ from rich.text import Text
 from holdfast.cli.driving import Driver
 from holdfast.cli.foreign import BAR, rows
 from holdfast.cli.house import House, Partner
+from holdfast.cli.plain import print_json_line
 from holdfast.cli.progress import Silence, View, rests
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, usage_words, way_on
-from holdfast.cli.screen import print_json_line, say
+from holdfast.cli.screen import say
 from holdfast.cli.shell import OK, Settings
 from holdfast.cli.transcript import Transcript
 from holdfast.core.interactions.wire import request_to_wire

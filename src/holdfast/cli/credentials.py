@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from holdfast.cli.homes import reading_journal, writing_journal
 from holdfast.cli.local import os_user
-from holdfast.cli.opening import reading_journal, writing_journal
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
 from holdfast.runtime.clock import SystemClock

@@ -210,8 +210,9 @@ async def _standing(stage: Stage, run: PlanInstance) -> dict[str, Any]:
 
 
 def _end(settings: Settings, standing: dict[str, Any], run: PlanInstance) -> int:
+    from holdfast.cli.plain import print_json
     from holdfast.cli.report import exit_code
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.screen import say
     from holdfast.story.text import visible
 
     if settings.as_json:

@@ -40,17 +40,18 @@ async def doctor(
     It changes nothing and may be used while a server has the home. What was cut off the end of the
     audit's chain it cannot know: `holdfast audit verify --head` can.
     """
-    from holdfast.cli.opening import HomeReading, reading_journal
+    from holdfast.cli.homes import reading_journal
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.reading import HomeReading
     from holdfast.cli.replaying import compare
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.screen import say
     from holdfast.journal.integrity import Report, examine, to_json
-    from holdfast.runtime.library import Library
 
     async with reading_journal(settings) as journal:
         path = journal.path
         if integrity:
             report = examine(path, _shown)
-            await compare(HomeReading(journal, Library(journal), path.parent), report)
+            await compare(HomeReading(journal, path.parent), report)
         else:
             report = Report({"runs": sum((await journal.run_counts()).values())})
             for problem in await journal.check():

@@ -15,9 +15,10 @@ from typing import Any
 from holdfast.cli.asking import ask
 from holdfast.cli.foreign import rows
 from holdfast.cli.house import House
+from holdfast.cli.plain import note, print_json
 from holdfast.cli.progress import View, asks_or_rests, follow, rests, view_of
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, standing_json, way_on
-from holdfast.cli.screen import note, print_json, say
+from holdfast.cli.screen import say
 from holdfast.cli.shell import OK, Interrupted, Settings
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState

@@ -16,9 +16,10 @@ from holdfast.cli.board import Board
 from holdfast.cli.driving import Driver
 from holdfast.cli.local import LocalHouse
 from holdfast.cli.needs import how_to_go_on, refuse_without_tools
+from holdfast.cli.plain import note, print_json_line
 from holdfast.cli.progress import Silence, View, view_of
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, way_on
-from holdfast.cli.screen import note, print_json_line, say
+from holdfast.cli.screen import say
 from holdfast.cli.shell import OK, Settings
 from holdfast.conversation import ConversationEngine
 from holdfast.core.conversation import recovery

@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.cli.opening import reading_journal
+from holdfast.cli.homes import reading_journal
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
 from holdfast.journal import chain

@@ -69,7 +69,8 @@ def check(
     Tools are checked against --tools or --app; without either, calls are not checked.
     """
     from holdfast.cli.checking import find_problems
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import say
 
     problems, count = find_problems(settings, path)
     if settings.as_json:
@@ -98,7 +99,8 @@ async def graph(
     ] = None,
 ) -> int:
     """Draw a plan, or a run with the status of its tasks."""
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import say
     from holdfast.core.drawing.graph import render_svg, render_text
 
     plan, state = await _drawn(settings, name)
@@ -119,8 +121,10 @@ async def graph(
 
 async def _drawn(settings: Settings, name: str) -> tuple[Plan, PlanState | None]:
     """A run's plan and state, or a plan by itself."""
+    from holdfast.cli.homes import full_run_id
     from holdfast.cli.loading import is_plan_file
-    from holdfast.cli.opening import AnyEnvironment, full_run_id, house_of, reading
+    from holdfast.cli.opening import AnyEnvironment, house_of
+    from holdfast.cli.reading import reading
     from holdfast.errors import NotFound
     from holdfast.runtime.machines import as_plan
 

@@ -32,15 +32,10 @@ from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import machine_of, replay
-from holdfast.story import Line, storyteller
+from holdfast.story.storyteller import storyteller
+from holdfast.story.telling import Line
 from holdfast.story.text import visible
 from holdfast.story.tries import try_words
-
-LOOK_AGAIN = 0.25
-"""Seconds between two looks at a journal that another process writes."""
-
-PATIENCE = 8
-"""How many such looks in vain it takes to believe that nobody is at work."""
 
 _LINES_KEPT = 5
 _QUIET = frozenset({TaskStatus.NOT_STARTED, TaskStatus.DONE, TaskStatus.SKIPPED})

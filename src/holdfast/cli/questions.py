@@ -38,13 +38,14 @@ async def inbox(
     ] = 100,
 ) -> int:
     """List the questions that wait for a person, the oldest first, or show one in full."""
-    from holdfast.cli.finding import find_question
-    from holdfast.cli.opening import reading
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.reading import reading
     from holdfast.journal.port import QuestionQuery
 
     async with reading(settings) as book:
         if question is not None:
+            from holdfast.cli.finding import find_question
+
             row = await find_question(book, question)
             await _show_one(settings, row, await _state_of(book, row))
             return OK
@@ -54,6 +55,8 @@ async def inbox(
             print_json([await _listed(book, row) for row in rows])
             return OK
         abouts = [await book.about(row) for row in rows]
+    from holdfast.cli.screen import say
+
     if rows:
         _print_rows(rows, abouts)
         first, options = rows[0].question_id[:8], settings.repeated
@@ -125,7 +128,8 @@ async def _show_one(settings: Settings, row: QuestionRow, state: QuestionState |
 
     from holdfast.cli.asking import introduce
     from holdfast.cli.inquiry import answering, question_json, shown_drafts, shown_times
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import say
     from holdfast.runtime.views import request_of
     from holdfast.story.text import clock
 

@@ -10,21 +10,18 @@ import json
 from collections.abc import Mapping
 from typing import Any
 
-from pydantic import TypeAdapter
-
 from holdfast.core.interactions.wire import camel, request_from_wire
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.errors import JournalDamaged, OperatorError
 from holdfast.journal.codec import VERSIONS, decode
 from holdfast.journal.port import AuditEntry, Deed, QuestionRow, Record, RunRow
+from holdfast.model.adapters import adapter
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.run import JOURNAL_KINDS, RunKind
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import Definition, definition_from
 
 Told = Mapping[str, Any]
-
-_BODY = TypeAdapter(InteractionRequest)
 
 _REQUEST = (
     "request_id",
@@ -80,7 +77,7 @@ def question_row(told: Told) -> QuestionRow:
         opened_at=told["openedAt"],
         deadline=told["deadline"],
         closed_at=told["closedAt"],
-        body=_BODY.dump_json(request, exclude_defaults=True).decode(),
+        body=adapter(InteractionRequest).dump_json(request, exclude_defaults=True).decode(),
     )
 
 

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 
-from holdfast.cli.opening import HomeReading
+from holdfast.cli.reading import HomeReading
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
 from holdfast.journal.integrity import Report

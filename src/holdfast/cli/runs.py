@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -30,6 +31,8 @@ RunArgument = Annotated[
     typer.Argument(metavar="RUN", help="A run, as inst_000001, 1, chat_000001 or conv_000001."),
 ]
 
+
+_NONE_YET = "no runs yet: start one with `holdfast run PLAN`"
 
 NAMES = {RunKind.PLAN: "plan_id", RunKind.CHAT: "agent_id", RunKind.CONVERSATION: "name"}
 """What a run's name is."""
@@ -69,8 +72,8 @@ async def runs(
     ] = 50,
 ) -> int:
     """List runs of plans, chats with agents and conversations, the newest first."""
-    from holdfast.cli.opening import reading
-    from holdfast.cli.screen import print_json, print_table, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.reading import reading
     from holdfast.journal.port import RunQuery
 
     wanted = _one_kind(plan, agent, kind)
@@ -85,13 +88,18 @@ async def runs(
         rows = await book.runs(query)
     if settings.as_json:
         print_json([row_json(row) for row in rows])
-    elif not rows:
-        say(
-            "no such run" if status or wanted else "no runs yet: start one with `holdfast run PLAN`"
-        )
     else:
-        print_table(ROW_TITLES, [row_cells(row) for row in rows])
+        _show(rows, "no such run" if status or wanted else _NONE_YET)
     return OK
+
+
+def _show(rows: Sequence[RunRow], if_none: str) -> None:
+    from holdfast.cli.screen import print_table, say
+
+    if rows:
+        print_table(ROW_TITLES, [row_cells(row) for row in rows])
+    else:
+        say(if_none)
 
 
 def _one_kind(plan: str | None, agent: str | None, kind: RunKind | None) -> RunKind | None:
@@ -159,7 +167,7 @@ def row_cells(row: RunRow) -> tuple[Any, ...]:
 
 def _titled(row: RunRow) -> str:
     """What it is called, and what it is about."""
-    from holdfast.runtime.views import about_row
+    from holdfast.runtime.about import about_row
 
     about = about_row(row)
     return row.title if about in ("", row.title) else f"{row.title}: {about}"
@@ -184,7 +192,8 @@ async def watch(
     Only looks: the run may belong to another process. With --json every event, or every
     change of a run, is one line.
     """
-    from holdfast.cli.opening import full_run_id, reading
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.reading import reading
     from holdfast.cli.watching import watch_all, watch_one
 
     async with reading(settings) as book:
@@ -205,7 +214,8 @@ async def continue_run(
     Values go to the open forms by field name; all must fit, or nothing changes.
     """
     from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.opening import entering, full_run_id
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.opening import entering
     from holdfast.cli.values import read_values
     from holdfast.core.plan.state import PlanState
     from holdfast.errors import NotAllowed
@@ -255,7 +265,8 @@ async def resume(
     """
     from holdfast.cli.driving import Driver, do_and_see
     from holdfast.cli.going_on import chosen
-    from holdfast.cli.opening import entering, full_run_id
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.opening import entering
 
     async with entering(settings) as house:
         run_id = full_run_id(instance)
@@ -273,7 +284,8 @@ async def cancel(
 ) -> int:
     """Cancel a run: nothing new starts, and what is in flight comes to its end."""
     from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.opening import entering, full_run_id
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.opening import entering
 
     async with entering(settings) as house:
         run_id = full_run_id(instance)
@@ -285,9 +297,11 @@ async def cancel(
 async def history(settings: Settings, instance: RunArgument) -> int:
     """Tell what happened in a run, by whom and when; --json gives the events."""
     from holdfast.cli.foreign import rows, told
-    from holdfast.cli.opening import full_run_id, reading
-    from holdfast.cli.screen import print_json, say
-    from holdfast.story import storyteller
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.reading import reading
+    from holdfast.cli.screen import say
+    from holdfast.story.storyteller import storyteller
     from holdfast.story.text import clock
 
     async with reading(settings) as book:

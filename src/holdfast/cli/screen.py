@@ -7,11 +7,8 @@ can move the cursor or reorder a line. rich measures wide characters rightly.
 
 from __future__ import annotations
 
-import json
-import re
 import sys
 from collections.abc import Sequence
-from typing import Any
 
 from rich.cells import cell_len
 from rich.console import Console
@@ -25,8 +22,6 @@ WHOLE = frozenset({"question", "run", "task", "status"})
 
 _PIPE_WIDTH = 200
 _READABLE = 10
-_UNSAFE_IN_JSON = re.compile("[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
-"""What JSON allows in a string as it is, and a terminal obeys; C0 it escapes by itself."""
 
 COLOURS: dict[str, str] = {
     PlanInstanceStatus.RUNNING: "cyan",
@@ -63,27 +58,6 @@ def say(*lines: str | Text) -> None:
     screen = console()
     for line in lines:
         screen.print(line if isinstance(line, Text) else Text(line), soft_wrap=True)
-
-
-def note(text: str) -> None:
-    """A word beside the output, which scripts do not read."""
-    sys.stderr.write(f"{text}\n")
-
-
-def print_json(value: Any) -> None:
-    sys.stdout.write(json_text(value, indent=2) + "\n")
-    sys.stdout.flush()
-
-
-def print_json_line(value: Any) -> None:
-    sys.stdout.write(json_text(value) + "\n")
-    sys.stdout.flush()
-
-
-def json_text(value: Any, indent: int | None = None) -> str:
-    """Readable JSON without a character that a terminal would obey."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
-    return _UNSAFE_IN_JSON.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
 
 
 def status_text(status: str) -> Text:

@@ -337,7 +337,8 @@ class _Stand:
     async def _say_ready(self, serving: Serving) -> None:
         import os
 
-        from holdfast.cli.screen import print_json_line, say
+        from holdfast.cli.plain import print_json_line
+        from holdfast.cli.screen import say
 
         link = await self._new_link(serving)
         if self.settings.as_json:
@@ -361,7 +362,7 @@ class _Stand:
         return None if secret is None else link_address(serving.url, secret)
 
     def _say_stopping(self) -> None:
-        from holdfast.cli.screen import note
+        from holdfast.cli.plain import note
 
         if not self.settings.as_json:
             note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")

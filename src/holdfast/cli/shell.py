@@ -353,7 +353,7 @@ def run(settings: Settings, work: Callable[[], Ending]) -> int:
 def complain(
     kind: str, message: str, as_json: bool, particulars: dict[str, Any] | None = None
 ) -> None:
-    from holdfast.cli.screen import json_text
+    from holdfast.cli.plain import json_text
     from holdfast.story.text import visible_lines
 
     if as_json:

@@ -17,7 +17,8 @@ from pathlib import Path
 import uvloop
 
 from holdfast.cli.local import os_user
-from holdfast.cli.screen import note, print_json_line, say
+from holdfast.cli.plain import note, print_json_line
+from holdfast.cli.screen import say
 from holdfast.cli.serve import link_address
 from holdfast.cli.shell import Settings
 from holdfast.console import install

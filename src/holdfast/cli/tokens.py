@@ -59,7 +59,8 @@ async def create(
 ) -> int:
     """Make a token. It is shown this once, and nobody can show it again."""
     from holdfast.cli.credentials import custody
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import say
 
     if not roles and not grants:
         raise typer.BadParameter("a token without --role or --grant could do nothing.")
@@ -78,7 +79,8 @@ async def create(
 async def list_tokens(settings: Settings) -> int:
     """List tokens, links and sign-ins that are still good, the oldest first."""
     from holdfast.cli.credentials import custody
-    from holdfast.cli.screen import print_json, print_table, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import print_table, say
     from holdfast.story.text import clock, visible
 
     async with custody(settings) as keys:
@@ -111,7 +113,8 @@ async def revoke(
 ) -> int:
     """Revoke a token: nobody gets in with it any more, nor with a sign-in that came of it."""
     from holdfast.cli.credentials import custody
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import say
 
     async with custody(settings, to_write=True) as keys:
         await keys.revoke(token)
@@ -132,7 +135,8 @@ async def link(
 ) -> int:
     """Make a link that signs one person in, once, within 15 minutes; an admin unless said."""
     from holdfast.cli.credentials import custody
-    from holdfast.cli.screen import print_json, say
+    from holdfast.cli.plain import print_json
+    from holdfast.cli.screen import say
 
     async with custody(settings, to_write=True) as keys:
         held = roles or ([] if grants else ["admin"])

@@ -20,8 +20,8 @@ from holdfast.core.run.state import RunState
 from holdfast.model import events as e
 from holdfast.model import react_events as r
 from holdfast.runtime.hub import Recorded, Spoken
-from holdfast.story import storyteller
 from holdfast.story.sessions import ended, spelled
+from holdfast.story.storyteller import storyteller
 from holdfast.story.text import named, visible
 
 _MARK = "· "

@@ -19,7 +19,7 @@ from holdfast.model import commands as c
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of
-from holdfast.story import storyteller
+from holdfast.story.storyteller import storyteller
 from holdfast.story.voice import Voice
 
 

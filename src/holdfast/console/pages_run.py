@@ -35,7 +35,7 @@ from holdfast.server.guard import Called
 from holdfast.server.principal import Permission
 from holdfast.server.schemas import RunId
 from holdfast.server.services import Served
-from holdfast.story import storyteller
+from holdfast.story.storyteller import storyteller
 from holdfast.story.voice import Voice
 
 router = APIRouter()

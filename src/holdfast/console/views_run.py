@@ -30,7 +30,7 @@ from holdfast.server.questions import Questions
 from holdfast.server.schemas import RunLine, RunShown
 from holdfast.server.services import Services
 from holdfast.server.showing import listed, run_shown
-from holdfast.story import storyteller
+from holdfast.story.storyteller import storyteller
 from holdfast.story.voice import Voice
 
 MOST_FAILURES: Final = 20

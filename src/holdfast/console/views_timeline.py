@@ -21,8 +21,8 @@ from holdfast.model.events import DraftKept
 from holdfast.model.recorded import Event
 from holdfast.runtime.hub import Recorded
 from holdfast.server.services import Services
-from holdfast.story import Teller, storyteller
-from holdfast.story.telling import UNTOLD
+from holdfast.story.storyteller import storyteller
+from holdfast.story.telling import UNTOLD, Teller
 from holdfast.story.voice import Voice
 
 PAGE: Final = 20

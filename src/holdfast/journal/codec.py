@@ -9,13 +9,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, get_args
-
-from pydantic import TypeAdapter, ValidationError
+from typing import TYPE_CHECKING, Any, get_args
 
 from holdfast.errors import JournalDamaged, JournalTooNew
 from holdfast.journal.port import Record
+from holdfast.model.adapters import adapter
 from holdfast.model.recorded import Event
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
 
 Upcaster = Callable[[dict[str, Any]], dict[str, Any]]
 
@@ -53,7 +55,24 @@ UPCASTERS: Mapping[tuple[str, int], Upcaster] = {
 }
 """From `(class name, version)` to the shape of the next version."""
 
-_ADAPTERS: dict[str, TypeAdapter[Any]] = {one.__name__: TypeAdapter(one) for one in get_args(Event)}
+_EVENTS: Mapping[str, type[Event]] = {one.__name__: one for one in get_args(Event)}
+
+
+class _Adapters(dict[str, "TypeAdapter[Any]"]):
+    """By the names of events, each made when the first such event is written or read."""
+
+    def __missing__(self, name: str) -> TypeAdapter[Any]:
+        made = self[name] = adapter(_EVENTS[name])
+        return made
+
+
+_ADAPTERS = _Adapters()
+
+
+def prepare() -> None:
+    """Make the adapters of all events now."""
+    for name in _EVENTS:
+        assert _ADAPTERS[name] is not None
 
 
 def encode(event: Event) -> tuple[str, str]:
@@ -67,17 +86,17 @@ def encode(event: Event) -> tuple[str, str]:
 def decode(record: Record) -> Event:
     name, _, version = record.type.partition("@")
     name = RENAMED.get(name, name)
-    adapter = _ADAPTERS.get(name)
-    if adapter is None:
+    if name not in _EVENTS:
         raise JournalDamaged(f"record {record.seq} has the unknown type {record.type!r}")
     current = VERSIONS.get(name, 1)
     try:
         written = int(version or 1)
         if written == current:
-            return adapter.validate_json(record.payload)  # type: ignore[no-any-return]
+            return _ADAPTERS[name].validate_json(record.payload)  # type: ignore[no-any-return]
         if written < current:
-            return adapter.validate_python(_upcast(name, written, record.payload))  # type: ignore[no-any-return]
-    except (ValidationError, KeyError, ValueError, TypeError) as error:
+            upcast = _upcast(name, written, record.payload)
+            return _ADAPTERS[name].validate_python(upcast)  # type: ignore[no-any-return]
+    except (KeyError, ValueError, TypeError) as error:
         raise JournalDamaged(f"record {record.seq} ({record.type}) is damaged: {error}") from error
     raise JournalTooNew(f"record {record.seq} is a {record.type}; this Holdfast reads {current}")
 

@@ -17,7 +17,12 @@ from pathlib import Path
 
 from holdfast.errors import HomeBusy, OperatorError
 
+DATABASE = "holdfast.db"
 _COMMAND_LENGTH = 200
+
+
+def default_home() -> Path:
+    return Path(os.environ.get("HOLDFAST_HOME", ".holdfast"))
 
 
 class HomeLock:

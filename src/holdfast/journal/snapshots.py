@@ -12,13 +12,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from pydantic import TypeAdapter
 from rpds import HashTrieMap, HashTrieSet, List
 
 from holdfast.core.conversation import heap
 from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.plan.state import TaskState, TraceEntry
 from holdfast.core.run.state import QuestionState, RunState, StepState
+from holdfast.model.adapters import adapter
 from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.message import Message, ModelSaid, ToolReturned, Usage, UserSaid
@@ -36,12 +36,13 @@ Form = tuple[Callable[[Any], Any], Callable[[Any], Any]]
 
 
 def _adapted(kind: Any) -> Form:
-    adapter = TypeAdapter(kind)
-
     def write(value: Any) -> Any:
-        return adapter.dump_python(value, mode="json", exclude_defaults=True)
+        return adapter(kind).dump_python(value, mode="json", exclude_defaults=True)
 
-    return write, adapter.validate_python
+    def read(value: Any) -> Any:
+        return adapter(kind).validate_python(value)
+
+    return write, read
 
 
 def _mapped(kind: Any) -> Form:

@@ -10,13 +10,12 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
-from pydantic import TypeAdapter
-
 from holdfast.core.language.strict import canonical_json, digest
 from holdfast.core.run.state import RunState
 from holdfast.core.run.wanting import LEADS_TO_THE_CALL, action_of
 from holdfast.journal.port import NOTHING, Attached, Deed, Kept
 from holdfast.model import commands as c
+from holdfast.model.adapters import adapter
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.values import Json
 from holdfast.runtime.acting import Acting, Claim, current
@@ -25,8 +24,6 @@ REQUEST = "request"
 """The kind under which claims are kept."""
 
 CLAIM_SECONDS = 24 * 3600.0
-
-_REQUEST = TypeAdapter(InteractionRequest)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +99,9 @@ def _claimed(claim: Claim, now: float, **served: Json) -> Kept:
 
 def request_digest(request: InteractionRequest) -> str:
     """A question by its content: what was shown to whoever answers it."""
-    return digest(_REQUEST.dump_python(request, mode="json", exclude_defaults=True))
+    return digest(
+        adapter(InteractionRequest).dump_python(request, mode="json", exclude_defaults=True)
+    )
 
 
 def left_by(

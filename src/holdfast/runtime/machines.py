@@ -11,8 +11,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, Protocol, TypeAlias
 
-from pydantic import TypeAdapter
-
 from holdfast.core.conversation import decide as conversation
 from holdfast.core.conversation import follow_up as conversation_effects
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
@@ -32,6 +30,7 @@ from holdfast.core.run.state import RunState
 from holdfast.core.source.agentjson import agent_from_json, agent_to_json
 from holdfast.core.source.planjson import plan_from_json, plan_to_json
 from holdfast.errors import NotFound
+from holdfast.model.adapters import adapter
 from holdfast.model.commands import Command, Moment
 from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
@@ -43,7 +42,6 @@ from holdfast.model.values import Json
 
 Definition: TypeAlias = CompiledPlan | AgentDefinition | ConversationDefinition
 
-_SETTINGS = TypeAdapter(ConversationSettings)
 
 _STARTING = (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE)
 
@@ -298,7 +296,11 @@ def kind_and_body(definition: Definition) -> tuple[str, str, dict[str, Json]]:
         case AgentDefinition(agent=agent):
             return REACT.kind, agent.agent_id, agent_to_json(agent)
         case ConversationDefinition(settings=settings):
-            return CONVERSATION.kind, "conversation", _SETTINGS.dump_python(settings, mode="json")
+            return (
+                CONVERSATION.kind,
+                "conversation",
+                adapter(ConversationSettings).dump_python(settings, mode="json"),
+            )
 
 
 def definition_from(kind: str, body: Mapping[str, Json], name: str) -> Definition:
@@ -307,8 +309,10 @@ def definition_from(kind: str, body: Mapping[str, Json], name: str) -> Definitio
         return CompiledPlan(plan_from_json(body), name)
     if kind == REACT.kind:
         return AgentDefinition(agent_from_json(body), name)
-    return ConversationDefinition(_SETTINGS.validate_python(body), name)
+    return ConversationDefinition(adapter(ConversationSettings).validate_python(body), name)
 
 
 def pinned_settings(settings: ConversationSettings) -> ConversationDefinition:
-    return ConversationDefinition(settings, digest(_SETTINGS.dump_python(settings, mode="json")))
+    return ConversationDefinition(
+        settings, digest(adapter(ConversationSettings).dump_python(settings, mode="json"))
+    )

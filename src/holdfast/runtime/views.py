@@ -5,20 +5,16 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Sequence
 
-from pydantic import TypeAdapter
-
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.waiting import waits_for
-from holdfast.journal.port import Journal, Notice, QuestionRow, RunRow
+from holdfast.journal.port import Notice, QuestionRow, RunRow
 from holdfast.model import events as e
+from holdfast.model.adapters import adapter
 from holdfast.model.commands import HearChild
 from holdfast.model.interaction import InteractionRequest, Waiting
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
-from holdfast.runtime.machines import ConversationMachine, machine_of
-
-_REQUEST = TypeAdapter(InteractionRequest)
-_WAITING: TypeAdapter[Waiting | None] = TypeAdapter(Waiting | None)
+from holdfast.runtime.machines import machine_of
 
 _FOUR_EYES = "four_eyes"
 
@@ -53,21 +49,6 @@ def run_row(state: RunState) -> RunRow:
         title=described.title,
         summary=described.summary,
     )
-
-
-def about_row(row: RunRow) -> str:
-    """What a run is about in one line, beyond its name; empty where its row does not say."""
-    if row.kind == ConversationMachine.kind:
-        return row.title
-    summary = json.loads(row.summary)
-    prompt = summary.get("prompt") or ""
-    return str((prompt not in (row.name, row.title) and prompt) or summary.get("facts") or "")
-
-
-async def about_question(journal: Journal, row: QuestionRow) -> str:
-    """What the run that it stands under is about."""
-    root = await journal.run(row.root_id)
-    return "" if root is None else about_row(root)
 
 
 def standing(state: RunState) -> Standing:
@@ -128,7 +109,7 @@ def question_row(state: RunState, question: QuestionState) -> QuestionRow:
 
 def _body(question: QuestionState) -> str:
     """The request as JSON, and whether it was asked under four eyes, for who lists it."""
-    body = _REQUEST.dump_json(question.request, exclude_defaults=True).decode()
+    body = adapter(InteractionRequest).dump_json(question.request, exclude_defaults=True).decode()
     return body if question.wanted_by is None else f'{body[:-1]},"{_FOUR_EYES}":true}}'
 
 
@@ -137,7 +118,7 @@ def asked_under_four_eyes(row: QuestionRow) -> bool:
 
 
 def request_of(row: QuestionRow) -> InteractionRequest:
-    return _REQUEST.validate_json(row.body)
+    return adapter(InteractionRequest).validate_json(row.body)
 
 
 def notices(before: RunState, state: RunState) -> tuple[Notice, ...]:
@@ -156,7 +137,9 @@ def notices(before: RunState, state: RunState) -> tuple[Notice, ...]:
         "message": machine.error(state) if state.status is RunStatus.ERROR else "",
         "result": machine.result(state) if state.status is RunStatus.DONE else None,
         "ended_by": state.ended_by if state.status is RunStatus.CANCELLED else "",
-        "waits_for": _WAITING.dump_python(_asked(state), mode="json", exclude_defaults=True),
+        "waits_for": adapter(Waiting | None).dump_python(
+            _asked(state), mode="json", exclude_defaults=True
+        ),
         "provided": dict(state.provided_params),
         "continued_at": state.continued_at,
     }
@@ -166,7 +149,7 @@ def notices(before: RunState, state: RunState) -> tuple[Notice, ...]:
 
 def heard(notice: Notice) -> HearChild:
     body = json.loads(notice.payload)
-    asked = _WAITING.validate_python(body.pop("waits_for", None))
+    asked = adapter(Waiting | None).validate_python(body.pop("waits_for", None))
     return HearChild(notice.source_id, notice.seq, waits_for=asked, **body)
 
 

@@ -19,7 +19,9 @@ from typing import Final
 from fastapi import FastAPI, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
+from holdfast.core.language.conditions import parse
 from holdfast.errors import HoldfastError
+from holdfast.journal import codec
 from holdfast.runtime.aside import aside
 from holdfast.server import spoken
 from holdfast.server.problems import refusal
@@ -76,12 +78,19 @@ class Lifetime:
             if not self._services.app.is_open:
                 await stack.enter_async_context(self._services.app)
             await self._services.open(stack)
-            await aside(spoken.prepare)
+            await aside(_prepare)
             self.opened = True
             try:
                 yield
             finally:
                 self.opened = False
+
+
+def _prepare() -> None:
+    """What a program loads when it first needs it, a server has from the start: no run waits."""
+    spoken.prepare()
+    codec.prepare()
+    parse("Done")
 
 
 class OpensItself:

@@ -28,8 +28,9 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.run import KINDS, RunKind
+from holdfast.runtime.about import about_row
 from holdfast.runtime.deeds import request_digest
-from holdfast.runtime.views import about_row, asked_under_four_eyes, request_of
+from holdfast.runtime.views import asked_under_four_eyes, request_of
 from holdfast.server.cards import card
 from holdfast.server.guard import Caller
 from holdfast.server.limits import ANSWER

@@ -1,30 +1,5 @@
 """Stories: a run's events in plain words, whichever kind of run it is.
 
-`storyteller(state)` gives a `Teller`; fed with the run's records in order it says of each who
-did what. Terminals and pages show the same story.
+`storyteller(state)`, in the module of that name, gives a `Teller`; fed with the run's records in
+order it says of each who did what. Terminals and pages show the same story.
 """
-
-from __future__ import annotations
-
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.plan.state import PlanState
-from holdfast.core.react.state import ReactState
-from holdfast.core.run.state import RunState
-from holdfast.story.conversations import ConversationStory
-from holdfast.story.plans import PlanStory
-from holdfast.story.sessions import SessionStory
-from holdfast.story.telling import Line, Teller
-from holdfast.story.voice import ENGLISH, Voice
-
-__all__ = ["Line", "Teller", "Voice", "storyteller"]
-
-
-def storyteller(state: RunState, say: Voice = ENGLISH) -> Teller:
-    """Tells what happens after `state`, whose questions it knows."""
-    asked = [one.request for one in state.questions.values()]
-    if isinstance(state, PlanState):
-        return PlanStory(state.plan, asked, say)
-    if isinstance(state, ReactState):
-        return SessionStory(state, asked, say)
-    assert isinstance(state, ConversationState)
-    return ConversationStory(state, asked, say)

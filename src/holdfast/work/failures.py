@@ -26,7 +26,6 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable, Iterator, Mapping
-from http.client import HTTPException
 from re import Pattern
 from typing import Any, Final, TypeVar
 
@@ -257,6 +256,8 @@ def _wraps_anything(error: BaseException) -> bool:
 
 
 def _of_transport(error: BaseException) -> bool:
+    from http.client import HTTPException
+
     if isinstance(error, OSError | EOFError | HTTPException) or _named(error, LOST):
         return True
     if _called(error, ABOUT_HTTP) and any(map(_is_no_status, _statuses_of_its_own(error))):

@@ -15,11 +15,7 @@ import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from typing import Any, Final, NotRequired, Protocol, Required, get_type_hints
-
-from pydantic import ConfigDict, TypeAdapter, ValidationError
-from pydantic.errors import PydanticUserError
-from typing_extensions import TypedDict
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from holdfast.core.approval import read_rule
 from holdfast.core.forms.from_tools import check_enrichment
@@ -39,6 +35,9 @@ from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.fingerprints import fingerprint, routine_of
+
+if TYPE_CHECKING:
+    from pydantic import ValidationError
 
 _READ_ONLY_PREFIXES: Final = ("query_", "check_")
 
@@ -139,8 +138,10 @@ class PythonTool:
         read-only is idempotent. `version` is the author's word for what the code does not show,
         `fields` how a person is asked for arguments that a call lacks.
         """
+        from holdfast.work.signatures import Signature  # with the first tool: it takes pydantic
+
         name = name or str(getattr(fn, "__name__", type(fn).__name__))
-        signature = _Signature.of(fn, name)
+        signature = Signature.of(fn, name)
         looks = read_only_by_name(name) if read_only is None else read_only
         spec = ToolSpec(
             name=name,
@@ -170,8 +171,8 @@ class PythonTool:
     async def call(self, args: JsonObject, call: CallInfo) -> Json:
         try:
             values = self._validate(args)
-        except ValidationError as error:
-            raise PermanentError(_field_errors(self.spec.name, error)) from None
+        except ValueError as error:
+            raise PermanentError(_wrong_arguments(self.spec.name, error)) from None
         if self._call_parameter is not None:
             values[self._call_parameter] = call
         if self._is_async:
@@ -202,87 +203,17 @@ def contained(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any
         raise error_of(classify(error), words_of(error)) from error
 
 
-@dataclass(frozen=True, slots=True)
-class _Signature:
-    """What a function takes: a validator for its arguments and their JSON Schema."""
-
-    adapter: TypeAdapter[dict[str, Any]]
-    schema: dict[str, Any]
-    call_parameter: str | None
-
-    @classmethod
-    def of(cls, fn: Callable[..., Any], name: str) -> _Signature:
-        try:
-            return cls._read(fn, name)
-        except (NameError, PydanticUserError) as error:
-            raise CallerError(
-                f"tool {name!r}: its annotations cannot be read: {error}; "
-                "use JSON-like types that its module knows by name"
-            ) from None
-
-    @classmethod
-    def _read(cls, fn: Callable[..., Any], name: str) -> _Signature:
-        hints = get_type_hints(routine_of(fn), include_extras=True)
-        parameters = inspect.signature(fn).parameters.values()
-        for parameter in parameters:
-            _refuse_unnamed(parameter, name)
-        taken = [p for p in parameters if hints.get(p.name) is not CallInfo]
-        given = [p.name for p in parameters if hints.get(p.name) is CallInfo]
-        adapter = TypeAdapter(_arguments_type(name, taken, hints))
-        return cls(adapter, _schema(adapter, taken), given[0] if given else None)
+def _wrong_arguments(name: str, error: ValueError) -> str:
+    """Names fields and what is wrong with them, never the values, which may be secret."""
+    told = cast("ValidationError", error)
+    found = told.errors(include_url=False, include_input=False, include_context=False)
+    fields = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in found]
+    return f"{name} was given wrong arguments: {'; '.join(fields)}"
 
 
 def _version(fn: Callable[..., Any], schema: JsonObject, own: str) -> str:
     known: dict[str, Json] = {"parameters": schema, "source": fingerprint(fn)}
     return digest({**known, "version": strict_text(own, "version")} if own else known)
-
-
-def _refuse_unnamed(parameter: inspect.Parameter, name: str) -> None:
-    if parameter.kind not in (parameter.POSITIONAL_OR_KEYWORD, parameter.KEYWORD_ONLY):
-        raise CallerError(
-            f"tool {name!r}: {parameter} has no name of its own to call it by; "
-            "a tool's parameters are all passed by name"
-        )
-
-
-def _arguments_type(
-    name: str, parameters: list[inspect.Parameter], hints: Mapping[str, Any]
-) -> type[dict[str, Any]]:
-    """A TypedDict, which unlike a model allows any name and leaves defaults to the function."""
-    make: Any = TypedDict
-    fields = {p.name: _presence(p)[hints.get(p.name, Any)] for p in parameters}
-    kind: type[dict[str, Any]] = make(name, fields)
-    kind.__pydantic_config__ = ConfigDict(extra="forbid")  # type: ignore[attr-defined]
-    return kind
-
-
-def _presence(parameter: inspect.Parameter) -> Any:
-    return Required if parameter.default is parameter.empty else NotRequired
-
-
-def _schema(
-    adapter: TypeAdapter[dict[str, Any]], parameters: list[inspect.Parameter]
-) -> dict[str, Any]:
-    schema = adapter.json_schema()
-    for parameter in parameters:
-        default = _json_default(parameter)
-        if default is not parameter.empty:
-            schema["properties"][parameter.name].setdefault("default", default)
-    return schema
-
-
-def _json_default(parameter: inspect.Parameter) -> Json:
-    try:
-        return strict_json(parameter.default)
-    except InvalidValue:
-        return parameter.empty
-
-
-def _field_errors(name: str, error: ValidationError) -> str:
-    """Names fields and what is wrong with them, never the values, which may be secret."""
-    found = error.errors(include_url=False, include_input=False, include_context=False)
-    fields = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in found]
-    return f"{name} was given wrong arguments: {'; '.join(fields)}"
 
 
 class SecretSource(Protocol):

@@ -18,10 +18,10 @@ import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
-from pydantic_core import SchemaError, SchemaValidator
-from pydantic_core.core_schema import str_schema
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
 
 LONGEST_PATTERN: Final = 200
 LARGEST_PROGRAM: Final = 4_000
@@ -104,6 +104,13 @@ def compile_pattern(pattern: str) -> SchemaValidator:
             "allowed: let max_length bound the text instead of counting, or write [A-Za-z0-9_] "
             r"for \w"
         )
+    return _compiled(pattern)
+
+
+def _compiled(pattern: str) -> SchemaValidator:
+    from pydantic_core import SchemaError, SchemaValidator
+    from pydantic_core.core_schema import str_schema
+
     try:
         return SchemaValidator(str_schema(pattern=pattern))
     except SchemaError as error:

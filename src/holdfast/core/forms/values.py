@@ -18,9 +18,7 @@ import re
 from collections.abc import Callable, Iterable
 from datetime import date, datetime
 from itertools import islice
-from typing import Any, Final, TypeVar
-
-from pydantic_core import SchemaValidator
+from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from holdfast.core.forms.patterns import MATCH_BUDGET, compile_pattern, match_cost, most_text
 from holdfast.core.language.jsontext import extent, load_json
@@ -29,6 +27,9 @@ from holdfast.core.secrets import is_reference
 from holdfast.errors import InvalidValue
 from holdfast.model.form import Field, FieldType, Option
 from holdfast.model.values import Json
+
+if TYPE_CHECKING:
+    from pydantic_core import SchemaValidator
 
 Moment = TypeVar("Moment", bound=date)
 

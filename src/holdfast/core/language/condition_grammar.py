@@ -1,4 +1,4 @@
-"""The language of conditions: from a text to nodes, or to an error with a caret under its place.
+"""The language of conditions: from a text to nodes, or to a mistake with its place.
 
 A word with dots is one token, so that `002.status` is a path and never the number 2. A number may
 not start with a needless zero: `002` alone is a task id whose `.status` was forgotten. The tree is
@@ -11,24 +11,31 @@ The same grammar serves conditions over the arguments of a call, where a bare wo
 from __future__ import annotations
 
 import re
-import unicodedata
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Final, TypeAlias, cast
+from typing import Any, Final, cast
 
 from lark import Lark, Token, Transformer
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
-from holdfast.core.language.facts import Path, split_path
+from holdfast.core.language.condition_nodes import (
+    ARGUMENTS,
+    MAX_LENGTH,
+    STATUSES,
+    Both,
+    Compare,
+    Either,
+    Items,
+    Literal,
+    Misread,
+    Node,
+    Not,
+    Read,
+    Status,
+)
+from holdfast.core.language.facts import split_path
 from holdfast.core.language.spelling import nearest
-from holdfast.errors import ConditionError
-from holdfast.model.plan import TaskStatus
 from holdfast.model.values import Json
-
-MAX_LENGTH: Final = 2_000
-ARGUMENTS: Final = "args"
-STATUSES: Final = frozenset(status.value for status in TaskStatus)
 
 _LITERALS: Final[dict[str, Json]] = {
     "true": True,
@@ -48,8 +55,6 @@ _REMEDIES: Final = {
     "'": "this quote is never closed",
     '"': "this quote is never closed",
 }
-_COLUMNS_SHOWN_BEFORE: Final = 60
-_COLUMNS_SHOWN_AFTER: Final = 20
 
 _GRAMMAR: Final = r"""
     ?start: either
@@ -77,78 +82,11 @@ _GRAMMAR: Final = r"""
 """
 
 
-@dataclass(frozen=True, slots=True)
-class Literal:
-    value: Json
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Status:
-    name: str
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Read:
-    path: Path
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Items:
-    items: tuple[Node, ...]
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Compare:
-    left: Node
-    operator: str
-    right: Node
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Not:
-    operand: Node
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Both:
-    operands: tuple[Node, ...]
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Either:
-    operands: tuple[Node, ...]
-    column: int
-
-
-Node: TypeAlias = Literal | Status | Read | Items | Compare | Not | Both | Either
-
-
-class Misread(Exception):
-    """A mistake and its column; becomes a ConditionError where the whole text is known."""
-
-    def __init__(self, reason: str, column: int) -> None:
-        super().__init__(reason)
-        self.reason = reason
-        self.column = column
-
-    def within(self, text: str) -> ConditionError:
-        return ConditionError(f"{self.reason}\n{_excerpt(text, self.column)}", self.column)
-
-
 def read_nodes(text: str) -> Node:
-    """The condition as nodes, or Misread."""
     return _read(text, _Builder)
 
 
 def read_argument_nodes(text: str) -> Node:
-    """A condition over a call's arguments as nodes, or Misread; every path starts with `args`."""
     return _read(text, _ArgumentBuilder)
 
 
@@ -163,7 +101,6 @@ def _read(text: str, builder: type[_Builder]) -> Node:
 
 @lru_cache(maxsize=2)
 def _parser(builder: type[_Builder]) -> Lark:
-    # Built on first use: programs that ask nothing of conditions start faster.
     return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=builder())
 
 
@@ -271,18 +208,3 @@ def _misread(problem: UnexpectedToken | UnexpectedCharacters, text: str) -> Misr
         return Misread(f"not a whole condition: {missing}", len(text.rstrip()) + 1)
     wanted = "a value" if "PATH" in problem.expected else "&&, || or the end"
     return Misread(f"{token} does not fit here: expected {wanted}", _column(token))
-
-
-def _excerpt(text: str, column: int) -> str:
-    start = max(0, column - 1 - _COLUMNS_SHOWN_BEFORE)
-    before = _one_line(text[start : column - 1])
-    after = _one_line(text[column - 1 : column - 1 + _COLUMNS_SHOWN_AFTER])
-    return f"  {before}{after}\n  {' ' * _display_width(before)}^"
-
-
-def _one_line(text: str) -> str:
-    return "".join(character if character.isprintable() else " " for character in text)
-
-
-def _display_width(text: str) -> int:
-    return sum(2 if unicodedata.east_asian_width(character) in "WF" else 1 for character in text)

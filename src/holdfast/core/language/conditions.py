@@ -19,7 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
-from holdfast.core.language.condition_grammar import (
+from holdfast.core.language.condition_nodes import (
     STATUSES,
     Both,
     Compare,

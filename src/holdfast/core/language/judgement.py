@@ -18,7 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from typing import Final, TypeAlias, assert_never
 
-from holdfast.core.language.condition_grammar import (
+from holdfast.core.language.condition_nodes import (
     Both,
     Compare,
     Either,

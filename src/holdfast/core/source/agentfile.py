@@ -14,10 +14,11 @@ from typing import Final
 from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.core.source.agentcheck import Placed, Surroundings, agent_problems
 from holdfast.core.source.asking import read_asking
+from holdfast.core.source.nodes import Mapping, Node, Scalar
 from holdfast.core.source.places import Path, Places, repeats, reported, to_problem
 from holdfast.core.source.retry import read_retry
 from holdfast.core.source.shape import ShapeReader
-from holdfast.core.source.yaml import Mapping, Node, Scalar, read_document
+from holdfast.core.source.yaml import read_document
 from holdfast.errors import AuthorError, PlanRejected, Problem
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule

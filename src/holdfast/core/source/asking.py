@@ -10,9 +10,9 @@ from __future__ import annotations
 from collections.abc import Mapping as Lookup
 from typing import Any, Final
 
+from holdfast.core.source.nodes import Node
 from holdfast.core.source.places import Path
 from holdfast.core.source.shape import ShapeReader
-from holdfast.core.source.yaml import Node
 from holdfast.model.interaction import (
     Asking,
     InteractionAction,

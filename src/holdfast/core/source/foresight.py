@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
-from holdfast.core.language.condition_grammar import (
+from holdfast.core.language.condition_nodes import (
     Both,
     Compare,
     Either,

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from holdfast.core.forms.shapes import parse_form
+from holdfast.core.source.nodes import Mapping, Node, Scalar, Sequence
 from holdfast.core.source.places import Path
 from holdfast.core.source.shape import ShapeReader
-from holdfast.core.source.yaml import Mapping, Node, Scalar, Sequence
 from holdfast.errors import FormRejected, Problem
 from holdfast.model.form import Form
 

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Set
 from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
-from holdfast.core.source.yaml import Mapping, Node, Scalar, Sequence
+from holdfast.core.source.nodes import Mapping, Node, Scalar, Sequence
 from holdfast.errors import Problem
 
 Path: TypeAlias = tuple[str | int, ...]

@@ -16,10 +16,11 @@ from typing import TypeVar
 from holdfast.core.source.asking import ASKING_KEYS, SHORT_KEYS, asking_from, read_asking
 from holdfast.core.source.check import Catalog, find_problems
 from holdfast.core.source.forms import read_form
+from holdfast.core.source.nodes import Mapping, Node
 from holdfast.core.source.places import Path, Places, repeats, reported, to_problem
 from holdfast.core.source.retry import read_retry
 from holdfast.core.source.shape import ShapeReader
-from holdfast.core.source.yaml import Mapping, Node, read_document
+from holdfast.core.source.yaml import read_document
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.interaction import Asking
 from holdfast.model.plan import (

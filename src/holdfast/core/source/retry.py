@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from dataclasses import fields
 from typing import Any, Final
 
+from holdfast.core.source.nodes import Mapping, Node
 from holdfast.core.source.numbers import LONGEST_WAIT, range_problems
 from holdfast.core.source.places import Finding, Path
 from holdfast.core.source.shape import ShapeReader
-from holdfast.core.source.yaml import Mapping, Node
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.values import JsonObject
 

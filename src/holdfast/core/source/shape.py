@@ -16,8 +16,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from holdfast.core.language.spelling import nearest
-from holdfast.core.source.places import Path, Places
-from holdfast.core.source.yaml import (
+from holdfast.core.source.nodes import (
     Mapping,
     Node,
     Scalar,
@@ -25,6 +24,7 @@ from holdfast.core.source.yaml import (
     Unreadable,
     scalar_value,
 )
+from holdfast.core.source.places import Path, Places
 from holdfast.errors import Problem
 from holdfast.model.values import Json
 

@@ -1,14 +1,11 @@
 """YAML text as a tree of nodes that know where they stand; nothing is constructed from tags.
 
 ruamel's pure-Python parser delivers events, and this module composes them. That
-leaves three decisions here rather than in a loader's constructor:
+leaves two decisions here rather than in a loader's constructor:
 
 - *Bounds come first.* The text, its nodes, the nesting and what aliases add are capped. The
   nesting of brackets is capped in the scanner itself: for every bracket it visits
   all open ones, so 4 kB of them would cost seconds before the first event arrives.
-- *A scalar keeps its source text.* Whether `010` is an id or a number is decided
-  by who asks. `plain_value` follows YAML 1.2, except that a number with a leading
-  zero stays text: it is an id that somebody forgot to quote.
 - *Mistakes that leave the tree readable are collected* (a duplicate key, a tag),
   so that one of them does not hide the next. Only broken syntax and exceeded
   bounds end the reading.
@@ -16,11 +13,9 @@ leaves three decisions here rather than in a loader's constructor:
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from math import isfinite
-from typing import Any, TypeAlias
+from typing import Any
 
 from ruamel.yaml import YAML
 from ruamel.yaml.error import MarkedYAMLError, YAMLError
@@ -36,8 +31,8 @@ from ruamel.yaml.events import (
 from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scanner import Scanner
 
+from holdfast.core.source.nodes import Mapping, Node, Scalar, Sequence
 from holdfast.errors import Problem
-from holdfast.model.values import Json
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 60_000
@@ -45,40 +40,8 @@ MAX_NODES = 60_000
 
 MAX_DEPTH = 40
 MAX_ALIASED_NODES = 10_000
-MAX_INTEGER = 2**63 - 1
 
 _NO_KEY = 'a key must be text; if this is a template, quote it: "{{result.x}}"'
-
-
-@dataclass(frozen=True, slots=True)
-class Scalar:
-    """One scalar; `style` is its quote or block sign, empty for a plain one."""
-
-    text: str
-    style: str
-    line: int
-    column: int
-
-    @property
-    def is_null(self) -> bool:
-        return not self.style and self.text in _NULLS
-
-
-@dataclass(frozen=True, slots=True)
-class Sequence:
-    items: tuple[Node, ...]
-    line: int
-    column: int
-
-
-@dataclass(frozen=True, slots=True)
-class Mapping:
-    entries: tuple[tuple[Scalar, Node], ...]
-    line: int
-    column: int
-
-
-Node: TypeAlias = Scalar | Sequence | Mapping
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,10 +50,6 @@ class Document:
 
     root: Node | None
     problems: tuple[Problem, ...]
-
-
-class Unreadable(Exception):
-    """A plain scalar that stands for no JSON value; the message says what to write instead."""
 
 
 def read_document(text: str, file: str, expected: str = "a plan") -> Document:
@@ -104,41 +63,6 @@ def read_document(text: str, file: str, expected: str = "a plan") -> Document:
     except _Fatal as fatal:
         return Document(None, (*composer.problems, fatal.problem))
     return Document(root, tuple(composer.problems))
-
-
-_NULLS = frozenset(("", "~", "null", "Null", "NULL"))
-_TRUE = frozenset(("true", "True", "TRUE"))
-_FALSE = frozenset(("false", "False", "FALSE"))
-_INTEGER = re.compile(r"[-+]?(?:0|[1-9][0-9]*)", re.ASCII)
-_FLOAT = re.compile(
-    r"[-+]?(?:(?:0|[1-9][0-9]*)(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][-+]?[0-9]+)?", re.ASCII
-)
-_NOT_FINITE = re.compile(r"[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN)")
-
-
-def scalar_value(scalar: Scalar) -> Json:
-    """The JSON value that a scalar stands for; raises Unreadable."""
-    return scalar.text if scalar.style else plain_value(scalar.text)
-
-
-def plain_value(text: str) -> Json:
-    """What an unquoted scalar stands for."""
-    if text in _NULLS:
-        return None
-    if text in _TRUE or text in _FALSE:
-        return text in _TRUE
-    if _NOT_FINITE.fullmatch(text):
-        raise Unreadable(f"{text} is not a number that JSON knows; quote it if text is meant")
-    return _number(text) if _FLOAT.fullmatch(text) else text
-
-
-def _number(text: str) -> int | float:
-    value = float(text)
-    if _INTEGER.fullmatch(text) and abs(value) < MAX_INTEGER:
-        return int(text)
-    if _INTEGER.fullmatch(text) or not isfinite(value):
-        raise Unreadable(f"{text} is too large for a number; quote it if text is meant")
-    return value
 
 
 class _Fatal(Exception):

@@ -1,0 +1,30 @@
+"""`adapter`: pydantic's view of a type, made when it is first asked for.
+
+Pydantic and the adapters of all events take longer to load than everything else that a program
+needs to list its runs.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING, Any, TypeVar, overload
+
+if TYPE_CHECKING:
+    from pydantic import TypeAdapter
+
+T = TypeVar("T")
+
+
+@overload
+def adapter(kind: type[T]) -> TypeAdapter[T]: ...
+@overload
+def adapter(kind: Any) -> TypeAdapter[Any]: ...
+def adapter(kind: Any) -> TypeAdapter[Any]:
+    return _made(kind)
+
+
+@cache
+def _made(kind: Any) -> TypeAdapter[Any]:
+    from pydantic import TypeAdapter
+
+    return TypeAdapter(kind)
