@@ -54,6 +54,7 @@ $(READY): pyproject.toml constraints.txt
 		echo "Python cannot make virtual environments here: install its venv module (on Debian: apt-get install python3-venv), then run make again."; exit 1; }
 	@echo "Setting up .venv (once, about a minute) …"
 	@PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip install --quiet -c constraints.txt -e '.[dev]'
+	@$(BIN)/python -m compileall -q src
 	@touch $@
 
 clean:
