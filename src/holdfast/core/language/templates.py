@@ -18,6 +18,7 @@ import json
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
 from holdfast.core.language.facts import ROOTS, Facts, Path, reader, split_path, step_into
@@ -28,6 +29,7 @@ from holdfast.model.values import Json
 
 MAX_NESTING: Final = 64
 
+_TEXTS_KEPT: Final = 1_024
 _NAMES_SHOWN: Final = 10
 _GROUP_SHOWN: Final = 40
 _BRACE: Final = re.compile(
@@ -152,15 +154,23 @@ class _Compiler:
         if "{" not in text:
             return None
         try:
-            pieces = tuple(_pieces(text))
+            paths, fill = _compiled_text(text)
         except TemplateError as problem:
             where = f"{json_path(place)}: " if place else ""
             raise TemplateError(f"{where}{problem}", problem.column) from None
-        placeholders = [piece for piece in pieces if isinstance(piece, _Placeholder)]
-        self.paths.extend(placeholder.path for placeholder in placeholders)
-        if placeholders and len(pieces) == 1:
-            return placeholders[0].filler()
-        return None if pieces == (text,) else _joined(pieces)
+        self.paths.extend(paths)
+        return fill
+
+
+@lru_cache(maxsize=_TEXTS_KEPT)
+def _compiled_text(text: str) -> tuple[tuple[Path, ...], Filler | None]:
+    """What the text names, and how it is filled; the tasks of a plan are written alike."""
+    pieces = tuple(_pieces(text))
+    placeholders = [piece for piece in pieces if isinstance(piece, _Placeholder)]
+    paths = tuple(placeholder.path for placeholder in placeholders)
+    if placeholders and len(pieces) == 1:
+        return paths, placeholders[0].filler()
+    return paths, None if pieces == (text,) else _joined(pieces)
 
 
 def _pieces(text: str) -> Iterator[str | _Placeholder]:

@@ -37,6 +37,8 @@ ASKING_KEYS: Final = (
 )
 SHORT_KEYS: Final = {"default": "default_option_id"}
 
+_USUAL: Final = Asking()
+
 _OPTION_KEYS: Final = (
     "option_id",
     "action",
@@ -144,6 +146,8 @@ def _metadata(shape: ShapeReader, found: Lookup[str, Node], path: Path) -> dict[
 
 def asking_to_json(asking: Asking) -> dict[str, Any]:
     """What is unusual about it; nothing for the usual asking."""
+    if asking == _USUAL:
+        return {}
     shape: dict[str, Any] = {
         "title": asking.title or None,
         "message": asking.message or None,

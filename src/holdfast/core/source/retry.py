@@ -46,10 +46,11 @@ def retry_problems(retry: RetryPolicy, path: Path) -> Iterator[Finding]:
 
 
 def retry_to_json(retry: RetryPolicy) -> dict[str, Any] | None:
+    if retry == _USUAL:
+        return None
     numbers = {name: float(getattr(retry, name)) for name in _NUMBERS}
     shape = {"attempts": retry.attempts, **numbers}
-    unusual = {name: value for name, value in shape.items() if value != getattr(_USUAL, name)}
-    return unusual or None
+    return {name: value for name, value in shape.items() if value != getattr(_USUAL, name)}
 
 
 def retry_from_json(raw: JsonObject | None) -> RetryPolicy:
