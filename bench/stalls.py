@@ -236,7 +236,7 @@ async def serve(home: Path) -> None:
         async with app:
             token = await prepare(app, services)
             print(json.dumps([listener.getsockname()[1], token]), flush=True)
-            keep_for_good(web)
+            keep_for_good(app, web)
             stalls.install()
             beating = asyncio.create_task(stalls.beat())
             config = uvicorn.Config(measured, log_level="error", lifespan="off", loop="asyncio")

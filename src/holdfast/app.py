@@ -43,6 +43,7 @@ from holdfast.model.interaction import InteractionResponse
 from holdfast.model.plan import Plan
 from holdfast.plans import LOCAL, PlanModule, PlannerAgent
 from holdfast.runtime.clock import Clock, SystemClock
+from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.faults import FaultPoints
@@ -91,6 +92,7 @@ class Holdfast:
         driver: Callable[[ToolRegistry, Sandbox], TaskDriver] = TaskDriver,
         faults: FaultPoints | None = None,
         four_eyes: bool | None = None,
+        tune_collector: bool = True,
     ) -> None:
         self.home = Path(home) if home is not None else default_home()
         self.journal = journal or SqliteJournal(self.home / DATABASE)
@@ -120,6 +122,7 @@ class Holdfast:
         self.interactions = Handlers()
         self.sessions = AgentSessionHub(self.engine, self.interactions, self.vault)
         self.is_open = False
+        self.tunes_collector = tune_collector
         self._served: list[FastAPI] = []
         self._clients: HttpClients | None = None
         self._declarations = Declarations(self.engine.library, self.tools)
@@ -256,6 +259,8 @@ class Holdfast:
         except BaseException:
             await self.journal.close()
             raise
+        if self.tunes_collector:
+            COLLECTOR.opened()
         self.is_open = True
         return self
 
@@ -266,6 +271,8 @@ class Holdfast:
         trace: TracebackType | None,
     ) -> None:
         self.is_open = False
+        if self.tunes_collector:
+            COLLECTOR.closed()
         await self.engine.close()
         await self.planner_agent.close()
         if self._clients is not None:

@@ -197,10 +197,15 @@ async def test_a_source_full_of_mistakes_is_answered_in_short(
     assert len(refused.content) < 100_000
 
 
-def test_what_a_server_begins_with_is_not_looked_at_by_the_collector_again() -> None:
-    before = gc.get_freeze_count()
-    try:
-        keep_for_good(Holdfast.in_memory().asgi())
+async def test_what_a_server_begins_with_is_not_looked_at_by_the_collector_again() -> None:
+    async with Holdfast.in_memory() as app:
+        before = gc.get_freeze_count()
+        keep_for_good(app, app.asgi())
         assert gc.get_freeze_count() > before
-    finally:
-        gc.unfreeze()
+
+
+async def test_a_server_leaves_the_collector_alone_where_its_application_does() -> None:
+    async with Holdfast.in_memory(tune_collector=False) as app:
+        before = gc.get_freeze_count()
+        keep_for_good(app, app.asgi())
+        assert gc.get_freeze_count() == before

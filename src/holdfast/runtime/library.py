@@ -20,6 +20,7 @@ from holdfast.errors import JournalDamaged, NotFound
 from holdfast.journal.port import Journal, StoredDefinition
 from holdfast.model.agent import Agent
 from holdfast.model.plan import Plan
+from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.machines import Definition, definition_from, kind_and_body
 
 
@@ -102,8 +103,9 @@ class Library:
 
 def compiled(plan: Plan) -> CompiledPlan:
     """A plan with all that can be known of it beforehand."""
-    made = CompiledPlan(plan, plan_digest(plan))
-    made.prepare()
+    with COLLECTOR.paused():
+        made = CompiledPlan(plan, plan_digest(plan))
+        made.prepare()
     return made
 
 

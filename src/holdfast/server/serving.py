@@ -14,11 +14,9 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import gc
 import logging
 import os
 import socket
-import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -32,6 +30,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import OperatorError
 from holdfast.journal.home import announce
 from holdfast.journal.sqlite import SqliteJournal
+from holdfast.runtime.collector import COLLECTOR
 from holdfast.server import create
 from holdfast.server.connections import bounded
 from holdfast.server.services import Services
@@ -40,11 +39,6 @@ from holdfast.server.tokens import Tokens
 
 GRACE: Final = 5
 """Seconds that requests under way are given to end once the server stops."""
-
-SWITCH_SECONDS: Final = 0.0005
-"""How long a thread that computes keeps the interpreter from another that wants it: Python's 5 ms
-are what the event loop would wait after each pause beside a drawing in the making, and the
-journal's thread after each statement beside a loop that is never idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,8 +73,8 @@ async def serve(
         web = create(app, settings)
         install(web)
         config = configured(web, settings, access_log=access_log)
-        keep_for_good(web)
-        with _announced(app, url), _access_log(access_log), switching_often():
+        keep_for_good(app, web)
+        with _announced(app, url), _access_log(access_log):
             server = _Server(config, Serving(url, web.state.services), on_ready, on_stop)
             await server.serve([listener])
             server.raise_failure()
@@ -102,13 +96,13 @@ def configured(web: FastAPI, settings: ServerSettings, *, access_log: bool) -> u
     return config
 
 
-def keep_for_good(web: FastAPI) -> None:
+def keep_for_good(app: Holdfast, web: FastAPI) -> None:
     """What is there by now stays until the end. To look whether any of it could go took the
     garbage collector a tenth of a second, on the loop, whenever callers had sent enough. The
-    API's description is made now rather than when somebody asks."""
+    API's description is made now rather than when it is asked for."""
     web.openapi()
-    gc.collect()
-    gc.freeze()
+    if app.tunes_collector:
+        COLLECTOR.keep_for_good()
 
 
 class _Server(uvicorn.Server):
@@ -190,16 +184,6 @@ async def refuse_unguarded(app: Holdfast, settings: ServerSettings) -> None:
             "token first (`holdfast token create NAME --role admin`), or name an issuer "
             "(--oidc-issuer, --oidc-audience), or leave --host out to serve this machine only"
         )
-
-
-@contextmanager
-def switching_often() -> Iterator[None]:
-    before = sys.getswitchinterval()
-    sys.setswitchinterval(min(before, SWITCH_SECONDS))
-    try:
-        yield
-    finally:
-        sys.setswitchinterval(before)
 
 
 @contextmanager
