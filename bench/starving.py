@@ -80,7 +80,7 @@ async def read(url: str, token: str) -> None:
 
 async def take_answer(reader: asyncio.StreamReader) -> bytes:
     head = await reader.readuntil(b"\r\n\r\n")
-    assert b" 200 " in head[:20], head
+    assert head[9:12] in (b"200", b"201"), head
     length = int(head.lower().partition(b"content-length:")[2].partition(b"\r\n")[0])
     return await reader.readexactly(length)
 

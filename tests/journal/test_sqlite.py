@@ -101,6 +101,12 @@ def damage(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-8192] + b"\x99" * 8192)
 
 
+def make_slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    """From now on every commit counts as slow."""
+    monkeypatch.setattr(writer, "SLOW_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "SLOW_WRITE_SECONDS", 0.0)
+
+
 def test_sqlite_journal_fits_the_port(path: Path) -> None:
     journal: Journal = SqliteJournal(path)
     assert journal.epoch == 0
@@ -120,28 +126,59 @@ class TestWhereItCommits:
             await journal.append(step("inst_000001", version))
         assert commits(seen) == [threading.get_ident()] * 20
 
-    async def test_a_crowd_shares_commits_on_the_thread(
+    async def test_a_crowd_shares_a_commit_on_the_loop(
         self, journal: SqliteJournal, seen: list[tuple[str, int]]
     ) -> None:
-        await outcomes(journal, [birth(f"inst_{n:06d}") for n in range(200)])
-        first, *rest = commits(seen)
-        assert first == threading.get_ident()
-        assert len(rest) == 1
-        assert rest[0] != threading.get_ident()
+        """Beside a busy loop a thread would wait for the interpreter at every statement."""
+        names = [f"inst_{n:06d}" for n in range(200)]
+        await outcomes(journal, [birth(name) for name in names])
+        assert commits(seen) == [threading.get_ident()] * 2
+        seen.clear()
+        await outcomes(journal, [step(name, 1) for name in names])
+        assert commits(seen) == [threading.get_ident()]
 
-    async def test_a_crowd_stays_on_the_thread_and_its_last_returns(
-        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    async def test_a_crowd_shares_commits_on_the_thread_where_the_disk_is_slow(
+        self,
+        journal: SqliteJournal,
+        seen: list[tuple[str, int]],
+        monkeypatch: pytest.MonkeyPatch,
     ) -> None:
         names = [f"inst_{n:06d}" for n in range(50)]
         await outcomes(journal, [birth(name) for name in names])
+        make_slow(monkeypatch)
+        await journal.append(birth("later"))
         seen.clear()
         await outcomes(journal, [step(name, 1) for name in names])
         assert len(commits(seen)) == 1
         assert threading.get_ident() not in commits(seen)
-        await journal.append(step(names[0], 2))
-        seen.clear()
-        await journal.append(step(names[0], 3))
-        assert commits(seen) == [threading.get_ident()]
+
+    async def test_the_loop_tries_a_slow_disk_again_ever_more_rarely(
+        self,
+        journal: SqliteJournal,
+        seen: list[tuple[str, int]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        make_slow(monkeypatch)
+        await journal.append(birth())
+        for version in range(1, 2 + 3 * writer.FIRST_AWAY):
+            await journal.append(step("inst_000001", version))
+        here = [one == threading.get_ident() for one in commits(seen)]
+        away = [False] * writer.FIRST_AWAY
+        assert here == [True, *away, True, *away, *away]
+
+    async def test_the_loop_commits_again_once_the_thread_was_quick(
+        self,
+        journal: SqliteJournal,
+        seen: list[tuple[str, int]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        with monkeypatch.context() as slowly:
+            make_slow(slowly)
+            await journal.append(birth())
+        for version in range(1, 4):
+            await journal.append(step("inst_000001", version))
+        here = [one == threading.get_ident() for one in commits(seen)]
+        assert here == [True, False, True, True]
 
     async def test_batches_are_bounded(
         self, journal: SqliteJournal, seen: list[tuple[str, int]]
@@ -165,7 +202,7 @@ class TestWhereItCommits:
         seen: list[tuple[str, int]],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(writer, "SLOW_SECONDS", 0.0)
+        make_slow(monkeypatch)
         await journal.append(birth())
         seen.clear()
         await journal.append(step("inst_000001", 1))

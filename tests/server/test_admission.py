@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import sys
 from collections.abc import Callable
 
 import pytest
@@ -12,6 +13,7 @@ from holdfast.journal.memory import MemoryJournal
 from holdfast.runtime.hub import Hub
 from holdfast.server.admission import QUIET_SECONDS, SHARE, SLICE_SECONDS, Admission, Credit
 from holdfast.server.routes import GONE
+from holdfast.server.serving import SWITCH_SECONDS, switching_often
 
 LONG = 1e6
 
@@ -172,3 +174,10 @@ async def test_who_has_left_before_their_turn_is_no_failure_of_ours(
     while ("GET", "/runs", GONE) not in counts:  # noqa: ASYNC110 - it has no event
         await asyncio.sleep(0.001)
     assert not caplog.records
+
+
+async def test_a_thread_that_computes_gives_the_loop_its_turn_soon() -> None:
+    before = sys.getswitchinterval()
+    with switching_often():
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS)
+    assert sys.getswitchinterval() == before

@@ -16,10 +16,12 @@ from zlib import crc32
 from holdfast.journal.port import Record
 
 _HEAD = struct.Struct("<qd")
+_SIGN = 1 << 31
 
 
-def of_record(place: int, at: float, kind: bytes, payload: bytes) -> int:
-    return _signed(crc32(payload, crc32(kind, crc32(_HEAD.pack(place, at)))))
+def of_record(place: int, at: float, text: bytes) -> int:
+    """`text` is the record's type and payload."""
+    return (crc32(text, crc32(_HEAD.pack(place, at))) ^ _SIGN) - _SIGN
 
 
 def record_of(row: tuple[Any, ...], crc_after: int | None) -> Record | None:
@@ -28,7 +30,7 @@ def record_of(row: tuple[Any, ...], crc_after: int | None) -> Record | None:
     place, at, kind, payload, crc = row
     try:
         of_old = crc is None and (crc_after is None or place & 0xFFFFFFFF <= crc_after)
-        if not of_old and crc != of_record(place, at, kind, payload):
+        if not of_old and crc != of_record(place, at, kind + payload):
             return None
         return Record(place & 0xFFFFFFFF, at, kind.decode(), payload.decode())
     except (UnicodeDecodeError, AttributeError, TypeError, struct.error):
@@ -36,12 +38,12 @@ def record_of(row: tuple[Any, ...], crc_after: int | None) -> Record | None:
 
 
 def of_snapshot(version: int, schema: int, payload: bytes) -> int:
-    return _signed(crc32(payload, crc32(_HEAD.pack(version, schema))))
+    return of_record(version, schema, payload)
 
 
 def of_row(values: Iterable[Any]) -> int:
     """Of a row's columns, text as str or as bytes."""
-    return _signed(crc32(b"\x1f".join(map(_bytes, values))))
+    return (crc32(b"\x1f".join(map(_bytes, values))) ^ _SIGN) - _SIGN
 
 
 def _bytes(value: Any) -> bytes:
@@ -50,7 +52,3 @@ def _bytes(value: Any) -> bytes:
     if isinstance(value, bytes):
         return value
     return b"\0" if value is None else repr(float(value)).encode()
-
-
-def _signed(crc: int) -> int:
-    return crc if crc < 1 << 31 else crc - (1 << 32)

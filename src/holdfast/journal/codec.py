@@ -75,12 +75,24 @@ def prepare() -> None:
         assert _ADAPTERS[name] is not None
 
 
+class _Encoders(dict[type[Any], tuple[str, Callable[..., bytes]]]):
+    """By an event's class, the type of its records and what writes their payloads."""
+
+    def __missing__(self, kind: type[Any]) -> tuple[str, Callable[..., bytes]]:
+        name = kind.__name__
+        version = VERSIONS.get(name, 1)
+        written = name if version == 1 else f"{name}@{version}"
+        made = self[kind] = written, _ADAPTERS[name].serializer.to_json
+        return made
+
+
+_ENCODERS = _Encoders()
+
+
 def encode(event: Event) -> tuple[str, str]:
     """The record's type and payload."""
-    name = type(event).__name__
-    payload = _ADAPTERS[name].dump_json(event, exclude_defaults=True).decode()
-    version = VERSIONS.get(name, 1)
-    return (name if version == 1 else f"{name}@{version}"), payload
+    [record] = encode_all([(0.0, event)], 1)
+    return record.type, record.payload
 
 
 def decode(record: Record) -> Event:
@@ -121,4 +133,8 @@ def _upcast(name: str, version: int, payload: str) -> dict[str, Any]:
 
 
 def encode_all(timed: Sequence[tuple[float, Event]], first_seq: int) -> list[Record]:
-    return [Record(seq, at, *encode(event)) for seq, (at, event) in enumerate(timed, first_seq)]
+    records = []
+    for seq, (at, event) in enumerate(timed, first_seq):
+        written, to_json = _ENCODERS[type(event)]
+        records.append(Record(seq, at, written, to_json(event, exclude_defaults=True).decode()))
+    return records

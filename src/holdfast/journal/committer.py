@@ -104,11 +104,12 @@ class Committer:
 
     def _run_each(self, jobs: Sequence[Job]) -> list[Outcome]:
         """Without savepoints while every job that fails has failed before it changed a row."""
+        connection, gathered = self._connection, self._scribe.gathered
         outcomes = []
         for job in jobs:
-            before = self._changes()
+            before = connection.total_changes, len(gathered)
             outcome = self._attempt(job)
-            if outcome[1] is not None and self._changes() != before:
+            if outcome[1] is not None and (connection.total_changes, len(gathered)) != before:
                 return self._run_each_apart(jobs)
             outcomes.append(outcome)
         flushed = self._attempt(self._scribe.flush)
@@ -128,9 +129,6 @@ class Committer:
             self._connection.execute("RELEASE job")
             outcomes.append(outcome)
         return outcomes
-
-    def _changes(self) -> tuple[int, int]:
-        return self._connection.total_changes, self._scribe.gathered
 
     def _attempt_whole(self, job: Job) -> Outcome:
         """With everything that it has gathered."""

@@ -12,7 +12,9 @@ from holdfast.journal.port import Append
 
 def check(append: Append) -> None:
     """Raise `InternalError` for an append that no store may accept."""
-    _check_sequence(append)
+    for seq, one in enumerate(append.records, append.expected + 1):
+        if one.seq != seq:
+            raise InternalError(f"run {append.run_id}: record {one.seq} stands where {seq} belongs")
     if append.row is not None and append.row.run_id != append.run_id:
         raise InternalError(f"run {append.run_id} was given the row of {append.row.run_id}")
     if append.expected == 0 and (append.row is None or not append.records):
@@ -26,16 +28,6 @@ def conflict(append: Append) -> VersionConflict:
     if append.expected == 0:
         return VersionConflict(f"run {append.run_id} exists already")
     return VersionConflict(f"run {append.run_id} is no longer at version {append.expected}")
-
-
-def _check_sequence(append: Append) -> None:
-    seq = append.expected
-    for record in append.records:
-        seq += 1
-        if record.seq != seq:
-            raise InternalError(
-                f"run {append.run_id}: record {record.seq} stands where {seq} belongs"
-            )
 
 
 def _check_company(append: Append) -> None:

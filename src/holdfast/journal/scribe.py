@@ -84,32 +84,38 @@ class Scribe:
 
     def __init__(self) -> None:
         self._heads: dict[str, tuple[int, int]] = {}
-        self._gathered: list[tuple[Any, ...]] = []
         self._position: int | None = None
-
-    @property
-    def gathered(self) -> int:
-        return len(self._gathered)
+        self.gathered: list[tuple[Any, ...]] = []
 
     def forget(self) -> None:
         self._heads.clear()
-        self._gathered.clear()
         self._position = None
+        self.gathered.clear()
 
     def write(self, connection: Connection, append: Append) -> int:
         """Everything in an append, births included; the run's new version."""
         run = self._run_of(connection, append)
-        self._gather(connection, run, append)
+        position, at_place = self._position, run << 32 | append.expected
+        if position is None:
+            [[position]] = connection.execute(_LAST_COMMIT).fetchall()
+        for one in append.records:
+            position, at_place = position + 1, at_place + 1
+            kind, payload = one.type, one.payload
+            crc = checksums.of_record(at_place, one.at, (kind + payload).encode())
+            self.gathered.append((position, at_place, one.at, kind, payload, crc))
+        version = append.expected + len(append.records)
+        self._position = position
+        self._heads[append.run_id] = run, version
         if append.questions or append.notices or append.heard or append.births:
             self._write_company(connection, append)
         if append.attached is not NOTHING:
             attach(connection, append.attached)
-        return append.expected + len(append.records)
+        return version
 
     def flush(self, connection: Connection) -> None:
-        if self._gathered:
-            connection.executemany(_ADD_EVENT, self._gathered)
-            self._gathered.clear()
+        if self.gathered:
+            connection.executemany(_ADD_EVENT, self.gathered)
+            self.gathered.clear()
         if len(self._heads) > MOST_HEADS:  # only here: the database knows of no gathered records
             self._heads.clear()
 
@@ -129,18 +135,6 @@ class Scribe:
         if row is not None:
             _describe(connection, run, row)
         return run
-
-    def _gather(self, connection: Connection, run: int, append: Append) -> None:
-        position, at_place = self._position, place(run, append.expected)
-        if position is None:
-            [[position]] = connection.execute(_LAST_COMMIT).fetchall()
-        for one in append.records:
-            position, at_place = position + 1, at_place + 1
-            kind, payload = one.type, one.payload
-            crc = checksums.of_record(at_place, one.at, kind.encode(), payload.encode())
-            self._gathered.append((position, at_place, one.at, kind, payload, crc))
-        self._position = position
-        self._heads[append.run_id] = run, append.expected + len(append.records)
 
     def _write_company(self, connection: Connection, append: Append) -> None:
         questions = map(_checked, map(_question_values, append.questions))

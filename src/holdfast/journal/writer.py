@@ -1,16 +1,25 @@
-"""Adaptive commit: where a write is committed depends on who else is writing.
+"""Adaptive commit: where a write is committed depends on who else is writing, and on the disk.
 
 A lone write with an idle writer commits right here on the event loop: at a few
 hundred microseconds per commit a hop to a thread and back would cost a quarter
 more. As soon as writes come in company they are gathered for one turn of the loop
-and handed to a thread, which takes everything that is queued into one transaction
-and answers the loop once per batch.
+and share one transaction.
 
-The loop never waits for the thread: while the thread has anything in hand
-(`_pending`), writes queue behind it, in order. After a lone commit the writer
-yields once, and whoever writes before it is resumed is company. So is everyone
-while batches hold more than one write, and while the disk is slow: blocking the
-loop is worth it only where a commit is quick.
+Where the disk is quick that transaction too is committed on the loop. A thread needs
+the interpreter after every statement, and beside a loop that always has something to do
+each of these hand-overs takes as long as the interpreter's switch interval. Where the
+disk is slow the thread is worth its price: it takes everything that is queued into one
+transaction and answers the loop once per batch.
+
+A commit that was slow on the loop was slow. One that was slow in the thread may have
+waited for the interpreter, and one that was quick there was quick: so commits return to
+the loop after a quick one, and else after a number of batches that doubles each time the
+loop finds the disk slow again.
+
+The loop never waits for the thread: while the thread has anything in hand (`_away`),
+writes queue behind it, in order. After a lone commit the writer yields once, and
+whoever writes before it is resumed is company. So is everyone while batches hold more
+than one write.
 """
 
 from __future__ import annotations
@@ -27,6 +36,11 @@ from holdfast.journal.database import Connection
 
 BATCH = 256
 SLOW_SECONDS = 0.005
+SLOW_WRITE_SECONDS = 0.0002
+FIRST_AWAY = 4
+LONGEST_AWAY = 256
+"""A commit was slow when it took longer than `SLOW_SECONDS`, or than `SLOW_WRITE_SECONDS` for
+each of its writes, whichever is more. Then so many batches are left to the thread."""
 
 T = TypeVar("T")
 _Entry: TypeAlias = tuple[Callable[[Connection], Any], asyncio.Future[Any]]
@@ -40,7 +54,10 @@ class Writer:
         self._loop = asyncio.get_running_loop()
         self._queue: SimpleQueue[list[_Entry]] = SimpleQueue()
         self._gathered: list[_Entry] = []
-        self._pending = 0
+        self._must_not_block = False
+        self._away = 0
+        self._batches_away = 0
+        self._next_away = FIRST_AWAY
         self._crowded = False
         self._committing_here = False
         self._stopping = False
@@ -57,6 +74,7 @@ class Writer:
             raise refusal
         if may_block and self._alone():
             return await self._write_here(job)
+        self._must_not_block |= not may_block
         return await self._write_in_company(job)
 
     async def stop(self) -> None:
@@ -68,17 +86,17 @@ class Writer:
 
     def _alone(self) -> bool:
         return not (
-            self._pending
-            or self._crowded
-            or self._committing_here
-            or self._committer.suspended
-            or self._committer.commit_seconds > SLOW_SECONDS
+            self._gathered or self._crowded or self._committing_here or not self._may_block()
         )
+
+    def _may_block(self) -> bool:
+        return not (self._away or self._batches_away or self._committer.suspended)
 
     async def _write_here(self, job: Callable[[Connection], T]) -> T:
         self._committing_here = True
         try:
             [outcome] = self._committer.commit([job])
+            self._note_pace_here(1)
             await asyncio.sleep(0)
         finally:
             self._committing_here = False
@@ -88,22 +106,45 @@ class Writer:
     async def _write_in_company(self, job: Callable[[Connection], T]) -> T:
         future: asyncio.Future[T] = self._loop.create_future()
         if not self._gathered:
-            self._loop.call_soon(self._hand_over)
+            self._loop.call_soon(self._commit_gathered)
         self._gathered.append((job, future))
-        self._pending += 1
         self._idle.clear()
         return await future
 
-    def _hand_over(self) -> None:
+    def _commit_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
+        must_not_block, self._must_not_block = self._must_not_block, False
         for start in range(0, len(gathered), BATCH):
-            self._queue.put(gathered[start : start + BATCH])
+            entries = gathered[start : start + BATCH]
+            if must_not_block or not self._may_block():
+                self._hand_over(entries)
+            else:
+                self._settle(entries, self._commit(entries))
+                self._note_pace_here(len(entries))
+
+    def _note_pace_here(self, writes: int) -> None:
+        if self._was_quick(writes):
+            self._next_away = FIRST_AWAY
+        else:
+            self._batches_away = self._next_away
+            self._next_away = min(2 * self._next_away, LONGEST_AWAY)
+
+    def _note_pace_away(self, writes: int) -> None:
+        quick = self._was_quick(writes)
+        self._batches_away = 0 if quick else max(self._batches_away - 1, 0)
+
+    def _was_quick(self, writes: int) -> bool:
+        return self._committer.commit_seconds <= max(SLOW_SECONDS, writes * SLOW_WRITE_SECONDS)
+
+    def _hand_over(self, entries: list[_Entry]) -> None:
+        self._away += len(entries)
+        self._queue.put(entries)
 
     def _serve(self) -> None:
         while entries := self._next_batch():
             outcomes = self._commit(entries)
             try:
-                self._loop.call_soon_threadsafe(self._settle, entries, outcomes)
+                self._loop.call_soon_threadsafe(self._return, entries, outcomes)
             except RuntimeError:  # the loop was closed before the journal: nobody waits
                 return
 
@@ -123,10 +164,14 @@ class Writer:
         except Exception as error:
             return [(None, error)] * len(entries)
 
+    def _return(self, entries: list[_Entry], outcomes: list[Outcome]) -> None:
+        self._away -= len(entries)
+        self._note_pace_away(len(entries))
+        self._settle(entries, outcomes)
+
     def _settle(self, entries: list[_Entry], outcomes: list[Outcome]) -> None:
         self._crowded = len(entries) > 1
-        self._pending -= len(entries)
-        if not self._pending:
+        if not (self._away or self._gathered):
             self._idle.set()
         for (_, future), (result, error) in zip(entries, outcomes, strict=True):
             if future.done():

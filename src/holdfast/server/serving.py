@@ -17,6 +17,7 @@ import errno
 import logging
 import os
 import socket
+import sys
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -39,6 +40,11 @@ from holdfast.server.tokens import Tokens
 
 GRACE: Final = 5
 """Seconds that requests under way are given to end once the server stops."""
+
+SWITCH_SECONDS: Final = 0.0005
+"""How long a thread that computes keeps the interpreter from another that wants it: Python's 5 ms
+are what the event loop would wait after each pause beside a drawing in the making, and the
+journal's thread after each statement beside a loop that is never idle."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +80,7 @@ async def serve(
         install(web)
         config = configured(web, settings, access_log=access_log)
         keep_for_good(app, web)
-        with _announced(app, url), _access_log(access_log):
+        with _announced(app, url), _access_log(access_log), switching_often():
             server = _Server(config, Serving(url, web.state.services), on_ready, on_stop)
             await server.serve([listener])
             server.raise_failure()
@@ -184,6 +190,16 @@ async def refuse_unguarded(app: Holdfast, settings: ServerSettings) -> None:
             "token first (`holdfast token create NAME --role admin`), or name an issuer "
             "(--oidc-issuer, --oidc-audience), or leave --host out to serve this machine only"
         )
+
+
+@contextmanager
+def switching_often() -> Iterator[None]:
+    before = sys.getswitchinterval()
+    sys.setswitchinterval(min(before, SWITCH_SECONDS))
+    try:
+        yield
+    finally:
+        sys.setswitchinterval(before)
 
 
 @contextmanager
