@@ -10,12 +10,17 @@ from __future__ import annotations
 
 import asyncio
 import weakref
+from collections import deque
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
+from holdfast.journal.port import Record
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineEvent, EngineEventType
 from holdfast.runtime.engine import Engine
+
+MOST_TAKEN = 1000
+"""Records that wait for the consumer; if there are more, they are read from the journal."""
 
 Events = AsyncGenerator[EngineEvent, None]
 
@@ -65,6 +70,15 @@ class Attendance:
         self.order = asyncio.Lock()
         self.granter: asyncio.Task[None] | None = None
         self.shown: set[str] = set()
+        self.taken: deque[Record] = deque(maxlen=MOST_TAKEN)
+
+    async def records(self, run_id: str, after: int) -> list[Record]:
+        """What follows a record: as it was committed here, or else from the journal."""
+        taken = [one for one in self.taken if one.seq > after]
+        self.taken.clear()
+        if taken and taken[-1].seq == after + len(taken):
+            return taken
+        return await self.engine.journal.read(run_id, after)
 
     def note_granted(self, wish: c.Command) -> None:
         ours = self.consumer.dismissed and not self._leaving

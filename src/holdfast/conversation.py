@@ -297,7 +297,9 @@ class ConversationEngine(Standing):
     async def _fresh(self, here: Attendance) -> list[EngineEvent]:
         """What was recorded since the last event, as the consumer sees it."""
         events: list[EngineEvent] = []
-        for record in await here.engine.journal.read(self.id, self._view.version):
+        known = self._view.version
+        records = await here.records(self.id, known) if self._latest.version > known else ()
+        for record in records:
             event = decode(record)
             self._view = replay(self._view, [(record.at, event)])  # type: ignore[list-item]
             told = narrate(self._view, record.seq, record.at, event)
@@ -353,6 +355,7 @@ class ConversationEngine(Standing):
         )
         here = self._attendance = Attendance(engine, consumer)
         leaving.callback(engine.hub.watch(self.id, self._moved))
+        leaving.callback(engine.hub.take(self.id, here.taken.extend))
         leaving.callback(engine.hub.when_stirred(self.id, here.woken.set))
         leaving.push_async_callback(self._leave, here, worker)
         return here

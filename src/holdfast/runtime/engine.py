@@ -431,6 +431,7 @@ class Engine:
             self.hub.ask_below(state.run_id)
 
     def _after_commit(self, actor: Actor, append: Append) -> None:
+        self.hub.hand_on(actor.run_id, append.records)
         if append.row is not None:
             self._timers.note(append.row.wake_at)
         for notice in append.notices:

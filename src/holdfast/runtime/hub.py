@@ -12,7 +12,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -65,6 +65,7 @@ class _Listener:
 
 
 Watcher = Callable[[RunState], None]
+Taker = Callable[[Sequence[Record]], None]
 
 T = TypeVar("T")
 
@@ -74,6 +75,7 @@ class Hub:
         self._journal = journal
         self._listeners: dict[str, set[_Listener]] = defaultdict(set)
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
+        self._takers: dict[str, set[Taker]] = defaultdict(set)
         self._attendants: dict[str, set[Callable[[], None]]] = defaultdict(set)
         self._onlookers: set[Callable[[], None]] = set()
         self._closed = False
@@ -96,6 +98,11 @@ class Hub:
                 onlooker()
             except Exception:
                 log.exception("one who watches all runs failed")
+
+    def hand_on(self, run_id: str, records: Sequence[Record]) -> None:
+        """The records of a commit, for those who would only read them back."""
+        for taker in tuple(self._takers.get(run_id, ())):
+            taker(records)
 
     def speak(self, run_id: str, began: int, text: str | None) -> None:
         """A piece of a model's reply, for those who listen now."""
@@ -186,6 +193,12 @@ class Hub:
         """Call `watcher` with each committed state, until the returned function is called."""
         self._watchers[run_id].add(watcher)
         return lambda: _drop(self._watchers, run_id, watcher)
+
+    def take(self, run_id: str, taker: Taker) -> Callable[[], None]:
+        """Call `taker` with the records of each commit that is made here from now on. Those of a
+        commit that was not acknowledged it never gets; they are in the journal."""
+        self._takers[run_id].add(taker)
+        return lambda: _drop(self._takers, run_id, taker)
 
     def watch_all(self, onlooker: Callable[[], None]) -> Callable[[], None]:
         """Call `onlooker` whenever any run has committed something."""
