@@ -33,7 +33,15 @@ from holdfast.journal.port import (
 )
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.journal.statements import load_queries, load_script
-from holdfast.testing.journal_samples import birth, deed, outcomes, records, run_row, step
+from holdfast.testing.journal_samples import (
+    birth,
+    deed,
+    outcomes,
+    question_row,
+    records,
+    run_row,
+    step,
+)
 
 
 class Spy:
@@ -232,6 +240,69 @@ class TestWhereItCommits:
         assert isinstance(told[3], asyncio.CancelledError)
         assert [word for n, word in enumerate(told) if n != 3] == [1] * 9
         assert await journal.append(birth("later")) == 1
+
+
+class TestItsCounts:
+    COUNTING = ("run_counts", "question_counts")
+
+    def counted(self, seen: list[tuple[str, int]]) -> list[int]:
+        """By which threads all rows were looked at."""
+        queries = {TestItsSql.QUERIES[name] for name in self.COUNTING}
+        return [thread for sql, thread in seen if sql in queries]
+
+    async def test_all_rows_are_looked_at_once_and_not_on_the_loop(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    ) -> None:
+        await journal.append(birth())
+        for version in range(1, 10):
+            row = run_row("inst_000001", status="pause" if version % 2 else "running")
+            asked = [question_row(f"q{version}", "inst_000001")]
+            await journal.append(step("inst_000001", version, row=row, questions=asked))
+            assert await journal.run_counts() == {("plan", row.status): 1}
+            assert await journal.question_counts() == {("open", "missing_info"): version}
+        looks = self.counted(seen)
+        assert len(looks) == 2
+        assert threading.get_ident() not in looks
+
+    async def test_appends_that_nobody_counts_take_no_further_statement(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    ) -> None:
+        asked = [question_row("q1", "inst_000001")]
+        await journal.append(birth())
+        await journal.append(step("inst_000001", 1, questions=asked))
+        assert TestItsSql.QUERIES["question_pair"] not in [sql for sql, _ in seen]
+
+    async def test_what_was_taken_back_is_not_counted(self, journal: SqliteJournal) -> None:
+        await outcomes(journal, [birth(f"inst_{n:06d}") for n in range(5)])
+        assert await journal.run_counts() == {("plan", "running"): 5}
+        done = [
+            step(f"inst_{n:06d}", 1, row=run_row(f"inst_{n:06d}", status="done")) for n in range(5)
+        ]
+        broken = [Record(2, 1.0, "happened", TestWhatFailsAlone.UNWRITABLE)]
+        done[2] = Append("inst_000002", 1, broken, row=run_row("inst_000002", status="done"))
+        await outcomes(journal, done)
+        assert await journal.run_counts() == {("plan", "running"): 1, ("plan", "done"): 4}
+        await outcomes(journal, [done[2]])
+        assert await journal.run_counts() == {("plan", "running"): 1, ("plan", "done"): 4}
+
+    async def test_counting_in_company_sees_what_the_company_wrote(
+        self, journal: SqliteJournal
+    ) -> None:
+        first = [journal.append(birth(f"inst_{n:06d}")) for n in range(3)]
+        later = [journal.append(birth(f"inst_{n:06d}")) for n in range(3, 6)]
+        await asyncio.gather(*first, journal.run_counts(), *later)
+        assert await journal.run_counts() == {("plan", "running"): 6}
+
+    async def test_a_journal_that_takes_nothing_still_counts(
+        self, journal: SqliteJournal, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        await journal.append(birth())
+
+        def refuse(*given: Any, **named: Any) -> None:
+            raise JournalUnavailable("no disk")
+
+        monkeypatch.setattr(writer.Writer, "write", refuse)
+        assert await journal.run_counts() == {("plan", "running"): 1}
 
 
 class TestWhatFailsAlone:

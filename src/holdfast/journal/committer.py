@@ -92,6 +92,8 @@ class Committer:
         outcomes = self._run_one(jobs[0]) if len(jobs) == 1 else self._run_each(jobs)
         if self._connection.in_transaction:
             self._connection.execute("COMMIT")
+        if self._scribe.moves:
+            self._scribe.committed()
         self.commit_seconds = time.perf_counter() - began
         return outcomes
 

@@ -14,6 +14,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, fields
+from functools import partial
 from operator import attrgetter
 from typing import Any
 
@@ -33,6 +34,7 @@ from holdfast.journal.port import (
 )
 from holdfast.journal.rules import conflict
 from holdfast.journal.statements import load_queries
+from holdfast.journal.tallies import Pair, Tally
 
 _SQL = load_queries("sqlite_queries.sql")
 _LOCATE_RUN = _SQL["locate_run"]
@@ -51,6 +53,7 @@ _DROP_EXPIRED = _SQL["drop_expired"]
 _LAST_DEED = _SQL["last_deed"]
 _ADD_DEED = _SQL["add_deed"]
 _LAST_COMMIT = _SQL["last_commit"]
+_QUESTION_PAIR = _SQL["question_pair"]
 
 MOST_HEADS = 50_000
 EXPIRED_AT_ONCE = 16
@@ -86,11 +89,26 @@ class Scribe:
         self._heads: dict[str, tuple[int, int]] = {}
         self._position: int | None = None
         self.gathered: list[tuple[Any, ...]] = []
+        self.runs = Tally(_SQL["run_counts"])
+        self.questions = Tally(_SQL["question_counts"])
+        self.moves: list[Callable[[], None]] = []
+        """What the tallies are to be told of once this is committed."""
 
     def forget(self) -> None:
         self._heads.clear()
         self._position = None
         self.gathered.clear()
+        self.moves.clear()
+        self.runs.forget()
+        self.questions.forget()
+
+    def committed(self) -> None:
+        for move in self.moves:
+            move()
+        self.moves.clear()
+
+    def count(self, connection: Connection, tally: Tally) -> None:
+        self.moves.append(partial(tally.begin, tally.count(connection)))
 
     def write(self, connection: Connection, append: Append) -> int:
         """Everything in an append, births included; the run's new version."""
@@ -128,15 +146,23 @@ class Scribe:
         """The run's number, if it stands where it is expected to."""
         row, expected = append.row, append.expected
         if expected == 0 and row is not None:
-            return _create(connection, append, row)
+            run = _create(connection, append, row)
+            if self.runs.kept:
+                self.moves.append(partial(self.runs.move, None, (row.kind, row.status)))
+            return run
         run, version = self._heads.get(append.run_id) or _locate(connection, append.run_id)
         if version != expected:
             raise conflict(append)
         if row is not None:
-            _describe(connection, run, row)
+            status = _describe(connection, run, row)
+            if self.runs.kept and status != row.status:
+                moved = (row.kind, status), (row.kind, row.status)
+                self.moves.append(partial(self.runs.move, *moved))
         return run
 
     def _write_company(self, connection: Connection, append: Append) -> None:
+        if self.questions.kept:
+            self._tally_questions(connection, append.questions)
         questions = map(_checked, map(_question_values, append.questions))
         connection.executemany(_PUT_QUESTION, questions)
         for birth in append.births:
@@ -144,6 +170,19 @@ class Scribe:
         connection.executemany(_LEAVE_NOTICE, map(_notice_values, append.notices))
         heard = [(append.run_id, source_id, seq) for source_id, seq in append.heard]
         connection.executemany(_HEAR_NOTICE, heard)
+
+    def _tally_questions(self, connection: Connection, rows: Sequence[QuestionRow]) -> None:
+        pairs: dict[str, Pair] = {}
+        for row in rows:
+            before = pairs.get(row.question_id) or _pair_of(connection, row.question_id)
+            after = (row.status, before[1] if before else row.type)
+            pairs[row.question_id] = after
+            self.moves.append(partial(self.questions.move, before, after))
+
+
+def _pair_of(connection: Connection, question_id: str) -> Pair | None:
+    rows = connection.execute(_QUESTION_PAIR, (question_id,)).fetchall()
+    return (rows[0][0], rows[0][1]) if rows else None
 
 
 def _checked(values: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -186,12 +225,14 @@ def _create(connection: Connection, append: Append, row: RunRow) -> int:
     return int(rows[0][0])
 
 
-def _describe(connection: Connection, run: int, row: RunRow) -> None:
+def _describe(connection: Connection, run: int, row: RunRow) -> str:
+    """Renews the row; the status that it had."""
     values = (row.updated_at, row.title, row.summary, run)
     [held] = connection.execute(_DESCRIBE_RUN, values).fetchall()
     wanted = (row.status, row.active, row.wake_at)
     if held != wanted:
         connection.execute(_INDEX_RUN, (*wanted, run))
+    return str(held[0])
 
 
 def _add_deeds(connection: Connection, deeds: Sequence[Deed]) -> None:

@@ -14,7 +14,7 @@ import json
 import logging
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping, Sized
-from contextlib import ExitStack, closing, contextmanager
+from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from math import inf
 from pathlib import Path
@@ -57,6 +57,7 @@ from holdfast.journal.rows import definition_of, entry_of, run_row, stretches_of
 from holdfast.journal.rules import check
 from holdfast.journal.scribe import Scribe
 from holdfast.journal.statements import load_queries, without_checksums
+from holdfast.journal.tallies import Pair, Tally
 from holdfast.journal.writer import Writer
 
 log = logging.getLogger("holdfast")
@@ -209,10 +210,21 @@ class SqliteJournal:
         return [run_id for (run_id,) in self._select("due_runs", (now, limit))]
 
     async def run_counts(self) -> Mapping[tuple[str, str], int]:
-        return {(one, other): count for one, other, count in self._select("run_counts")}
+        return await self._counted(self._scribe.runs, "run_counts")
 
     async def question_counts(self) -> Mapping[tuple[str, str], int]:
-        return {(one, other): count for one, other, count in self._select("question_counts")}
+        return await self._counted(self._scribe.questions, "question_counts")
+
+    async def _counted(self, tally: Tally, query: str) -> Mapping[Pair, int]:
+        """Counted in the writing thread, once; here where nothing can be written, or where a
+        damaged row is told only to readers."""
+        if tally.known is None and self._writer is not None:
+            with suppress(JournalUnavailable, JournalDamaged):
+                job = partial(self._scribe.count, tally=tally)
+                await self._writer.write(job, may_block=False)
+        if tally.known is not None:
+            return tally.known
+        return {(one, other): count for one, other, count in self._select(query)}
 
     async def next_wake(self, after: float | None = None) -> float | None:
         [[earliest]] = self._select("next_wake", (-inf if after is None else after,))

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
-from holdfast.errors import NotFound
+from holdfast.errors import NotFound, VersionConflict
 from holdfast.journal.port import (
     Journal,
     QuestionQuery,
@@ -155,6 +156,35 @@ class LookupSuite:
         }
         await journal.append(step("b", 1, row=run_row("b", status="done")))
         assert (await journal.run_counts())["plan", "done"] == 2
+
+    async def test_counts_follow_every_change(self, journal: Journal) -> None:
+        await journal.append(birth("a"))
+        assert await journal.run_counts() == {("plan", "running"): 1}
+        assert await journal.question_counts() == {}
+        of_child: dict[str, Any] = {"parent_id": "a", "root_id": "a", "kind": "chat"}
+        child = birth("b", **of_child)
+        asked = [question_row("q1", "a"), question_row("q2", "a")]
+        await journal.append(step("a", 1, births=[child], questions=asked))
+        assert await journal.run_counts() == {("plan", "running"): 1, ("chat", "running"): 1}
+        assert await journal.question_counts() == {("open", "missing_info"): 2}
+        answered = question_row("q1", "a", status="answered")
+        paused = run_row("a", status="pause")
+        await journal.append(step("a", 2, questions=[answered], row=paused))
+        await journal.append(step("a", 3, row=paused))
+        assert await journal.run_counts() == {("plan", "pause"): 1, ("chat", "running"): 1}
+        assert await journal.question_counts() == {
+            ("open", "missing_info"): 1,
+            ("answered", "missing_info"): 1,
+        }
+        with pytest.raises(VersionConflict):
+            await journal.append(step("a", 1, row=run_row("a", status="done")))
+        again = [birth("c"), birth("a"), step("b", 1, row=run_row("b", **of_child, status="done"))]
+        await outcomes(journal, again)
+        assert await journal.run_counts() == {
+            ("plan", "pause"): 1,
+            ("plan", "running"): 1,
+            ("chat", "done"): 1,
+        }
 
     async def test_runs_are_found_by_what_is_asked_for(self, journal: Journal) -> None:
         births = [

@@ -38,6 +38,10 @@ SET status = excluded.status, title = excluded.title, role = excluded.role,
     deadline = excluded.deadline, closed_at = excluded.closed_at, body = excluded.body,
     crc = excluded.crc;
 
+-- name: question_pair
+-- What a question is counted under.
+SELECT status, type FROM questions WHERE question_id = ?;
+
 -- name: leave_notice
 -- Leaves a word for another run, once.
 INSERT INTO notices (target_id, source_id, seq, payload) VALUES (?, ?, ?, ?)
