@@ -139,6 +139,7 @@ class TestOldShapes:
         upcasters = {("AttemptFailed", 1): from_number, ("AttemptFailed", 2): from_type}
         monkeypatch.setattr(codec, "VERSIONS", {"AttemptFailed": 3})
         monkeypatch.setattr(codec, "UPCASTERS", upcasters)
+        monkeypatch.setattr(codec, "_ENCODERS", codec._Encoders())
 
     event = e.AttemptFailed("L001", 1, Failure(FailureKind.PERMANENT, "no"), 5.0)
 

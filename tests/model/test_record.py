@@ -39,3 +39,7 @@ def test_on_request_they_are_frozen_at_run_time(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setenv("HOLDFAST_FROZEN", "1")
     with pytest.raises(FrozenInstanceError):
         point()(1).x = 2
+
+
+def test_a_record_shows_its_fields() -> None:
+    assert repr(point()(1, 2)).endswith("Point(x=1, y=2)")

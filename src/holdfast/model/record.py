@@ -26,8 +26,7 @@ _FROZEN = os.environ.get("HOLDFAST_FROZEN") == "1"
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
 def record(cls: type[T]) -> type[T]:
     cls.__doc__ = cls.__doc__ or cls.__name__
-    if "__repr__" not in cls.__dict__:
-        cls.__repr__ = _repr  # type: ignore[method-assign]
+    cls.__repr__ = _repr  # type: ignore[method-assign]
     return dataclass(slots=True, frozen=_FROZEN, unsafe_hash=not _FROZEN, repr=False)(cls)
 
 
