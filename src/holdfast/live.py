@@ -9,6 +9,7 @@ from typing import Generic, TypeVar
 from holdfast.core.run.state import RunState
 from holdfast.model.run import RunStatus
 from holdfast.runtime.engine import Engine
+from holdfast.runtime.hub import Latest
 
 S = TypeVar("S", bound=RunState)
 
@@ -19,23 +20,20 @@ SETTLED = AT_REST | {RunStatus.PAUSE}
 class LiveRun(ABC, Generic[S]):
     def __init__(self, engine: Engine, state: RunState) -> None:
         self._engine = engine
-        self._state = self._of_our_kind(state)
-        mine = weakref.WeakMethod(self._moved)
-
-        def moved(state: RunState) -> None:
-            method = mine()
-            if method is not None:
-                method(state)
-
-        weakref.finalize(self, engine.hub.watch(state.run_id, moved))
+        self._latest = Latest(self._of_our_kind(state))
+        weakref.finalize(self, engine.hub.keep_current(self._latest))
 
     @staticmethod
     @abstractmethod
     def _of_our_kind(state: RunState) -> S:
         """The state of the machine that this is about, or NotFound."""
 
+    @property
+    def _state(self) -> S:
+        return self._of_our_kind(self._latest.state)
+
     def _moved(self, state: RunState) -> None:
-        self._state = self._of_our_kind(state)
+        self._latest.state = self._of_our_kind(state)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}: {self._about}, {self.status}>"
@@ -66,8 +64,5 @@ class LiveRun(ABC, Generic[S]):
         return await self._wait(SETTLED, timeout)
 
     async def _wait(self, statuses: frozenset[RunStatus], timeout: float | None) -> str:
-        def settled(state: RunState) -> bool:
-            return state.status in statuses
-
-        self._moved(await self._engine.wait_for(self.id, settled, timeout))
+        self._moved(await self._engine.wait_for_status(self.id, statuses, timeout))
         return self.status

@@ -29,7 +29,7 @@ class EarlyJournal(MemoryJournal):
         before = await self.app.engine.state(append.run_id) if append.expected else None
         position = await super().append(append)
         if before is not None:
-            self.app.engine.hub.publish(before)
+            self.app.engine.hub.publish(before, before)
         for _ in range(LOOKS):
             await asyncio.sleep(0)
         return position

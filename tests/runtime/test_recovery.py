@@ -255,15 +255,32 @@ async def test_a_graceful_close_lets_what_is_in_flight_end_and_starts_nothing_mo
         assert of_kind(await history(again, instance.id), e.QuestionOpened) == []
 
 
+class Unacknowledged(Crashed):
+    """Has everything at once, and says so when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.says_so = asyncio.Event()
+
+    async def append(self, append: Append) -> int:
+        version = await super().append(append)
+        await self.says_so.wait()
+        return version
+
+
 async def test_a_graceful_close_releases_what_was_started_but_not_handed_over(desk: Desk) -> None:
-    journal = Crashed()
+    journal = Unacknowledged()
     one = tools("one", "work")
     app = furnished(journal, desk, one)
     await app.__aenter__()
-    instance = await app.plans.start_plan_by_prompt("", "one")
-    assert desk.keys == [], "the start is on disk, the call not yet made"
-    await app.__aexit__(None, None, None)
-    assert desk.keys == []
+    starting = asyncio.ensure_future(app.plans.start_plan_by_prompt("", "one"))
+    await until(lambda: journal._runs)
+    closing = asyncio.ensure_future(app.__aexit__(None, None, None))
+    await until(lambda: app.engine._closing)
+    journal.says_so.set()
+    instance = await starting
+    await closing
+    assert desk.keys == [], "the start is on disk, and the call was not made"
     async with furnished(journal, desk, one) as app:
         events = await history(app, instance.id)
         assert of_kind(events, e.StepReleased)

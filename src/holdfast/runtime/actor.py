@@ -73,7 +73,7 @@ class Actor:
 
     @classmethod
     def of(cls, state: RunState) -> Actor:
-        return cls(state.run_id, machine_of(state), state, state, Readiness.of(state))
+        return cls(state.run_id, machine_of(state), state, state, Readiness(state))
 
     @property
     def idle(self) -> bool:
@@ -83,10 +83,13 @@ class Actor:
     def decide(self, command: Command, moment: Moment) -> Sequence[Effect]:
         """What the core says; its events wait in `unsaved` to be committed."""
         decision = self.machine.decide(self.state, command, moment)
-        self.state = decision.state
-        for event in decision.events:
-            self.unsaved.append((moment.now, event))
-            self.ready.note(decision.state, event)
+        events = decision.events
+        if events:
+            self.state = decision.state
+            now, unsaved = moment.now, self.unsaved
+            for event in events:
+                unsaved.append((now, event))
+            self.ready.note(decision.state, events)
         return decision.effects
 
     def take(self, letter: Letter, moment: Moment) -> Sequence[Effect]:

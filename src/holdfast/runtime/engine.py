@@ -18,7 +18,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
+from collections import deque
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextvars import copy_context
 from dataclasses import replace
 from typing import cast
 
@@ -36,24 +38,25 @@ from holdfast.errors import (
     OperatorError,
     VersionConflict,
 )
-from holdfast.journal.port import NOTHING, Append, Attached, Journal, Notice, Snapshot
+from holdfast.journal.port import NOTHING, Append, Attached, Journal, Notice, Record, Snapshot
 from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
+from holdfast.model.run import RunStatus
 from holdfast.runtime import outages, views
 from holdfast.runtime.acting import current
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.crew import Crew
-from holdfast.runtime.faults import FaultPoints, NoFaults
-from holdfast.runtime.hub import Hub
+from holdfast.runtime.faults import FaultPoints
+from holdfast.runtime.hub import Hub, Watcher
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import Definition, blank, definition_of
 from holdfast.runtime.outages import Outages, Ways
-from holdfast.runtime.performing import Deliveries, Performer, is_pure
+from holdfast.runtime.performing import Deliveries, Performer, is_pure, place_of
 from holdfast.runtime.permits import Permits
-from holdfast.runtime.ports import Planner, Worker
+from holdfast.runtime.ports import Performed, Planner, Worker
 from holdfast.runtime.residents import Residents
 from holdfast.runtime.starting import Starter
 from holdfast.runtime.timers import Timers
@@ -81,7 +84,28 @@ _UNSIGNED = (
     c.RestoreSnapshot,
 )
 
-Replies = list[tuple[Letter, HoldfastError | None]]
+MOST_LETTERS = 64
+"""Letters that one turn decides, so that it does not hold the loop for long."""
+
+
+class Turn:
+    """What one turn takes, decides and leaves to be done once it is on disk."""
+
+    __slots__ = ("effects", "letters", "replies", "waits")
+
+    def __init__(self, letters: Sequence[Letter]) -> None:
+        self.letters = letters
+        self.replies: list[tuple[Letter, HoldfastError | None]] = []
+        self.effects: list[f.Effect] = []
+        self.waits = False
+
+    def clear(self) -> None:
+        """It has not happened, and will be decided anew."""
+        self.replies, self.effects = [], []
+
+    def fail(self, error: HoldfastError) -> None:
+        """It cannot happen."""
+        self.replies, self.effects = [(one, error) for one in self.letters], []
 
 
 class Engine:
@@ -102,13 +126,13 @@ class Engine:
         self.clock = clock or SystemClock()
         self.worker = worker
         self._planner = planner
-        self._faults = faults or NoFaults()
+        self._faults = faults
         self._secret = os.urandom(32)
         self._crew = Crew()
         self._residents = Residents(journal, self.library, self._read_again)
         self.wanting = Wanting(journal, self._residents, four_eyes=four_eyes)
         self._permits = Permits(max_effects)
-        self._starter = Starter(worker, self.library, self._permits, self._moment, self._fed)
+        self._starter = Starter(worker, self.library, self._permits, self._fed)
         self._performer = Performer(
             worker, planner, self._permits, self.clock, self._faults, self._deliveries()
         )
@@ -140,7 +164,7 @@ class Engine:
         await self._performer.close()
         for actor in self._residents:
             if actor.unsaved or actor.mailbox:
-                await self._drain(actor)
+                await self._carry(actor)
         self.hub.close()
 
     def _hang_up(self) -> None:
@@ -208,13 +232,30 @@ class Engine:
         timeout: float | None = None,
     ) -> RunState:
         """The first committed state that satisfies `settled`, or the last before the time-out."""
+        return await self._wait(run_id, settled, timeout, self.hub.watch)
+
+    async def wait_for_status(
+        self, run_id: str, statuses: Collection[RunStatus], timeout: float | None = None
+    ) -> RunState:
+        """As `wait_for`, for one of these statuses."""
+        return await self._wait(
+            run_id, lambda state: state.status in statuses, timeout, self.hub.watch_status
+        )
+
+    async def _wait(
+        self,
+        run_id: str,
+        settled: Callable[[RunState], bool],
+        timeout: float | None,
+        watching: Callable[[str, Watcher], Callable[[], None]],
+    ) -> RunState:
         done: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
 
         def watch(state: RunState) -> None:
             if settled(state) and not done.done():
                 done.set_result(state)
 
-        unwatch = self.hub.watch(run_id, watch)
+        unwatch = watching(run_id, watch)
         try:
             # Let the others have a turn: whoever only polls must not keep the loop to himself.
             await asyncio.sleep(0)
@@ -235,10 +276,12 @@ class Engine:
         await self.submit(run_id, c.Recover(crashed=False))
 
     def _deliveries(self) -> Deliveries:
-        return Deliveries(self._crew.spawn, self._post, self._take, self._submit, self.hub.speak)
+        return Deliveries(
+            self._crew.spawn, self._carry, self._post, self._take, self._submit, self.hub.speak
+        )
 
     def _ways(self) -> Ways:
-        return Ways(self._drain, self._tell, self._deliver, self._wake)
+        return Ways(self._carry, self._tell, self._deliver, self._wake)
 
     def _read_again(self, actor: Actor) -> None:
         self._outages.retry(actor)
@@ -273,7 +316,7 @@ class Engine:
         self._residents.wake(actor)
         if not actor.draining:
             actor.draining = True
-            self._crew.spawn(self._drain(actor))
+            self._crew.spawn(self._carry(actor))
 
     async def _post(self, run_id: str, letter: Letter) -> None:
         """Have a letter of the engine's own decided, however long the journal is down."""
@@ -289,7 +332,7 @@ class Engine:
         actor.mailbox.append(letter)
         self._residents.wake(actor)
         if not actor.draining:
-            await self._drain(actor)
+            await self._carry(actor)
 
     async def _find_at_last(self, run_id: str) -> Actor | None:
         while True:
@@ -301,71 +344,97 @@ class Engine:
                 log.warning("run %s waits for the journal: %s", run_id, error)
                 await asyncio.sleep(outages.RETRY_JOURNAL)
 
-    async def _drain(self, actor: Actor) -> None:
-        """Turn after turn, until the mailbox is empty."""
+    async def _carry(self, actor: Actor, call: Performed | None = None) -> None:
+        """Turn after turn, and in between the call that a turn leaves, all in one task.
+
+        The next call has a task of its own where the last one has left context variables behind,
+        or a cancellation that this task has yet to hear of.
+        """
+        task, context = asyncio.current_task(), copy_context()
+        assert task is not None
+        while True:
+            if call is not None:
+                letter = await self._performer.perform(actor, call)
+                # While it had this in flight the run was not evicted: the actor is still its own.
+                actor.mailbox.append(letter)
+                if actor.draining:
+                    return
+                if task.cancelling():
+                    actor.draining = True
+                    self._crew.spawn(self._carry(actor))
+                    return
+            call = await self._drain(actor)
+            if call is None:
+                self._residents.rest(actor)
+                return
+            if copy_context() != context:
+                self._performer.dispatch(actor, call)
+                return
+            actor.flying[place_of(call)] = task
+
+    async def _drain(self, actor: Actor) -> Performed | None:
+        """Turns until the mailbox is empty; the call that the last one leaves to be made."""
         actor.draining = True
         try:
             while True:
                 if actor.stale:
                     await self._outages.refresh(actor)
-                await self.wanting.read(actor.state.root_id)
-                letters = list(actor.mailbox)
-                actor.mailbox.clear()
-                await self._turn(actor, letters)
+                if self.wanting.four_eyes:
+                    await self.wanting.read(actor.state.root_id)
+                turn = self._decide(actor)
+                if turn.waits:
+                    self._set_flush_timer(actor)
+                else:
+                    await self._commit(actor, turn)
+                call = self._follow(actor, turn)
                 if not actor.mailbox:
-                    break
+                    return call
+                if call is not None:
+                    self._performer.dispatch(actor, call)
         except OperatorError as error:
             self._outages.stall(actor, error)
+            return None
         finally:
             actor.draining = False
-        self._residents.rest(actor)
 
-    async def _turn(self, actor: Actor, letters: Sequence[Letter]) -> None:
-        """Decide, start what may start, commit, and only then let anybody know."""
-        before = len(actor.unsaved)
-        replies: Replies = []
-        effects = self._decide(actor, letters, replies)
+    def _decide(self, actor: Actor) -> Turn:
+        """What the letters come to, and what may start; nobody is told before it is on disk."""
+        before, moment = len(actor.unsaved), self._moment(actor)
+        turn = Turn(_next_letters(actor.mailbox))
+        for letter in turn.letters:
+            self._take_in(actor, letter, moment, turn)
         if not self._closing:
-            effects += self._starter.start_ready(actor)
-        if self._may_wait(actor, letters, effects, before):
-            self._set_flush_timer(actor)
-        else:
-            try:
-                await self._commit(actor, letters)
-            except VersionConflict:
-                self._forget(actor, effects, letters)
-                actor.stale = True
-                return
-            except OperatorError:
-                self._forget(actor, effects, letters)
-                raise
-            except Exception as error:
-                log.exception("run %s could not be recorded", actor.run_id)
-                self._forget(actor, effects)
-                replies, effects = [(one, _ours(error)) for one in letters], []
-                actor.mailbox.extend(_unrecorded(letters))
-        for letter, refusal in replies:
-            letter.answer(actor.committed, refusal)
-        for effect in effects:
-            self._performer.dispatch(actor, effect)
+            turn.effects += self._starter.start_ready(actor, moment)
+        turn.waits = self._may_wait(actor, turn, before)
+        return turn
 
-    def _decide(self, actor: Actor, letters: Sequence[Letter], replies: Replies) -> list[f.Effect]:
+    def _take_in(self, actor: Actor, letter: Letter, moment: c.Moment, turn: Turn) -> None:
         """Each letter by itself: a refusal, or a mistake of ours, concerns nobody else."""
-        effects: list[f.Effect] = []
-        for letter in letters:
-            try:
-                decided = actor.take(letter, self._moment(actor))
-            except CallerError as error:
-                replies.append((letter, error))
-            except Exception as error:
-                log.exception("run %s could not decide %s", actor.run_id, letter.command)
-                replies.append((letter, _ours(error)))
+        refusal: HoldfastError | None = None
+        try:
+            decided = actor.take(letter, moment)
+            if decided:
+                self._charge(decided)
+                turn.effects += decided
+        except CallerError as error:
+            refusal = error
+        except Exception as error:
+            log.exception("run %s could not decide %s", actor.run_id, letter.command)
+            refusal = _ours(error)
+        if letter.reply is not None:
+            turn.replies.append((letter, refusal))
+
+    def _follow(self, actor: Actor, turn: Turn) -> Performed | None:
+        """Tell the callers, and hand the effects over; the first call is left to this task."""
+        for letter, refusal in turn.replies:
+            letter.answer(actor.committed, refusal)
+        first: Performed | None = None
+        for effect in turn.effects:
+            if first is None and isinstance(effect, Performed):
+                first = effect
             else:
-                replies.append((letter, None))
-                if decided:
-                    self._charge(decided)
-                    effects += decided
-        return effects
+                self._performer.dispatch(actor, effect)
+        return first
 
     def _charge(self, effects: Sequence[f.Effect]) -> None:
         """What was in flight before us is in flight again, whether or not a permit is free."""
@@ -381,17 +450,17 @@ class Engine:
             self._permits.give_back()
 
     @staticmethod
-    def _may_wait(
-        actor: Actor, letters: Sequence[Letter], effects: Sequence[f.Effect], before: int
-    ) -> bool:
+    def _may_wait(actor: Actor, turn: Turn, before: int) -> bool:
         """Only pure work is under way, and nobody waits for what has happened so far."""
         if actor.attached:
             return False
         if len(actor.unsaved) == before:
-            return not actor.unsaved and not any(letter.notice for letter in letters)
-        if not effects or actor.births or len(actor.unsaved) >= LAZY_EVENTS:
+            return not actor.unsaved and not any(letter.notice for letter in turn.letters)
+        if not turn.effects or actor.births or len(actor.unsaved) >= LAZY_EVENTS:
             return False
-        return all(letter.lazy for letter in letters) and all(map(is_pure, effects))
+        if not turn.letters[0].lazy:
+            return False
+        return all(letter.lazy for letter in turn.letters) and all(map(is_pure, turn.effects))
 
     def _set_flush_timer(self, actor: Actor) -> None:
         if actor.unsaved and actor.flush_timer is None:
@@ -403,35 +472,45 @@ class Engine:
         if actor.unsaved and not actor.draining:
             self._nudge(actor, Letter(c.Tick()))
 
-    async def _commit(self, actor: Actor, letters: Sequence[Letter]) -> None:
+    async def _commit(self, actor: Actor, turn: Turn) -> None:
+        """Have it on disk, and only then let anybody know; or forget that it was decided."""
         children = [child for _, child in actor.births]
-        for child in children:
-            await self.library.keep(definition_of(child.state), self.clock.now())
-        heard = [letter.notice for letter in letters if letter.notice is not None]
-        append = append_of(actor, [append for append, _ in actor.births], heard)
-        if append.records or append.heard or append.attached is not NOTHING:
-            self._faults.reach("append.before")
-            await self.journal.append(append)
-            self._faults.reach("append.after")
+        try:
+            for child in children:
+                await self.library.keep(definition_of(child.state), self.clock.now())
+            heard = [letter.notice for letter in turn.letters if letter.notice is not None]
+            append = append_of(actor, [append for append, _ in actor.births], heard)
+            if append.records or append.heard or append.attached is not NOTHING:
+                self._reach("append.before")
+                await self.journal.append(append)
+                self._reach("append.after")
+        except VersionConflict:
+            self._forget(actor, turn.effects, turn.letters)
+            actor.stale = True
+            turn.clear()
+        except OperatorError:
+            self._forget(actor, turn.effects, turn.letters)
+            raise
+        except Exception as error:
+            log.exception("run %s could not be recorded", actor.run_id)
+            self._forget(actor, turn.effects)
+            actor.mailbox.extend(_unrecorded(turn.letters))
+            turn.fail(_ours(error))
+        else:
+            self._committed(actor, append, children)
+
+    def _reach(self, point: str) -> None:
+        if self._faults is not None:
+            self._faults.reach(point)
+
+    def _committed(self, actor: Actor, append: Append, children: Sequence[Actor]) -> None:
         before = actor.committed_all()
-        self.wanting.note(actor.committed)
-        self._tell(before, actor.committed)
+        self._tell(before, actor.committed, append.records)
         for child in children:
             self.wanting.note(child.committed)
             self._residents.add(child)
             self._residents.doubtful.discard(child.run_id)
             self._nudge(child, Letter(c.Tick(), lazy=True))
-        self._after_commit(actor, append)
-
-    def _tell(self, before: RunState, state: RunState) -> None:
-        if isinstance(before, PlanState) and isinstance(state, PlanState):
-            self._planner.tasks_changed(before, state)
-        self.hub.publish(state)
-        if state.open_questions is not before.open_questions:
-            self.hub.ask_below(state.run_id)
-
-    def _after_commit(self, actor: Actor, append: Append) -> None:
-        self.hub.hand_on(actor.run_id, append.records)
         if append.row is not None:
             self._timers.note(append.row.wake_at)
         for notice in append.notices:
@@ -441,6 +520,15 @@ class Engine:
         if actor.bytes_since >= max(SNAPSHOT_BYTES, 4 * actor.snapshot_size):
             actor.bytes_since = 0
             self._crew.spawn(self._snapshot(actor))
+
+    def _tell(self, before: RunState, state: RunState, records: Sequence[Record] = ()) -> None:
+        if self.wanting.four_eyes:
+            self.wanting.note(state)
+        if isinstance(before, PlanState) and isinstance(state, PlanState):
+            self._planner.tasks_changed(before, state)
+        self.hub.publish(before, state, records)
+        if state.open_questions is not before.open_questions:
+            self.hub.ask_below(state.run_id)
 
     def _forget(
         self, actor: Actor, effects: Sequence[f.Effect], letters: Sequence[Letter] = ()
@@ -472,6 +560,14 @@ class Engine:
             await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
         except JournalUnavailable as error:
             log.info("no snapshot of %s: %s", actor.run_id, error)
+
+
+def _next_letters(mailbox: deque[Letter]) -> list[Letter]:
+    if len(mailbox) > MOST_LETTERS:
+        return [mailbox.popleft() for _ in range(MOST_LETTERS)]
+    letters = list(mailbox)
+    mailbox.clear()
+    return letters
 
 
 def _unrecorded(letters: Sequence[Letter]) -> Iterator[Letter]:

@@ -8,8 +8,3 @@ from typing import Protocol
 class FaultPoints(Protocol):
     def reach(self, point: str) -> None:
         """Called at `append.before`, `append.after`, `effect.before` and `effect.after`."""
-
-
-class NoFaults:
-    def reach(self, point: str) -> None:
-        return

@@ -64,6 +64,15 @@ class _Listener:
     spoken: deque[Spoken] = field(default_factory=lambda: deque(maxlen=MOST_UNREAD))
 
 
+class Latest:
+    """A run's newest committed state, for one who looks at it now and then."""
+
+    __slots__ = ("state",)
+
+    def __init__(self, state: RunState) -> None:
+        self.state = state
+
+
 Watcher = Callable[[RunState], None]
 Taker = Callable[[Sequence[Record]], None]
 
@@ -75,6 +84,8 @@ class Hub:
         self._journal = journal
         self._listeners: dict[str, set[_Listener]] = defaultdict(set)
         self._watchers: dict[str, set[Watcher]] = defaultdict(set)
+        self._status_watchers: dict[str, set[Watcher]] = defaultdict(set)
+        self._latest: dict[str, set[Latest]] = defaultdict(set)
         self._takers: dict[str, set[Taker]] = defaultdict(set)
         self._attendants: dict[str, set[Callable[[], None]]] = defaultdict(set)
         self._onlookers: set[Callable[[], None]] = set()
@@ -84,25 +95,31 @@ class Hub:
     def closed(self) -> bool:
         return self._closed
 
-    def publish(self, state: RunState) -> None:
-        """Everything up to `state.version` is on disk."""
-        for listener in self._listeners.get(state.run_id, ()):
+    def publish(self, before: RunState, state: RunState, records: Sequence[Record] = ()) -> None:
+        """Everything up to `state.version` is on disk, and `records` were the last of it."""
+        run_id = state.run_id
+        for listener in self._listeners.get(run_id, ()):
             listener.more.set()
-        for watcher in tuple(self._watchers.get(state.run_id, ())):
-            try:
-                watcher(state)
-            except Exception:
-                log.exception("a watcher of %s failed", state.run_id)
+        for latest in self._latest.get(run_id, ()):
+            latest.state = state
+        if state.status is not before.status:
+            self._call(self._status_watchers, state)
+        if run_id in self._watchers:
+            self._call(self._watchers, state)
+        for taker in tuple(self._takers.get(run_id, ())):
+            taker(records)
         for onlooker in tuple(self._onlookers):
             try:
                 onlooker()
             except Exception:
                 log.exception("one who watches all runs failed")
 
-    def hand_on(self, run_id: str, records: Sequence[Record]) -> None:
-        """The records of a commit, for those who would only read them back."""
-        for taker in tuple(self._takers.get(run_id, ())):
-            taker(records)
+    def _call(self, watchers: dict[str, set[Watcher]], state: RunState) -> None:
+        for watcher in tuple(watchers.get(state.run_id, ())):
+            try:
+                watcher(state)
+            except Exception:
+                log.exception("a watcher of %s failed", state.run_id)
 
     def speak(self, run_id: str, began: int, text: str | None) -> None:
         """A piece of a model's reply, for those who listen now."""
@@ -193,6 +210,16 @@ class Hub:
         """Call `watcher` with each committed state, until the returned function is called."""
         self._watchers[run_id].add(watcher)
         return lambda: _drop(self._watchers, run_id, watcher)
+
+    def watch_status(self, run_id: str, watcher: Watcher) -> Callable[[], None]:
+        """As `watch`, with the states whose status is another one than before."""
+        self._status_watchers[run_id].add(watcher)
+        return lambda: _drop(self._status_watchers, run_id, watcher)
+
+    def keep_current(self, latest: Latest) -> Callable[[], None]:
+        """Give `latest` each committed state of its run, until the returned function is called."""
+        self._latest[latest.state.run_id].add(latest)
+        return lambda: _drop(self._latest, latest.state.run_id, latest)
 
     def take(self, run_id: str, taker: Taker) -> Callable[[], None]:
         """Call `taker` with the records of each commit that is made here from now on. Those of a

@@ -49,6 +49,9 @@ _STARTING = (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE)
 class Machine(Protocol):
     kind: str
 
+    own_steps: tuple[str, ...]
+    """Steps that follow from what becomes of the others, and that no event names."""
+
     def blank(self, run_id: str, definition: Any) -> RunState: ...
 
     def replay(self, state: Any, records: Iterable[tuple[float, Any]]) -> RunState: ...
@@ -116,6 +119,7 @@ def facts_of(state: PlanState) -> str:
 
 class PlanMachine:
     kind = "plan"
+    own_steps: tuple[str, ...] = ()
     blank = staticmethod(plan.blank)
     replay = staticmethod(plan.replay)
     decide = staticmethod(plan.decide)
@@ -156,6 +160,7 @@ class PlanMachine:
 
 class ReactMachine:
     kind = "react"
+    own_steps: tuple[str, ...] = (THINK,)
     blank = staticmethod(react.blank)
     replay = staticmethod(react.replay)
     decide = staticmethod(react.decide)
@@ -193,6 +198,7 @@ class ReactMachine:
 
 class ConversationMachine:
     kind = "conversation"
+    own_steps: tuple[str, ...] = ()
     blank = staticmethod(conversation.blank)
     replay = staticmethod(conversation.replay)
     decide = staticmethod(conversation.decide)

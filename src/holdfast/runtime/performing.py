@@ -1,4 +1,8 @@
-"""Handing effects over to the world, and bringing what came of them back to the run."""
+"""Handing effects over to the world, and bringing what came of them back to the run.
+
+An effect of work is performed by the task that carries its run; further ones of the same turn
+have tasks of their own.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +21,7 @@ from holdfast.model import effects as f
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.failing import failed, settled
+from holdfast.runtime.failing import failed
 from holdfast.runtime.faults import FaultPoints
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Performed, Planner, Words, Worker
@@ -33,9 +37,10 @@ RETRY_JOURNAL = 0.25
 @dataclass(frozen=True, slots=True)
 class Deliveries:
     """How words reach runs: `post` finds the run, `take` has its actor at hand; `live` ones
-    reach only those who listen now."""
+    reach only those who listen now. `carry` performs an effect and goes on with its run."""
 
     spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
+    carry: Callable[[Actor, Performed], Coroutine[Any, Any, None]]
     post: Callable[[str, Letter], Awaitable[None]]
     take: Callable[[Actor, Letter], Awaitable[None]]
     submit: Callable[[str, c.Command], Awaitable[RunState]]
@@ -49,7 +54,7 @@ class Performer:
         planner: Planner,
         permits: Permits,
         clock: Clock,
-        faults: FaultPoints,
+        faults: FaultPoints | None,
         deliveries: Deliveries,
     ) -> None:
         self._worker = worker
@@ -66,20 +71,8 @@ class Performer:
     def dispatch(self, actor: Actor, effect: f.Effect) -> None:
         """Carry out an effect whose start is on disk."""
         match effect:
-            case (
-                f.CallTool()
-                | f.RunSnippet()
-                | f.CallFunction()
-                | f.Conclude()
-                | f.AskModel()
-                | f.FetchContext()
-                | f.Decompose()
-                | f.RunTask()
-                | f.FillArguments()
-                | f.WriteAnswer()
-            ):
-                place = (effect.work.step_id, effect.work.claim)
-                actor.flying[place] = self._to.spawn(self._perform(actor, effect, place))
+            case effect if isinstance(effect, Performed):
+                actor.flying[place_of(effect)] = self._to.spawn(self._to.carry(actor, effect))
             case f.ConsultPlanner():
                 place = (f"consult:{effect.listener_id}", effect.firing)
                 if place not in actor.flying:
@@ -95,28 +88,34 @@ class Performer:
             case _:
                 assert_never(effect)
 
-    async def _perform(self, actor: Actor, effect: Performed, place: tuple[str, int]) -> None:
+    async def perform(self, actor: Actor, effect: Performed) -> Letter:
+        """One attempt, and what came of it as a letter to the run."""
+        work, place = effect.work, place_of(effect)
         outcome: c.Outcome = c.NotSent()
-        task = asyncio.current_task()
+        task = actor.flying[place]
+        # The last look before the call: a run that is cancelled sends nothing more.
+        sends = not self.closing and actor.state.status is not RunStatus.CANCELLING
         try:
-            # The last look before the call: a run that is cancelled sends nothing more.
-            if not self.closing and actor.state.status is not RunStatus.CANCELLING:
-                self._faults.reach("effect.before")
-                now = self._clock.now()
-                words = self._words(actor.run_id, effect.work)
-                outcome = await settled(self._worker.perform(effect, actor.state, now, words))
-                self._faults.reach("effect.after")
-        except GeneratorExit as error:
-            # One that a future carries closes whatever waits for it, up to here.
+            if sends:
+                self._reach("effect.before")
+                words, now = self._words(actor.run_id, work), self._clock.now()
+                outcome = await self._worker.perform(effect, actor.state, now, words)
+        except BaseException as error:
             if ends_from_without(error, task):
                 raise
             outcome = failed(error)
         finally:
             if isinstance(effect, f.CallTool):
                 self._permits.give_back()
+        if sends:
+            self._reach("effect.after")
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.flying.pop(place, None)
-        await self._to.take(actor, self._letter(effect.work, outcome, lazy=is_pure(effect)))
+        return self._letter(work, outcome, lazy=is_pure(effect))
+
+    def _reach(self, point: str) -> None:
+        if self._faults is not None:
+            self._faults.reach(point)
 
     def _words(self, run_id: str, work: f.Work) -> Words:
         late = partial(self._report_late, run_id, work)
@@ -168,6 +167,11 @@ class Performer:
                 return
             except JournalUnavailable:
                 await asyncio.sleep(RETRY_JOURNAL)
+
+
+def place_of(effect: Performed) -> tuple[str, int]:
+    """Under which a run's effect in flight is found."""
+    return effect.work.step_id, effect.work.claim
 
 
 def report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:

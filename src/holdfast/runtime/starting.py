@@ -15,7 +15,7 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent
-from holdfast.runtime.actor import Actor
+from holdfast.runtime.actor import Actor, Letter
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import blank
@@ -25,6 +25,9 @@ from holdfast.runtime.readiness import is_ready
 
 log = logging.getLogger("holdfast")
 
+MOST_AT_ONCE = 64
+"""Steps that one turn starts: a turn does not give the loop up before it has decided."""
+
 
 class Starter:
     def __init__(
@@ -32,42 +35,47 @@ class Starter:
         worker: Worker,
         library: Library,
         permits: Permits,
-        moment: Callable[[Actor], c.Moment],
         fed: Callable[[Actor], None],
     ) -> None:
         self._worker = worker
         self._library = library
         self._permits = permits
-        self._moment = moment
         self._fed = fed
 
-    def start_ready(self, actor: Actor) -> list[f.Effect]:
+    def start_ready(self, actor: Actor, moment: c.Moment) -> list[f.Effect]:
+        """The effects of what could start; where there is more, another turn is asked for."""
         effects: list[f.Effect] = []
         held: list[str] = []
-        attended = self._worker.attends(actor.state)
-        while attended and actor.machine.may_start(actor.state):
-            step_id = actor.ready.pop(actor.state)
+        ready, machine, started = actor.ready, actor.machine, 0
+        attended = bool(ready.heap) and self._worker.attends(actor.state)
+        while attended and ready.heap and started < MOST_AT_ONCE and machine.may_start(actor.state):
+            step_id = ready.pop(actor.state)
             if step_id is None:
                 break
-            tool = actor.machine.tool_of(actor.state, step_id)
+            tool = machine.tool_of(actor.state, step_id)
             if tool is not None and not self._take_permit(actor):
                 held.append(step_id)
                 self._wait_for_permit(actor)
                 break
-            effects += self._start(actor, step_id, tool)
+            started += 1
+            effects += self._start(actor, step_id, tool, moment)
             if is_ready(actor.state, step_id):
                 held.append(step_id)
         if held:
-            actor.ready.push(actor.state, held)
+            ready.push(actor.state, held)
+        if started == MOST_AT_ONCE and ready.heap:
+            actor.mailbox.append(Letter(c.Tick(), lazy=True))
         while actor.permits:
             actor.permits -= 1
             self._permits.give_back()
         return effects
 
-    def _start(self, actor: Actor, step_id: str, tool: str | None) -> Sequence[f.Effect]:
+    def _start(
+        self, actor: Actor, step_id: str, tool: str | None, moment: c.Moment
+    ) -> Sequence[f.Effect]:
         facts = None if tool is None else self._worker.tool_facts(tool)
         try:
-            started = actor.decide(c.StartStep(step_id, facts), self._moment(actor))
+            started = actor.decide(c.StartStep(step_id, facts), moment)
         except Exception:
             # A mistake of ours: the step stays ready, and nobody else suffers for it.
             log.exception("run %s could not start %s", actor.run_id, step_id)
@@ -76,34 +84,38 @@ class Starter:
             case [f.CallTool()]:
                 return started
             case [f.StartChild() | f.StartAgent() as child]:
-                return self._bear(actor, child)
+                return self._bear(actor, child, moment)
             case _:
                 if tool is not None:
                     self._permits.give_back()
                 return started
 
-    def _bear(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> Sequence[f.Effect]:
+    def _bear(
+        self, actor: Actor, effect: f.StartChild | f.StartAgent, moment: c.Moment
+    ) -> Sequence[f.Effect]:
         """Prepare a child run; one that cannot be born fails its parent's step."""
         try:
-            actor.births.append(self._birth(actor, effect))
+            actor.births.append(self._birth(actor, effect, moment))
             return ()
         except CallerError as error:
             failure = Failure(FailureKind.PERMANENT, f"{_child(effect)}: {error}")
             work, failed = effect.work, c.Failed(failure)
             report = c.ReportOutcome(work.step_id, work.firing, work.claim, failed)
-            return actor.decide(report, self._moment(actor))
+            return actor.decide(report, moment)
 
-    def _birth(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> tuple[Append, Actor]:
+    def _birth(
+        self, actor: Actor, effect: f.StartChild | f.StartAgent, moment: c.Moment
+    ) -> tuple[Append, Actor]:
         parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
         if isinstance(effect, f.StartChild):
-            child = self._plan(actor, effect, parent)
+            child = self._plan(actor, effect, parent, moment)
         else:
-            child = self._session(actor, effect, parent)
+            child = self._session(actor, effect, parent, moment)
         append = append_of(child)
         child.committed_all()
         return append, child
 
-    def _plan(self, actor: Actor, effect: f.StartChild, parent: Parent) -> Actor:
+    def _plan(self, actor: Actor, effect: f.StartChild, parent: Parent, moment: c.Moment) -> Actor:
         plan = self._library.current(effect.plan_id)
         child = Actor.of(blank(effect.child_id, plan))
         command = c.StartRun(
@@ -115,10 +127,12 @@ class Starter:
             by=actor.state.started_by,
             authors=self._library.authors(plan.digest),
         )
-        child.decide(command, self._moment(actor))
+        child.decide(command, moment)
         return child
 
-    def _session(self, actor: Actor, effect: f.StartAgent, parent: Parent) -> Actor:
+    def _session(
+        self, actor: Actor, effect: f.StartAgent, parent: Parent, moment: c.Moment
+    ) -> Actor:
         """An agent that verifies only looks; one that cannot is of no use for it."""
         definition = self._library.agent(effect.agent_id)
         only = definition.agent.verification_tools if effect.verifies else None
@@ -129,8 +143,8 @@ class Starter:
         start = c.StartSession(
             effect.agent_id, effect.root_id, parent, by, approval=effect.approval, only=only
         )
-        child.decide(start, self._moment(actor))
-        child.decide(c.Say(effect.prompt, by), self._moment(actor))
+        child.decide(start, moment)
+        child.decide(c.Say(effect.prompt, by), moment)
         return child
 
     def _take_permit(self, actor: Actor) -> bool:
