@@ -233,8 +233,7 @@ class TestWhereItCommits:
         assert turns >= 30
 
     async def test_a_cancelled_append_disturbs_nobody(self, journal: SqliteJournal) -> None:
-        tasks = [asyncio.create_task(journal.append(birth(f"inst_{n:06d}"))) for n in range(10)]
-        await asyncio.sleep(0)
+        tasks = [asyncio.ensure_future(journal.append(birth(f"inst_{n:06d}"))) for n in range(10)]
         tasks[3].cancel()
         told = await asyncio.gather(*tasks, return_exceptions=True)
         assert isinstance(told[3], asyncio.CancelledError)

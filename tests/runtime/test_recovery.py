@@ -24,7 +24,7 @@ from holdfast.app import Holdfast
 from holdfast.core.plan.decide import blank, replay
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Record, Snapshot
+from holdfast.journal.port import Append, Record, Snapshot
 from holdfast.journal.snapshots import SCHEMA
 from holdfast.model import events as e
 from holdfast.model.plan import Plan

@@ -9,7 +9,7 @@ definitions, what is kept) have one as well.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
@@ -22,6 +22,17 @@ _SIGN = 1 << 31
 def of_record(place: int, at: float, text: bytes) -> int:
     """`text` is the record's type and payload."""
     return (crc32(text, crc32(_HEAD.pack(place, at))) ^ _SIGN) - _SIGN
+
+
+def rows_of(records: Sequence[Record], position: int, place: int) -> list[tuple[Any, ...]]:
+    """Records as they are stored behind a position and a place, each with its checksum."""
+    rows: list[tuple[Any, ...]] = []
+    for one in records:
+        position, place = position + 1, place + 1
+        at, kind, payload = one.at, one.type, one.payload
+        crc = crc32((kind + payload).encode(), crc32(_HEAD.pack(place, at)))
+        rows.append((position, place, at, kind, payload, (crc ^ _SIGN) - _SIGN))
+    return rows
 
 
 def record_of(row: tuple[Any, ...], crc_after: int | None) -> Record | None:

@@ -46,18 +46,15 @@ class Committer:
         self._path = path
         self._scribe = scribe
         self._turn = Lock()
-        self._trouble: sqlite3.Error | None = None
+        self.trouble: sqlite3.Error | None = None
+        """Why it is suspended; None while it is not."""
         self._failed_at = 0.0
         self.epoch = 0
         self.commit_seconds = 0.0
 
-    @property
-    def suspended(self) -> bool:
-        return self._trouble is not None
-
     def refusal(self) -> HoldfastError | None:
         """Why nothing is accepted now; None when it is, or when a probe is due."""
-        trouble = self._trouble  # the writing thread may clear it at any moment
+        trouble = self.trouble  # the writing thread may clear it at any moment
         if trouble is None or self._probe_is_due():
             return None
         return explain(trouble, self._path)
@@ -66,8 +63,8 @@ class Committer:
         """Commit all jobs together; one outcome each, in order."""
         with self._turn:
             self._probe_if_due()
-            if self._trouble is not None:
-                return self._refuse(jobs, self._trouble)
+            if self.trouble is not None:
+                return self._refuse(jobs, self.trouble)
             try:
                 return self._transact(jobs)
             except sqlite3.Error as error:
@@ -154,7 +151,7 @@ class Committer:
         return time.monotonic() >= self._failed_at + PROBE_SECONDS
 
     def _probe_if_due(self) -> None:
-        if self._trouble is None or not self._probe_is_due():
+        if self.trouble is None or not self._probe_is_due():
             return
         try:
             self._roll_back()
@@ -164,11 +161,11 @@ class Committer:
         except sqlite3.Error as error:
             self._suspend(error)
         else:
-            self._trouble = None
+            self.trouble = None
 
     def _suspend(self, error: sqlite3.Error) -> None:
         self._roll_back()
-        self._trouble = error
+        self.trouble = error
         self._failed_at = time.monotonic()
 
     def _refuse(self, jobs: Sequence[Job], error: sqlite3.Error) -> list[Outcome]:

@@ -18,7 +18,7 @@ happen".
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import field
 from typing import Protocol
 
@@ -259,7 +259,7 @@ class Journal(Protocol):
     async def close(self) -> None:
         """Finish what was accepted, then let go of the store. Harmless twice."""
 
-    async def append(self, append: Append) -> int:
+    def append(self, append: Append) -> Awaitable[int]:
         """Commit durably; the run's new version."""
 
     async def read(

@@ -110,19 +110,18 @@ class Scribe:
     def count(self, connection: Connection, tally: Tally) -> None:
         self.moves.append(partial(tally.begin, tally.count(connection)))
 
-    def write(self, connection: Connection, append: Append) -> int:
+    def write(self, append: Append, connection: Connection) -> int:
         """Everything in an append, births included; the run's new version."""
-        run = self._run_of(connection, append)
-        position, at_place = self._position, run << 32 | append.expected
+        run, version = self._heads.get(append.run_id) or (0, -1)
+        if append.row is not None or version != append.expected:
+            run = self._run_of(connection, append)
+        position = self._position
         if position is None:
             [[position]] = connection.execute(_LAST_COMMIT).fetchall()
-        for one in append.records:
-            position, at_place = position + 1, at_place + 1
-            kind, payload = one.type, one.payload
-            crc = checksums.of_record(at_place, one.at, (kind + payload).encode())
-            self.gathered.append((position, at_place, one.at, kind, payload, crc))
+        place = run << 32 | append.expected
+        self.gathered += checksums.rows_of(append.records, position, place)
         version = append.expected + len(append.records)
-        self._position = position
+        self._position = position + len(append.records)
         self._heads[append.run_id] = run, version
         if append.questions or append.notices or append.heard or append.births:
             self._write_company(connection, append)
@@ -166,7 +165,7 @@ class Scribe:
         questions = map(_checked, map(_question_values, append.questions))
         connection.executemany(_PUT_QUESTION, questions)
         for birth in append.births:
-            self.write(connection, birth)
+            self.write(birth, connection)
         connection.executemany(_LEAVE_NOTICE, map(_notice_values, append.notices))
         heard = [(append.run_id, source_id, seq) for source_id, seq in append.heard]
         connection.executemany(_HEAR_NOTICE, heard)

@@ -13,7 +13,7 @@ import asyncio
 import json
 import logging
 import sqlite3
-from collections.abc import Iterable, Iterator, Mapping, Sized
+from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, closing, contextmanager, suppress
 from functools import partial
 from math import inf
@@ -125,11 +125,11 @@ class SqliteJournal:
         await asyncio.to_thread(self._committer.close)
         self._lock.release()
 
-    async def append(self, append: Append) -> int:
+    def append(self, append: Append) -> Awaitable[int]:
         check(append)
         if append.expected == 0:
             self._numbers.note(append)
-        return await self._open_writer().write(partial(self._scribe.write, append=append))
+        return (self._writer or self._open_writer()).write(partial(self._scribe.write, append))
 
     async def read(
         self,

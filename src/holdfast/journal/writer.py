@@ -30,7 +30,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.errors import JournalUnavailable
+from holdfast.errors import HoldfastError, JournalUnavailable
 from holdfast.journal.committer import Committer, Outcome
 from holdfast.journal.database import Connection
 
@@ -66,16 +66,26 @@ class Writer:
         self._thread = Thread(target=self._serve, name="holdfast-journal", daemon=True)
         self._thread.start()
 
-    async def write(self, job: Callable[[Connection], T], *, may_block: bool = True) -> T:
+    def write(self, job: Callable[[Connection], T], *, may_block: bool = True) -> asyncio.Future[T]:
         """Commit a job durably; what it returned. `may_block` permits the loop itself."""
+        future: asyncio.Future[T] = self._loop.create_future()
+        refusal = self._refusal() if self._stopping or self._committer.trouble else None
+        if refusal is not None:
+            future.set_exception(refusal)
+        elif may_block and not self._crowded and self._alone():
+            self._write_here((job, future))
+        else:
+            self._must_not_block |= not may_block
+            if not self._gathered:
+                self._loop.call_soon(self._commit_gathered)
+                self._idle.clear()
+            self._gathered.append((job, future))
+        return future
+
+    def _refusal(self) -> HoldfastError | None:
         if self._stopping:
-            raise JournalUnavailable("the journal is closed: nothing was written")
-        if (refusal := self._committer.refusal()) is not None:
-            raise refusal
-        if may_block and self._alone():
-            return await self._write_here(job)
-        self._must_not_block |= not may_block
-        return await self._write_in_company(job)
+            return JournalUnavailable("the journal is closed: nothing was written")
+        return self._committer.refusal()
 
     async def stop(self) -> None:
         """Finish what was accepted and end the thread."""
@@ -85,31 +95,17 @@ class Writer:
         await asyncio.to_thread(self._thread.join)
 
     def _alone(self) -> bool:
-        return not (
-            self._gathered or self._crowded or self._committing_here or not self._may_block()
-        )
+        return self._may_block() and not (self._gathered or self._committing_here)
 
     def _may_block(self) -> bool:
-        return not (self._away or self._batches_away or self._committer.suspended)
+        return not (self._away or self._batches_away or self._committer.trouble)
 
-    async def _write_here(self, job: Callable[[Connection], T]) -> T:
+    def _write_here(self, entry: _Entry) -> None:
+        """The others have a turn before the answer: whoever writes then is company."""
         self._committing_here = True
-        try:
-            [outcome] = self._committer.commit([job])
-            self._note_pace_here(1)
-            await asyncio.sleep(0)
-        finally:
-            self._committing_here = False
-        result: T = _reveal(outcome)
-        return result
-
-    async def _write_in_company(self, job: Callable[[Connection], T]) -> T:
-        future: asyncio.Future[T] = self._loop.create_future()
-        if not self._gathered:
-            self._loop.call_soon(self._commit_gathered)
-        self._gathered.append((job, future))
         self._idle.clear()
-        return await future
+        self._loop.call_soon(self._settle, [entry], self._commit([entry]))
+        self._note_pace_here(1)
 
     def _commit_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
@@ -171,6 +167,7 @@ class Writer:
 
     def _settle(self, entries: list[_Entry], outcomes: list[Outcome]) -> None:
         self._crowded = len(entries) > 1
+        self._committing_here = False
         if not (self._away or self._gathered):
             self._idle.set()
         for (_, future), (result, error) in zip(entries, outcomes, strict=True):
@@ -180,10 +177,3 @@ class Writer:
                 future.set_result(result)
             else:
                 future.set_exception(error)
-
-
-def _reveal(outcome: Outcome) -> Any:
-    result, error = outcome
-    if error is not None:
-        raise error
-    return result

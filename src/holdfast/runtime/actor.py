@@ -96,6 +96,8 @@ class Actor:
         """As `decide`, with what goes along with the letter when it is accepted."""
         before = self.state
         effects = self.decide(letter.command, moment)
+        if letter.acting is None and letter.attached is NOTHING:
+            return effects
         if letter.acting is not None:
             left = left_by(letter.acting, letter.command, before, self.state, moment.now)
             self._attach(left)
@@ -111,8 +113,7 @@ class Actor:
         """Everything decided so far is on disk; the state that was there before."""
         before, self.committed = self.committed, self.state
         self.unsaved.clear()
-        self.births.clear()
-        self.attached.clear()
+        self.births, self.attached = [], []
         if self.flush_timer is not None:
             self.flush_timer.cancel()
             self.flush_timer = None

@@ -54,7 +54,7 @@ from holdfast.runtime.hub import Hub, Watcher
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import Definition, blank, definition_of
 from holdfast.runtime.outages import Outages, Ways
-from holdfast.runtime.performing import Deliveries, Performer, is_pure, place_of
+from holdfast.runtime.performing import Deliveries, Performer, is_pure
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Performed, Planner, Worker
 from holdfast.runtime.residents import Residents
@@ -93,8 +93,12 @@ class Turn:
 
     __slots__ = ("effects", "letters", "replies", "waits")
 
-    def __init__(self, letters: Sequence[Letter]) -> None:
-        self.letters = letters
+    def __init__(self, mailbox: deque[Letter]) -> None:
+        if len(mailbox) <= MOST_LETTERS:
+            self.letters = list(mailbox)
+            mailbox.clear()
+        else:
+            self.letters = [mailbox.popleft() for _ in range(MOST_LETTERS)]
         self.replies: list[tuple[Letter, HoldfastError | None]] = []
         self.effects: list[f.Effect] = []
         self.waits = False
@@ -286,9 +290,6 @@ class Engine:
     def _read_again(self, actor: Actor) -> None:
         self._outages.retry(actor)
 
-    def _moment(self, actor: Actor) -> c.Moment:
-        return c.Moment(self.clock.now(), self._secret, self.wanting.of(actor.state))
-
     def _hand_in(
         self, actor: Actor, command: c.Command, attached: Attached
     ) -> asyncio.Future[RunState]:
@@ -354,7 +355,7 @@ class Engine:
         assert task is not None
         while True:
             if call is not None:
-                letter = await self._performer.perform(actor, call)
+                letter = await self._performer.perform(actor, call, task)
                 # While it had this in flight the run was not evicted: the actor is still its own.
                 actor.mailbox.append(letter)
                 if actor.draining:
@@ -370,7 +371,6 @@ class Engine:
             if copy_context() != context:
                 self._performer.dispatch(actor, call)
                 return
-            actor.flying[place_of(call)] = task
 
     async def _drain(self, actor: Actor) -> Performed | None:
         """Turns until the mailbox is empty; the call that the last one leaves to be made."""
@@ -385,7 +385,15 @@ class Engine:
                 if turn.waits:
                     self._set_flush_timer(actor)
                 else:
-                    await self._commit(actor, turn)
+                    try:
+                        if actor.births:
+                            await self._keep_definitions(actor)
+                        append = self._append(actor, turn)
+                        await self.journal.append(append)
+                    except Exception as error:
+                        self._undo(actor, turn, error)
+                    else:
+                        self._committed(actor, append)
                 call = self._follow(actor, turn)
                 if not actor.mailbox:
                     return call
@@ -399,30 +407,29 @@ class Engine:
 
     def _decide(self, actor: Actor) -> Turn:
         """What the letters come to, and what may start; nobody is told before it is on disk."""
-        before, moment = len(actor.unsaved), self._moment(actor)
-        turn = Turn(_next_letters(actor.mailbox))
+        before, wanting = len(actor.unsaved), self.wanting
+        wanted = wanting.of(actor.state) if wanting.four_eyes else None
+        moment = c.Moment(self.clock.now(), self._secret, wanted)
+        turn = Turn(actor.mailbox)
         for letter in turn.letters:
-            self._take_in(actor, letter, moment, turn)
+            # Each letter by itself: a refusal, or a mistake of ours, concerns nobody else.
+            refusal: HoldfastError | None = None
+            try:
+                decided = actor.take(letter, moment)
+                if decided:
+                    self._charge(decided)
+                    turn.effects += decided
+            except CallerError as error:
+                refusal = error
+            except Exception as error:
+                log.exception("run %s could not decide %s", actor.run_id, letter.command)
+                refusal = _ours(error)
+            if letter.reply is not None:
+                turn.replies.append((letter, refusal))
         if not self._closing:
             turn.effects += self._starter.start_ready(actor, moment)
         turn.waits = self._may_wait(actor, turn, before)
         return turn
-
-    def _take_in(self, actor: Actor, letter: Letter, moment: c.Moment, turn: Turn) -> None:
-        """Each letter by itself: a refusal, or a mistake of ours, concerns nobody else."""
-        refusal: HoldfastError | None = None
-        try:
-            decided = actor.take(letter, moment)
-            if decided:
-                self._charge(decided)
-                turn.effects += decided
-        except CallerError as error:
-            refusal = error
-        except Exception as error:
-            log.exception("run %s could not decide %s", actor.run_id, letter.command)
-            refusal = _ours(error)
-        if letter.reply is not None:
-            turn.replies.append((letter, refusal))
 
     def _follow(self, actor: Actor, turn: Turn) -> Performed | None:
         """Tell the callers, and hand the effects over; the first call is left to this task."""
@@ -472,41 +479,40 @@ class Engine:
         if actor.unsaved and not actor.draining:
             self._nudge(actor, Letter(c.Tick()))
 
-    async def _commit(self, actor: Actor, turn: Turn) -> None:
-        """Have it on disk, and only then let anybody know; or forget that it was decided."""
-        children = [child for _, child in actor.births]
-        try:
-            for child in children:
-                await self.library.keep(definition_of(child.state), self.clock.now())
-            heard = [letter.notice for letter in turn.letters if letter.notice is not None]
-            append = append_of(actor, [append for append, _ in actor.births], heard)
-            if append.records or append.heard or append.attached is not NOTHING:
-                self._reach("append.before")
-                await self.journal.append(append)
-                self._reach("append.after")
-        except VersionConflict:
+    async def _keep_definitions(self, actor: Actor) -> None:
+        """Whatever a child run is pinned to is stored before the run is."""
+        for _, child in actor.births:
+            await self.library.keep(definition_of(child.state), self.clock.now())
+
+    def _append(self, actor: Actor, turn: Turn) -> Append:
+        append = append_of(actor, turn.letters)
+        if self._faults is not None:
+            self._faults.reach("append.before")
+        return append
+
+    def _undo(self, actor: Actor, turn: Turn, error: Exception) -> None:
+        """What was decided could not be recorded: it has not happened, or nobody knows."""
+        if isinstance(error, VersionConflict):
             self._forget(actor, turn.effects, turn.letters)
             actor.stale = True
             turn.clear()
-        except OperatorError:
+        elif isinstance(error, OperatorError):
             self._forget(actor, turn.effects, turn.letters)
-            raise
-        except Exception as error:
-            log.exception("run %s could not be recorded", actor.run_id)
+            raise error
+        else:
+            log.error("run %s could not be recorded", actor.run_id, exc_info=error)
             self._forget(actor, turn.effects)
             actor.mailbox.extend(_unrecorded(turn.letters))
             turn.fail(_ours(error))
-        else:
-            self._committed(actor, append, children)
 
-    def _reach(self, point: str) -> None:
+    def _committed(self, actor: Actor, append: Append) -> None:
+        """It is on disk: now everybody may know."""
         if self._faults is not None:
-            self._faults.reach(point)
-
-    def _committed(self, actor: Actor, append: Append, children: Sequence[Actor]) -> None:
+            self._faults.reach("append.after")
+        children = actor.births
         before = actor.committed_all()
         self._tell(before, actor.committed, append.records)
-        for child in children:
+        for _, child in children:
             self.wanting.note(child.committed)
             self._residents.add(child)
             self._residents.doubtful.discard(child.run_id)
@@ -517,7 +523,7 @@ class Engine:
             self._crew.spawn(self._deliver(notice))
         for record in append.records:
             actor.bytes_since += len(record.payload)
-        if actor.bytes_since >= max(SNAPSHOT_BYTES, 4 * actor.snapshot_size):
+        if actor.bytes_since >= SNAPSHOT_BYTES and actor.bytes_since >= 4 * actor.snapshot_size:
             actor.bytes_since = 0
             self._crew.spawn(self._snapshot(actor))
 
@@ -560,14 +566,6 @@ class Engine:
             await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
         except JournalUnavailable as error:
             log.info("no snapshot of %s: %s", actor.run_id, error)
-
-
-def _next_letters(mailbox: deque[Letter]) -> list[Letter]:
-    if len(mailbox) > MOST_LETTERS:
-        return [mailbox.popleft() for _ in range(MOST_LETTERS)]
-    letters = list(mailbox)
-    mailbox.clear()
-    return letters
 
 
 def _unrecorded(letters: Sequence[Letter]) -> Iterator[Letter]:

@@ -52,6 +52,9 @@ class Machine(Protocol):
     own_steps: tuple[str, ...]
     """Steps that follow from what becomes of the others, and that no event names."""
 
+    pulled: bool
+    """It moves when its consumer pulls, and has nobody to do its work where there is none."""
+
     def blank(self, run_id: str, definition: Any) -> RunState: ...
 
     def replay(self, state: Any, records: Iterable[tuple[float, Any]]) -> RunState: ...
@@ -119,6 +122,7 @@ def facts_of(state: PlanState) -> str:
 
 class PlanMachine:
     kind = "plan"
+    pulled = False
     own_steps: tuple[str, ...] = ()
     blank = staticmethod(plan.blank)
     replay = staticmethod(plan.replay)
@@ -160,6 +164,7 @@ class PlanMachine:
 
 class ReactMachine:
     kind = "react"
+    pulled = False
     own_steps: tuple[str, ...] = (THINK,)
     blank = staticmethod(react.blank)
     replay = staticmethod(react.replay)
@@ -198,6 +203,7 @@ class ReactMachine:
 
 class ConversationMachine:
     kind = "conversation"
+    pulled = True
     own_steps: tuple[str, ...] = ()
     blank = staticmethod(conversation.blank)
     replay = staticmethod(conversation.replay)

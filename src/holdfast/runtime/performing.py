@@ -30,6 +30,8 @@ from holdfast.work.ending import ends_from_without
 
 log = logging.getLogger("holdfast")
 
+_NOT_SENT = c.NotSent()
+
 RETRY_JOURNAL = 0.25
 """Seconds until a child run is told again what a journal that was down kept from it."""
 
@@ -72,7 +74,8 @@ class Performer:
         """Carry out an effect whose start is on disk."""
         match effect:
             case effect if isinstance(effect, Performed):
-                actor.flying[place_of(effect)] = self._to.spawn(self._to.carry(actor, effect))
+                place = (effect.work.step_id, effect.work.claim)
+                actor.flying[place] = self._to.spawn(self._to.carry(actor, effect))
             case f.ConsultPlanner():
                 place = (f"consult:{effect.listener_id}", effect.firing)
                 if place not in actor.flying:
@@ -88,18 +91,23 @@ class Performer:
             case _:
                 assert_never(effect)
 
-    async def perform(self, actor: Actor, effect: Performed) -> Letter:
-        """One attempt, and what came of it as a letter to the run."""
-        work, place = effect.work, place_of(effect)
-        outcome: c.Outcome = c.NotSent()
-        task = actor.flying[place]
+    async def perform(self, actor: Actor, effect: Performed, task: asyncio.Task[Any]) -> Letter:
+        """One attempt, made by `task`, and what came of it as a letter to the run."""
+        work = effect.work
+        place = (work.step_id, work.claim)
+        actor.flying[place] = task
+        outcome: c.Outcome = _NOT_SENT
         # The last look before the call: a run that is cancelled sends nothing more.
         sends = not self.closing and actor.state.status is not RunStatus.CANCELLING
         try:
             if sends:
-                self._reach("effect.before")
-                words, now = self._words(actor.run_id, work), self._clock.now()
-                outcome = await self._worker.perform(effect, actor.state, now, words)
+                if self._faults is not None:
+                    self._faults.reach("effect.before")
+                words = Words(
+                    partial(self._report_late, actor.run_id, work),
+                    partial(self._to.live, actor.run_id, work.claim),
+                )
+                outcome = await self._worker.perform(effect, actor.state, self._clock.now(), words)
         except BaseException as error:
             if ends_from_without(error, task):
                 raise
@@ -107,19 +115,11 @@ class Performer:
         finally:
             if isinstance(effect, f.CallTool):
                 self._permits.give_back()
-        if sends:
-            self._reach("effect.after")
+        if sends and self._faults is not None:
+            self._faults.reach("effect.after")
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.flying.pop(place, None)
         return self._letter(work, outcome, lazy=is_pure(effect))
-
-    def _reach(self, point: str) -> None:
-        if self._faults is not None:
-            self._faults.reach(point)
-
-    def _words(self, run_id: str, work: f.Work) -> Words:
-        late = partial(self._report_late, run_id, work)
-        return Words(late, partial(self._to.live, run_id, work.claim))
 
     async def _stop_model(self, actor: Actor, work: f.Work) -> None:
         """A reply that nobody waits for need not be waited for; asking changed nothing."""
@@ -141,8 +141,10 @@ class Performer:
             self._to.spawn(self._post(run_id, self._letter(work, outcome)))
 
     def _letter(self, work: f.Work, outcome: c.Outcome, *, lazy: bool = False) -> Letter:
-        attached = noted(work, outcome, self._clock.now())
-        return Letter(report(work, outcome), lazy=lazy, attached=attached)
+        told = c.ReportOutcome(work.step_id, work.firing, work.claim, outcome)
+        if not isinstance(outcome, c.Failed | c.Lost):
+            return Letter(told, lazy=lazy)
+        return Letter(told, lazy=lazy, attached=noted(work, outcome, self._clock.now()))
 
     async def _post(self, run_id: str, letter: Letter) -> None:
         await self._to.post(run_id, letter)
@@ -167,11 +169,6 @@ class Performer:
                 return
             except JournalUnavailable:
                 await asyncio.sleep(RETRY_JOURNAL)
-
-
-def place_of(effect: Performed) -> tuple[str, int]:
-    """Under which a run's effect in flight is found."""
-    return effect.work.step_id, effect.work.claim
 
 
 def report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:

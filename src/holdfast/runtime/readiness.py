@@ -23,6 +23,8 @@ from holdfast.runtime.machines import machine_of
 _ANY_STEP: Final = frozenset(
     {e.RunResumed, r.TurnResumed, v.ConversationResumed, v.SnapshotRestored}
 )
+_TAKEN_UP: Final = frozenset({e.ListenerStarted, r.CallStarted, v.TaskStarted})
+"""After these their own step is under way."""
 _ONE: Final = ("step_id", "listener_id")
 _SEVERAL: Final = ("fired",)
 
@@ -33,8 +35,8 @@ class _Fields(dict[type[Any], tuple[tuple[str, ...], tuple[str, ...], bool]]):
 
     def __missing__(self, kind: type[Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
         has = kind.__dataclass_fields__
-        one, several = ([name for name in names if name in has] for names in (_ONE, _SEVERAL))
-        made = self[kind] = tuple(one), tuple(several), "moves" in has
+        one = () if kind in _TAKEN_UP else tuple(name for name in _ONE if name in has)
+        made = self[kind] = one, tuple(name for name in _SEVERAL if name in has), "moves" in has
         return made
 
 
@@ -66,9 +68,11 @@ class Readiness:
 
     def pop(self, state: RunState) -> str | None:
         """The most urgent step that is really ready."""
+        steps = state.steps
         while self.heap:
             step_id = heapq.heappop(self.heap)[2]
-            if is_ready(state, step_id):
+            step = steps.get(step_id)
+            if step is not None and step.status is StepStatus.READY:
                 return step_id
         return None
 
@@ -91,7 +95,8 @@ class Readiness:
             if kind in _ELSEWHERE:
                 named.extend(_named_elsewhere(state, event))
         named.extend(self._machine.own_steps)
-        self.push(state, named)
+        if named:
+            self.push(state, named)
 
 
 _ELSEWHERE: Final = frozenset(

@@ -47,7 +47,7 @@ class Starter:
         effects: list[f.Effect] = []
         held: list[str] = []
         ready, machine, started = actor.ready, actor.machine, 0
-        attended = bool(ready.heap) and self._worker.attends(actor.state)
+        attended = not machine.pulled or self._worker.attends(actor.state)
         while attended and ready.heap and started < MOST_AT_ONCE and machine.may_start(actor.state):
             step_id = ready.pop(actor.state)
             if step_id is None:
@@ -58,8 +58,9 @@ class Starter:
                 self._wait_for_permit(actor)
                 break
             started += 1
-            effects += self._start(actor, step_id, tool, moment)
-            if is_ready(actor.state, step_id):
+            begun = self._start(actor, step_id, tool, moment)
+            effects += begun
+            if not begun and is_ready(actor.state, step_id):
                 held.append(step_id)
         if held:
             ready.push(actor.state, held)

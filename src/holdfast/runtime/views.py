@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.waiting import waits_for
@@ -19,6 +19,7 @@ from holdfast.runtime.machines import machine_of
 _FOUR_EYES = "four_eyes"
 
 Standing = tuple[RunStatus, bool, float | None]
+"""What must be in a run's row at once; all else of it may lag behind a little."""
 
 _TOLD = frozenset(
     {
@@ -51,44 +52,21 @@ def run_row(state: RunState) -> RunRow:
     )
 
 
-def standing(state: RunState) -> Standing:
-    """What must be in the row at once; all else of it may lag behind a little."""
-    timers = state.timers
-    wake_at = min(timers.values()) if len(timers) else None
-    return state.status, machine_of(state).goes_on_by_itself(state), wake_at
-
-
 def question_rows(state: RunState, timed: Sequence[tuple[float, Event]]) -> Sequence[QuestionRow]:
     """The rows of the questions that these events opened or closed."""
-    touched = [event for _, event in timed if isinstance(event, _QUESTIONS)]
-    if not touched:
-        return ()
-    ids = dict.fromkeys(one for event in touched for one in _question_ids(event))
-    return [question_row(state, state.questions[one]) for one in ids]
-
-
-_QUESTIONS = (
-    e.QuestionOpened,
-    e.QuestionAnswered,
-    e.QuestionExpired,
-    e.QuestionWithdrawn,
-    e.QuestionEscalated,
-)
-
-
-def _question_ids(event: Event) -> Iterator[str]:
-    match event:
-        case e.QuestionOpened(request=request):
-            yield request.request_id
-        case (
-            e.QuestionAnswered()
-            | e.QuestionExpired()
-            | e.QuestionWithdrawn()
-            | e.QuestionEscalated()
-        ):
-            yield event.question_id
-        case _:
-            return
+    ids: dict[str, None] = {}
+    for _, event in timed:
+        match event:
+            case e.QuestionOpened(request=request):
+                ids[request.request_id] = None
+            case (
+                e.QuestionAnswered()
+                | e.QuestionExpired()
+                | e.QuestionWithdrawn()
+                | e.QuestionEscalated()
+            ):
+                ids[event.question_id] = None
+    return [question_row(state, state.questions[one]) for one in ids] if ids else ()
 
 
 def question_row(state: RunState, question: QuestionState) -> QuestionRow:

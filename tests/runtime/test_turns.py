@@ -1,0 +1,120 @@
+"""A turn of a run: bounded in what it takes in and starts, and one task from call to call."""
+
+from __future__ import annotations
+
+import asyncio
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+from scenes import assert_sound, history, of_kind, tools
+
+from holdfast.app import Holdfast
+from holdfast.journal.memory import MemoryJournal
+from holdfast.journal.port import Append
+from holdfast.model import events as e
+from holdfast.model.interaction import Asking
+from holdfast.model.plan import HumanAction, Listener, Output, Plan, Task, TaskStatus, ToolAction
+from holdfast.runtime.engine import MOST_LETTERS
+from holdfast.runtime.starting import MOST_AT_ONCE
+
+VARIABLE: ContextVar[str] = ContextVar("variable", default="unset")
+
+
+class Appends(MemoryJournal):
+    def __init__(self) -> None:
+        super().__init__()
+        self.sizes: list[int] = []
+
+    async def append(self, append: Append) -> int:
+        self.sizes.append(len(append.records))
+        return await super().append(append)
+
+
+def at_once(count: int, action: Any) -> Plan:
+    """So many listeners wait for the start, each with a task of its own."""
+    ids = [f"t{number}" for number in range(count)]
+    listeners = [
+        Listener(f"L{one}", ("goal",), "Running", action, Output(one, TaskStatus.DONE))
+        for one in ids
+    ]
+    return Plan("many", "Many", "goal", (Task("goal"), *map(Task, ids)), tuple(listeners))
+
+
+async def test_a_turn_opens_only_so_many_questions_and_the_next_goes_on() -> None:
+    count, journal = 3 * MOST_AT_ONCE + 5, Appends()
+    async with Holdfast(journal=journal) as app:
+        app.add_plan(at_once(count, HumanAction(asking=Asking(title="and?"))))
+        instance = await app.plans.start_plan_by_prompt("", "many")
+        await app.engine.wait_for(instance.id, lambda state: len(state.open_questions) == count)
+        assert max(journal.sizes) <= MOST_AT_ONCE + 1, "the start, and what it lets start"
+        await assert_sound(app, instance.id)
+
+
+async def test_a_turn_takes_in_only_so_many_results_and_loses_none() -> None:
+    count, journal, gate = 3 * MOST_LETTERS + 5, Appends(), asyncio.Event()
+
+    async def work() -> dict[str, int]:
+        await gate.wait()
+        return {"n": 1}
+
+    async with Holdfast(journal=journal, max_effects=2 * count) as app:
+        app.tool(work)
+        app.add_plan(at_once(count, ToolAction("work", {})))
+        instance = await app.plans.start_plan_by_prompt("", "many")
+        await app.engine.wait_for(instance.id, lambda state: state.in_flight == count)
+        journal.sizes.clear()
+        gate.set()
+        await instance.wait_for_completion(20)
+        events = await history(app, instance.id)
+        assert len(of_kind(events, e.ListenerSucceeded)) == count
+        assert max(journal.sizes) <= MOST_LETTERS + 2, "and what the end of the run brings"
+
+
+async def test_calls_in_a_row_share_a_task() -> None:
+    tasks = []
+
+    async def work(note: str) -> dict[str, int]:
+        tasks.append(asyncio.current_task())
+        return {"n": 1}
+
+    async with Holdfast() as app:
+        app.tool(work)
+        app.add_plan(tools("row", *["work"] * 4))
+        instance = await app.plans.start_plan_by_prompt("", "row")
+        assert await instance.wait_for_completion(20) == "done"
+    assert len(tasks) == 4
+    assert len(set(tasks)) == 1
+
+
+async def test_what_a_tool_leaves_in_its_context_the_next_one_does_not_find() -> None:
+    found = []
+
+    async def work(note: str) -> dict[str, int]:
+        found.append(VARIABLE.get())
+        VARIABLE.set(f"left by call {len(found)}")
+        return {"n": 1}
+
+    async with Holdfast() as app:
+        app.tool(work)
+        app.add_plan(tools("row", *["work"] * 3))
+        instance = await app.plans.start_plan_by_prompt("", "row")
+        assert await instance.wait_for_completion(20) == "done"
+    assert found == ["unset"] * 3
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+async def test_a_tool_that_cancels_its_own_task_and_returns_has_its_result_counted(
+    blocks: bool,
+) -> None:
+    async def work(note: str) -> dict[str, int]:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return {"n": 1}
+
+    async with Holdfast(journal=Appends() if blocks else None) as app:
+        app.tool(work)
+        app.add_plan(tools("row", "work", "work"))
+        instance = await app.plans.start_plan_by_prompt("", "row")
+        assert await instance.wait_for_completion(20) == "done"
