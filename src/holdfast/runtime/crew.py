@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Coroutine
+from contextvars import Context
 from typing import Any
 
 from holdfast.runtime.acting import nobodys
@@ -19,8 +20,10 @@ class Crew:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 
-    def spawn(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work, context=nobodys())
+    def spawn(
+        self, work: Coroutine[Any, Any, None], context: Context | None = None
+    ) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work, context=context or nobodys())
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task

@@ -348,8 +348,8 @@ class Engine:
     async def _carry(self, actor: Actor, call: Performed | None = None) -> None:
         """Turn after turn, and in between the call that a turn leaves, all in one task.
 
-        The next call has a task of its own where the last one has left context variables behind,
-        or a cancellation that this task has yet to hear of.
+        Another task goes on where a call has left context variables behind, or a cancellation that
+        this one has yet to hear of.
         """
         task, context = asyncio.current_task(), copy_context()
         assert task is not None
@@ -360,16 +360,13 @@ class Engine:
                 actor.mailbox.append(letter)
                 if actor.draining:
                     return
-                if task.cancelling():
+                if task.cancelling() or copy_context() != context:
                     actor.draining = True
-                    self._crew.spawn(self._carry(actor))
+                    self._crew.spawn(self._carry(actor), context.copy())
                     return
             call = await self._drain(actor)
             if call is None:
                 self._residents.rest(actor)
-                return
-            if copy_context() != context:
-                self._performer.dispatch(actor, call)
                 return
 
     async def _drain(self, actor: Actor) -> Performed | None:

@@ -337,7 +337,9 @@ class JournalSuite(KeepingSuite):
     async def test_closing_finishes_what_was_accepted(
         self, journal: Journal, connect: Callable[[], Journal]
     ) -> None:
-        accepted = [asyncio.ensure_future(journal.append(birth(f"inst_{n:06d}"))) for n in range(50)]
+        accepted = [
+            asyncio.ensure_future(journal.append(birth(f"inst_{n:06d}"))) for n in range(50)
+        ]
         await asyncio.sleep(0)
         await journal.close()
         assert await asyncio.gather(*accepted) == [1] * 50
