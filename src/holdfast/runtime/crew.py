@@ -23,7 +23,9 @@ class Crew:
     def spawn(
         self, work: Coroutine[Any, Any, None], context: Context | None = None
     ) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(work, context=context or nobodys())
+        task = asyncio.get_running_loop().create_task(
+            work, context=nobodys() if context is None else context
+        )
         self._tasks.add(task)
         task.add_done_callback(self._ended)
         return task
