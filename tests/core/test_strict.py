@@ -89,6 +89,16 @@ def test_what_passes_the_gate_survives_the_codec(value: Any) -> None:
     assert kinds(json.loads(canonical_json(strict_json(value)))) == kinds(value)
 
 
+@given(json_values, st.lists(plain_text | st.integers(0, 3), max_size=4), st.booleans())
+def test_a_refusal_names_the_place_wherever_it_is(
+    beside: Any, way: list[str | int], as_key: bool
+) -> None:
+    value: Any = {0: beside} if as_key else b"odd"
+    for part in reversed(way):
+        value = {part: value} if isinstance(part, str) else [*([beside] * part), value]
+    assert refusal(value).path == json_path(way)
+
+
 def test_nested_containers_are_fresh_too() -> None:
     inner = {"a": [1]}
     copy = strict_json({"inner": inner})
@@ -200,6 +210,10 @@ def test_size_counts_bytes_not_characters() -> None:
     assert strict_json("张" * 26, max_bytes=100)
     assert "larger than" in str(refusal("张" * 27, max_bytes=100))
     assert "larger than" in str(refusal("张" * 400, max_bytes=100))
+    assert strict_json({"a": {"张" * 20: 0}}, max_bytes=304)
+    error = refusal({"a": {"张" * 20: 0}}, max_bytes=283)
+    assert (error.path, "larger than 283 bytes" in str(error)) == ("$.a", True)
+    assert refusal({"a": {"张" * 20: 0}}, max_bytes=303).path == f"$.a.{'张' * 20}"
 
 
 def test_a_value_shared_a_billion_times_is_refused_early() -> None:

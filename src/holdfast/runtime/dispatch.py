@@ -14,7 +14,6 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.core.forms.shapes import parse_form
 from holdfast.core.language.strict import strict_json
-from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
@@ -32,7 +31,7 @@ from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
 from holdfast.work.driver import ListenerContext
 from holdfast.work.retry_after import asked_seconds
 from holdfast.work.sandbox import CallWanted
-from holdfast.work.tools import ToolRegistry, ToolSpec
+from holdfast.work.tools import Tool, ToolRegistry, ToolSpec
 
 MOST_THREADS: Final = 1_000
 """Of so many calls that nobody waits for any more it is known what became of them."""
@@ -96,19 +95,21 @@ class Dispatcher:
         words: Words,
     ) -> c.Outcome:
         """One attempt; a result that comes after the time-out goes to `words.late`."""
-        timeout = self._timeout(effect, state)
-        work = partial(self._work, effect, state, now, words)
+        match effect:
+            case f.CallTool(work=work, tool=name) | f.CallFunction(work=work, function=name):
+                tool, timeout = self.driver.tools.find(name), work.timeout
+                if timeout is None and tool is not None:
+                    timeout = tool.spec.timeout
+                if timeout is None and not isinstance(state, PlanState):
+                    timeout = CALL_TIMEOUT
+            case _:
+                tool = timeout = None
         if timeout is None:
-            return await work()
-        if isinstance(effect, f.CallTool) and self._blocks(effect):
-            alone = self._after_former(effect, work)
+            return await self._work(effect, state, now, words)
+        if isinstance(effect, f.CallTool) and not effect.idempotent and _blocks(tool):
+            alone = self._after_former(effect, partial(self._work, effect, state, now, words))
             return await self._within(timeout, alone, words.late, effect)
-        return await self._within(timeout, work(), words.late)
-
-    def _blocks(self, call: f.CallTool) -> bool:
-        """Whether it is a thread that nobody can break off, and that must not run twice at once."""
-        known = not call.idempotent and call.tool in self.driver.tools
-        return known and getattr(self.driver.tools.get(call.tool), "blocks", False)
+        return await self._within(timeout, self._work(effect, state, now, words), words.late)
 
     async def _after_former(
         self, call: f.CallTool, work: Callable[[], Awaitable[c.Outcome]]
@@ -123,33 +124,31 @@ class Dispatcher:
                 return ended
         return await work()
 
-    def _work(
+    async def _work(
         self, effect: Performed, state: RunState, now: float, words: Words
-    ) -> Awaitable[c.Outcome]:
-        match effect:
-            case f.AskModel():
-                return self._ask_model(effect, words)
-            case f.CallFunction():
-                return self._call_function(effect)
-            case f.CallTool() if not isinstance(state, PlanState):
-                return self._call_tool(effect)
-            case (
-                f.FetchContext() | f.Decompose() | f.RunTask() | f.FillArguments() | f.WriteAnswer()
-            ):
-                return self._converse(effect)
-            case _:
-                assert isinstance(state, PlanState)
-                return self._execute(effect, state.plan.listener(effect.work.step_id), state, now)
-
-    def _timeout(self, effect: Performed, state: RunState) -> float | None:
-        match effect:
-            case f.CallTool(work=work, tool=tool) | f.CallFunction(work=work, function=tool):
-                known = tool in self.driver.tools
-                own = self.driver.tools.get(tool).spec.timeout if known else None
-                usual = None if isinstance(state, PlanState) else CALL_TIMEOUT
-                return next((one for one in (work.timeout, own, usual) if one is not None), None)
-            case _:
-                return None
+    ) -> c.Outcome:
+        try:
+            match effect:
+                case f.CallTool() | f.RunSnippet() | f.Conclude() if isinstance(state, PlanState):
+                    listener = state.plan.listeners[effect.work.step_id]
+                    context = ListenerContext(effect, listener, state, now)
+                    execution = await self.driver.execute_listener(listener.listener, context)
+                    return self._outcome(execution, effect)
+                case f.CallTool():
+                    return self._answered(effect, strict_json(await self.agents.call(effect)))
+                case f.CallFunction():
+                    result = strict_json(await self.driver.call_function(effect))
+                    return c.CallReturned(effect.index, result)
+                case f.AskModel():
+                    asked = self.agents.ask(effect, words.live, partial(words.live, None))
+                    return c.Replied(await asked)
+                case f.RunSnippet() | f.Conclude():
+                    raise AssertionError("only the listener of a plan runs code, or concludes")
+                case _:
+                    work = self.conversations.get(effect.work.run_id)
+                    return c.NotSent() if work is None else await work.perform(effect)
+        except Exception as error:
+            return failed(error)
 
     async def _within(
         self,
@@ -188,35 +187,8 @@ class Dispatcher:
         task.add_done_callback(self._outlasting.discard)
         task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
 
-    async def _execute(
-        self,
-        effect: f.CallTool | f.RunSnippet | f.Conclude,
-        listener: CompiledListener,
-        state: PlanState,
-        now: float,
-    ) -> c.Outcome:
-        context = ListenerContext(effect, listener, state, now)
-        try:
-            result = await self.driver.execute_listener(listener.listener, context)
-            return self._versioned(self._outcome(result), effect)
-        except Exception as error:
-            return failed(error)
-
-    def _versioned(
-        self, outcome: c.Outcome, effect: f.CallTool | f.RunSnippet | f.Conclude
-    ) -> c.Outcome:
-        """Who is asked for what a tool lacks is asked by this version of it."""
-        facts = self.tool_facts(effect.tool) if isinstance(effect, f.CallTool) else None
-        if not isinstance(outcome, c.Missing) or facts is None:
-            return outcome
-        return replace(outcome, version=facts.version)
-
-    async def _call_tool(self, effect: f.CallTool) -> c.Outcome:
+    def _answered(self, effect: f.CallTool, result: Json) -> c.Outcome:
         """An agent's call: what the tool says of itself decides, as it does in a plan."""
-        try:
-            result = strict_json(await self.agents.call(effect))
-        except Exception as error:
-            return failed(error)
         if isinstance(result, Mapping) and result.get("reason") == "missing_params":
             return self._lacking(effect.tool, result.get("required_params") or {})
         if succeeded(result):
@@ -240,43 +212,26 @@ class Dispatcher:
         required = Form(tuple(replace(one, required=True) for one in form.fields))
         return c.Missing(required, facts.version)
 
-    async def _converse(self, effect: f.ConversationWork) -> c.Outcome:
-        work = self.conversations.get(effect.work.run_id)
-        if work is None:
-            return c.NotSent()
+    def _outcome(
+        self, execution: Mapping[str, Any], effect: f.CallTool | f.RunSnippet | f.Conclude
+    ) -> c.Outcome:
+        reason = execution.get("reason")
+        if reason == "missing_params":
+            facts = self.tool_facts(effect.tool) if isinstance(effect, f.CallTool) else None
+            form = parse_form(execution.get("required_params") or {})
+            return c.Missing(form, facts.version if facts else "")
+        if reason == "call_wanted":
+            return self._call_wanted(execution["call"])
+        result = strict_json(execution.get("result"))
+        if execution.get("output_error"):
+            return c.OutputBroken(result, str(execution["output_error"]))
         try:
-            return await work.perform(effect)
+            updates = tuple(map(_update, execution.get("task_updates") or ()))
         except Exception as error:
-            return failed(error)
-
-    async def _ask_model(self, effect: f.AskModel, words: Words) -> c.Outcome:
-        try:
-            return c.Replied(await self.agents.ask(effect, words.live, partial(words.live, None)))
-        except Exception as error:
-            return failed(error)
-
-    async def _call_function(self, effect: f.CallFunction) -> c.Outcome:
-        try:
-            result = strict_json(await self.driver.call_function(effect))
-            return c.CallReturned(effect.index, result)
-        except Exception as error:
-            return failed(error)
-
-    def _outcome(self, result: Mapping[str, Any]) -> c.Outcome:
-        if result.get("reason") == "missing_params":
-            return c.Missing(parse_form(result.get("required_params") or {}))
-        if result.get("reason") == "call_wanted":
-            return self._call_wanted(result["call"])
-        value = strict_json(result.get("result"))
-        if result.get("output_error"):
-            return c.OutputBroken(value, str(result["output_error"]))
-        try:
-            updates = tuple(_update(one) for one in result.get("task_updates") or ())
-        except Exception as error:
-            return c.OutputBroken(value, f"task_updates: {kept_text(error)}")
-        if result.get("success"):
-            return c.Succeeded(value, updates)
-        return c.Failed(_failure(result, value), updates, value)
+            return c.OutputBroken(result, f"task_updates: {kept_text(error)}")
+        if execution.get("success"):
+            return c.Succeeded(result, updates)
+        return c.Failed(_failure(execution, result), updates, result)
 
     def _call_wanted(self, call: CallWanted) -> c.Outcome:
         """Nobody can be asked in the middle of a snippet, so what needs consent is refused."""
@@ -309,10 +264,16 @@ def _failure(result: Mapping[str, Any], value: Json) -> Failure:
     return Failure(kind, said, asked)
 
 
+def _blocks(tool: Tool | None) -> bool:
+    """Whether it is a thread that nobody can break off, and that must not run twice at once."""
+    return getattr(tool, "blocks", False)
+
+
 def _update(raw: Mapping[str, Any]) -> TaskUpdate:
+    task_id, status = str(raw["task_id"]), raw["status"]
     return TaskUpdate(
-        str(raw["task_id"]),
-        TaskStatus(raw["status"]),
+        task_id,
+        status if type(status) is TaskStatus else TaskStatus(status),
         strict_json(dict(raw.get("context") or {})),
         str(raw.get("reason", "")),
     )

@@ -2,54 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import replace
+from collections.abc import Awaitable, Mapping
 
 from holdfast.core.approval import mode_of
 from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.core.secrets import references_in
 from holdfast.errors import ForbiddenError
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.values import Json
-from holdfast.work.confidence import in_confidence
-from holdfast.work.tools import CallInfo, ToolRegistry
+from holdfast.work.confidence import Hide, in_confidence
+from holdfast.work.tools import CallInfo, Tool, ToolRegistry, ToolSpec
 
 
 async def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Json:
-    check_mode(tools, effect)
-    check_consent(tools, effect)
-    work = effect.work
-    call = CallInfo(work.key, work.run_id, work.attempt)
-    return await call_with_secrets(tools, effect.tool, effect.args, call)
+    tool = tools.find(effect.tool) or tools.get(effect.tool)
+    rule, work = tool.spec.approval, effect.work
+    if rule.mode is not ApprovalMode.AUTO or rule.when is not None:
+        _check_mode(tool.spec, effect)
+    if effect.consent is not None:
+        _check_consent(tool.spec, effect)
+    if getattr(tool, "secrets", None) or references_in(effect.args):
+        return await call_with_secrets(tools, tool, effect.args, work, work.key)
+    return await tool.call(effect.args, CallInfo(work.key, work.run_id, work.attempt))
 
 
-async def call_with_secrets(
-    tools: ToolRegistry, name: str, args: Mapping[str, Json], call: CallInfo
-) -> Json:
+def call_with_secrets(
+    tools: ToolRegistry, tool: Tool, args: Mapping[str, Json], work: f.Work, key: str
+) -> Awaitable[Json]:
     """Call a tool with what its arguments refer to; what comes back has none of it."""
-    tool = tools.get(name)
 
-    async def with_values(filled: Json, hide: Callable[[str], str]) -> Json:
-        told = call if hide is call.hide else replace(call, hide=hide)
-        return await tool.call(filled, told)
+    def call(filled: Json, hide: Hide) -> Awaitable[Json]:
+        return tool.call(filled, CallInfo(key, work.run_id, work.attempt, hide))
 
     own = getattr(tool, "secrets", ())
-    return await in_confidence(tools.secrets, call.run_id, args, with_values, own)
+    return in_confidence(tools.secrets, work.run_id, args, call, own)
 
 
-def check_mode(tools: ToolRegistry, effect: f.CallTool) -> None:
+def _check_mode(spec: ToolSpec, effect: f.CallTool) -> None:
     """What its author has disabled does not run, whatever was decided before that."""
-    rule = tools.get(effect.tool).spec.approval
-    if mode_of(rule, effect.args) is ApprovalMode.DISABLED:
+    if mode_of(spec.approval, effect.args) is ApprovalMode.DISABLED:
         raise ForbiddenError(f"the tool {effect.tool} is disabled")
 
 
-def check_consent(tools: ToolRegistry, effect: f.CallTool) -> None:
+def _check_consent(spec: ToolSpec, effect: f.CallTool) -> None:
     """The executor's own look at what a person agreed to, just before the call."""
-    if effect.consent is None:
-        return
     work = effect.work
     call = call_name(work.run_id, work.step_id, work.firing)
-    version = tools.get(effect.tool).spec.version
-    if bind_consent(call, effect.tool, version, effect.args) != effect.consent:
+    if bind_consent(call, effect.tool, spec.version, effect.args) != effect.consent:
         raise ForbiddenError(f"consent to {effect.tool} does not fit what would run")

@@ -16,7 +16,7 @@ from typing import Any, assert_never
 from rpds import HashTrieMap
 
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.outputs import succeeded, updates_for
+from holdfast.core.plan.outputs import succeeded, told_updates
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.state import EMPTY
 from holdfast.model import effects as f
@@ -25,7 +25,7 @@ from holdfast.model.values import Json
 from holdfast.work import by_hand
 from holdfast.work.calling import call_tool, call_with_secrets
 from holdfast.work.sandbox import CallWanted, Sandbox
-from holdfast.work.tools import CallInfo, ToolRegistry
+from holdfast.work.tools import ToolRegistry
 
 Effect = f.CallTool | f.RunSnippet | f.Conclude
 
@@ -68,10 +68,6 @@ class ListenerContext(Mapping[str, Any]):
     def __len__(self) -> int:
         return len(self._KEYS)
 
-    @property
-    def facts(self) -> TaskFacts:
-        return TaskFacts(self.state.tasks)
-
 
 class TaskDriver:
     def __init__(self, tools: ToolRegistry, sandbox: Sandbox) -> None:
@@ -85,42 +81,47 @@ class TaskDriver:
         """One attempt; the listener may be a dict, as a plan's JSON has it. What the work raises is
         classified by the engine, whose context is a
         `ListenerContext`; with the dict of a plan instance it is an error in the result."""
-        if isinstance(context, ListenerContext):
-            return await self._execute(listener, context)
-        try:
+        if not isinstance(context, ListenerContext):
             return await self._execute_by_hand(listener, context)
-        except Exception as error:
-            return {"success": False, "error": str(error), "task_updates": []}
-
-    async def _execute_by_hand(
-        self, listener: Listener | Mapping[str, Any], context: Mapping[str, Any]
-    ) -> dict[str, Any]:
-        state, compiled = await by_hand.state_of(self.states, listener, context)
-        now = time.time()
-        effect = by_hand.effect_of(self.tools, compiled, state, now)
-        if isinstance(effect, dict):
-            return {"success": False, **effect, "task_updates": []}
-        context = ListenerContext(effect, compiled, state, now)
-        return await self._execute(compiled.listener, context)
-
-    async def _execute(
-        self, listener: Listener | Mapping[str, Any], context: ListenerContext
-    ) -> dict[str, Any]:
-        result = await self._carry_out(context)
+        effect = context.effect
+        match effect:
+            case f.CallTool():
+                result = await call_tool(self.tools, effect)
+            case f.RunSnippet():
+                result = await self._run_snippet(effect, context)
+            case f.Conclude():
+                result = effect.result
+            case _:
+                assert_never(effect)
         if isinstance(result, CallWanted):
             return {"success": False, "reason": "call_wanted", "call": result, "task_updates": []}
-        if _lacks_parameters(result):
-            return {**result, "task_updates": []}
-        success = succeeded(result)
+        said = result if type(result) is dict else _said_by(result)
+        if said.get("reason") == "missing_params":
+            return {**said, "task_updates": []}
+        success = said.get("success") is not False
         execution: dict[str, Any] = {"success": success, "result": result}
         if not success:
-            execution["error"] = _reason(result)
+            execution["error"] = _reason(said)
         try:
             updates = self.determine_task_updates(listener, execution, context)
         except Exception as error:
             # The work is done: whatever went wrong here must not make it run again.
             return {**execution, "task_updates": [], "output_error": f"{error}" or "no output"}
         return {**execution, "task_updates": updates}
+
+    async def _execute_by_hand(
+        self, listener: Listener | Mapping[str, Any], context: Mapping[str, Any]
+    ) -> dict[str, Any]:
+        try:
+            state, compiled = await by_hand.state_of(self.states, listener, context)
+            now = time.time()
+            effect = by_hand.effect_of(self.tools, compiled, state, now)
+            if isinstance(effect, dict):
+                return {"success": False, **effect, "task_updates": []}
+            made = ListenerContext(effect, compiled, state, now)
+            return await TaskDriver.execute_listener(self, compiled.listener, made)
+        except Exception as error:
+            return {"success": False, "error": str(error), "task_updates": []}
 
     def determine_task_updates(
         self,
@@ -132,36 +133,17 @@ class TaskDriver:
         a context, outputs can read the result only."""
         result = execution_result.get("result")
         success = bool(execution_result.get("success")) and succeeded(result)
-        compiled = context.listener if context else CompiledListener(by_hand.as_listener(listener))
-        facts = context.facts if context else TaskFacts(HashTrieMap())
-        updates = updates_for(compiled, success, result, facts)
-        return [
-            {
-                "task_id": update.task_id,
-                "status": update.status,
-                "context": update.context,
-                "reason": update.reason,
-            }
-            for update in updates
-        ]
+        if type(context) is ListenerContext or context:
+            compiled, tasks = context.listener, context.state.tasks
+        else:
+            compiled, tasks = CompiledListener(by_hand.as_listener(listener)), HashTrieMap()
+        return told_updates(compiled, success, result, TaskFacts(tasks, {"result": result}))
 
     async def call_function(self, effect: f.CallFunction) -> Json:
         """A snippet's external function: a tool that the plan allows it."""
-        work = effect.work
-        call = CallInfo(f"{work.key}.{effect.index}", work.run_id, work.attempt)
-        return await call_with_secrets(self.tools, effect.function, effect.args, call)
-
-    async def _carry_out(self, context: ListenerContext) -> Json | CallWanted:
-        effect = context.effect
-        match effect:
-            case f.CallTool():
-                return await call_tool(self.tools, effect)
-            case f.RunSnippet():
-                return await self._run_snippet(effect, context)
-            case f.Conclude(result=result):
-                return result
-            case _:
-                assert_never(effect)
+        tool, work = self.tools.get(effect.function), effect.work
+        key = f"{work.key}.{effect.index}"
+        return await call_with_secrets(self.tools, tool, effect.args, work, key)
 
     async def _run_snippet(
         self, effect: f.RunSnippet, context: ListenerContext
@@ -184,8 +166,9 @@ def _reason(result: Mapping[str, Json]) -> str:
     return str(result.get("error") or told or "the work reported success: false")
 
 
-def _lacks_parameters(result: Json) -> bool:
-    return isinstance(result, Mapping) and result.get("reason") == "missing_params"
+def _said_by(result: Json) -> Mapping[str, Json]:
+    """What a result that is no plain dict says by names."""
+    return result if isinstance(result, Mapping) else EMPTY
 
 
 def snippet_context(context: ListenerContext) -> dict[str, Json]:

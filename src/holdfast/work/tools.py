@@ -227,6 +227,11 @@ class ToolRegistry:
 
     _tools: dict[str, Tool] = field(default_factory=dict)
     secrets: SecretSource | None = None
+    find: Callable[[str], Tool | None] = field(init=False, repr=False, compare=False)
+    """The tool of that name, or None; the dict's own look-up, since every call passes here."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "find", self._tools.get)
 
     def add(self, *tools: Tool, replace: bool = False) -> None:
         """All of them or none. One that is declared and does exactly as the one before takes its
@@ -245,7 +250,7 @@ class ToolRegistry:
             )
 
     def get(self, name: str) -> Tool:
-        tool = self._tools.get(name)
+        tool = self.find(name)
         if tool is None:
             near = get_close_matches(name, self._tools, n=1)
             raise NotFound(f"no tool is named {name!r}" + (f"; {near[0]!r} is" if near else ""))

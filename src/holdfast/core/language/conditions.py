@@ -33,7 +33,7 @@ from holdfast.core.language.condition_nodes import (
     Status,
     read_nodes,
 )
-from holdfast.core.language.facts import ROOTS, Facts, Path, Reader, reader
+from holdfast.core.language.facts import ROOTS, Facts, Path, reader
 from holdfast.core.language.spelling import nearest
 from holdfast.model.values import Json
 
@@ -42,6 +42,7 @@ MAX_NESTING: Final = 50
 _PARSED_KEPT: Final = 16_384
 _CHARACTERS_SHOWN: Final = 40
 _FACTS_SHOWN: Final = 8
+_MISSING: Final = object()
 
 Triggers: TypeAlias = tuple[str, ...]
 Test: TypeAlias = Callable[[Triggers, Facts], bool]
@@ -97,9 +98,8 @@ def explain(condition: Condition, triggers: Triggers, facts: Facts) -> str:
 def _describe(path: Path, facts: Facts) -> str:
     is_status = path[1:] == ("status",) and path[0] not in ROOTS
     name = path[0] if is_status else ".".join(path)
-    try:
-        value = reader(path)(facts)
-    except LookupError:
+    value = reader(path, lambda facts: _MISSING)(facts)
+    if value is _MISSING:
         return f"{name} is missing"
     shown = value if is_status else json.dumps(value, ensure_ascii=False)
     if len(shown) > _CHARACTERS_SHOWN:
@@ -150,8 +150,8 @@ def _test(node: Node, depth: int) -> Test:
         case Literal(value=bool(answer)):
             return lambda triggers, facts: answer
         case Read(path=path) if not _is_status(node):
-            read = _lenient(reader(path))
-            return lambda triggers, facts: bool(read(triggers, facts))
+            read = reader(path, _null)
+            return lambda triggers, facts: bool(read(facts))
         case Read() | Literal() | Items():
             raise Misread("not a question: compare it with something", node.column)
         case _:
@@ -166,7 +166,8 @@ def _value(node: Node, depth: int) -> Value:
         case Literal(value=constant) | Status(name=constant):
             return lambda triggers, facts: constant
         case Read(path=path):
-            return _lenient(reader(path))
+            read = reader(path, _null)
+            return lambda triggers, facts: read(facts)
         case Items(items=items):
             return _sequence(tuple(_value(item, depth - 1) for item in items))
         case Compare() | Not() | Both() | Either():
@@ -175,14 +176,8 @@ def _value(node: Node, depth: int) -> Value:
             assert_never(node)
 
 
-def _lenient(read: Reader) -> Value:
-    def value(triggers: Triggers, facts: Facts) -> Json:
-        try:
-            return read(facts)
-        except LookupError:
-            return None
-
-    return value
+def _null(facts: Facts) -> None:
+    """What is missing, to a condition."""
 
 
 def _sequence(items: tuple[Value, ...]) -> Value:

@@ -47,16 +47,25 @@ def split_path(text: str) -> Path:
     return path
 
 
-def reader(path: Path) -> Reader:
-    """A function that reads the path from facts; LookupError when it is not there."""
+def reader(path: Path, absent: Reader) -> Reader:
+    """A function that reads the path from facts; where it leads nowhere, `absent` is asked."""
     root = path[0]
-    if root in ROOTS:
-        return _descend(lambda facts: facts.names[root], path[1:])
-    if path[1] == "status":
-        return lambda facts: str(facts.status(root))
-    if len(path) == 2:
-        return lambda facts: dict(facts.context(root))
-    return _descend(lambda facts: facts.context(root), path[2:])
+    named = root in ROOTS
+    if not named and path[1] == "status":
+        return _status(root, absent)
+    steps = tuple((part, _index(part)) for part in path[1 if named else 2 :])
+    whole = not named and not steps
+
+    def read(facts: Facts) -> Json:
+        try:
+            value = facts.names[root] if named else facts.context(root)
+            for part, index in steps:
+                value = value[part] if type(value) is dict else _step(value, part, index)
+            return dict(value) if whole else value
+        except LookupError:
+            return absent(facts)
+
+    return read
 
 
 def step_into(value: Json, part: str) -> Json:
@@ -64,16 +73,14 @@ def step_into(value: Json, part: str) -> Json:
     return _step(value, part, _index(part))
 
 
-def _descend(start: Reader, parts: Path) -> Reader:
-    steps = tuple((part, _index(part)) for part in parts)
-
+def _status(task_id: str, absent: Reader) -> Reader:
     def read(facts: Facts) -> Json:
-        value = start(facts)
-        for part, index in steps:
-            value = _step(value, part, index)
-        return value
+        try:
+            return str(facts.status(task_id))
+        except LookupError:
+            return absent(facts)
 
-    return read if steps else start
+    return read
 
 
 def _index(part: str) -> int | None:

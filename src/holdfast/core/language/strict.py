@@ -4,19 +4,20 @@ Live state and replayed state are equal only if a value survives the journal's c
 whatever JSON would bend (tuples, enums) is made plain here and whatever it would lose (NaN, bytes,
 number keys, lone surrogates, integers beyond 64 bits) is refused, with its place.
 
-The walk carries no path and no set of ancestors, because almost every value is accepted: a refusal
-collects its path while it unwinds. A cycle always meets the depth limit, and is told from depth
-by finding the value that met it again among its own ancestors. Size is counted on the way, so that
-a huge or multiply shared value is refused early. Messages name keys and types, never values.
+The walk is one loop, because every result of every call passes here. It keeps the containers
+around the one it is in, and the place of a refusal is read from them. A cycle always meets the
+depth limit, and is told from depth by finding the value that met it among its own ancestors. Size
+is counted on the way, so that a huge or multiply shared value is refused early. Messages name keys
+and types, never values.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from hashlib import sha256
 from math import isfinite
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from holdfast.errors import InvalidValue
 from holdfast.model.values import Json
@@ -26,7 +27,13 @@ _LARGEST_INT: Final = 2**63 - 1
 _VALUE_SIZE: Final = 20
 _CONTAINER_SIZE: Final = 100
 """What a value counts as at least: to look at a million takes time, however small they are."""
+_TOO_LARGE: Final = (
+    "larger than {:,} bytes in all, with at least 20 for every value: store it elsewhere, send a "
+    "reference"
+)
 _LONGEST_KEY_SHOWN: Final = 40
+_CONTAINERS: Final = frozenset({dict, list})
+_JSON_TYPES: Final = _CONTAINERS | {str, int, float, bool, type(None)}
 
 _REMEDIES: Final[dict[type, str]] = {
     bytes: "decode it to text, or send base64",
@@ -34,6 +41,9 @@ _REMEDIES: Final[dict[type, str]] = {
     set: "make it a list",
     frozenset: "make it a list",
 }
+
+_Level: TypeAlias = tuple[Any, Any, Iterator[tuple[Any, Any]], Any]
+"""A container, its copy, what is left of its entries, and the part of it that is looked at."""
 
 _encode = json.JSONEncoder(
     sort_keys=True, ensure_ascii=False, allow_nan=False, separators=(",", ":")
@@ -46,10 +56,52 @@ def strict_json(value: object, *, max_depth: int = 64, max_bytes: int = 1_000_00
     `max_depth` counts nested lists and dicts, `max_bytes` the approximate serialised size, in
     which every value counts as at least 20, and a list or dict as 100.
     """
+    left = max_bytes
+    whole: _Level = (..., [], iter([(0, value)]), 0)
+    source, copied, entries, part = whole
+    around: list[_Level] = []
     try:
-        return _Copier(max_bytes).copy(value, max_depth)
+        while True:
+            for part, item in entries:
+                if type(copied) is dict:
+                    if type(part) is str and part.isascii():
+                        left -= 3 + len(part)
+                    else:
+                        key, part = part, None
+                        part, left = _odd_key(key, left)
+                kind = type(item)
+                if kind not in _JSON_TYPES:
+                    kind, item = _plain(item)
+                if kind is str:
+                    left -= _VALUE_SIZE + (len(item) if item.isascii() else _utf8_size(item, left))
+                elif kind in _CONTAINERS:
+                    if len(around) == max_depth:
+                        raise _Refused("nested too deep: flatten it", at=item)
+                    left -= _CONTAINER_SIZE
+                elif kind is int and not _SMALLEST_INT <= item <= _LARGEST_INT:
+                    raise _Refused("an integer beyond 64 bits: send it as text")
+                elif kind is float and not isfinite(item):
+                    raise _Refused("NaN and Infinity are not JSON: send null or text")
+                else:
+                    left -= _VALUE_SIZE
+                if left < 0:
+                    raise _Refused(_TOO_LARGE)
+                made = kind() if kind in _CONTAINERS else item
+                if type(copied) is dict:
+                    copied[part] = made
+                else:
+                    copied.append(made)
+                if made is not item:
+                    around.append((source, copied, entries, part))
+                    source, copied = item, made
+                    entries = iter(item.items() if kind is dict else enumerate(item))
+                    break
+            else:
+                if not around:
+                    return copied[0]
+                source, copied, entries, part = around.pop()
     except _Refused as refused:
-        raise InvalidValue(refused.reason, json_path(reversed(refused.trail))) from None
+        raise refused.told([*around, (source, copied, entries, part)], max_bytes) from None
 
 
 def strict_text(text: object, what: str, *, longest: int = 10_000) -> str:
@@ -89,122 +141,56 @@ def _path_part(part: str | int) -> str:
 
 
 class _Refused(Exception):
-    """What is wrong; `trail` grows from the place outwards, `at` is set when too deep."""
+    """What is wrong; `at` is the value that is nested too deep."""
 
     def __init__(self, reason: str, at: object = None) -> None:
         self.reason = reason
         self.at = at
-        self.trail: list[str | int] = []
 
-    def passing(self, container: object, part: str | int) -> None:
-        self.trail.append(part)
-        if self.at is container:
-            self.reason = "contains itself: JSON cannot hold a cycle"
-            self.trail.clear()
+    def told(self, levels: list[_Level], max_bytes: int) -> InvalidValue:
+        """With its place: the parts on the way. The first level only holds the whole value."""
+        path = [part for _, _, _, part in levels[1:] if part is not None]
+        for depth, (source, *_) in enumerate(levels):
+            if source is self.at:
+                cycle = "contains itself: JSON cannot hold a cycle"
+                return InvalidValue(cycle, json_path(path[: depth - 1]))
+        reason = self.reason.format(max_bytes) if self.reason is _TOO_LARGE else self.reason
+        return InvalidValue(reason, json_path(path))
 
 
-class _Copier:
-    """Copies one value; `left` is what remains of the allowed size."""
+def _plain(value: object) -> tuple[type, Any]:
+    """Its JSON type, and the value without what that type cannot carry; or it is refused."""
+    match value:
+        case str():
+            return str, str.__str__(value)
+        case int():
+            return int, int.__int__(value)
+        case float():
+            return float, float.__float__(value)
+        case dict():
+            return dict, value
+        case list() | tuple():
+            return list, value
+    kind = type(value)
+    remedy = _REMEDIES.get(kind, "convert it to text, a number, a list or a dict")
+    raise _Refused(f"{kind.__name__} is not JSON: {remedy}")
 
-    __slots__ = ("left", "max_bytes")
 
-    def __init__(self, max_bytes: int) -> None:
-        self.max_bytes = max_bytes
-        self.left = max_bytes
-
-    def copy(self, value: Any, depth: int) -> Json:
-        kind = type(value)
-        if kind is str:
-            self.left -= _VALUE_SIZE + (len(value) if value.isascii() else self.utf8_size(value))
-        elif kind is int:
-            if not _SMALLEST_INT <= value <= _LARGEST_INT:
-                raise _Refused("an integer beyond 64 bits: send it as text")
-            self.left -= _VALUE_SIZE
-        elif kind is bool or value is None:
-            self.left -= _VALUE_SIZE
-        elif kind is dict:
-            return self.mapping(value, depth)
-        elif kind is list:
-            return self.sequence(value, depth)
-        elif kind is float:
-            if not isfinite(value):
-                raise _Refused("NaN and Infinity are not JSON: send null or text")
-            self.left -= _VALUE_SIZE
-        else:
-            return self.plain(value, depth)
-        if self.left < 0:
-            raise self.too_large()
-        return value
-
-    def plain(self, value: object, depth: int) -> Json:
-        """Subclasses lose what JSON cannot carry; anything else is refused."""
-        match value:
-            case str():
-                return self.copy(str.__str__(value), depth)
-            case int():
-                return self.copy(int.__int__(value), depth)
-            case float():
-                return self.copy(float.__float__(value), depth)
-            case dict():
-                return self.mapping(value, depth)
-            case list() | tuple():
-                return self.sequence(value, depth)
-        kind = type(value)
-        remedy = _REMEDIES.get(kind, "convert it to text, a number, a list or a dict")
-        raise _Refused(f"{kind.__name__} is not JSON: {remedy}")
-
-    def mapping(self, value: dict[Any, Any], depth: int) -> dict[str, Json]:
-        if not depth:
-            raise _Refused("nested too deep: flatten it", at=value)
-        copied = {}
-        self.spend(_CONTAINER_SIZE)
-        for key, item in value.items():
-            if type(key) is str and key.isascii():
-                self.left -= 3 + len(key)
-                name = key
-            else:
-                name = self.key(key)
-            try:
-                copied[name] = self.copy(item, depth - 1)
-            except _Refused as refused:
-                refused.passing(value, name)
-                raise
-        return copied
-
-    def sequence(self, value: list[Any] | tuple[Any, ...], depth: int) -> list[Json]:
-        if not depth:
-            raise _Refused("nested too deep: flatten it", at=value)
-        copied: list[Json] = []
-        self.spend(_CONTAINER_SIZE)
-        try:
-            for item in value:
-                copied.append(self.copy(item, depth - 1))
-        except _Refused as refused:
-            refused.passing(value, len(copied))
-            raise
-        return copied
-
-    def key(self, key: object) -> str:
-        if isinstance(key, str):
-            text: str = self.copy(key, 0)
-            return text
+def _odd_key(key: object, left: int) -> tuple[str, int]:
+    """A key that is not plain ASCII, as text, and what it leaves of the allowed size."""
+    if not isinstance(key, str):
         raise _Refused(f"a key of type {type(key).__name__}: JSON has only text keys")
+    text = str.__str__(key)
+    left -= _VALUE_SIZE + _utf8_size(text, left)
+    if left < 0:
+        raise _Refused(_TOO_LARGE)
+    return text, left
 
-    def utf8_size(self, text: str) -> int:
-        if len(text) > self.left:
-            raise self.too_large()
-        try:
-            return len(text.encode())
-        except UnicodeEncodeError:
-            raise _Refused("text with a lone surrogate: it is not valid Unicode") from None
 
-    def spend(self, size: int) -> None:
-        self.left -= size
-        if self.left < 0:
-            raise self.too_large()
-
-    def too_large(self) -> _Refused:
-        return _Refused(
-            f"larger than {self.max_bytes:,} bytes in all, with at least {_VALUE_SIZE} for every "
-            "value: store it elsewhere, send a reference"
-        )
+def _utf8_size(text: str, left: int) -> int:
+    if len(text) > left:
+        raise _Refused(_TOO_LARGE)
+    try:
+        return len(text.encode())
+    except UnicodeEncodeError:
+        raise _Refused("text with a lone surrogate: it is not valid Unicode") from None

@@ -19,7 +19,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any, Final, TypeAlias
+from typing import Any, Final, NoReturn, TypeAlias
 
 from holdfast.core.language.facts import ROOTS, Facts, Path, reader, split_path, step_into
 from holdfast.core.language.spelling import nearest
@@ -70,15 +70,10 @@ class _Placeholder:
     column: int
 
     def filler(self) -> Filler:
-        read = reader(self.path)
+        return reader(self.path, self._refuse)
 
-        def fill(facts: Facts) -> Json:
-            try:
-                return read(facts)
-            except LookupError:
-                raise TemplateError(_absence(self, facts), self.column) from None
-
-        return fill
+    def _refuse(self, facts: Facts) -> NoReturn:
+        raise TemplateError(_absence(self, facts), self.column) from None
 
 
 def compile_template(value: Json) -> Template:

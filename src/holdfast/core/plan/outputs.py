@@ -7,46 +7,51 @@ Pure, and the default of `TaskDriver.determine_task_updates`. A snippet's own
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any
 
-from holdfast.core.language.templates import render
 from holdfast.core.plan.compiled import INPUTS, CompiledListener
 from holdfast.core.plan.state import TaskFacts
 from holdfast.errors import TemplateError
-from holdfast.model.plan import CodeAction, Output, TaskStatus, TaskUpdate
+from holdfast.model.plan import CodeAction, TaskStatus, TaskUpdate
 from holdfast.model.values import Json
 
 
 def succeeded(result: Json) -> bool:
     """A result that says `success: false` is a failure, whoever returned it."""
-    return not (isinstance(result, Mapping) and result.get("success") is False)
+    if type(result) is not dict and not isinstance(result, Mapping):
+        return True
+    return result.get("success") is not False
 
 
 def updates_for(
     listener: CompiledListener, success: bool, result: Json, facts: TaskFacts
 ) -> tuple[TaskUpdate, ...]:
     """The updates of a finished listener; TemplateError when its output does not render."""
-    own = _own_output(listener, result)
-    if own is not None:
-        return (own,)
+    named = facts.with_names({"result": result})
+    return tuple(TaskUpdate(**one) for one in told_updates(listener, success, result, named))
+
+
+def told_updates(
+    listener: CompiledListener, success: bool, result: Json, facts: TaskFacts
+) -> list[dict[str, Any]]:
+    """The same in the words of a driver; the facts know the result by its name."""
+    if isinstance(listener.action, CodeAction) and (own := _own_output(listener, result)):
+        return [own]
     output = listener.listener.success_output if success else listener.listener.failure_output
     if output is None:
-        return ()
+        return []
     if listener.id == INPUTS:
-        return (TaskUpdate(output.task_id, output.status, dict(result or {}), "start"),)
-    return (_rendered(listener, output, success, result, facts),)
+        context, reason = dict(result or {}), "start"
+    else:
+        template = listener.success if success else listener.failure
+        context, reason = template.fill(facts), listener.id
+    update = {"task_id": output.task_id, "status": output.status}
+    return [{**update, "context": context, "reason": reason}]
 
 
-def _rendered(
-    listener: CompiledListener, output: Output, success: bool, result: Json, facts: TaskFacts
-) -> TaskUpdate:
-    template = listener.success if success else listener.failure
-    named = facts.with_names({"result": result})
-    return TaskUpdate(output.task_id, output.status, render(template, named), listener.id)
-
-
-def _own_output(listener: CompiledListener, result: Json) -> TaskUpdate | None:
+def _own_output(listener: CompiledListener, result: Json) -> dict[str, Any] | None:
     """The update that a snippet names itself; a part it leaves out comes from the listener."""
-    if not isinstance(listener.action, CodeAction) or not isinstance(result, Mapping):
+    if not isinstance(result, Mapping):
         return None
     if not result.keys() & {"target_task", "target_status", "context"}:
         return None
@@ -58,7 +63,8 @@ def _own_output(listener: CompiledListener, result: Json) -> TaskUpdate | None:
         return None
     fallback = output.status if output else TaskStatus.DONE
     status = _status(result.get("target_status", fallback))
-    return TaskUpdate(str(task_id), status, _context(result), listener.id)
+    named = {"task_id": str(task_id), "status": status}
+    return {**named, "context": _context(result), "reason": listener.id}
 
 
 def _status(value: Json) -> TaskStatus:
