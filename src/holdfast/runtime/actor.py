@@ -13,8 +13,8 @@ from dataclasses import dataclass, field
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
 from holdfast.journal.port import NOTHING, Append, Attached
-from holdfast.model.commands import Command, Moment
-from holdfast.model.effects import Effect
+from holdfast.model.commands import Command, Moment, Outcome, ReportOutcome
+from holdfast.model.effects import Effect, Work
 from holdfast.model.recorded import Event
 from holdfast.runtime.acting import Acting
 from holdfast.runtime.deeds import left_by
@@ -46,6 +46,10 @@ class Letter:
             self.reply.set_result(state)
         else:
             self.reply.set_exception(refusal)
+
+
+def report(work: Work, outcome: Outcome) -> ReportOutcome:
+    return ReportOutcome(work.step_id, work.firing, work.claim, outcome)
 
 
 @dataclass(slots=True, eq=False)

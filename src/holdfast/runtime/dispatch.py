@@ -28,13 +28,17 @@ from holdfast.model.values import Json
 from holdfast.runtime.failing import failed, kept_text, settled
 from holdfast.runtime.ports import Performed, Words
 from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
-from holdfast.work.driver import ListenerContext
+from holdfast.work.driver import ListenerContext, TaskDriver
+from holdfast.work.ending import ends_from_without
 from holdfast.work.retry_after import asked_seconds
 from holdfast.work.sandbox import CallWanted
 from holdfast.work.tools import Tool, ToolRegistry, ToolSpec
 
 MOST_THREADS: Final = 1_000
 """Of so many calls that nobody waits for any more it is known what became of them."""
+
+
+_NO_WORDS: Final = Words(late=lambda outcome: None, live=lambda text: None)
 
 
 class ConversationWork(Protocol):
@@ -110,6 +114,23 @@ class Dispatcher:
             alone = self._after_former(effect, partial(self._work, effect, state, now, words))
             return await self._within(timeout, alone, words.late, effect)
         return await self._within(timeout, self._work(effect, state, now, words), words.late)
+
+    def conclude(self, effect: f.Conclude, state: RunState, now: float) -> c.Outcome | None:
+        """What a result that is at hand comes to; None where a driver of the user's own may take
+        its time over it. Ours never waits then, so one step of its coroutine is all."""
+        execute = getattr(self.driver.execute_listener, "__func__", None)
+        if execute is not TaskDriver.execute_listener:
+            return None
+        try:
+            self._work(effect, state, now, _NO_WORDS).send(None)
+        except StopIteration as done:
+            outcome: c.Outcome = done.value
+            return outcome
+        except BaseException as error:
+            if ends_from_without(error, None):
+                raise
+            return failed(error)
+        raise AssertionError("a conclusion waited for something")
 
     async def _after_former(
         self, call: f.CallTool, work: Callable[[], Awaitable[c.Outcome]]

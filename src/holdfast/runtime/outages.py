@@ -17,9 +17,9 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import NotFound, OperatorError
 from holdfast.journal.port import Journal, Notice
 from holdfast.model import commands as c
-from holdfast.runtime.actor import Actor, Letter
+from holdfast.runtime.actor import Actor, Letter, report
 from holdfast.runtime.crew import Crew
-from holdfast.runtime.performing import Performer, report
+from holdfast.runtime.performing import Performer
 from holdfast.runtime.ports import Performed
 from holdfast.runtime.residents import Residents
 from holdfast.runtime.timers import Timers

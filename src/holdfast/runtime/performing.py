@@ -19,7 +19,7 @@ from holdfast.errors import CallerError, JournalUnavailable
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.run import RunStatus
-from holdfast.runtime.actor import Actor, Letter
+from holdfast.runtime.actor import Actor, Letter, report
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.failing import failed
 from holdfast.runtime.faults import FaultPoints
@@ -141,7 +141,7 @@ class Performer:
             self._to.spawn(self._post(run_id, self._letter(work, outcome)))
 
     def _letter(self, work: f.Work, outcome: c.Outcome, *, lazy: bool = False) -> Letter:
-        told = c.ReportOutcome(work.step_id, work.firing, work.claim, outcome)
+        told = report(work, outcome)
         if not isinstance(outcome, c.Failed | c.Lost):
             return Letter(told, lazy=lazy)
         return Letter(told, lazy=lazy, attached=noted(work, outcome, self._clock.now()))
@@ -169,10 +169,6 @@ class Performer:
                 return
             except JournalUnavailable:
                 await asyncio.sleep(RETRY_JOURNAL)
-
-
-def report(work: f.Work, outcome: c.Outcome) -> c.ReportOutcome:
-    return c.ReportOutcome(work.step_id, work.firing, work.claim, outcome)
 
 
 def is_pure(effect: f.Effect) -> bool:

@@ -50,6 +50,9 @@ class Worker(Protocol):
     ) -> Outcome:
         """One attempt; a result that comes after the time-out goes to `words.late`."""
 
+    def conclude(self, effect: Conclude, state: RunState, now: float) -> Outcome | None:
+        """What a result that is at hand comes to; None where finding out may take time."""
+
     async def close(self) -> None:
         """Nobody will hear of a late result any more."""
 

@@ -15,13 +15,14 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent
-from holdfast.runtime.actor import Actor, Letter
+from holdfast.runtime.actor import Actor, Letter, report
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import blank
 from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import Worker
 from holdfast.runtime.readiness import is_ready
+from holdfast.runtime.tracebacks import noted
 
 log = logging.getLogger("holdfast")
 
@@ -86,10 +87,20 @@ class Starter:
                 return started
             case [f.StartChild() | f.StartAgent() as child]:
                 return self._bear(actor, child, moment)
+            case [f.Conclude() as conclusion]:
+                return self._conclude(actor, conclusion, moment)
             case _:
                 if tool is not None:
                     self._permits.give_back()
                 return started
+
+    def _conclude(self, actor: Actor, effect: f.Conclude, moment: c.Moment) -> Sequence[f.Effect]:
+        """What was answered and what it comes to become true together."""
+        outcome = self._worker.conclude(effect, actor.state, moment.now)
+        if outcome is None:
+            return (effect,)
+        attached = noted(effect.work, outcome, moment.now)
+        return actor.take(Letter(report(effect.work, outcome), attached=attached), moment)
 
     def _bear(
         self, actor: Actor, effect: f.StartChild | f.StartAgent, moment: c.Moment
@@ -101,8 +112,7 @@ class Starter:
         except CallerError as error:
             failure = Failure(FailureKind.PERMANENT, f"{_child(effect)}: {error}")
             work, failed = effect.work, c.Failed(failure)
-            report = c.ReportOutcome(work.step_id, work.firing, work.claim, failed)
-            return actor.decide(report, moment)
+            return actor.decide(report(work, failed), moment)
 
     def _birth(
         self, actor: Actor, effect: f.StartChild | f.StartAgent, moment: c.Moment
