@@ -7,7 +7,7 @@ from contextvars import ContextVar
 from typing import Any
 
 import pytest
-from scenes import assert_sound, history, of_kind, tools
+from scenes import assert_sound, history, of_kind, plan, tools
 
 from holdfast.app import Holdfast
 from holdfast.journal.memory import MemoryJournal
@@ -17,6 +17,7 @@ from holdfast.model.interaction import Asking
 from holdfast.model.plan import HumanAction, Listener, Output, Plan, Task, TaskStatus, ToolAction
 from holdfast.runtime.engine import MOST_LETTERS
 from holdfast.runtime.starting import MOST_AT_ONCE
+from holdfast.work.driver import TaskDriver
 
 VARIABLE: ContextVar[str] = ContextVar("variable", default="unset")
 
@@ -24,10 +25,14 @@ VARIABLE: ContextVar[str] = ContextVar("variable", default="unset")
 class Appends(MemoryJournal):
     def __init__(self) -> None:
         super().__init__()
-        self.sizes: list[int] = []
+        self.appended: list[list[str]] = []
+
+    @property
+    def sizes(self) -> list[int]:
+        return [len(types) for types in self.appended]
 
     async def append(self, append: Append) -> int:
-        self.sizes.append(len(append.records))
+        self.appended.append([record.type for record in append.records])
         return await super().append(append)
 
 
@@ -63,7 +68,7 @@ async def test_a_turn_takes_in_only_so_many_results_and_loses_none() -> None:
         app.add_plan(at_once(count, ToolAction("work", {})))
         instance = await app.plans.start_plan_by_prompt("", "many")
         await app.engine.wait_for(instance.id, lambda state: state.in_flight == count)
-        journal.sizes.clear()
+        journal.appended.clear()
         gate.set()
         await instance.wait_for_completion(20)
         events = await history(app, instance.id)
@@ -118,3 +123,64 @@ async def test_a_tool_that_cancels_its_own_task_and_returns_has_its_result_count
         app.add_plan(tools("row", "work", "work"))
         instance = await app.plans.start_plan_by_prompt("", "row")
         assert await instance.wait_for_completion(20) == "done"
+
+
+ASKED = """
+plan_id: asked
+name: Asked
+main_task_id: "001"
+tasks: [{task_id: "001"}, {task_id: "002"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: human
+    form: {size: {type: text}}
+    success_output: {task_id: "002", status: Done, context: {size: "{{result.size}}"}}
+  - listener_id: L002
+    trigger_task_id: "002"
+    trigger_condition: Done
+    listener_type: tool
+    tool: work
+    args: {note: "{002.context.size}"}
+    success_output: {task_id: "001", status: Done}
+"""
+
+
+async def work(note: str) -> dict[str, str]:
+    return {"note": note}
+
+
+async def test_an_answer_its_conclusion_and_the_next_start_are_one_commit() -> None:
+    journal = Appends()
+    async with Holdfast(journal=journal) as app:
+        app.tool(work)
+        app.add_plan(plan(ASKED))
+        instance = await app.plans.start_plan_by_prompt("", "asked")
+        assert await instance.wait_until_settled(20) == "pause"
+        journal.appended.clear()
+        await app.plans.planner_agent.continue_plan(instance.id, {"size": "wide"})
+        assert await instance.wait_for_completion(20) == "done"
+    assert journal.appended == [
+        ["QuestionAnswered", "ListenerStarted", "ListenerSucceeded", "ListenerStarted"],
+        ["ListenerSucceeded", "RunCompleted"],
+    ]
+
+
+async def test_a_driver_of_ones_own_may_take_its_time_over_a_conclusion() -> None:
+    seen = []
+
+    class Slow(TaskDriver):
+        async def execute_listener(self, listener: Any, context: Any) -> dict[str, Any]:
+            await asyncio.sleep(0)
+            seen.append(listener.listener_id)
+            return await super().execute_listener(listener, context)
+
+    async with Holdfast(driver=Slow) as app:
+        app.tool(work)
+        app.add_plan(plan(ASKED))
+        instance = await app.plans.start_plan_by_prompt("", "asked")
+        await instance.wait_until_settled(20)
+        await app.plans.planner_agent.continue_plan(instance.id, {"size": "wide"})
+        assert await instance.wait_for_completion(20) == "done"
+    assert seen == ["L001", "L002"]
