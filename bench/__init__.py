@@ -1,8 +1,9 @@
 """Holdfast beside its peers: the same work, on the same disk, in the same run.
 
     python -m bench.setup            make .venv-bench with the pinned peers
-    python -m bench --quick --json   the main figures within 50 seconds
+    python -m bench --quick --json   the main figures in five rounds, three minutes at most
     python -m bench                  everything; bench/results gets report.md, report.json, plot.svg
+    python -m bench.budget           what a step costs, counted: calls, statements, bytes, …
 
 Each system has a process of its own (`trial.py` is what happens inside), the peers with the
 interpreter of `.venv-bench`; they take turns, and only one of them works at a time. Every database

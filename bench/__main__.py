@@ -1,6 +1,7 @@
 """`python -m bench`: measure, print, and leave the report in bench/results.
 
-A look at single works (`--only`) prints and leaves the last report as it is.
+After all works the budget of a step is counted (`budget.py`). A look at single works (`--only`)
+prints and leaves the last report as it is.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import argparse
 import json
 import sys
 
-from bench import plot, report, schedule
+from bench import budget, plot, report, schedule
 from bench.child import PEERS_PYTHON, ROOT
 from bench.works import SYSTEMS, WORKS, chosen
 
@@ -28,8 +29,10 @@ def main(arguments: list[str] | None = None) -> int:
     outcomes, raws = schedule.measure(works, systems, pace, RESULTS)
     figures = schedule.figures(works, systems, outcomes, raws)
     text = report.markdown(works, systems, figures, outcomes, raws)
+    counts = {} if options.quick or options.only else budget.measured()
+    text += "\n" + budget.markdown(counts) if counts else ""
     if not options.only:
-        (RESULTS / "report.json").write_text(report.as_json(figures, outcomes, raws))
+        (RESULTS / "report.json").write_text(report.as_json(figures, outcomes, raws, counts))
         (RESULTS / "report.md").write_text(text)
         (RESULTS / "plot.svg").write_text(plot.draw(works, figures))
     print(json.dumps(figures) if options.json else text)
@@ -40,7 +43,9 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="python -m bench", description="Holdfast beside its peers."
     )
-    parser.add_argument("--quick", action="store_true", help="the main figures within 50 seconds")
+    parser.add_argument(
+        "--quick", action="store_true", help="the main figures, in three minutes at most"
+    )
     parser.add_argument("--json", action="store_true", help="print {work: {system: figure}}")
     names = [work.name for work in WORKS]
     parser.add_argument(

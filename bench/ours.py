@@ -29,6 +29,7 @@ from holdfast.model.plan import (
     TaskStatus,
     ToolAction,
 )
+from holdfast.runtime.clock import Clock
 
 GOAL = "goal"
 MAX_EFFECTS = 2000
@@ -71,10 +72,13 @@ def _listener(place: int, kind: str, before: str, after: str) -> Listener:
 class Ours:
     packages = ("holdfast",)
 
+    def __init__(self, clock: Clock | None = None) -> None:
+        self._clock = clock
+
     async def open(self, home: Path) -> None:
         self.connections: list[Connection] = []
         journal = SqliteJournal(home / DATABASE, connect=self._connect)
-        self.app = Holdfast(home, journal=journal, max_effects=MAX_EFFECTS)
+        self.app = Holdfast(home, journal=journal, clock=self._clock, max_effects=MAX_EFFECTS)
         self.app.tool(effect, idempotent=True)
         self.app.tool(slow_effect, idempotent=True)
         self.app.add_plan(sequence("paused", "effect", "ask", "effect"))
@@ -90,10 +94,11 @@ class Ours:
         await self.app.__aexit__(None, None, None)
 
     async def chain(self, length: int) -> trial.Run:
-        self.app.add_plan(sequence("chain", *["effect"] * length))
+        plan_id = f"chain_{length}"
+        self.app.add_plan(sequence(plan_id, *["effect"] * length))
 
         async def run(name: str) -> int:
-            instance = await self.app.plans.start_plan_by_prompt(name, "chain")
+            instance = await self.app.plans.start_plan_by_prompt(name, plan_id)
             return await _finished(instance)
 
         return run

@@ -32,7 +32,9 @@ def machine() -> dict[str, Any]:
     }
 
 
-def as_json(figures: Figures, outcomes: dict[str, Outcome], raws: list[RawSample]) -> str:
+def as_json(
+    figures: Figures, outcomes: dict[str, Outcome], raws: list[RawSample], budget: dict[str, Any]
+) -> str:
     systems = {
         name: {
             "versions": outcome.versions,
@@ -44,6 +46,7 @@ def as_json(figures: Figures, outcomes: dict[str, Outcome], raws: list[RawSample
     }
     raw = [sample.commits_per_second for sample in raws]
     content = {"figures": figures, "machine": machine(), "systems": systems, "raw": raw}
+    content |= {"budget": budget} if budget else {}
     return json.dumps(content, indent=1, ensure_ascii=False) + "\n"
 
 
@@ -83,7 +86,9 @@ def _cells(
 
 
 def _about(name: str, outcome: Outcome) -> list[str]:
+    rounds = sorted(map(len, outcome.samples.values()))
     facts = {**outcome.versions, **outcome.durability}
+    facts |= {"rounds": f"{rounds[0]} to {rounds[-1]}"} if rounds else {}
     told = ", ".join(f"{key} {value}" for key, value in facts.items())
     return [f"- {name}: {told or 'not measured'}", *(f"  - {it}" for it in outcome.problems)]
 

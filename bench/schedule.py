@@ -33,7 +33,7 @@ class Pace:
     raw_seconds: float
 
 
-QUICK = Pace(repeats=3, total=42.0, limit=47.0, stage_limit=47.0, raw_seconds=0.25)
+QUICK = Pace(repeats=5, total=150.0, limit=175.0, stage_limit=175.0, raw_seconds=0.25)
 FULL = Pace(repeats=5, total=240.0, limit=600.0, stage_limit=270.0, raw_seconds=0.5)
 
 

@@ -1,0 +1,62 @@
+"""What a further step costs, compared with the figures kept here.
+
+A change that makes a step dearer fails here and says where; one that is meant, or makes it cheaper,
+brings its new line along. `python -m bench.budget` has the whole table.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from bench.budget import MEASURES, STAGED, STAGES, Counts, counted
+
+STEPS = {
+    "chain": {"statements": 4, "commits": 1, "events": 2, "bytes": 293, "tasks": 1},
+    "load": {"statements": 2.05, "commits": 0.025, "events": 2, "bytes": 293, "tasks": 1},
+    "pause": {"statements": 19, "commits": 3, "events": 6, "bytes": 1109, "tasks": 3},
+}
+"""A further step of a chain, one of 40 runs at once, and a pause with its answer and a step."""
+
+CALLS = {
+    (3, 11): (186, 28, 99, 9, 14, 18, 11, 8),
+}
+"""Python calls by the minor version of Python, one for each of `STAGES`, in their order."""
+
+
+@pytest.mark.parametrize("work", STEPS)
+def test_a_step_costs_the_statements_commits_events_bytes_and_tasks_that_are_kept(
+    work: str,
+) -> None:
+    found = counted(MEASURES[work])
+    assert {kind: found[kind].total() for kind in STEPS[work]} == STEPS[work]
+
+
+@pytest.fixture(scope="module")
+def step() -> Counts:
+    return counted(MEASURES["chain"])
+
+
+def test_a_step_makes_the_python_calls_that_are_kept(step: Counts) -> None:
+    python, found = sys.version_info[:2], tuple(step["calls"][stage] for stage in STAGES)
+    line = f"keep `{python}: {found},` in CALLS"
+    if python in CALLS:
+        assert found == CALLS[python], f"{_grown(found, CALLS[python])}; if it is meant, {line}"
+    else:
+        most = max(map(sum, CALLS.values()))
+        assert sum(found) <= most, f"{sum(found)} calls, {most} in known versions; {line}"
+
+
+def _grown(found: tuple[float, ...], kept: tuple[float, ...]) -> str:
+    changes = zip(STAGES, found, kept, strict=True)
+    named = ", ".join(f"{stage} {new - old:+}" for stage, new, old in changes if new != old)
+    return f"{sum(found)} calls instead of {sum(kept)} ({named})"
+
+
+def test_counting_again_gives_the_same(step: Counts) -> None:
+    again = counted(MEASURES["chain"])
+    assert [again[kind] for kind in STAGED] == [step[kind] for kind in STAGED]
