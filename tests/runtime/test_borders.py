@@ -178,6 +178,50 @@ async def test_an_override_that_breaks_after_the_work_never_runs_the_work_again(
     assert calls == [1]
 
 
+async def test_what_an_override_puts_into_a_result_is_looked_at_again() -> None:
+    calls: list[int] = []
+
+    class Stamping(TaskDriver):
+        async def execute_listener(self, listener: Any, context: Any) -> dict[str, Any]:
+            made = await super().execute_listener(listener, context)
+            made["result"]["at"] = {made["success"]}
+            return made
+
+    app = Holdfast.in_memory(driver=Stamping, max_retry_count=0)
+
+    @app.tool
+    async def pay() -> dict[str, int]:
+        calls.append(1)
+        return {}
+
+    app.load_plan_text(plan(tool("pay", "001", "Running", DONE_2), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "error"
+        info = instance.get_main_task_instance().context["error_info"]
+    assert "$.at: set is not JSON: make it a list" in info["message"]
+    assert calls == [1]
+
+
+async def test_an_update_grown_beyond_the_bounds_is_refused_and_the_work_is_kept() -> None:
+    app = Holdfast.in_memory(max_retry_count=0)
+    calls: list[int] = []
+
+    @app.tool
+    async def fetch() -> dict[str, str]:
+        calls.append(1)
+        return {"text": "x" * 600_000}
+
+    twice = '{task_id: "002", status: Done, context: {a: "{{result.text}}", b: "{{result}}"}}'
+    app.load_plan_text(plan(tool("fetch", "001", "Running", twice), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "error"
+        info = instance.get_main_task_instance().context["error_info"]
+    assert "task_updates: $.b.text: larger than 1,000,000 bytes" in info["message"]
+    assert calls == [1]
+
+
 async def test_skipping_one_firing_keeps_the_other_triggers_and_an_edit_fires_nothing_twice() -> (
     None
 ):

@@ -79,10 +79,10 @@ class Dispatcher:
         await asyncio.gather(*left, return_exceptions=True)
 
     def tool_facts(self, name: str) -> c.ToolFacts | None:
-        if name not in self.driver.tools:
+        tool = self.driver.tools.find(name)
+        if tool is None:
             return None
-        spec = self.driver.tools.get(name).spec
-        known = self._facts.get(name)
+        spec, known = tool.spec, self._facts.get(name)
         if known is None or known[0] is not spec:
             self._facts[name] = known = (spec, _facts_of(spec))
         return known[1]
