@@ -70,7 +70,6 @@ async def look(k: int) -> dict[str, int]:
     return {"k": k}
 
 
-@pytest.mark.xfail(reason="Readiness looks at every step at each event of a session", strict=True)
 def test_a_call_costs_the_same_among_any_number_in_one_turn() -> None:
     async def costs(meter: Meter, home: Path) -> Costs:
         app = Holdfast(home, model=ScriptedModel(many_calls))
@@ -137,7 +136,6 @@ def test_opening_a_question_costs_the_same_among_any_number(asked: tuple[Costs, 
     assert_flat(asked[0])
 
 
-@pytest.mark.xfail(reason="Readiness looks at every step after each answer", strict=True)
 def test_an_answer_costs_the_same_beside_any_number_of_open_questions(
     asked: tuple[Costs, Costs],
 ) -> None:
