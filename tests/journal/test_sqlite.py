@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import sqlite3
 import threading
 from collections.abc import AsyncIterator, Iterable
+from contextlib import closing
 from dataclasses import astuple, replace
 from pathlib import Path
 from typing import Any
@@ -30,6 +32,7 @@ from holdfast.journal.port import (
     Kept,
     Record,
     Snapshot,
+    StoredDefinition,
 )
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.journal.statements import load_queries, load_script
@@ -513,6 +516,25 @@ class TestOlderDatabases:
         for one in records(0, 2):
             connection.execute(add, (scribe.place(1, one.seq), one.at, one.type, one.payload))
         connection.close()
+
+
+class TestDefinitions:
+    @pytest.mark.parametrize("length", [10, 1_000, 1_001, 100_000])
+    async def test_a_body_of_any_length_comes_back_as_it_was(
+        self, journal: SqliteJournal, length: int
+    ) -> None:
+        body = ('{"名": 1}' * length)[:length]
+        stored = StoredDefinition("d", "plan", "n", body, 1.0)
+        await journal.store_definition(stored)
+        assert await journal.definition("d") == stored
+        assert await journal.definitions("plan", "n") == [stored]
+
+    async def test_a_long_body_takes_a_fraction_of_its_size(self, journal: SqliteJournal) -> None:
+        body = json.dumps([{"task_id": f"{n:04d}"} for n in range(2_000)])
+        await journal.store_definition(StoredDefinition("d", "plan", "n", body, 1.0))
+        with closing(sqlite3.connect(journal.path)) as other:
+            [[size]] = other.execute("SELECT length(body) FROM definitions").fetchall()
+        assert size < len(body) / 4
 
 
 class TestTheOrderOfCommits:

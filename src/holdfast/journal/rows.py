@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import zlib
 from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
@@ -20,6 +21,9 @@ from holdfast.model.run import KINDS, RunStatus
 
 _STATUSES = frozenset(one.value for one in RunStatus)
 _ANY_KIND = "plan"
+
+SHORT_BODY = 1_000
+"""Up to so many characters a definition is stored as it is."""
 
 
 def run_row(row: tuple[Any, ...]) -> RunRow:
@@ -40,9 +44,15 @@ def _is_told(row: RunRow) -> bool:
     return told and row.status in _STATUSES and row.kind in KINDS
 
 
+def packed(body: str) -> bytes | str:
+    """A definition's body as it is stored: a long one takes a tenth of its size."""
+    return zlib.compress(body.encode()) if len(body) > SHORT_BODY else body
+
+
 def definition_of(row: tuple[Any, ...]) -> StoredDefinition:
     digest, kind, name, body, stored_at, meta = row
-    return StoredDefinition(digest, kind, name, body, stored_at, json.loads(meta))
+    text = zlib.decompress(body).decode() if isinstance(body, bytes) else body
+    return StoredDefinition(digest, kind, name, text, stored_at, json.loads(meta))
 
 
 def entry_of(row: tuple[Any, ...]) -> AuditEntry:

@@ -32,6 +32,7 @@ from holdfast.journal.port import (
     Snapshot,
     StoredDefinition,
 )
+from holdfast.journal.rows import packed
 from holdfast.journal.rules import conflict
 from holdfast.journal.statements import load_queries
 from holdfast.journal.tallies import Pair, Tally
@@ -205,7 +206,7 @@ def write_definition(connection: Connection, definition: StoredDefinition) -> No
         definition.digest,
         definition.kind,
         definition.name,
-        definition.body,
+        packed(definition.body),
         definition.stored_at,
         meta,
     )
