@@ -98,11 +98,11 @@ def test_null_is_given_where_the_tool_takes_null() -> None:
 def test_an_argument_is_unknown_only_where_the_tool_shuts_others_out() -> None:
     closed = {**PARAMETERS, "additionalProperties": False}
     args = {"amount": 1, "bogus": 2, "more": 3}
-    assert unknown_arguments(closed, args) == ["bogus", "more"]
-    assert unknown_arguments(closed, {"amount": 1}) == []
-    assert unknown_arguments(PARAMETERS, args) == []
-    assert unknown_arguments({**closed, "patternProperties": {"^b": {}}}, args) == []
-    assert unknown_arguments({"additionalProperties": False}, {"x": 1}) == ["x"]
+    assert unknown_arguments(ToolFacts(closed), args) == ["bogus", "more"]
+    assert unknown_arguments(ToolFacts(closed), {"amount": 1}) == []
+    assert unknown_arguments(ToolFacts(PARAMETERS), args) == []
+    assert unknown_arguments(ToolFacts({**closed, "patternProperties": {"^b": {}}}), args) == []
+    assert unknown_arguments(ToolFacts({"additionalProperties": False}), {"x": 1}) == ["x"]
 
 
 class TestConsent:

@@ -7,7 +7,8 @@ becomes events, or it is refused and nothing changes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import field
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TypeAlias
 
 from holdfast.model.approval import ApprovalMode, ApprovalRule
@@ -35,7 +36,7 @@ class Moment:
     wanted_by: Mapping[str, str] | None = None
 
 
-@record
+@dataclass(frozen=True)
 class ToolFacts:
     """What the core needs to know of a tool before a call."""
 
@@ -44,6 +45,23 @@ class ToolFacts:
     idempotent: bool = False
     approval: ApprovalRule = ApprovalRule(ApprovalMode.AUTO)
     fields: Form = Form()
+
+    @cached_property
+    def mode(self) -> ApprovalMode | None:
+        """What its rule says of every call, unless that depends on the arguments."""
+        return self.approval.mode if self.approval.when is None else None
+
+    @cached_property
+    def required(self) -> frozenset[str]:
+        return frozenset(self.parameters.get("required", ()))
+
+    @cached_property
+    def known(self) -> frozenset[str] | None:
+        """All that it takes; None where it may take anything, as patterns do."""
+        schema = self.parameters
+        if schema.get("additionalProperties") is not False or "patternProperties" in schema:
+            return None
+        return frozenset(schema.get("properties", {}))
 
 
 @record

@@ -2,83 +2,96 @@
 
 from __future__ import annotations
 
+from typing import Final
+
 from holdfast.core.conversation import fold, fold_kept
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.apply import apply_shared
-from holdfast.core.run.moves import settled
+from holdfast.core.run.moves import settle
 from holdfast.core.run.state import changed, successor
 from holdfast.core.run.wanting import CHANGED, RESUMED, wants
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
+from holdfast.model.run import RunStatus
+
+_CONTINUE: Final = RunStatus.CONTINUE
 
 
 def apply(state: ConversationState, event: v.ConversationEvent, at: float) -> ConversationState:
     """The state after `event`, which is the next record of this run."""
-    return settled(_apply(successor(state, at), event, at), event)
+    after = successor(state)
+    write(after, event, at)
+    return after
 
 
-def _apply(state: ConversationState, event: v.ConversationEvent, at: float) -> ConversationState:
+def write(state: ConversationState, event: v.ConversationEvent, at: float) -> None:
+    """Write `event` into a state that nobody else holds yet."""
+    fields = state.__dict__
+    fields["version"] += 1
+    fields["updated_at"] = at
     match event:
         case v.ConversationOpened():
-            return fold.opened(state, event, at)
+            fold.opened(state, event, at)
         case v.InputReceived():
-            return fold.input_received(state, event)
+            fold.input_received(state, event)
         case v.PhaseChanged():
-            return fold.phase_changed(state, event)
+            fold.phase_changed(state, event)
         case v.WorkStarted():
-            return fold.work_started(state, event)
+            fold.work_started(state, event)
         case v.ContextReceived():
-            return fold.context_received(state, event)
+            fold.context_received(state, event)
         case v.DecompositionRefused():
-            return fold.decomposition_refused(state, event)
+            fold.decomposition_refused(state, event)
         case v.GoalDecomposed():
-            return fold.goal_decomposed(state, event)
+            fold.goal_decomposed(state, event)
         case v.TaskScheduled():
-            return fold.task_scheduled(state, event)
+            fold.task_scheduled(state, event)
         case v.TaskChosen():
-            return fold.task_chosen(state, event)
+            fold.task_chosen(state, event)
         case v.TaskStarted():
-            return fold.task_started(state, event)
+            fold.task_started(state, event)
         case v.ArgumentsWanted():
-            return fold.arguments_wanted(state, event)
+            fold.arguments_wanted(state, event)
         case v.ArgumentsFilled():
-            return fold.arguments_filled(state, event)
+            fold.arguments_filled(state, event)
         case v.AnswerWritten():
-            return fold.answer_written(state, event)
+            fold.answer_written(state, event)
         case v.TaskFinished():
-            return fold.task_finished(state, event)
+            fold.task_finished(state, event)
         case v.TaskBroke():
-            return fold.task_broke(state, event)
+            fold.task_broke(state, event)
         case v.TaskCompleted():
-            return fold.task_completed(state, event)
+            fold.task_completed(state, event)
         case v.EngineFailed():
-            return wants(fold.failed(state, event), event.by, CHANGED)
+            wants(fold.failed(state, event), event.by, CHANGED)
         case v.TaskFailed():
-            return fold.task_failed(state, event)
+            fold.task_failed(state, event)
         case v.TasksConfirmed():
-            return fold.tasks_confirmed(state)
+            fold.tasks_confirmed(state)
         case v.TasksRefused():
-            return fold.tasks_refused(state, event)
+            fold.tasks_refused(state, event)
         case v.PauseWished(wished=wished):
             how = CHANGED if wished else RESUMED
-            return wants(changed(state, pausing=wished), event.by, how)
+            wants(changed(state, pausing=wished), event.by, how)
         case v.EnginePaused():
-            return wants(state, event.by, CHANGED)
+            wants(state, event.by, CHANGED)
         case v.EngineResumed():
-            return wants(state, event.by, RESUMED)
+            wants(state, event.by, RESUMED)
         case v.EngineCompleted():
-            return state
+            pass
         case v.ConversationResumed():
-            return wants(fold_kept.turn_resumed(state, event), event.by, RESUMED)
+            wants(fold_kept.turn_resumed(state, event), event.by, RESUMED)
         case v.ConversationStopped():
-            return wants(fold_kept.turn_stopped(state), event.by, CHANGED)
+            wants(fold_kept.turn_stopped(state), event.by, CHANGED)
         case e.LateResultKept():
-            return fold_kept.late_result(state, event)
+            fold_kept.late_result(state, event)
         case v.StartedOver():
-            return wants(fold.started_over(state), event.by, CHANGED)
+            wants(fold.started_over(state), event.by, CHANGED)
         case v.SnapshotRestored():
-            return wants(fold_kept.restored(state, event), event.by, CHANGED)
+            wants(fold_kept.restored(state, event), event.by, CHANGED)
         case e.ChildHeard():
-            return fold.child_heard(state, event)
+            fold.child_heard(state, event)
         case _:
-            return apply_shared(state, event, at)
+            apply_shared(state, event, at)
+    if state.status is _CONTINUE:
+        settle(state, event)

@@ -14,14 +14,15 @@ from holdfast.core.conversation import (
     snapshot,
     tasks,
 )
-from holdfast.core.conversation.apply import apply
+from holdfast.core.conversation.apply import write
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.follow_up import effects_of, words_to_children
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.conversation.tables import COMMANDS, PAUSABLE, THINKING
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
+from holdfast.core.run.decision import MAX_RECOVERIES, Decision, unwelcome
+from holdfast.core.run.state import EMPTY, successor
 from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable
-from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.core.run.timing import tick
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.model import commands as c
@@ -43,16 +44,17 @@ def replay(
     state: ConversationState, records: Iterable[tuple[float, v.ConversationEvent]]
 ) -> ConversationState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
+    after = successor(state)
     for at, event in records:
-        state = apply(state, event, at)
-    return state
+        write(after, event, at)
+    return after
 
 
 def decide(
     state: ConversationState, command: c.Command, moment: c.Moment
 ) -> Decision[ConversationState, v.ConversationEvent]:
-    if not welcome(state, command, COMMANDS):
-        return Decision(state)
+    if COMMANDS.get(type(command), EMPTY).get(state.status) is not ACCEPT:
+        return unwelcome(state, command, COMMANDS)
     draft = Draft(state, moment)
     _carry_out(draft, cast(c.ConversationCommand, command))
     if draft.state.status is RunStatus.CANCELLING and draft.state.in_flight == 0:

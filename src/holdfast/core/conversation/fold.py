@@ -144,7 +144,7 @@ def _disowned(state: ConversationState) -> ConversationState:
 
 def work_started(state: ConversationState, event: v.WorkStarted) -> ConversationState:
     if event.step_id not in state.steps:
-        state = moves.put_step(state, event.step_id, None, evolve(NEW_STEP, firing=event.firing))
+        state = moves.add_step(state, event.step_id, evolve(NEW_STEP, firing=event.firing))
     start = {"firing": event.firing, "attempt": 1, "claim": state.version, "idempotent": True}
     return moves.move_step(state, event.step_id, StepMove.START, **start)
 
@@ -174,7 +174,7 @@ def to_confirm(state: ConversationState) -> ConversationState:
     """Where a person is to see the tasks first, that is a step of its own."""
     if not state.settings.confirm_tasks or state.confirmed:
         return state
-    return moves.put_step(state, CONFIRM, None, NEW_STEP)
+    return moves.add_step(state, CONFIRM)
 
 
 def tasks_confirmed(state: ConversationState) -> ConversationState:
@@ -226,7 +226,7 @@ def task_chosen(state: ConversationState, event: v.TaskChosen) -> ConversationSt
     filling = state.filling.discard(event.step_id)
     state = changed(state, queue=heap.pop(state.queue), filling=filling)
     step = former.begun_again(state.former.get(event.step_id))
-    return moves.put_step(state, event.step_id, None, step)
+    return moves.add_step(state, event.step_id, step)
 
 
 def task_started(state: ConversationState, event: v.TaskStarted) -> ConversationState:

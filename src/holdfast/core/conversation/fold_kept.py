@@ -40,7 +40,7 @@ def turn_resumed(state: ConversationState, event: v.ConversationResumed) -> Conv
     )
     state = moves.signal(state, Signal.NEXT_TURN)
     for step_id in [one for one in state.order if is_doubtful(state, one)]:
-        state = moves.put_step(state, step_id, None, former[step_id])
+        state = moves.add_step(state, step_id, former[step_id])
     return _finished_untold(_phases_done(state))
 
 
@@ -117,9 +117,9 @@ def _phases_done(state: ConversationState) -> ConversationState:
     done = evolve(NEW_STEP, status=StepStatus.DONE)
     before_tasks = state.pending or state.phase in _BEFORE_TASKS
     if before_tasks and state.context:
-        state = moves.put_step(state, CONTEXT, None, done)
+        state = moves.add_step(state, CONTEXT, done)
     if (before_tasks or state.phase is EngineState.DECOMPOSING) and state.tasks:
-        state = to_confirm(moves.put_step(state, DECOMPOSE, None, done))
+        state = to_confirm(moves.add_step(state, DECOMPOSE, done))
     return state
 
 
@@ -133,7 +133,7 @@ def _in_doubt(state: ConversationState) -> ConversationState:
     for step_id in state.order:
         task = state.tasks[step_id]
         if task.status == "running":
-            state = moves.put_step(state, step_id, None, _unknown(state, task))
+            state = moves.add_step(state, step_id, _unknown(state, task))
     return state
 
 
@@ -158,7 +158,7 @@ def _finished_untold(state: ConversationState) -> ConversationState:
     finished = [one for one in state.order if state.tasks[one].status == "finished"]
     for step_id in finished:
         done = evolve(NEW_STEP, status=StepStatus.DONE)
-        state = moves.put_step(state, step_id, None, done)
+        state = moves.add_step(state, step_id, done)
     begun = state.steps
     waiting = [one for one, count in state.waits_for.items() if not count and one not in begun]
     return changed(state, untold=tuple(finished), queue=schedule.queued(state.tasks, waiting))

@@ -13,7 +13,6 @@ from holdfast.core.conversation.state import ANSWER, CONTEXT, DECOMPOSE, results
 from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.core.forms.validation import validate
 from holdfast.core.interactions import calling
-from holdfast.core.interactions.consent import call_name
 from holdfast.core.interactions.opening import NO_FIELDS
 from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.language.strict import canonical_json
@@ -74,22 +73,16 @@ def _start_tool(
         broke(draft, step_id, Failure(FailureKind.PERMANENT, f"there is no tool {name}"))
         return
     args = without_outdated(draft.state, step_id, args, tool)
-    call = call_name(draft.state.run_id, step_id, step.firing)
+    call = (draft.state.run_id, step_id, step.firing)
     mode = mode_of(tool.approval, args)
     verdict = calling.judge_call(call, name, args, tool, mode, step.consent)
     match verdict:
-        case calling.Start():
-            _started(
-                draft,
-                step_id,
-                verdict.args,
-                idempotent=tool.idempotent,
-                consent=verdict.consent,
-            )
+        case calling.Start(consent=consent):
+            _started(draft, step_id, args, idempotent=tool.idempotent, consent=consent)
         case calling.NeedArguments(form=form):
             _lacks(draft, step_id, form, args, tool)
-        case calling.NeedConsent():
-            questions.ask_approval(draft, step_id, verdict.args, tool, verdict.consent)
+        case calling.NeedConsent(consent=consent):
+            questions.ask_approval(draft, step_id, args, tool, consent)
         case calling.Refuse(message=message):
             broke(draft, step_id, Failure(FailureKind.PERMANENT, message))
         case _:
@@ -177,7 +170,7 @@ def conclude_carried(draft: Draft, step_id: str) -> None:
 def report(draft: Draft, command: c.ReportOutcome) -> None:
     if draft.state.phase is EngineState.ERROR:
         recovery.report_late(draft, command)
-    elif counts(draft, command):
+    elif counts(draft, draft.state.steps.get(command.step_id), command):
         outcome = cast(c.ConversationOutcome, command.outcome)
         if command.step_id in (CONTEXT, DECOMPOSE, ANSWER):
             _conclude_phase(draft, command.step_id, outcome)

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from holdfast.core.forms.from_tools import form_from_schema
-from holdfast.core.interactions.consent import bind_consent
+from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.core.interactions.opening import NO_FIELDS
 from holdfast.core.interactions.proposals import missing_arguments, unknown_arguments
 from holdfast.model.approval import ApprovalMode
@@ -18,7 +18,6 @@ from holdfast.model.values import Json, JsonObject
 
 @record
 class Start:
-    args: Mapping[str, Json]
     consent: str | None = None
 
 
@@ -29,7 +28,6 @@ class NeedArguments:
 
 @record
 class NeedConsent:
-    args: Mapping[str, Json]
     consent: str
 
 
@@ -40,9 +38,13 @@ class Refuse:
 
 CallVerdict: TypeAlias = Start | NeedArguments | NeedConsent | Refuse
 
+_AUTO: Final = ApprovalMode.AUTO
+_DISABLED: Final = ApprovalMode.DISABLED
+_UNASKED: Final = Start()
+
 
 def judge_call(
-    call: str,
+    call: tuple[str, str, int],
     tool: str,
     args: Mapping[str, Json],
     facts: ToolFacts,
@@ -50,22 +52,30 @@ def judge_call(
     consent: str | None = None,
     fields: Form = NO_FIELDS,
 ) -> CallVerdict:
-    """`consent` holds only for the very bytes and the very tool that were shown.
+    """`call` is the run, the step and its firing. `consent` holds only for the very bytes and
+    the very tool that were shown.
 
     What has been disabled since does not run, whoever consented to it; and nobody is asked
     about a call that the tool's schema shuts out.
     """
-    if mode is ApprovalMode.DISABLED:
+    if mode is _DISABLED:
         return Refuse(f"the tool {tool} is disabled")
-    if unknown := unknown_arguments(facts.parameters, args):
-        return Refuse(_shut_out(tool, unknown, facts.parameters))
-    if consent is not None and consent == bind_consent(call, tool, facts.version, args):
-        return Start(args, consent)
-    if missing := missing_arguments(facts.parameters, args):
+    if facts.known is not None and not args.keys() <= facts.known:
+        return Refuse(_shut_out(tool, unknown_arguments(facts, args), facts.parameters))
+    if consent is not None and consent == _bound(call, tool, facts, args):
+        return Start(consent)
+    complete = args.keys() >= facts.required and None not in args.values()
+    if not complete and (missing := missing_arguments(facts.parameters, args)):
         return NeedArguments(form_from_schema(facts.parameters, missing, facts.fields, fields))
-    if mode is ApprovalMode.AUTO:
-        return Start(args)
-    return NeedConsent(args, bind_consent(call, tool, facts.version, args))
+    if mode is _AUTO:
+        return _UNASKED
+    return NeedConsent(_bound(call, tool, facts, args))
+
+
+def _bound(
+    call: tuple[str, str, int], tool: str, facts: ToolFacts, args: Mapping[str, Json]
+) -> str:
+    return bind_consent(call_name(*call), tool, facts.version, args)
 
 
 def _shut_out(tool: str, unknown: list[str], parameters: JsonObject) -> str:

@@ -23,7 +23,7 @@ def without_outdated(
     step = state.steps[step_id]
     if not step.provided:
         return args
-    shut_out = set(unknown_arguments(tool.parameters, args))
+    shut_out = set(unknown_arguments(tool, args))
     return {
         name: value
         for name, value in args.items()

@@ -55,12 +55,9 @@ def _is_given(parameters: JsonObject, args: Mapping[str, Json], name: str) -> bo
     return name in args and (args[name] is not None or allows_null(parameters, name))
 
 
-def unknown_arguments(parameters: JsonObject, args: Mapping[str, Json]) -> list[str]:
-    """What the tool's schema shuts out; patterns may let anything in, so they are the tool's."""
-    if parameters.get("additionalProperties") is not False or "patternProperties" in parameters:
-        return []
-    known = parameters.get("properties", {})
-    return [name for name in args if name not in known]
+def unknown_arguments(facts: ToolFacts, args: Mapping[str, Json]) -> list[str]:
+    """What the tool's schema shuts out."""
+    return [] if facts.known is None else [name for name in args if name not in facts.known]
 
 
 def differences(

@@ -8,62 +8,75 @@ in `core.run`; `fold` has the small changes that they are made of.
 
 from __future__ import annotations
 
+from typing import Final
+
 from holdfast.core.plan import fold_runs, fold_steps
 from holdfast.core.plan.fold import fire, moved
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run import fold_questions
 from holdfast.core.run import fold_steps as steps
 from holdfast.core.run.apply import apply_shared
-from holdfast.core.run.moves import settled
+from holdfast.core.run.moves import settle
 from holdfast.core.run.state import changed, successor
 from holdfast.core.run.tables import Signal
 from holdfast.core.run.wanting import CHANGED, wants
 from holdfast.model import events as e
+from holdfast.model.run import RunStatus
+
+_CONTINUE: Final = RunStatus.CONTINUE
 
 
 def apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
     """The state after `event`, which is the next record of this run."""
-    return settled(_apply(successor(state, at), event, at), event)
+    after = successor(state)
+    write(after, event, at)
+    return after
 
 
-def _apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
+def write(state: PlanState, event: e.PlanEvent, at: float) -> None:
+    """Write `event` into a state that nobody else holds yet."""
+    fields = state.__dict__
+    fields["version"] += 1
+    fields["updated_at"] = at
     match event:
         case e.ListenerSucceeded():
-            return moved(fold_steps.succeeded(state, event), event.moves, at)
+            moved(fold_steps.succeeded(state, event), event.moves, at)
         case e.ListenerStarted():
-            return moved(fold_steps.started(state, event), event.moves, at)
+            moved(fold_steps.started(state, event), event.moves, at)
         case e.RunStarted():
-            return moved(fold_runs.started(state, event, at), event.moves, at)
+            moved(fold_runs.started(state, event, at), event.moves, at)
         case e.ListenerFailed():
-            return moved(fold_steps.failed(state, event), event.moves, at)
+            moved(fold_steps.failed(state, event), event.moves, at)
         case e.ListenerSkipped():
             state = fold_steps.skipped(wants(state, event.by, CHANGED), event.listener_id)
-            return moved(state, event.moves, at)
+            moved(state, event.moves, at)
         case e.FunctionCalled():
-            return fold_steps.function_called(state, event)
+            fold_steps.function_called(state, event)
         case e.FunctionReturned():
-            return fold_steps.function_returned(state, event)
+            fold_steps.function_returned(state, event)
         case e.QuestionOpened():
-            return moved(fold_questions.opened(state, event, at), event.moves, at)
+            moved(fold_questions.opened(state, event, at), event.moves, at)
         case e.PlannerRetried():
-            return moved(fold_runs.planner_retried(state, event, at), event.moves, at)
+            moved(fold_runs.planner_retried(state, event, at), event.moves, at)
         case e.PlannerGaveUp():
-            return moved(fold_runs.planner_gave_up(state, event), event.moves, at)
+            moved(fold_runs.planner_gave_up(state, event), event.moves, at)
         case e.RunResumed():
-            return moved(fold_runs.resumed(state, event), event.moves, at)
+            moved(fold_runs.resumed(state, event), event.moves, at)
         case e.VerificationStarted():
-            return fire(changed(state, verifying=True), event.fired)
+            fire(changed(state, verifying=True), event.fired)
         case e.CheckConcluded():
-            return fold_steps.check_concluded(state, event)
+            fold_steps.check_concluded(state, event)
         case e.RunCompleted():
-            return steps.ended(moved(state, event.moves, at), Signal.FINISH)
+            steps.ended(moved(state, event.moves, at), Signal.FINISH)
         case e.TasksEdited():
             state = fold_runs.closed_by_hand(wants(state, event.by, CHANGED), event.closed)
-            return moved(state, event.moves, at)
+            moved(state, event.moves, at)
         case e.ListenersReset():
             state = fold_runs.listeners_reset(wants(state, event.by, CHANGED), event)
-            return moved(state, event.moves, at)
+            moved(state, event.moves, at)
         case e.RunCancelled():
-            return steps.ended(moved(state, event.moves, at), Signal.STOPPED)
+            steps.ended(moved(state, event.moves, at), Signal.STOPPED)
         case _:
-            return apply_shared(state, event, at)
+            apply_shared(state, event, at)
+    if state.status is _CONTINUE:
+        settle(state, event)

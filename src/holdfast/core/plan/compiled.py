@@ -18,6 +18,7 @@ from holdfast.core.forms.lost_results import lost_result_form
 from holdfast.core.language.conditions import Condition, parse
 from holdfast.core.language.templates import Template, compile_template
 from holdfast.errors import NotFound
+from holdfast.model.events import Move
 from holdfast.model.form import Form
 from holdfast.model.plan import (
     AgentAction,
@@ -47,6 +48,7 @@ class CompiledListener:
         self.id = listener.listener_id
         self.action = listener.action
         self.check = check
+        self.verifies = self.id.startswith(VERIFY)
         output = listener.success_output
         self.target = output.task_id if output else None
 
@@ -63,6 +65,11 @@ class CompiledListener:
         listener = self.listener
         alone = len(listener.trigger_task_id) == 1 and self.condition.bare_status
         return _STATUSES.get(listener.trigger_condition.strip()) if alone else None
+
+    @cached_property
+    def running(self) -> tuple[Move, ...]:
+        """Its target is Running while it works; this is the move where it fires nothing."""
+        return (Move(self.target, TaskStatus.RUNNING, self.id),) if self.target else ()
 
     @cached_property
     def args(self) -> Template:
@@ -154,7 +161,7 @@ class CompiledPlan:
     plan: Plan
     digest: str
 
-    @property
+    @cached_property
     def main(self) -> str:
         return self.plan.main_task_id
 
@@ -191,13 +198,23 @@ class CompiledPlan:
         return {task_id: tuple(listeners) for task_id, listeners in found.items()}
 
     @cached_property
+    def watching(self) -> Mapping[tuple[str, TaskStatus], tuple[CompiledListener, ...]]:
+        """The listeners that a task's move to a status may fire; absent where there are none."""
+        found: dict[tuple[str, TaskStatus], list[CompiledListener]] = {}
+        for task_id, triggered in self.by_trigger.items():
+            for one in triggered:
+                for status in TaskStatus if one.wanted is None else (one.wanted,):
+                    found.setdefault((task_id, status), []).append(one)
+        return {moved: tuple(listeners) for moved, listeners in found.items()}
+
+    @cached_property
     def verify_ids(self) -> tuple[str, ...]:
         numbers = range(1, len(self.plan.verify) + 1)
         return tuple(f"{VERIFY}{one}" for one in (*numbers, *self.agent_ids))
 
     def prepare(self) -> None:
         """Parse everything now, so that no run has to wait for it."""
-        assert self.by_trigger is not None
+        assert self.watching is not None
         for listener in self.listeners.values():
             listener.prepare()
 

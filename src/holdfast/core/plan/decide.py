@@ -11,19 +11,20 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from functools import partial
-from typing import assert_never, cast
+from typing import Final, assert_never
 
 from holdfast.core.forms.validation import unsealed, validate
 from holdfast.core.plan import answers, people, planner, questions, steps
-from holdfast.core.plan.apply import apply
+from holdfast.core.plan.apply import write
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.follow_up import effects_in_flight, effects_of, goes_on_by_itself
 from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.tables import COMMANDS
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
+from holdfast.core.run.decision import MAX_RECOVERIES, Decision, unwelcome
+from holdfast.core.run.state import EMPTY, successor
 from holdfast.core.run.steps import hears, terminate
-from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.core.run.timing import tick
 from holdfast.errors import InvalidAnswer
 from holdfast.model import commands as c
@@ -33,6 +34,8 @@ from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
+_CANCELLING: Final = PlanInstanceStatus.CANCELLING
+
 
 def blank(run_id: str, plan: CompiledPlan) -> PlanState:
     """The state of a run of which nothing has been recorded yet."""
@@ -41,59 +44,59 @@ def blank(run_id: str, plan: CompiledPlan) -> PlanState:
 
 def replay(state: PlanState, records: Iterable[tuple[float, PlanEvent]]) -> PlanState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
+    after = successor(state)
     for at, event in records:
-        state = apply(state, event, at)
-    return state
+        write(after, event, at)
+    return after
 
 
 def decide(
     state: PlanState, command: c.Command, moment: c.Moment
 ) -> Decision[PlanState, PlanEvent]:
-    if not welcome(state, command, COMMANDS):
-        return Decision(state)
+    if COMMANDS.get(type(command), EMPTY).get(state.status) is not ACCEPT:
+        return unwelcome(state, command, COMMANDS)
     draft = Draft(state, moment)
-    effects = _carry_out(draft, cast(c.PlanCommand, command))
-    if draft.events:
-        planner.settle(draft)
-    events = tuple(draft.events)
-    return Decision(draft.state, events, (*effects, *effects_of(draft.state, events)))
-
-
-def _carry_out(draft: Draft, command: c.PlanCommand) -> tuple[Effect, ...]:
-    match command:
+    effects: list[Effect] = []
+    accepted: c.PlanCommand = command  # type: ignore[assignment]  # the table has no others
+    match accepted:
         case c.ReportOutcome():
-            steps.report(draft, command)
+            steps.report(draft, accepted)
         case c.StartStep():
-            steps.start(draft, command)
+            steps.start(draft, accepted)
         case c.StartRun():
-            _start_run(draft, command)
+            _start_run(draft, accepted)
         case c.Advise():
-            planner.advise(draft, command)
+            planner.advise(draft, accepted)
         case c.Answer():
-            answers.answer(draft, command)
+            answers.answer(draft, accepted)
         case c.KeepDraft():
-            answers.keep_draft(draft, command)
+            answers.keep_draft(draft, accepted)
         case c.Resume():
-            planner.resume(draft, command)
+            planner.resume(draft, accepted)
         case c.Skip():
-            people.skip(draft, command)
+            people.skip(draft, accepted)
         case c.MarkDone():
-            people.mark_done(draft, command)
+            people.mark_done(draft, accepted)
         case c.EditContext():
-            people.edit_context(draft, command)
+            people.edit_context(draft, accepted)
         case c.RerunFrom():
-            people.rerun_from(draft, command)
+            people.rerun_from(draft, accepted)
         case c.Cancel():
-            people.cancel(draft, command)
+            people.cancel(draft, accepted)
         case c.HearChild():
-            _hear_child(draft, command)
+            _hear_child(draft, accepted)
         case c.Tick():
             tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
         case c.Recover():
-            return _recover(draft)
+            effects += _recover(draft)
         case _:
-            assert_never(command)
-    return ()
+            assert_never(accepted)
+    events = draft.events
+    if events and (not draft.state.active or draft.state.status is _CANCELLING):
+        planner.settle(draft)
+    for event in events:
+        effects += effects_of(draft.state, event)
+    return Decision(draft.state, tuple(events), tuple(effects))
 
 
 def _start_run(draft: Draft, command: c.StartRun) -> None:

@@ -124,7 +124,7 @@ def _closed_by_hand(state: PlanState, listener_id: str) -> PlanState:
     """One that has yet to fire, or to fire anew, will not do so by itself any more."""
     step = state.steps.get(listener_id)
     if step is None:
-        return moves.put_step(state, listener_id, None, _NEVER_FIRED)
+        return moves.add_step(state, listener_id, _NEVER_FIRED)
     if step.forgotten:
         return moves.move_step(state, listener_id, None, forgotten=False)
     state = fold_steps.closed(state, listener_id)

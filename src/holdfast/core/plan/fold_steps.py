@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from holdfast.core.plan import fold
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run import moves
-from holdfast.core.run.state import NEW_STEP, changed, evolve
-from holdfast.core.run.tables import StepMove, StepStatus, next_step
+from holdfast.core.run.state import NEW_STEP, changed
+from holdfast.core.run.tables import StepMove, StepStatus
 from holdfast.model import events as e
 from holdfast.model.effects import RecordedCall
+
+_START: Final = StepMove.START
+_SUCCEED: Final = StepMove.SUCCEED
 
 
 def started(state: PlanState, event: e.ListenerStarted) -> PlanState:
@@ -18,7 +21,7 @@ def started(state: PlanState, event: e.ListenerStarted) -> PlanState:
     return moves.move_step(
         state,
         event.listener_id,
-        StepMove.START,
+        _START,
         attempt=event.attempt,
         generation=event.generation,
         claim=state.version,
@@ -33,11 +36,14 @@ def started(state: PlanState, event: e.ListenerStarted) -> PlanState:
 
 
 def succeeded(state: PlanState, event: e.ListenerSucceeded) -> PlanState:
+    """What the firing needed is forgotten; how often it was tried is not."""
     step = state.steps[event.listener_id]
-    done = evolve(
+    moves.move_step(
+        state,
+        event.listener_id,
+        _SUCCEED,
         NEW_STEP,
         firing=step.firing,
-        status=next_step(step.status, StepMove.SUCCEED),
         attempt=step.attempt,
         generation=step.generation,
         retries=step.retries,
@@ -45,8 +51,9 @@ def succeeded(state: PlanState, event: e.ListenerSucceeded) -> PlanState:
         repeats=step.repeats,
         child_id=step.child_id,
     )
-    state = moves.put_step(moves.progressed(state), event.listener_id, step, done)
-    return fold.follow_pending(state, event.listener_id)
+    if state.recoveries:
+        moves.progressed(state)
+    return fold.follow_pending(state, event.listener_id) if step.pending else state
 
 
 def failed(state: PlanState, event: e.ListenerFailed) -> PlanState:

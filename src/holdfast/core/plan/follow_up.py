@@ -7,9 +7,8 @@ function gives the same effect for what was in flight.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from typing import assert_never
+from typing import Final, assert_never
 
-from holdfast.core.plan.compiled import VERIFY
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.moves import asks
 from holdfast.core.run.state import EMPTY, StepState
@@ -27,15 +26,7 @@ from holdfast.model.plan import (
 )
 from holdfast.model.retry import Failure, FailureKind
 
-
-def idempotency_key(run_id: str, listener_id: str, step: StepState) -> str:
-    """The generation rises only after a failure that the tool itself answered."""
-    return f"{run_id}:{listener_id}:{step.firing}:{step.generation}"
-
-
-def effects_of(state: PlanState, events: Iterable[e.PlanEvent]) -> tuple[f.Effect, ...]:
-    """The effects of events that have just been decided; `state` is the one after them."""
-    return tuple([effect for event in events for effect in _effects(state, event)])
+_RUNNING: Final = StepStatus.RUNNING
 
 
 def effects_in_flight(state: PlanState) -> tuple[f.Effect, ...]:
@@ -82,36 +73,28 @@ def _under_way(state: PlanState) -> bool:
     )
 
 
-def _effects(state: PlanState, event: e.PlanEvent) -> Iterable[f.Effect]:
-    if type(event) in _SILENT:
-        return ()
-    return _loud_effects(state, event)
-
-
-_SILENT = frozenset({e.ListenerSucceeded, e.AttemptFailed, e.QuestionOpened, e.QuestionAnswered})
-
-
-def _loud_effects(state: PlanState, event: e.PlanEvent) -> Iterator[f.Effect]:
+def effects_of(state: PlanState, event: e.PlanEvent) -> Iterable[f.Effect]:
+    """The effects of an event that has just been decided; `state` is the one after them all."""
     match event:
+        case e.ListenerSucceeded():
+            return ()
         case e.ListenerStarted() | e.FunctionCalled() | e.FunctionReturned():
             step = state.steps[event.listener_id]
-            if step.status is StepStatus.RUNNING:
-                yield _work(state, event.listener_id, step)
+            if step.status is _RUNNING:
+                return (_work(state, event.listener_id, step),)
         case e.ListenerFailed():
             step = state.steps[event.listener_id]
             if step.status is StepStatus.CONSULTING:
-                yield _consultation(state, event.listener_id, step)
-        case e.RunResumed():
-            for listener_id in event.children:
-                yield f.ResumeChild(str(state.steps[listener_id].child_id), event.by)
+                return (_consultation(state, event.listener_id, step),)
+        case e.RunResumed(children=children, by=by):
+            return [f.ResumeChild(str(state.steps[one].child_id), by) for one in children]
         case e.ListenerSkipped(listener_id=listener_id, by=by, reason=reason):
-            yield from _abandoned(state, (listener_id,), by, reason)
+            return _abandoned(state, (listener_id,), by, reason)
         case e.TasksEdited(closed=closed, by=by, reason=reason):
-            yield from _abandoned(state, closed, by, reason)
+            return _abandoned(state, closed, by, reason)
         case e.CancelRequested(by=by, reason=reason):
-            yield from _abandoned(state, sorted(state.steps), by, reason)
-        case _:
-            return
+            return _abandoned(state, sorted(state.steps), by, reason)
+    return ()
 
 
 def _abandoned(
@@ -129,10 +112,11 @@ _LEFT_BEHIND = (StepStatus.RUNNING, StepStatus.SKIPPED, StepStatus.STOPPED)
 
 
 def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
-    listener = state.plan.listener(listener_id)
-    key = idempotency_key(state.run_id, listener_id, step)
-    timeout = listener.listener.timeout
-    work = f.Work(state.run_id, listener_id, step.firing, step.attempt, step.claim, key, timeout)
+    """The generation in its key rises only after a failure that the tool itself answered."""
+    listener = state.plan.listeners[listener_id]
+    run_id, firing, timeout = state.run_id, step.firing, listener.listener.timeout
+    key = f"{run_id}:{listener_id}:{firing}:{step.generation}"
+    work = f.Work(run_id, listener_id, firing, step.attempt, step.claim, key, timeout)
     if step.carried is not None:
         return f.Conclude(work, step.carried[0])
     if step.calling is not None:
@@ -149,8 +133,8 @@ def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
             return f.StartChild(work, str(step.child_id), plan_id, values, state.root_id)
         case AgentAction(agent_id=agent_id):
             prompt = str((step.args or EMPTY).get("prompt", ""))
-            only = listener.id.startswith(VERIFY)
-            return f.StartAgent(work, str(step.child_id), agent_id, prompt, state.root_id, only)
+            child_id, only = str(step.child_id), listener.verifies
+            return f.StartAgent(work, child_id, agent_id, prompt, state.root_id, only)
         case HumanAction():
             raise AssertionError(f"{listener_id} has no work to do outside")
         case _:

@@ -67,7 +67,7 @@ def fail_listener(
 ) -> None:
     """The driver gave up: apply `failure_output`, or put the main task in Error."""
     firing = draft.step(listener_id).firing
-    if listener_id.startswith(VERIFY):
+    if draft.listener(listener_id).verifies:
         verdict = "unable_to_verify"
         draft.emit(CheckConcluded(listener_id, firing, verdict, failure.message, result))
         return
@@ -311,14 +311,13 @@ def skip_listener(draft: Draft, listener_id: str, by: str, reason: str) -> None:
 
 
 def settle(draft: Draft) -> None:
-    state = draft.state
-    match state.status:
+    """Of a run of which nothing is active, or that is being cancelled."""
+    match draft.state.status:
         case PlanInstanceStatus.CANCELLING:
-            if state.in_flight == 0:
+            if draft.state.in_flight == 0:
                 draft.emit(RunCancelled(_cancelled_moves(draft)))
         case PlanInstanceStatus.RUNNING | PlanInstanceStatus.CONTINUE | PlanInstanceStatus.PAUSE:
-            if state.active == 0:
-                _nothing_left(draft)
+            _nothing_left(draft)
         case _:
             return
 

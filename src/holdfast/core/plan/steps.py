@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import assert_never, cast
+from typing import Final, assert_never
 
 from holdfast.core.approval import mode_of
 from holdfast.core.interactions.calling import (
@@ -13,11 +13,10 @@ from holdfast.core.interactions.calling import (
     Start,
     judge_call,
 )
-from holdfast.core.interactions.consent import call_name
 from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.language.conditions import holds
 from holdfast.core.language.templates import render
-from holdfast.core.plan.compiled import VERIFY, CompiledListener
+from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.planner import fail_listener, give_up
@@ -27,6 +26,7 @@ from holdfast.core.plan.questions import (
     ask_missing,
     ask_unknown,
 )
+from holdfast.core.plan.state import NEW_TASK, TaskFacts
 from holdfast.core.run.moves import asks
 from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.steps import counts, in_flight, lost, release, repeatable, tries_again
@@ -56,30 +56,39 @@ from holdfast.model.plan import (
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
+_READY: Final = StepStatus.READY
+_HOLD: Final = WhilePaused.HOLD
+_CANCELLING: Final = PlanInstanceStatus.CANCELLING
+_TASK_RUNNING: Final = TaskStatus.RUNNING
+_TASK_RETRYING: Final = TaskStatus.RETRYING
+
 
 def start(draft: Draft, command: c.StartStep) -> None:
     """Start a ready listener, or ask for what it needs first."""
-    step = draft.state.steps.get(command.step_id)
-    if step is None or step.status is not StepStatus.READY or _held(draft):
+    state, plan = draft.state, draft.state.plan
+    step = state.steps.get(command.step_id)
+    if step is None or step.status is not _READY:
         return
-    listener = draft.listener(command.step_id)
+    if plan.plan.while_paused is _HOLD and asks(state):
+        return  # Other branches stop while a person is asked, here or in a child.
+    listener = plan.listeners[command.step_id]
     if step.repeats >= listener.listener.max_firings:
         _stop_cycle(draft, listener)
         return
     if step.carried is not None:
-        _started(draft, listener, pure=True)
+        _started(draft, listener, step, pure=True)
         return
     match listener.action:
         case ToolAction() as action:
-            _start_tool(draft, listener, action, command.tool)
+            _start_tool(draft, listener, action, step, command.tool)
         case _ if listener.listener.approval:
             _fail_unsent(draft, listener, "only a tool call can be approved")
         case CodeAction():
-            _started(draft, listener, pure=listener.pure, idempotent=True)
+            _started(draft, listener, step, pure=listener.pure, idempotent=True)
         case HumanAction() as action:
             _ask_human(draft, listener, action)
         case PlanAction() | AgentAction():
-            _start_child(draft, listener)
+            _start_child(draft, listener, step)
         case _:
             assert_never(listener.action)
 
@@ -90,33 +99,38 @@ def _stop_cycle(draft: Draft, listener: CompiledListener) -> None:
     give_up(draft, f"{listener.id} has fired {most} times (max_firings)", (listener.id,))
 
 
-def _held(draft: Draft) -> bool:
-    """`while_paused: hold` stops other branches while a person is asked, here or in a child."""
-    holding = draft.state.plan.plan.while_paused is WhilePaused.HOLD
-    return holding and asks(draft.state)
-
-
 def _start_tool(
-    draft: Draft, listener: CompiledListener, action: ToolAction, tool: c.ToolFacts | None
+    draft: Draft,
+    listener: CompiledListener,
+    action: ToolAction,
+    step: StepState,
+    tool: c.ToolFacts | None,
 ) -> None:
+    """Nothing is rendered again after a consent: what a person has changed stays changed.
+
+    Nor under a key that the outside world may have seen: it stands for the bytes sent with it.
+    """
     if tool is None:
         _fail_unsent(draft, listener, f"there is no tool {action.tool}")
         return
-    try:
-        rendered = _arguments(draft, listener)
-    except TemplateError as error:
-        _fail_unsent(draft, listener, str(error))
-        return
-    args = without_outdated(draft.state, listener.id, rendered, tool)
-    step = draft.step(listener.id)
-    call = call_name(draft.state.run_id, listener.id, step.firing)
-    mode = mode_of(tool.approval, args)
+    args = step.args
+    if args is None or (step.consent is None and not _may_have_been_sent(step)):
+        try:
+            args = {**render(listener.args, TaskFacts(draft.state.tasks)), **step.provided}
+        except TemplateError as error:
+            _fail_unsent(draft, listener, str(error))
+            return
+    if step.provided:
+        args = without_outdated(draft.state, listener.id, args, tool)
+    mode = tool.mode or mode_of(tool.approval, args)
     if listener.listener.approval and mode is ApprovalMode.AUTO:
         mode = ApprovalMode.REQUIRE_APPROVAL
+    call = (draft.state.run_id, listener.id, step.firing)
     verdict = judge_call(call, action.tool, args, tool, mode, step.consent, action.fields)
     match verdict:
         case Start(consent=consent):
-            _started(draft, listener, args=args, idempotent=tool.idempotent, consent=consent)
+            idempotent = tool.idempotent
+            _started(draft, listener, step, args=args, idempotent=idempotent, consent=consent)
         case NeedArguments(form=form):
             ask_missing(draft, listener.id, form, args, tool.version)
         case NeedConsent(consent=bound):
@@ -125,17 +139,6 @@ def _start_tool(
             _fail_unsent(draft, listener, message)
         case _:
             assert_never(verdict)
-
-
-def _arguments(draft: Draft, listener: CompiledListener) -> Mapping[str, Json]:
-    """Nothing is rendered again after a consent: what a person has changed stays changed.
-
-    Nor under a key that the outside world may have seen: it stands for the bytes sent with it.
-    """
-    step = draft.step(listener.id)
-    if step.args is not None and (step.consent is not None or _may_have_been_sent(step)):
-        return step.args
-    return {**render(listener.args, draft.facts()), **step.provided}
 
 
 def _may_have_been_sent(step: StepState) -> bool:
@@ -152,20 +155,20 @@ def _ask_human(draft: Draft, listener: CompiledListener, action: HumanAction) ->
     ask_human(draft, listener.id, action, [str(one) for one in words])
 
 
-def _start_child(draft: Draft, listener: CompiledListener) -> None:
+def _start_child(draft: Draft, listener: CompiledListener, step: StepState) -> None:
     try:
         values = render(listener.args, draft.facts())
     except TemplateError as error:
         _fail_unsent(draft, listener, str(error))
         return
-    step = draft.step(listener.id)
     child_id = f"{draft.state.run_id}.{listener.id}.{step.firing}"
-    _started(draft, listener, args=values, idempotent=True, child_id=child_id)
+    _started(draft, listener, step, args=values, idempotent=True, child_id=child_id)
 
 
 def _started(
     draft: Draft,
     listener: CompiledListener,
+    step: StepState,
     *,
     args: Mapping[str, Json] | None = None,
     idempotent: bool = False,
@@ -173,7 +176,16 @@ def _started(
     child_id: str | None = None,
     consent: str | None = None,
 ) -> None:
-    step = draft.step(listener.id)
+    """The target sub-task is Running while its listener works."""
+    state, target = draft.state, listener.target
+    if target is None or target == state.plan.main:
+        moves: tuple[Move, ...] = ()
+    elif state.tasks.get(target, NEW_TASK).status is _TASK_RUNNING:
+        moves = ()
+    elif (target, _TASK_RUNNING) in state.plan.watching:
+        moves = draft.moves((TaskUpdate(target, _TASK_RUNNING, {}, listener.id),))
+    else:
+        moves = listener.running
     draft.emit(
         ListenerStarted(
             listener.id,
@@ -184,20 +196,10 @@ def _started(
             idempotent,
             pure,
             child_id,
-            _running_moves(draft, listener),
+            moves,
             consent,
         )
     )
-
-
-def _running_moves(draft: Draft, listener: CompiledListener) -> tuple[Move, ...]:
-    """The target sub-task is Running while its listener works."""
-    target = listener.target
-    if target is None or target == draft.state.plan.main:
-        return ()
-    if draft.state.task(target).status is TaskStatus.RUNNING:
-        return ()
-    return draft.moves((TaskUpdate(target, TaskStatus.RUNNING, {}, listener.id),))
 
 
 def _fail_unsent(draft: Draft, listener: CompiledListener, message: str) -> None:
@@ -206,15 +208,15 @@ def _fail_unsent(draft: Draft, listener: CompiledListener, message: str) -> None
 
 
 def report(draft: Draft, command: c.ReportOutcome) -> None:
-    if command.step_id in draft.state.steps and counts(draft, command):
-        _conclude(draft, draft.listener(command.step_id), cast(c.PlanOutcome, command.outcome))
-
-
-def _conclude(draft: Draft, listener: CompiledListener, outcome: c.PlanOutcome) -> None:
-    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
+    step = draft.state.steps.get(command.step_id)
+    if step is None or not counts(draft, step, command):
+        return
+    listener = draft.state.plan.listeners[command.step_id]
+    cancelling = draft.state.status is _CANCELLING
+    outcome: c.PlanOutcome = command.outcome  # type: ignore[assignment]  # its driver's
     match outcome:
-        case c.Succeeded():
-            _succeed(draft, listener, outcome)
+        case c.Succeeded(result=result, updates=updates):
+            _succeed(draft, listener, step.firing, result, updates)
         case c.Failed():
             _fail_attempt(draft, listener, outcome)
         case c.OutputBroken(result=result, message=message):
@@ -237,25 +239,31 @@ def _conclude(draft: Draft, listener: CompiledListener, outcome: c.PlanOutcome) 
             assert_never(outcome)
 
 
-def _succeed(draft: Draft, listener: CompiledListener, outcome: c.Succeeded) -> None:
-    step = draft.step(listener.id)
-    if listener.id.startswith(VERIFY):
-        _check(draft, listener, outcome.result)
+def _succeed(
+    draft: Draft,
+    listener: CompiledListener,
+    firing: int,
+    result: Json,
+    updates: tuple[TaskUpdate, ...],
+) -> None:
+    if listener.verifies:
+        _check(draft, listener, result)
         return
+    state = draft.state
+    retrying = state.tasks.get(state.plan.main, NEW_TASK).status is _TASK_RETRYING
     try:
-        moves = _success_moves(draft, outcome.updates)
+        moves = _moves_after_retry(draft, updates) if retrying else draft.moves(updates)
     except OutputRefused as error:
-        _break_output(draft, listener, outcome.result, str(error))
+        _break_output(draft, listener, result, str(error))
         return
-    draft.emit(ListenerSucceeded(listener.id, step.firing, outcome.result, moves))
+    draft.emit(ListenerSucceeded(listener.id, firing, result, moves))
 
 
-def _success_moves(draft: Draft, updates: tuple[TaskUpdate, ...]) -> tuple[Move, ...]:
+def _moves_after_retry(draft: Draft, updates: tuple[TaskUpdate, ...]) -> tuple[Move, ...]:
     """A main task that was Retrying is Running again before the output is applied, so that
     conditions see it so; what has fired for that status already does not fire again."""
     main = draft.state.plan.main
-    retrying = draft.state.main_task.status is TaskStatus.RETRYING
-    if not retrying or any(update.task_id == main for update in updates):
+    if any(update.task_id == main for update in updates):
         return draft.moves(updates)
     restored = TaskUpdate(main, TaskStatus.RUNNING, {}, "retry_succeeded")
     first, *rest = draft.moves((restored, *updates))
@@ -289,7 +297,7 @@ def _fail_attempt(draft: Draft, listener: CompiledListener, outcome: c.Failed) -
         _lose(draft, listener, failure)
     elif _tries_again(draft, listener, failure):
         return
-    elif listener.id.startswith(VERIFY) and not succeeded(result):
+    elif listener.verifies and not succeeded(result):
         firing = draft.step(listener.id).firing
         draft.emit(CheckConcluded(listener.id, firing, "failed", failure.message, result))
     else:
@@ -309,7 +317,7 @@ def _break_output(draft: Draft, listener: CompiledListener, result: Json, messag
 
 def _lose(draft: Draft, listener: CompiledListener, failure: Failure) -> None:
     """An idempotent call may simply be tried again under the same key."""
-    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
+    cancelling = draft.state.status is _CANCELLING
     if cancelling or not repeatable(draft.step(listener.id)):
         ask_unknown(draft, listener.id, failure.message)
     elif not _tries_again(draft, listener, failure):
@@ -333,7 +341,7 @@ def _call_returned(draft: Draft, listener: CompiledListener, index: int, result:
     """The snippet goes on with the result, unless nothing more may start."""
     firing = draft.step(listener.id).firing
     draft.emit(FunctionReturned(listener.id, firing, index, result))
-    if draft.state.status is PlanInstanceStatus.CANCELLING:
+    if draft.state.status is _CANCELLING:
         release(draft, listener.id)
 
 
@@ -346,14 +354,16 @@ def child_finished(draft: Draft, listener_id: str, result: Json) -> None:
     except TemplateError as error:
         _break_output(draft, listener, result, str(error))
         return
-    failure = Failure(FailureKind.PERMANENT, "its child run did not succeed")
-    outcome = c.Succeeded(result, updates) if success else c.Failed(failure, updates, result)
-    _conclude(draft, listener, outcome)
+    if success:
+        _succeed(draft, listener, draft.step(listener_id).firing, result, updates)
+    else:
+        failure = Failure(FailureKind.PERMANENT, "its child run did not succeed")
+        _fail_attempt(draft, listener, c.Failed(failure, updates, result))
 
 
 def release_calls(draft: Draft) -> None:
     """A call that may be repeated starts anew under its key, judged by the tool as it is now."""
-    if draft.state.status is PlanInstanceStatus.CANCELLING:
+    if draft.state.status is _CANCELLING:
         return
     for listener_id in in_flight(draft):
         step = draft.step(listener_id)
@@ -368,7 +378,7 @@ def _calls_tool(draft: Draft, listener_id: str) -> bool:
 
 def recover(draft: Draft) -> None:
     """Whatever was in flight without a key of its own is in doubt now."""
-    cancelling = draft.state.status is PlanInstanceStatus.CANCELLING
+    cancelling = draft.state.status is _CANCELLING
     for listener_id in in_flight(draft):
         if cancelling or not repeatable(draft.step(listener_id)):
             ask_unknown(draft, listener_id, "the process that ran it went down")

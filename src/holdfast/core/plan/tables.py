@@ -29,6 +29,9 @@ TASK: Mapping[T, frozenset[T]] = {
     T.CANCELLED: frozenset(),
 }
 
+SETTABLE: Mapping[T, frozenset[T]] = {one: there - {T.CANCELLED} for one, there in TASK.items()}
+"""What listeners and people may set: a task is cancelled only with the whole run."""
+
 
 _OPEN = {I.RUNNING, I.PAUSE, I.CONTINUE}
 _BEGUN = set(I) - {I.NOT_STARTED}

@@ -17,7 +17,6 @@ from holdfast.core.interactions.calling import (
     Start,
     judge_call,
 )
-from holdfast.core.interactions.consent import call_name
 from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.react import questions, thinking
 from holdfast.core.react.draft import Draft
@@ -114,8 +113,8 @@ def _arguments(draft: Draft, call: r.Call) -> Mapping[str, Json]:
 def _judge(
     draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json], mode: ApprovalMode
 ) -> None:
-    name = call_name(draft.state.run_id, call.step_id, draft.step(call.step_id).firing)
-    verdict = judge_call(name, call.tool, args, tool, mode, _given_consent(draft, call))
+    place = (draft.state.run_id, call.step_id, draft.step(call.step_id).firing)
+    verdict = judge_call(place, call.tool, args, tool, mode, _given_consent(draft, call))
     match verdict:
         case Start(consent=consent):
             _started(draft, call, tool, args, consent=consent)
@@ -184,7 +183,7 @@ def _started(
 
 
 def report(draft: Draft, command: c.ReportOutcome) -> None:
-    if counts(draft, command):
+    if counts(draft, draft.state.steps.get(command.step_id), command):
         _conclude(draft, command.step_id, cast(c.ReactOutcome, command.outcome))
 
 

@@ -16,14 +16,15 @@ from typing import assert_never, cast
 
 from holdfast.core.approval import lets_run
 from holdfast.core.react import answers, calls, questions
-from holdfast.core.react.apply import apply
+from holdfast.core.react.apply import write
 from holdfast.core.react.draft import Draft
 from holdfast.core.react.follow_up import effects_in_flight, effects_of, goes_on_by_itself
 from holdfast.core.react.state import THINK, AgentDefinition, ReactState
 from holdfast.core.react.tables import COMMANDS
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, welcome
+from holdfast.core.run.decision import MAX_RECOVERIES, Decision, unwelcome
+from holdfast.core.run.state import EMPTY, successor
 from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable, terminate
-from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.core.run.timing import tick
 from holdfast.core.run.wanting import refuse_beforehand
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
@@ -43,9 +44,10 @@ def blank(run_id: str, definition: AgentDefinition) -> ReactState:
 
 def replay(state: ReactState, records: Iterable[tuple[float, r.ReactEvent]]) -> ReactState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
+    after = successor(state)
     for at, event in records:
-        state = apply(state, event, at)
-    return state
+        write(after, event, at)
+    return after
 
 
 def decide(
@@ -53,8 +55,8 @@ def decide(
 ) -> Decision[ReactState, r.ReactEvent]:
     if isinstance(command, c.Say):
         _refuse_while_open(state)
-    if not welcome(state, command, COMMANDS):
-        return Decision(state)
+    if COMMANDS.get(type(command), EMPTY).get(state.status) is not ACCEPT:
+        return unwelcome(state, command, COMMANDS)
     draft = Draft(state, moment)
     effects = _carry_out(draft, cast(c.ReactCommand, command))
     if draft.state.status is RunStatus.CANCELLING and draft.state.in_flight == 0:

@@ -6,8 +6,8 @@ from holdfast.core.approval import spend
 from holdfast.core.react.state import THINK, ReactState
 from holdfast.core.run import moves
 from holdfast.core.run.fold_steps import children_resumed
-from holdfast.core.run.state import NEW_STEP, changed, evolve
-from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, next_step
+from holdfast.core.run.state import NEW_STEP, changed
+from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove
 from holdfast.core.run.wanting import CHANGED, RESUMED, SPOKE, STARTED, wants
 from holdfast.model import events as e
 from holdfast.model import react_events as r
@@ -76,9 +76,8 @@ def think_next(state: ReactState) -> ReactState:
         state = _say(changed(state, asides=()), heard)
     step = state.steps.get(THINK)
     if step is None:
-        return moves.put_step(state, THINK, None, NEW_STEP)
-    again = evolve(NEW_STEP, firing=step.firing + 1, status=next_step(step.status, StepMove.FIRE))
-    return moves.put_step(state, THINK, step, again)
+        return moves.add_step(state, THINK)
+    return moves.move_step(state, THINK, StepMove.FIRE, NEW_STEP, firing=step.firing + 1)
 
 
 def thinking_started(state: ReactState, event: r.ThinkingStarted) -> ReactState:
@@ -113,7 +112,7 @@ def model_replied(state: ReactState, event: r.ModelReplied) -> ReactState:
 
 def new_step(state: ReactState, call: r.Call) -> ReactState:
     state = changed(state, calls=state.calls.insert(call.step_id, call))
-    return moves.put_step(state, call.step_id, None, NEW_STEP)
+    return moves.add_step(state, call.step_id)
 
 
 def _forget_ended(state: ReactState) -> ReactState:

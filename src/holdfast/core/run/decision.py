@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, Final, Generic, TypeVar
+from typing import Any, Final, Generic, TypeAlias, TypeVar
 
-from holdfast.core.run.state import RunState, S
+from holdfast.core.run.state import EMPTY, S
 from holdfast.core.run.tables import Verdict
 from holdfast.errors import NotAllowed
 from holdfast.model.effects import Effect
@@ -41,13 +41,13 @@ SAID: Final[Mapping[str, str]] = {
 """Commands by words of the field, where their names are ours."""
 
 
-def welcome(
-    state: RunState, command: object, table: Mapping[type, Mapping[RunStatus, Verdict]]
-) -> bool:
-    """Whether the command is to be carried out; a refusal raises and changes nothing."""
-    row: Mapping[Any, Verdict] = table.get(type(command), {})
-    verdict = row.get(state.status, Verdict.REFUSE)
-    if verdict is Verdict.REFUSE:
-        name = SAID.get(type(command).__name__, type(command).__name__)
-        raise NotAllowed(f"{name} is not possible: {state.run_id} is {state.status}")
-    return verdict is Verdict.ACCEPT
+Commands: TypeAlias = Mapping[type, Mapping[RunStatus, Verdict]]
+
+
+def unwelcome(state: S, command: object, table: Commands) -> Decision[S, Any]:
+    """Of a command that is not accepted: a word that comes too late decides nothing, any other
+    is refused."""
+    if table.get(type(command), EMPTY).get(state.status) is Verdict.IGNORE:
+        return Decision(state)
+    name = SAID.get(type(command).__name__, type(command).__name__)
+    raise NotAllowed(f"{name} is not possible: {state.run_id} is {state.status}")

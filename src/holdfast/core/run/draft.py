@@ -1,7 +1,8 @@
 """A decision in the making: the state so far, and the events that led to it.
 
 The functions of a machine's `decide` write their events through a `RunDraft`, which
-applies each at once, so that what is decided next sees what was decided before.
+applies each at once, so that what is decided next sees what was decided before. It has one
+successor of the state that it was given, and writes all its events into that.
 """
 
 from __future__ import annotations
@@ -9,9 +10,9 @@ from __future__ import annotations
 import hashlib
 from abc import ABC, abstractmethod
 from datetime import UTC, datetime
-from typing import Generic, TypeVar
+from typing import Any, Generic, TypeVar
 
-from holdfast.core.run.state import S, StepState
+from holdfast.core.run.state import S, StepState, successor
 from holdfast.model.commands import Moment
 
 E = TypeVar("E")
@@ -21,19 +22,19 @@ class RunDraft(ABC, Generic[S, E]):
     def __init__(self, state: S, moment: Moment) -> None:
         self.state = state
         self.moment = moment
+        self.now = moment.now
         self.events: list[E] = []
 
-    @property
-    def now(self) -> float:
-        return self.moment.now
-
     def emit(self, event: E) -> None:
-        self.state = self.apply(event)
+        if not self.events:
+            self.state = successor(self.state)
         self.events.append(event)
+        self.write(self.state, event, self.now)
 
+    @staticmethod
     @abstractmethod
-    def apply(self, event: E) -> S:
-        """The state after `event`; each machine has its own way to fold."""
+    def write(state: Any, event: Any, at: float) -> None:
+        """Write `event` into a state that nobody else holds; each machine has its own way."""
 
     def step(self, step_id: str) -> StepState:
         return self.state.steps[step_id]

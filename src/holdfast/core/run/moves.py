@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from holdfast.core.run.state import RunState, S, StepState, changed, evolve
+from holdfast.core.run.state import NEW_STEP, RunState, S, StepState, changed
 from holdfast.core.run.tables import (
-    ACTIVE_STEPS,
+    COUNTED,
+    STEP,
     Signal,
     StepMove,
     StepStatus,
@@ -18,7 +19,6 @@ from holdfast.core.run.tables import (
     next_step,
 )
 from holdfast.model.events import QuestionAnswered
-from holdfast.model.run import RunStatus
 
 CANCEL_TIMER = "cancel"
 
@@ -37,46 +37,56 @@ def asks(state: RunState) -> bool:
     return bool(state.open_questions) or state.paused_children > 0 or state.held
 
 
-def settled(state: S, event: object) -> S:
+def settle(state: RunState, event: object) -> None:
     """`continue` lasts from the answer until the run takes its next step."""
-    if state.status is not RunStatus.CONTINUE or isinstance(event, QuestionAnswered):
-        return state
-    return signal(state, Signal.ASK if asks(state) else Signal.GO_ON)
+    if not isinstance(event, QuestionAnswered):
+        signal(state, Signal.ASK if asks(state) else Signal.GO_ON)
 
 
-def move_step(state: S, step_id: str, move: StepMove | None, **changes: Any) -> S:
-    """Move one step by the table."""
-    step = state.steps[step_id]
-    status = step.status if move is None else next_step(step.status, move)
-    return put_step(state, step_id, step, evolve(step, status=status, **changes))
+def add_step(state: S, step_id: str, step: StepState = NEW_STEP) -> S:
+    """Store a step that there has not been, and count it."""
+    active, in_flight, resting = _counts(step) if step.child_id else COUNTED[step.status]
+    fields = state.__dict__
+    fields["steps"] = state.steps.insert(step_id, step)
+    fields["active"] += active
+    fields["in_flight"] += in_flight
+    fields["resting"] += resting
+    return state
 
 
-def put_step(state: S, step_id: str, before: StepState | None, after: StepState) -> S:
-    """Store a step, and keep the counts that summarise all steps."""
-    steps = state.steps.insert(step_id, after)
-    was, now = _NOT_COUNTED if before is None else _counts(before), _counts(after)
-    if was == now:
-        return changed(state, steps=steps)
-    return changed(
-        state,
-        steps=steps,
-        active=state.active + now[0] - was[0],
-        in_flight=state.in_flight + now[1] - was[1],
-        resting=state.resting + now[2] - was[2],
-    )
+def move_step(
+    state: S,
+    step_id: str,
+    move: StepMove | None,
+    known: StepState | None = None,
+    /,
+    **changes: Any,
+) -> S:
+    """Move one step by the table, and keep the counts that summarise all steps.
 
-
-_NOT_COUNTED = (0, 0, 0)
-_RESTING = (StepStatus.WAITING, StepStatus.BACKOFF)
+    The step stays as it was but for its `changes`, or becomes what is `known` instead.
+    """
+    before = state.steps[step_id]
+    if move is not None:
+        status = before.status
+        changes["status"] = STEP[status].get(move) or next_step(status, move)
+    after = object.__new__(StepState)
+    object.__setattr__(after, "__dict__", (known or before).__dict__ | changes)
+    fields = state.__dict__
+    fields["steps"] = state.steps.insert(step_id, after)
+    was = _counts(before) if before.child_id else COUNTED[before.status]
+    now = _counts(after) if after.child_id else COUNTED[after.status]
+    if was is not now:
+        fields["active"] += now[0] - was[0]
+        fields["in_flight"] += now[1] - was[1]
+        fields["resting"] += now[2] - was[2]
+    return state
 
 
 def _counts(step: StepState) -> tuple[int, int, int]:
-    status = step.status
-    if status not in ACTIVE_STEPS:
-        return _NOT_COUNTED
-    if status is StepStatus.RUNNING:
-        return 1, 1, int(step.awaits_child and not step.resuming)
-    return 1, 0, int(status in _RESTING)
+    """A step that has a child run rests while that works."""
+    rests = step.status is StepStatus.RUNNING and step.awaits_child and not step.resuming
+    return (1, 1, 1) if rests else COUNTED[step.status]
 
 
 def progressed(state: S) -> S:

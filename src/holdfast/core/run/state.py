@@ -4,9 +4,9 @@ Changing one step of ten thousand costs one small node, and the state before sta
 valid: rolling back, or encoding a snapshot on another thread, needs no copy.
 
 States have many fields and change at every event, so they keep a `__dict__`: copying
-it is ten times faster than `dataclasses.replace`, which calls the constructor. `apply`
-makes one successor per event and the folds write into it; the state before is never
-touched.
+it is ten times faster than `dataclasses.replace`, which calls the constructor. A decision
+makes one successor of the state it was given, as does a replay, and the folds write every
+event into it; a state that others hold is never touched.
 """
 
 from __future__ import annotations
@@ -148,29 +148,25 @@ S = TypeVar("S", bound=RunState)
 
 EMPTY: Mapping[str, Any] = {}
 
-NEW_STEP = StepState()
-
 
 def evolve(before: StepState, **changes: Any) -> StepState:
     """A copy of a step with some fields changed."""
     after = object.__new__(StepState)
-    fields = after.__dict__
-    fields.update(before.__dict__)
-    fields.update(changes)
+    object.__setattr__(after, "__dict__", before.__dict__ | changes)
     return after
 
 
-def successor(before: S, at: float) -> S:
-    """A copy for the next event to be written into; nobody else has seen it yet."""
+NEW_STEP = evolve(StepState())
+
+
+def successor(before: S) -> S:
+    """A copy for the next events to be written into; nobody else has seen it yet."""
     after = object.__new__(type(before))
-    fields = after.__dict__
-    fields.update(before.__dict__)
-    fields["version"] = before.version + 1
-    fields["updated_at"] = at
+    object.__setattr__(after, "__dict__", before.__dict__.copy())
     return after
 
 
 def changed(state: S, **changes: Any) -> S:
-    """Write into the successor that `apply` is making: one copy serves the whole event."""
+    """Write into a successor: one copy serves all events of a decision."""
     state.__dict__.update(changes)
     return state

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.run.backoff import retry_delay, why
 from holdfast.core.run.draft import RunDraft
@@ -22,11 +22,12 @@ from holdfast.model.run import RunStatus
 
 AnyDraft: TypeAlias = RunDraft[Any, Any]
 
+_RUNNING: Final = StepStatus.RUNNING
 
-def counts(draft: AnyDraft, command: c.ReportOutcome) -> bool:
+
+def counts(draft: AnyDraft, step: StepState | None, command: c.ReportOutcome) -> bool:
     """Whether an outcome is the one that its step waits for; a late result is kept for audit."""
-    step = draft.state.steps.get(command.step_id)
-    if step is not None and step.status is StepStatus.RUNNING and step.claim == command.claim:
+    if step is not None and step.status is _RUNNING and step.claim == command.claim:
         return True
     if step is not None and _withdraws_unknown(draft, step, command):
         return True

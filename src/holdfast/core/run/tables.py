@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from enum import StrEnum
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 from holdfast.errors import IllegalTransition
 from holdfast.model.interaction import InteractionStatus as Q
@@ -152,7 +152,20 @@ STEP: Mapping[StepStatus, Mapping[StepMove, StepStatus]] = {
     S.STOPPED: {},
 }
 
-ACTIVE_STEPS = frozenset({S.READY, S.RUNNING, S.BACKOFF, S.WAITING, S.CONSULTING})
+COUNTED: Mapping[StepStatus, tuple[int, int, int]] = {
+    S.READY: (1, 0, 0),
+    S.RUNNING: (1, 1, 0),
+    S.BACKOFF: (1, 0, 1),
+    S.WAITING: (1, 0, 1),
+    S.CONSULTING: (1, 0, 0),
+    S.FAILED: (0, 0, 0),
+    S.DONE: (0, 0, 0),
+    S.SKIPPED: (0, 0, 0),
+    S.STOPPED: (0, 0, 0),
+}
+"""Whether a step is active, in flight and resting."""
+
+ACTIVE_STEPS = frozenset(status for status, (active, _, _) in COUNTED.items() if active)
 
 QUESTION: Mapping[Q, frozenset[Q]] = {
     Q.OPEN: frozenset({Q.ANSWERED, Q.EXPIRED, Q.WITHDRAWN}),
@@ -166,6 +179,9 @@ class Verdict(StrEnum):
     ACCEPT = "accept"
     IGNORE = "ignore"
     REFUSE = "refuse"
+
+
+ACCEPT: Final = Verdict.ACCEPT
 
 
 def next_instance(status: I, signal: Signal, table: Lifecycle = INSTANCE) -> I:
