@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from holdfast.errors import CallerError, NotAllowed
 from holdfast.journal.port import Append
@@ -24,6 +25,9 @@ from holdfast.runtime.ports import Worker
 from holdfast.runtime.readiness import is_ready
 
 log = logging.getLogger("holdfast")
+
+MOST_LEVELS: Final = 30
+"""How many runs may lie below each other: plans and agents that call each other would not end."""
 
 
 class Starter:
@@ -94,6 +98,8 @@ class Starter:
             return actor.decide(report, self._moment(actor))
 
     def _birth(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> tuple[Append, Actor]:
+        if effect.child_id.count(".") > 2 * MOST_LEVELS:
+            raise NotAllowed(f"there are {MOST_LEVELS} runs above it, and no more may be")
         parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
         if isinstance(effect, f.StartChild):
             child = self._plan(actor, effect, parent)
