@@ -394,6 +394,7 @@ LONG = " or ".join(["001.status == Done"] * 400)
 def places() -> dict[str, Case]:
     """Every place where something that a caller sends is worked on, with its worst."""
     condition = plan_source(2).replace("trigger_condition: Running", f'trigger_condition: "{LONG}"')
+    lambdas = plan_source(2).replace("'result = 1'", f"'result = {'lambda: ' * 2_400}1'")
     return {
         "a body of 1 MiB of []": Case(413, post("/plans/check", many("[]", 349_000))),
         "a body of 1 MiB of texts": Case(413, post("/plans/check", many('""', 349_000))),
@@ -420,6 +421,7 @@ def places() -> dict[str, Case]:
             422, post("/plans/check", {"source": "- a\n" * 124_000})
         ),
         "check: a condition of 400 parts": Case(422, post("/plans/check", {"source": condition})),
+        "check: a snippet of lambdas": Case(422, post("/plans/check", {"source": lambdas})),
         "register, read and draw a long plan": Case(200, uses(plan_source(2_000))),
         "an answer: texts and patterns": Case(
             422, answer({"line": "é" * 900, "words": "é" * 900}), "must match the pattern"

@@ -217,11 +217,22 @@ class TestSnippets:
             ("'\ud800'", "'utf-8' codec can't encode character '\\ud800' in position 1: "),
             ("(" * 5000, "too many nested parentheses"),
             ("-" * 100_000 + "1", "nested too deep"),
+            ("result = 1\n" * 2_501, "it has more than 5,000 words, numbers, texts and brackets"),
+            ("result = [" + "...," * 5_000 + "]", "it has more than 5,000 words, numbers"),
+            ("result = x[" + ":," * 5_000 + "]", "it has more than 5,000 words, numbers"),
+            ("result = " + "lambda: " * 201 + "1", "it has more than 200 functions, classes"),
+            ("def f(): 0\n" * 201, "it has more than 200 functions, classes"),
+            ("result = [" + "[a for a in ()]," * 201 + "]", "it has more than 200 functions"),
         ],
     )
     def test_must_be_python(self, snippet: str, problem: str) -> None:
         (only,) = messages(plan_with(CodeAction(snippet)))
         assert only.startswith(f"listeners[0].code_snippet: bad snippet: {problem}")
+
+    def test_may_be_as_large_as_allowed(self) -> None:
+        largest = "result = 1\n" * 2_499 + "# a"
+        assert messages(plan_with(CodeAction(largest))) == []
+        assert messages(plan_with(CodeAction("result = " + "lambda: " * 150 + "1"))) == []
 
     def test_with_an_odd_escape_are_fine(self) -> None:
         assert messages(plan_with(CodeAction(r"result = '\d'"))) == []

@@ -106,6 +106,8 @@ def refused(request: InteractionRequest) -> dict[str, str]:
         ),
         *("rejection", "rejects", "denies", "cancels", "dontpay", "donotpay", "nopay", "unapprove"),
         *("disapproved", "forbidden", "n", "nein", "нет", "却下", "免付"),
+        *("block", "preventPayment", "dismissed", "withheld", "halt", "nay", "nah", "false"),
+        *("negative", "avoid", "un-approve", "拒付", "勿付", "别付款", "算了"),
     ],
 )
 @pytest.mark.parametrize("action", [A.APPROVE_AND_EXECUTE, A.PROVIDE_INFO])
@@ -165,6 +167,7 @@ def test_ids_in_other_languages_are_taken(option_id: str) -> None:
     [
         *("approve", "YES", "ok", "confirm_payment", "同意", "allow"),
         *("approval", "approves", "y", "да", "承認", "可以", "permitted"),
+        *("grant", "endorsed", "continue", "sure", "yep", "true", "确定"),
     ],
 )
 @pytest.mark.parametrize(
@@ -183,6 +186,7 @@ def test_an_id_that_says_yes_is_not_a_refusal(option_id: str, action: Interactio
         ("approve_without_changes", A.APPROVE_AND_EXECUTE),
         ("always_allow", A.APPROVE_AND_EXECUTE),
         ("plan-a", A.APPROVE_AND_EXECUTE),
+        ("特别批准", A.APPROVE_AND_EXECUTE),
         ("notify", A.APPROVE_AND_EXECUTE),
         ("интернет", A.APPROVE_AND_EXECUTE),
         ("cancel", A.TERMINATE),

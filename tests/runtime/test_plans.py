@@ -455,6 +455,17 @@ class TestSubPlans:
             f"{instance.id}.P.1"
         ]
 
+    async def test_plans_that_call_each_other_come_to_an_end_and_a_person_decides(
+        self, app: Holdfast
+    ) -> None:
+        load(app, end("001"), plan_id="other")
+        load(app, step("P", "001", "002", plan_id="other"), end("002"))
+        load(app, step("P", "001", "002", plan_id="p"), end("002"), plan_id="other")
+        instance = await start(app)
+        assert await instance.wait_for_completion() == "error"
+        assert "there are 30 runs above it, and no more may be" in str(instance.error)
+        assert len(await app.runs()) == 31
+
     async def test_values_that_do_not_fit_the_childs_inputs_fail_the_listener(
         self, app: Holdfast
     ) -> None:

@@ -244,6 +244,22 @@ async def test_an_endless_answer_is_cut_off(service: Service, declare: Declare) 
     assert written < 100_000_000
 
 
+@pytest.mark.parametrize(
+    ("status", "kind"), [(504, OutcomeUnknown), (503, TransientError), (404, PermanentError)]
+)
+async def test_an_error_page_without_end_counts_by_its_status(
+    service: Service, declare: Declare, status: int, kind: type[Exception]
+) -> None:
+    async def endless(writer: asyncio.StreamWriter) -> None:
+        writer.write(b"HTTP/1.1 %d Sorry\r\nConnection: close\r\n\r\n" % status)
+        writer.write(b"x" * 1_200_000)
+        await writer.drain()
+
+    service.answer = endless
+    with pytest.raises(kind, match=f"answered {status} with more than 1 MB"):
+        await declare().call({}, CALL)
+
+
 async def test_a_service_that_cannot_be_reached_is_worth_another_attempt(
     clients: HttpClients,
 ) -> None:

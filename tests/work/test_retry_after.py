@@ -91,3 +91,35 @@ def test_a_chain_without_end_is_walked_once() -> None:
     first, second = RuntimeError("a"), RuntimeError("b")
     first.__cause__, second.__cause__ = second, first
     assert asked_by(first) is None
+
+
+def test_of_a_group_the_longest_counts_that_a_member_asks_for() -> None:
+    asked = [TransientError("a", retry_after=3), busy("7"), ValueError("b")]
+    group = ExceptionGroup("several", [ExceptionGroup("inner", asked)])
+    assert asked_by(group) == 7
+    wrapped = RuntimeError("all failed")
+    wrapped.__cause__ = group
+    asked[2].__cause__ = wrapped
+    assert asked_by(wrapped) == 7
+    assert asked_by(ExceptionGroup("none", [ValueError("b")])) is None
+
+
+@pytest.mark.parametrize(
+    "kept",
+    [
+        {"headers": {"retry-after": "8"}},
+        {"headers": {"RETRY-AFTER": "Wed, 21 Oct 2015 07:28:08 GMT", "date": SENT}},
+        {"resp": {"status": "503", "retry-after": "8"}},
+        {"response": {"ResponseMetadata": {"HTTPHeaders": {"retry-after": "8"}}}},
+    ],
+)
+def test_headers_may_be_a_plain_dict(kept: dict[str, object]) -> None:
+    error = RuntimeError("busy")
+    vars(error).update(kept)
+    assert asked_by(error) == 8
+
+
+def test_what_looks_like_headers_and_is_none_asks_for_nothing() -> None:
+    error = RuntimeError("busy")
+    vars(error).update(response={"ResponseMetadata": None}, resp=7, headers={})
+    assert asked_by(error) is None

@@ -337,6 +337,14 @@ def test_the_interpreter_exits_without_noise(closes: bool) -> None:
         ("def f():\n  yield 1\nresult = 1", [("snippets do not have yield expressions", 2, 3)]),
         ("x = 1\ny = 2", [("the snippet never sets `result`; end it with `result = {...}`", 2, 1)]),
         ("result = " + "-" * 5000 + "1", [("the snippet is nested too deeply", 1, 1)]),
+        (
+            "result = " + "lambda: " * 2_800 + "1",
+            [("it has more than 5,000 words, numbers, texts and brackets", 1, 1)],
+        ),
+        (
+            "result = " + "lambda: " * 2_400 + "1",
+            [("it has more than 200 functions, classes and comprehensions", 1, 1)],
+        ),
     ],
 )
 def test_mistakes_show_without_running(snippet: str, expected: list[tuple[str, int, int]]) -> None:

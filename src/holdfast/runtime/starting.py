@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from typing import Final
 
 from holdfast.errors import CallerError, NotAllowed
 from holdfast.journal.port import Append
@@ -28,6 +29,9 @@ log = logging.getLogger("holdfast")
 
 MOST_AT_ONCE = 64
 """Steps that one turn starts: a turn does not give the loop up before it has decided."""
+
+MOST_LEVELS: Final = 30
+"""How many runs may lie below each other: plans and agents that call each other would not end."""
 
 
 class Starter:
@@ -117,6 +121,8 @@ class Starter:
     def _birth(
         self, actor: Actor, effect: f.StartChild | f.StartAgent, moment: c.Moment
     ) -> tuple[Append, Actor]:
+        if effect.child_id.count(".") > 2 * MOST_LEVELS:
+            raise NotAllowed(f"there are {MOST_LEVELS} runs above it, and no more may be")
         parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
         if isinstance(effect, f.StartChild):
             child = self._plan(actor, effect, parent, moment)

@@ -73,6 +73,7 @@ _PLANS: Final[dict[str, str]] = {
     ),
     "task_updates: {reason:said}": "task_updates：{reason}",
     "agent {agent:word} has no verification tools": "智能体 {agent} 没有核验工具",
+    "there are {n:number} runs above it, and no more may be": "它上面已有 {n} 层运行，不能再多",
 }
 
 _AGENTS: Final[dict[str, str]] = {

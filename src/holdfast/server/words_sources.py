@@ -207,6 +207,12 @@ _TEMPLATES: Final[dict[str, str]] = {
 _SNIPPETS: Final[dict[str, str]] = {
     "bad snippet: {reason:said}": "代码有误：{reason}",
     "nested too deep": "嵌套太深",
+    "it has more than {n:number} words, numbers, texts and brackets": (
+        "单词、数字、文本和括号超过 {n} 个"
+    ),
+    "it has more than {n:number} functions, classes and comprehensions": (
+        "函数、类和推导式超过 {n} 个"
+    ),
     "snippets do not have {what}": "代码不支持 {what}",
     "line {line:number}: {problem:known}": "第 {line} 行：{problem}",
     "the snippet never sets `result`; end it with `result = {{...}}`": (

@@ -18,6 +18,7 @@ import httpx
 _SECRET: Final = re.compile(
     "auth|token|key|secret|passw|cookie|credential|signature|session", re.IGNORECASE
 )
+_PAIR: Final = re.compile(r'=\s*"?([^",;\s=]+)')
 
 
 def secrets_in_header(name: str, template: str, text: str, taken: Iterable[str]) -> Iterator[str]:
@@ -40,9 +41,11 @@ def secrets_in_address(url: httpx.URL, taken: Collection[str]) -> Iterator[str]:
 
 
 def _credentials(text: str) -> Iterator[str]:
-    """`Bearer x` is also recognised by x alone, and `Basic …` by what it encodes."""
+    """`Bearer x` is also recognised by x alone, `Basic …` by what it encodes, and `sid=x; y=z` by
+    each value."""
     scheme, _, rest = text.partition(" ")
-    yield rest or text
+    yield rest.strip() or text
+    yield from _PAIR.findall(text)
     if scheme.lower() == "basic":
         try:
             plain = b64decode(rest, validate=True).decode()

@@ -134,11 +134,14 @@ class HttpTool:
             async for chunk in response.aiter_raw():
                 content += chunk
                 if len(content) > MAX_ANSWER_BYTES:
-                    too_much = f"answered {response.status_code} with more than 1 MB"
-                    raise PermanentError(self._says(too_much))
+                    raise self._too_much(response.status_code)
             return response.status_code, bytes(content), asked_in(response.headers)
         finally:
             await response.aclose()
+
+    def _too_much(self, status: int) -> ToolError:
+        text = self._says(f"answered {status} with more than 1 MB")
+        return PermanentError(text) if status < 400 else error_of(kind_of_status(status), text)
 
     def _result(self, content: bytes) -> Json:
         if not content.strip():

@@ -1,7 +1,8 @@
 """How long a service asked to be left alone: its Retry-After, wherever a tool's failure has it.
 
 That may be the failure itself (`TransientError(…, retry_after=30)`), the answer that an HTTP
-library's error carries, a result's `retry_after`, or whatever the failure was raised from.
+library's error carries, a result's `retry_after`, a member of a group, or whatever the failure was
+raised from.
 """
 
 from __future__ import annotations
@@ -33,25 +34,48 @@ def asked_seconds(value: object, sent: object = None) -> float | None:
 
 def asked_by(error: BaseException) -> float | None:
     """What the first of the error and its causes that says anything asks for."""
-    asked = (one for each in _chain(error) for one in _asked(each))
-    return read(lambda: next((one for one in asked if one is not None), None), None)
+    return read(lambda: _first(error, set()), None)
 
 
 def asked_in(headers: Any) -> float | None:
-    """What an answer's headers ask for; their names have no case in any HTTP library."""
+    """What an answer's headers ask for."""
     if not isinstance(headers, Mapping) and not hasattr(headers, "get"):
         return None
-    return asked_seconds(headers.get("Retry-After"), headers.get("Date"))
+    return asked_seconds(_header(headers, "retry-after"), _header(headers, "date"))
 
 
-def _asked(error: BaseException) -> Iterator[float | None]:
+def _header(headers: Any, name: str) -> object:
+    """Names have no case in HTTP libraries, but some hand out a plain dict."""
+    found = headers.get(name)
+    if found is None and isinstance(headers, Mapping):
+        return next((value for key, value in headers.items() if str(key).lower() == name), None)
+    return found
+
+
+def _first(error: BaseException, seen: set[int]) -> float | None:
+    asked = (one for each in _chain(error, seen) for one in _asked(each, seen))
+    return next((one for one in asked if one is not None), None)
+
+
+def _asked(error: BaseException, seen: set[int]) -> Iterator[float | None]:
+    """Of a group, the longest that a member asks for."""
+    if isinstance(error, BaseExceptionGroup):
+        members = [_first(one, seen) for one in error.exceptions]
+        yield max((one for one in members if one is not None), default=None)
     yield asked_seconds(attribute_of(error, "retry_after"))
-    yield asked_in(attribute_of(attribute_of(error, "response"), "headers"))
-    yield asked_in(attribute_of(error, "headers"))
+    yield from map(asked_in, _headers_of(error))
 
 
-def _chain(error: BaseException | None) -> Iterator[BaseException]:
-    seen: set[int] = set()
+def _headers_of(error: BaseException) -> Iterator[object]:
+    """Where HTTP libraries keep them, botocore among its answer's other data."""
+    response = attribute_of(error, "response")
+    yield from (attribute_of(one, "headers") for one in (response, error))
+    yield attribute_of(error, "resp")
+    told = response.get("ResponseMetadata") if isinstance(response, Mapping) else None
+    yield told.get("HTTPHeaders") if isinstance(told, Mapping) else None
+
+
+def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseException]:
     while error is not None and id(error) not in seen:
         seen.add(id(error))
         yield error

@@ -39,11 +39,11 @@ from pydantic_monty import (
 )
 
 from holdfast.core.language.strict import canonical_json, strict_json
+from holdfast.core.source.snippets import SnippetProblem
 from holdfast.errors import InvalidValue, SnippetError
 from holdfast.model.effects import RecordedCall
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.snippet import (
-    SnippetProblem,
     explain,
     first_problem,
     line_at,

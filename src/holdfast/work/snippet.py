@@ -10,14 +10,11 @@ from __future__ import annotations
 import ast
 import re
 import warnings
-from typing import TypeAlias
 
 from pydantic_monty import Frame, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
+from holdfast.core.source.snippets import SnippetProblem, size_problem
 from holdfast.errors import SnippetError
-
-SnippetProblem: TypeAlias = tuple[str, int, int]
-"""Message, line and column; both count from 1 within the snippet."""
 
 _NEVER_SET = "the snippet never sets `result`; end it with `result = {...}`"
 _NO_OUTSIDE = "a snippet has no files, no network and no environment: pass what it needs in"
@@ -62,6 +59,8 @@ def line_at(snippet: str, offset: int) -> int:
 
 def _syntax_problem(snippet: str) -> SnippetProblem | None:
     try:
+        if (problem := size_problem(snippet)) is not None:
+            return problem
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             compile(snippet, "<snippet>", "exec", ast.PyCF_ALLOW_TOP_LEVEL_AWAIT, dont_inherit=True)

@@ -28,17 +28,22 @@ _OURS: Final = (HAPPENED, RUN_AGAIN)
 
 _CONSENTS: Final = (
     "accept[a-z]*|agree[a-z]*|allow[a-z]*|approv[a-z]*|authori[sz][a-z]*|confirm[a-z]*|"
-    "consent[a-z]*|permit[a-z]*|同意|批准|允许|准许|确认|通过|许可|承認"
+    "consent[a-z]*|endors[a-z]*|grant[a-z]*|permit[a-z]*|同意|批准|允许|准许|确认|通过|许可|承認"
 )
 _REFUSES: Final = (
-    "abort[a-z]*|cancel[a-z]*|declin[a-z]*|den(y|ies|ied|ial)|disagree[a-z]*|disallow[a-z]*|"
-    "disapprov[a-z]*|forbid[a-z]*|refus[a-z]*|reject[a-z]*|terminat[a-z]*|unapprov[a-z]*|veto[a-z]*|"
-    "不同意|不批准|不允许|拒绝|驳回|否决|取消|终止|禁止|却下|免付"
+    "abort[a-z]*|block[a-z]*|cancel[a-z]*|declin[a-z]*|den(y|ies|ied|ial)|disagree[a-z]*|"
+    "disallow[a-z]*|disapprov[a-z]*|dismiss[a-z]*|forbid[a-z]*|prevent[a-z]*|refus[a-z]*|"
+    "reject[a-z]*|terminat[a-z]*|unapprov[a-z]*|veto[a-z]*|withh[eo]ld[a-z]*|"
+    "不同意|不批准|不允许|拒绝|拒付|驳回|否决|取消|终止|禁止|却下|免付"
 )
-_YES: Final = f"{_CONSENTS}|execute|go|ok|okay|proceed|run|y|yes|是|好|执行|可以|^да$"
+_YES: Final = (
+    f"{_CONSENTS}|continue|execute|go|ok|okay|proceed|run|sure|true|y|yeah|yep|yes|"
+    "是|好|执行|可以|确定|^да$"
+)
 _NO: Final = (
-    f"{_REFUSES}|do(es)?nt[a-z]*|do(es)?not[a-z]*|n|nein|"
-    "never|no|no(pay|run|send|call|go)|nope|not|nothing|quit|skip|stop|不|否|停止|跳过|放弃|^нет$"
+    f"{_REFUSES}|avoid|do(es)?nt[a-z]*|do(es)?not[a-z]*|false|halt|n|nah|nay|negative|nein|"
+    "never|no|no(pay|run|send|call|go)|nope|not|nothing|quit|skip|stop|un|"
+    "不|别付|勿|否|拒|停止|跳过|放弃|算了|^нет$"
 )
 _AGAIN: Final = "reconsider|rethink|retry|revise|重试|重新"
 _DISGUISED: Final = "mixes letters that look alike, or has signs that nobody sees"
