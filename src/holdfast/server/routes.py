@@ -58,7 +58,7 @@ class StrictRequest(Request):
             self.given = body
 
     async def json(self) -> Any:
-        return self.given
+        return None if self.given is PydanticUndefined or type(self.given) is bytes else self.given
 
 
 class Route(APIRoute):
@@ -120,9 +120,8 @@ def _refuse_unknown(request: Request, known: set[str]) -> None:
 
 def _is_json(content_type: str) -> bool:
     kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (
-        kind.startswith("application/") and kind.endswith("+json")
-    )
+    main, _, sub = kind.partition("/")
+    return main == "application" and "/" not in sub and (sub == "json" or sub.endswith("+json"))
 
 
 def _parsed(body: bytes) -> Any:
