@@ -20,6 +20,7 @@ import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ import uvloop
 from bench.child import ROOT
 from bench.ours import MAX_EFFECTS, effect, sequence
 from holdfast import Holdfast
+from holdfast.model.plan import Plan
 from holdfast.server.serving import Serving, serve
 from holdfast.server.settings import ServerSettings
 
@@ -39,8 +41,17 @@ def application(home: Path) -> Holdfast:
     app = Holdfast(home, max_effects=MAX_EFFECTS)
     app.tool(effect, idempotent=True)
     app.add_plan(sequence("chain", *["effect"] * STEPS))
-    app.add_plan(sequence("paused", "ask", "effect"))
+    app.add_plan(paused())
     return app
+
+
+def paused() -> Plan:
+    """Asks first, so that who starts it is told the question; then there is no number yet."""
+    plan = sequence("paused", "ask", "effect")
+    asking, *others = plan.listeners
+    assert asking.success_output
+    made = replace(asking.success_output, context={"n": 0})
+    return replace(plan, listeners=(replace(asking, success_output=made), *others))
 
 
 class Work:

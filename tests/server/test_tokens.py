@@ -11,12 +11,12 @@ import pytest
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Attached, Journal
+from holdfast.journal.port import Attached, Journal, Kept
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.runtime.acting import Acting, Claim, acting
 from holdfast.server.credentials import LINK, SESSION, TOKEN, csrf_fits, csrf_token, hash_of
 from holdfast.server.principal import Principal
-from holdfast.server.tokens import SESSION_SECONDS, Tokens, ensure_first_link
+from holdfast.server.tokens import KNOWN_SECONDS, SESSION_SECONDS, Tokens, ensure_first_link
 from holdfast.testing.clock import ManualClock
 
 
@@ -128,6 +128,79 @@ async def test_a_revoked_token_and_its_sessions_are_out_at_once(tokens: Tokens) 
     assert await tokens.session(cookie) is None
     with pytest.raises(NotFound, match=made.id):
         await tokens.revoke(made.id)
+
+
+async def test_a_token_in_use_is_not_read_with_every_request(clock: ManualClock) -> None:
+    journal = Reads()
+    await journal.open()
+    tokens = Tokens(journal, clock)
+    _, secret = await tokens.issue("ann")
+    assert await tokens.authenticate(secret) is await tokens.authenticate(secret)
+    assert journal.reads == 1
+    clock.advance(KNOWN_SECONDS)
+    await tokens.authenticate(secret)
+    assert journal.reads == 2
+
+
+class Reads(MemoryJournal):
+    reads = 0
+
+    async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+        self.reads += 1
+        return await super().kept(kind, key, now)
+
+
+async def test_a_token_that_is_known_is_out_once_anybody_revokes_it(
+    tokens: Tokens, journal: Journal, clock: ManualClock
+) -> None:
+    made, secret = await tokens.issue("ann")
+    assert await tokens.authenticate(secret) is not None
+    await Tokens(journal, clock).revoke(made.id)
+    assert await tokens.authenticate(secret) is None
+
+
+async def test_a_token_that_is_known_is_out_when_nobody_heard_of_its_end(
+    clock: ManualClock,
+) -> None:
+    class Deaf(MemoryJournal):
+        async def attach(self, attached: Attached) -> None:
+            await super().attach(attached)
+            if attached.dropped:
+                raise JournalUnavailable("it is on disk, or it is not")
+
+    journal = Deaf()
+    await journal.open()
+    tokens = Tokens(journal, clock)
+    made, secret = await tokens.issue("ann")
+    assert await tokens.authenticate(secret) is not None
+    with pytest.raises(JournalUnavailable):
+        await tokens.revoke(made.id)
+    assert await tokens.authenticate(secret) is None
+
+
+async def test_a_token_that_is_known_ends_when_it_says(tokens: Tokens, clock: ManualClock) -> None:
+    _, secret = await tokens.issue("ann", expires=clock.now() + 1)
+    assert await tokens.authenticate(secret) is not None
+    clock.advance(1)
+    assert await tokens.authenticate(secret) is None
+
+
+async def test_who_is_looked_up_while_the_token_is_revoked_is_not_known_afterwards(
+    clock: ManualClock,
+) -> None:
+    class Slow(MemoryJournal):
+        async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+            found = await super().kept(kind, key, now)
+            if found is not None and kind == TOKEN.kind:
+                await other.revoke(made.id)
+            return found
+
+    journal = Slow()
+    await journal.open()
+    other = Tokens(journal, clock)
+    made, secret = await other.issue("ann")
+    assert await other.authenticate(secret) is not None
+    assert await other.authenticate(secret) is None
 
 
 async def test_a_session_ends_when_what_proved_its_holder_does(

@@ -53,7 +53,6 @@ def create(app: Holdfast, settings: ServerSettings | None = None) -> FastAPI:
         version=version("holdfast"),
         description=DESCRIPTION,
         lifespan=lifetime.around,
-        generate_unique_id_function=lambda route: route.name,
         openapi_url="/openapi.json",
         docs_url=None,
         redoc_url=None,
@@ -62,7 +61,7 @@ def create(app: Holdfast, settings: ServerSettings | None = None) -> FastAPI:
     server.state.services = services
     answer_with_problems(server)
     for name in ROUTERS:
-        server.include_router(import_module(f"{__name__}.{name}").router)
+        server.router.routes += import_module(f"{__name__}.{name}").router.routes
     describe(server)
     server.add_middleware(OpensItself, lifetime=lifetime)
     server.add_middleware(AdmitsReads, admission=services.admission)

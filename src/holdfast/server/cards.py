@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.interactions.consequences import consequence
-from holdfast.core.interactions.wire import option_to_wire, request_to_wire
+from holdfast.core.interactions.wire import request_to_wire
 from holdfast.model.interaction import InteractionOption, InteractionRequest
 from holdfast.server.spoken import asked, labelled
 
@@ -18,14 +18,14 @@ def card(request: InteractionRequest, language: str = "en") -> dict[str, Any]:
     """A question as the wire has it, with what each of its options does."""
     wire = request_to_wire(request)
     said = {name: asked(wire[name], language) for name in ("title", "message", "details")}
-    options = [_offered(request, one, language) for one in request.options]
+    offered = zip(request.options, wire["options"], strict=True)
+    options = [_offered(request, *one, language) for one in offered]
     return {**wire, **said, "options": options, **_form(wire, language)}
 
 
 def _offered(
-    request: InteractionRequest, option: InteractionOption, language: str
+    request: InteractionRequest, option: InteractionOption, wire: Mapping[str, Any], language: str
 ) -> dict[str, Any]:
-    wire = option_to_wire(option)
     said = {
         name: labelled(wire[name], language) for name in ("label", "description", "inputPrompt")
     }

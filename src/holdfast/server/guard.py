@@ -12,7 +12,7 @@ sent unasked and needs no such proof.
 from __future__ import annotations
 
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
 from urllib.parse import urlsplit
 
@@ -106,8 +106,7 @@ async def identify(request: Request) -> Caller:
     """Who is asking, or Unauthenticated; asked once for a request however often it is called."""
     known = request.scope.get(_CALLER)
     if not isinstance(known, Caller):
-        language = preferred(request.headers.get("accept-language", ""))
-        known = request.scope[_CALLER] = replace(await _identify(request), language=language)
+        known = request.scope[_CALLER] = await _identify(request)
     return known
 
 
@@ -123,7 +122,8 @@ async def _identify(request: Request) -> Caller:
     services: Services = request.app.state.services
     header = request.headers.get("authorization")
     if header is not None:
-        return Caller(await _by_bearer(services, request, header), client_of(request))
+        who = await _by_bearer(services, request, header)
+        return Caller(who, client_of(request), language=_language(request))
     secret = request.cookies.get(COOKIE)
     if secret is None:
         raise Unauthenticated("say who you are: Authorization: Bearer <token>, or sign in")
@@ -161,7 +161,11 @@ async def _by_session(services: Services, request: Request, secret: str) -> Call
             "a page of another origin may not do this in your name; "
             "programs use Authorization: Bearer <token>"
         )
-    return Caller(principal, client_of(request), cookie=True, csrf=csrf_token(secret))
+    return Caller(principal, client_of(request), True, csrf_token(secret), _language(request))
+
+
+def _language(request: Request) -> str:
+    return preferred(request.headers.get("accept-language", ""))
 
 
 def client_of(request: Request) -> str:

@@ -38,13 +38,11 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request, Response
 
-from holdfast.core.language.strict import canonical_json
 from holdfast.errors import InvalidValue, NotAllowed, OperatorError
 from holdfast.journal.port import Attached, Journal, Kept
 from holdfast.runtime.acting import Claim
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.deeds import CLAIM_SECONDS, REQUEST
-from holdfast.server.credentials import listed
 from holdfast.server.late import LateKeeping
 from holdfast.server.principal import Principal
 from holdfast.vault import Vault
@@ -128,10 +126,9 @@ class Requests:
 
     async def _fingerprint(self, request: Request, who: Principal) -> str:
         """Of what was sent, and of everything that it is judged by."""
-        powers = [who.kind, sorted(who.roles), listed(who.grants)]
-        asked = f"{canonical_json(powers)}\0{request.url.query}\0"
-        sent = asked.encode("utf-8", "backslashreplace") + await request.body()
-        return hmac.new(self._fingerprints, sent, hashlib.sha256).hexdigest()
+        powers = who.powers.encode("utf-8", "backslashreplace")
+        sent = b"\0".join((powers, request.scope["query_string"], await request.body()))
+        return hmac.digest(self._fingerprints, sent, "sha256").hex()
 
     def _known(self, known: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
         if not hmac.compare_digest(str(known["fingerprint"]), claim.fingerprint):

@@ -144,9 +144,9 @@ async def answer(
     refuse_other_digest(question, digest)
     chosen = response.selected_option_id
     refuse_raw_secrets(question.request, response.data, response.feedback, chosen)
-    await served.app.sessions.answer(response, by=caller.principal.id)
-    question = await questions.find(response.request_id)
-    return await questions.shown(question, language=caller.language)
+    run = await served.app.sessions.answer(response, by=caller.principal.id)
+    answered = run.questions[response.request_id]
+    return await questions.shown_as(question.standing(answered), answered, caller.language)
 
 
 @router.post("/interactions/answers", response_model=AnswerOutcomes)

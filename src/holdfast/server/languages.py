@@ -3,14 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Final
 
 LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "中文"}
 """The languages, each as its speakers call it."""
 
+LONGEST_USUAL: Final = 100
+"""What is longer is not worth remembering."""
+
 
 def preferred(accepted: str) -> str:
     """What an Accept-Language header wants most of what there is; else English."""
+    return _usual(accepted) if len(accepted) <= LONGEST_USUAL else _wanted(accepted)
+
+
+@lru_cache
+def _usual(accepted: str) -> str:
+    """Browsers and programs send the same few headers again and again."""
+    return _wanted(accepted)
+
+
+def _wanted(accepted: str) -> str:
     return next(filter(None, map(_offered, _by_preference(accepted))), "en")
 
 

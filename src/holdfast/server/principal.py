@@ -23,8 +23,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
+from functools import cached_property
 from typing import Final, Literal
 
+from holdfast.core.language.strict import canonical_json
 from holdfast.model.interaction import InteractionType
 
 Kind = Literal["person", "service"]
@@ -73,7 +75,7 @@ CONVERSATIONS: Final = f"{CONVERSATION}:"
 _OF_RUNS: Final = {"plan": PLAN, "react": AGENT}
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Principal:
     """`id` is the text that journals and audit have as `by`; `via` names what proved it, and
     `until` is when that is no proof any more, if it says so itself.
@@ -86,6 +88,12 @@ class Principal:
     grants: Grants = field(default_factory=dict)
     via: str = ""
     until: float | None = field(default=None, compare=False)
+
+    @cached_property
+    def powers(self) -> str:
+        """Everything that their requests are judged by, to be compared."""
+        grants = {key: sorted(roles) for key, roles in self.grants.items()}
+        return canonical_json([self.kind, sorted(self.roles), grants])
 
 
 def plan(plan_id: str) -> str:

@@ -65,6 +65,19 @@ class Question:
     def digest(self) -> str:
         return request_digest(self.request)
 
+    def standing(self, state: QuestionState) -> Question:
+        """The same question, as its run has it by now."""
+        row = replace(
+            self.row,
+            role=state.role,
+            status=state.status.value,
+            deadline=state.deadline,
+            closed_at=state.closed_at,
+        )
+        now = replace(self, row=row)
+        vars(now).update(request=self.request, digest=self.digest)
+        return now
+
 
 class Questions:
     """For one request of one caller."""
@@ -201,10 +214,16 @@ class Questions:
         """What the API says of it; a draft is told only where one question is shown."""
         row = question.row
         state = await self._state(row) if whole or row.status != InteractionStatus.OPEN else None
+        return await self.shown_as(question, state, language, whole=whole)
+
+    async def shown_as(
+        self, question: Question, state: QuestionState | None, language: str, *, whole: bool = True
+    ) -> dict[str, Any]:
+        """As `shown`, where its run has been read already."""
         reason = await self._reason(question)
         return {
             **card(question.request, language),
-            **_standing(row, question.request),
+            **_standing(question.row, question.request),
             **_ending(state),
             "about": question.about,
             "digest": question.digest,

@@ -11,19 +11,22 @@ from __future__ import annotations
 
 import json
 from collections import Counter
-from collections.abc import Callable, Coroutine, Iterator
+from operator import attrgetter
 from typing import Any, Final, NoReturn
 
 from fastapi import APIRouter, Request, Response
-from fastapi.dependencies.models import Dependant
 from fastapi.exceptions import RequestValidationError
 from fastapi.routing import APIRoute
+from pydantic_core import PydanticUndefined
 from starlette.exceptions import HTTPException
 from starlette.requests import ClientDisconnect
+from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
 
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import HoldfastError, InvalidValue
 from holdfast.runtime.acting import Claim
+from holdfast.server.endpoints import Endpoint
 from holdfast.server.guard import PROOFS, acting_as, identify
 from holdfast.server.idempotency import way_to_answer_again
 from holdfast.server.problems import refusal
@@ -34,82 +37,81 @@ UNSAFE: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 GONE: Final = 499
 """Counted, and sent to nobody: who asked has left before their turn came."""
 
-Handler = Callable[[Request], Coroutine[Any, Any, Response]]
-
 
 def new_router(tag: str, **options: Any) -> APIRouter:
-    return APIRouter(tags=[tag], route_class=Route, **options)
+    return APIRouter(
+        tags=[tag], route_class=Route, generate_unique_id_function=attrgetter("name"), **options
+    )
 
 
 class StrictRequest(Request):
     """A request whose body has been read strictly before anybody asks for it."""
 
-    _strict: Any = None
+    given: Any = PydanticUndefined
+    """The body: its value if it is JSON, else its bytes; undefined if there is none."""
 
     async def read(self, most_bytes: int, most_depth: int) -> None:
         body = await self.body()
         if body and _is_json(self.headers.get("content-type", "")):
-            self._strict = strict_json(
-                _parsed(body), max_depth=most_depth, max_bytes=2 * most_bytes
-            )
+            self.given = strict_json(_parsed(body), max_depth=most_depth, max_bytes=2 * most_bytes)
+        elif body:
+            self.given = body
 
     async def json(self) -> Any:
-        return self._strict
+        return None if self.given is PydanticUndefined or type(self.given) is bytes else self.given
 
 
 class Route(APIRoute):
+    """FastAPI describes it; requests that it matches are served here."""
+
     def __init__(self, *args: Any, **options: Any) -> None:
         super().__init__(*args, **options)
-        if self._is_guarded():
+        self.app = self._serve
+        self._endpoint = Endpoint(self)
+        self._again = way_to_answer_again(self.endpoint)
+        self._beginning = self.path.partition("{")[0]
+        self._known = {param.alias for param in self.dependant.query_params}
+        self._guarded = any(one.call is identify for one in self.dependant.dependencies)
+        self._changes = bool(UNSAFE.intersection(self.methods or ()))
+        if self._guarded:
             proofs: list[dict[str, list[str]]] = [{name: []} for name in PROOFS]
             self.openapi_extra = {"security": proofs, **(self.openapi_extra or {})}
 
-    def _is_guarded(self) -> bool:
-        return any(one.call is identify for one in _all_of(self.dependant))
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if self._beginning not in scope["path"]:
+            return Match.NONE, {}
+        return super().matches(scope)
 
-    def get_route_handler(self) -> Handler:
-        serve = super().get_route_handler()
-        flat = list(_all_of(self.dependant))
-        guarded = self._is_guarded()
-        known = {param.alias for one in flat for param in one.query_params}
-        changes = guarded and bool(UNSAFE & set(self.methods or ()))
-        again = way_to_answer_again(self.endpoint)
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = StrictRequest(scope, receive)
+        try:
+            response = await self._answer(request)
+        except (HoldfastError, RequestValidationError, HTTPException):
+            raise
+        except ClientDisconnect:
+            response = Response(status_code=GONE)
+        except Exception as error:
+            response = refusal(request, error)
+        await response(scope, receive, send)
 
-        async def answer(request: Request) -> Response:
-            strict = StrictRequest(request.scope, request.receive)
-            caller = await identify(strict) if guarded else None
-            _refuse_unknown(strict, known)
-            around = services(strict)
-            await strict.read(around.settings.body_limit, around.settings.json_depth)
-            if not changes or caller is None:
-                return await serve(strict)
+    async def _answer(self, request: StrictRequest) -> Response:
+        caller = await identify(request) if self._guarded else None
+        _refuse_unknown(request, self._known)
+        around = services(request)
+        await request.read(around.settings.body_limit, around.settings.json_depth)
+        if not self._changes or caller is None:
+            return await self._endpoint.answer(request, request.given)
 
-            async def act(claim: Claim | None) -> Response:
-                with acting_as(caller, claim):
-                    return await serve(strict)
+        async def act(claim: Claim | None) -> Response:
+            with acting_as(caller, claim):
+                return await self._endpoint.answer(request, request.given)
 
-            return await around.requests.once(strict, caller.principal, act, again, around)
-
-        async def handle(request: Request) -> Response:
-            try:
-                return await answer(request)
-            except (HoldfastError, RequestValidationError, HTTPException):
-                raise
-            except ClientDisconnect:
-                return Response(status_code=GONE)
-            except Exception as error:
-                return refusal(request, error)
-
-        return handle
-
-
-def _all_of(dependant: Dependant) -> Iterator[Dependant]:
-    yield dependant
-    for one in dependant.dependencies:
-        yield from _all_of(one)
+        return await around.requests.once(request, caller.principal, act, self._again, around)
 
 
 def _refuse_unknown(request: Request, known: set[str]) -> None:
+    if not request.scope["query_string"]:
+        return
     unknown = sorted(set(request.query_params) - known)
     if unknown:
         missing = {"type": "extra_forbidden", "msg": "no such query parameter", "input": None}
@@ -118,9 +120,8 @@ def _refuse_unknown(request: Request, known: set[str]) -> None:
 
 def _is_json(content_type: str) -> bool:
     kind = content_type.partition(";")[0].strip().lower()
-    return kind == "application/json" or (
-        kind.startswith("application/") and kind.endswith("+json")
-    )
+    main, _, sub = kind.partition("/")
+    return main == "application" and "/" not in sub and (sub == "json" or sub.endswith("+json"))
 
 
 def _parsed(body: bytes) -> Any:

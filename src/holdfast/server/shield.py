@@ -15,6 +15,7 @@ import asyncio
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
+from functools import lru_cache, partial
 from typing import Final
 from uuid import uuid4
 
@@ -72,7 +73,8 @@ class Shield:
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
         self._settings = settings
-        self._hosts = frozenset(_normal(one) for one in settings.hosts)
+        hosts = frozenset(_normal(one) for one in settings.hosts)
+        self._allows = lru_cache(partial(allows, hosts))
         headers = {**HEADERS, **(FOR_TLS if settings.secure_cookies else {})}
         self._headers = [(n.lower().encode(), value.encode()) for n, value in headers.items()]
 
@@ -113,7 +115,7 @@ class Shield:
 
     def _check_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
-        if len(given) != 1 or not allows(self._hosts, given[0]):
+        if len(given) != 1 or not self._allows(given[0]):
             raise Refused(
                 400,
                 "this host is not allowed: serve with --allow-host to be reached by this name",

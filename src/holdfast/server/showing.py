@@ -7,7 +7,7 @@ they may not see and reads on until the page is full, or until it has looked far
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Final
+from typing import Any, Final
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
@@ -37,18 +37,22 @@ MOST_PAGES_READ: Final = 20
 
 
 def run_line(row: RunRow) -> RunLine:
-    return RunLine(
-        id=row.run_id,
-        kind=KINDS[row.kind],
-        name=row.name,
-        title=row.title,
-        status=RunStatus(row.status),
-        parent_id=row.parent_id,
-        root_id=row.root_id,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        summary=Summary.model_validate_json(row.summary),
-    )
+    return RunLine(**_line(row))
+
+
+def _line(row: RunRow) -> dict[str, Any]:
+    return {
+        "id": row.run_id,
+        "kind": KINDS[row.kind],
+        "name": row.name,
+        "title": row.title,
+        "status": RunStatus(row.status),
+        "parent_id": row.parent_id,
+        "root_id": row.root_id,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "summary": Summary.model_validate_json(row.summary),
+    }
 
 
 async def listed(
@@ -97,22 +101,23 @@ def readable_plan(services: Services, caller: Caller, plan_id: str) -> CompiledP
 async def run_shown(services: Services, run_id: str) -> RunShown | InstanceShown:
     """A run of any kind as it is on disk; whoever asks may see it."""
     state = await services.app.engine.state(run_id)
-    shown = RunShown(
-        **run_line(run_row(state)).model_dump(),
-        version=state.version,
-        started_by=state.started_by,
-        error=machine_of(state).error(state) or None if _failed(state) else None,
-        interactions=await _open_questions(services, state),
-        server_time=services.now(),
-    )
-    return _instance(shown, state) if isinstance(state, PlanState) else shown
+    shown = await _run(services, state)
+    return _instance(shown, state) if isinstance(state, PlanState) else RunShown(**shown)
 
 
 async def instance_shown(services: Services, run_id: str) -> InstanceShown:
-    as_plan(await services.app.engine.state(run_id))
-    shown = await run_shown(services, run_id)
-    assert isinstance(shown, InstanceShown)
-    return shown
+    state = as_plan(await services.app.engine.state(run_id))
+    return _instance(await _run(services, state), state)
+
+
+async def _run(services: Services, state: RunState) -> dict[str, Any]:
+    return _line(run_row(state)) | {
+        "version": state.version,
+        "started_by": state.started_by,
+        "error": machine_of(state).error(state) or None if _failed(state) else None,
+        "interactions": await _open_questions(services, state),
+        "server_time": services.now(),
+    }
 
 
 async def visible_instance(services: Services, caller: Caller, run_id: str) -> PlanState:
@@ -135,10 +140,10 @@ async def _open_questions(services: Services, state: RunState) -> list[str]:
     return [row.question_id for row in rows if f"{row.run_id}.".startswith(below)]
 
 
-def _instance(shown: RunShown, state: PlanState) -> InstanceShown:
+def _instance(shown: dict[str, Any], state: PlanState) -> InstanceShown:
     main = state.main_task.context
     return InstanceShown(
-        **shown.model_dump(),
+        **shown,
         plan_id=state.plan_id,
         digest=state.plan.digest,
         prompt=state.prompt,
@@ -149,7 +154,7 @@ def _instance(shown: RunShown, state: PlanState) -> InstanceShown:
         error_info=_mapping(main.get("error_info")),
         failed_listener_id=_text(main.get("failed_listener_id")),
         failed_listener_ids=[f"{state.run_id}_{one}" for one in state.failed],
-        resume_runs=resumed_listeners(state, shown.server_time),
+        resume_runs=resumed_listeners(state, shown["server_time"]),
         verification=dict(state.verification),
     )
 

@@ -6,6 +6,9 @@ cookie carries; one that was opened with a token, or with a JWT, ends with that.
 
 When a credential was last used is kept beside it, not in it: a use that is noted late must
 never bring back what has been revoked meanwhile.
+
+One that was found good is known for a few seconds, so that not every request reads it. Whatever is
+taken back is forgotten at once, with all others of its journal.
 """
 
 from __future__ import annotations
@@ -15,7 +18,8 @@ import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from math import inf
-from typing import Final, Protocol
+from typing import Final, NamedTuple, Protocol
+from weakref import WeakKeyDictionary
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
 from holdfast.journal.port import Attached, Deed, Journal, Kept
@@ -42,6 +46,8 @@ from holdfast.server.principal import ADMIN, Kind, Principal
 LINK_SECONDS: Final = 15 * 60.0
 SESSION_SECONDS: Final = 12 * 3600.0
 USE_SECONDS: Final = 60.0
+KNOWN_SECONDS: Final = 5.0
+MOST_KNOWN: Final = 10_000
 OWNER: Final = "owner"
 NEW_LINK: Final = "`holdfast serve --link` prints a new one"
 
@@ -51,6 +57,19 @@ OnEnd = Callable[[Collection[str]], None]
 
 class Now(Protocol):
     def now(self) -> float: ...
+
+
+class _Good(NamedTuple):
+    """A credential that was found good, and need not be looked for again before `until`."""
+
+    credential: Credential
+    principal: Principal
+    until: float
+
+
+_KNOWN: Final[WeakKeyDictionary[Journal, dict[str, _Good]]] = WeakKeyDictionary()
+"""By journal, kind and key. A journal's is replaced when something is taken back, so that a look-up
+under way cannot put it back."""
 
 
 class Tokens:
@@ -127,11 +146,23 @@ class Tokens:
         return await self._principal(SESSION, secret)
 
     async def _principal(self, form: Form, secret: str) -> Principal | None:
-        found = await self._find(form, secret)
-        if found is None:
-            return None
-        await self._note_use(found)
-        return found.principal()
+        known = _KNOWN.setdefault(self._journal, {})
+        key = f"{form.kind} {hash_of(secret)}"
+        good = known.get(key)
+        if good is None or self._clock.now() >= good.until:
+            found = await self._find(form, secret)
+            if found is None:
+                return None
+            good = self._good(found)
+            if len(known) >= MOST_KNOWN:
+                known.clear()
+            known[key] = good
+        await self._note_use(good.credential)
+        return good.principal
+
+    def _good(self, found: Credential) -> _Good:
+        ends = inf if found.expires_at is None else found.expires_at
+        return _Good(found, found.principal(), min(self._clock.now() + KNOWN_SECONDS, ends))
 
     async def _find(self, form: Form, secret: str) -> Credential | None:
         if not form.fits(secret):
@@ -238,7 +269,10 @@ class Tokens:
     async def _drop(self, one: Credential, key: str, by: str, action: str, origin: str) -> None:
         dropped = [(one.form, key), ("used", one.id)]
         deed = self._deed(by, action, one, origin)
-        await self._attach(Attached(deeds=[deed], dropped=dropped))
+        try:
+            await self._attach(Attached(deeds=[deed], dropped=dropped))
+        finally:
+            _KNOWN.pop(self._journal, None)
         self._noted.pop(one.id, None)
         self._on_end([one.id])
         self._on_end([each.id for each, _ in await self._kept_of(SESSION) if each.parent == key])
