@@ -77,6 +77,7 @@ __all__ = [
     "SubTask",
 ]
 
+_THINKING = (EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING)
 _OVER = (EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE)
 
 
@@ -238,6 +239,10 @@ class ConversationEngine(Standing):
         events = await self._fresh(here)
         if events or self._ended():
             return events
+        if self._latest.in_flight and self._latest.phase in _THINKING:
+            # What comes of it is heard before more is asked for.
+            await here.woken.wait()
+            return []
         before = self._latest.version
         await self._submit(here.engine, c.Advance())
         events = await self._fresh(here)

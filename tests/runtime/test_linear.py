@@ -117,7 +117,9 @@ def asked() -> tuple[Costs, Costs]:
                 system.app.add_plan(asking(count))
                 with meter:
                     instance = await system.app.plans.start_plan_by_prompt("", f"asking_{count}")
-                    await instance.wait_until_settled()
+                    await system.app.engine.wait_for(
+                        instance.id, lambda state, all_=count: len(state.open_questions) == all_
+                    )
                 opening[count] = per_piece(meter.counts, count)
                 questions = sorted((await system.app.engine.state(instance.id)).open_questions)
                 assert len(questions) == count

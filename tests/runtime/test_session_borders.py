@@ -92,7 +92,7 @@ async def test_a_newcomer_is_shown_all_open_questions() -> None:
     async with app:
         session = await app.sessions.open("clerk")
         await app.sessions.say(session.id, "go")
-        await session.wait_until_settled()
+        await app.engine.wait_for(session.id, lambda state: len(state.open_questions) == 1001)
         assert len(await app.sessions.resume_points(session.id)) == 1001
 
 

@@ -25,12 +25,12 @@ than one write.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable, Generator
 from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.errors import HoldfastError, JournalUnavailable
+from holdfast.errors import JournalUnavailable
 from holdfast.journal.committer import Committer, Outcome
 from holdfast.journal.database import Connection
 
@@ -66,26 +66,25 @@ class Writer:
         self._thread = Thread(target=self._serve, name="holdfast-journal", daemon=True)
         self._thread.start()
 
-    def write(self, job: Callable[[Connection], T], *, may_block: bool = True) -> asyncio.Future[T]:
+    def write(self, job: Callable[[Connection], T], *, may_block: bool = True) -> Awaitable[T]:
         """Commit a job durably; what it returned. `may_block` permits the loop itself."""
+        if self._stopping or self._committer.trouble:
+            self._refuse()
+        if may_block and not self._crowded and self._alone():
+            return self._write_here(job)
         future: asyncio.Future[T] = self._loop.create_future()
-        refusal = self._refusal() if self._stopping or self._committer.trouble else None
-        if refusal is not None:
-            future.set_exception(refusal)
-        elif may_block and not self._crowded and self._alone():
-            self._write_here((job, future))
-        else:
-            self._must_not_block |= not may_block
-            if not self._gathered:
-                self._loop.call_soon(self._commit_gathered)
-                self._idle.clear()
-            self._gathered.append((job, future))
+        self._must_not_block |= not may_block
+        if not self._gathered:
+            self._loop.call_soon(self._commit_gathered)
+            self._idle.clear()
+        self._gathered.append((job, future))
         return future
 
-    def _refusal(self) -> HoldfastError | None:
+    def _refuse(self) -> None:
         if self._stopping:
-            return JournalUnavailable("the journal is closed: nothing was written")
-        return self._committer.refusal()
+            raise JournalUnavailable("the journal is closed: nothing was written")
+        if (refusal := self._committer.refusal()) is not None:
+            raise refusal
 
     async def stop(self) -> None:
         """Finish what was accepted and end the thread."""
@@ -100,12 +99,15 @@ class Writer:
     def _may_block(self) -> bool:
         return not (self._away or self._batches_away or self._committer.trouble)
 
-    def _write_here(self, entry: _Entry) -> None:
+    def _write_here(self, job: Callable[[Connection], T]) -> Awaitable[T]:
         """The others have a turn before the answer: whoever writes then is company."""
         self._committing_here = True
-        self._idle.clear()
-        self._loop.call_soon(self._settle, [entry], self._commit([entry]))
+        [outcome] = self._committer.commit([job])
         self._note_pace_here(1)
+        return _Answer(self, outcome)
+
+    def answered(self) -> None:
+        self._committing_here = False
 
     def _commit_gathered(self) -> None:
         gathered, self._gathered = self._gathered, []
@@ -177,3 +179,22 @@ class Writer:
                 future.set_result(result)
             else:
                 future.set_exception(error)
+
+
+class _Answer(Awaitable[T]):
+    """What came of a write that was committed on the loop, one turn of the loop later."""
+
+    __slots__ = ("_outcome", "_writer")
+
+    def __init__(self, writer: Writer, outcome: Outcome) -> None:
+        self._writer = writer
+        self._outcome = outcome
+
+    def __await__(self) -> Generator[None, None, T]:
+        yield
+        self._writer.answered()
+        result, error = self._outcome
+        if error is not None:
+            raise error
+        answer: T = result
+        return answer

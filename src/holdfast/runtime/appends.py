@@ -25,7 +25,7 @@ def append_of(actor: Actor, letters: Sequence[Letter] = ()) -> Append:
         committed.version,
         encode_all(actor.unsaved, committed.version + 1),
         _row(actor),
-        views.question_rows(state, actor.unsaved),
+        () if state.questions is committed.questions else views.question_rows(state, actor.unsaved),
         [birth for birth, _ in actor.births] if actor.births else (),
         views.notices(committed, state) if state.parent is not None else (),
         heard,

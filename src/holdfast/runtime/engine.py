@@ -61,6 +61,7 @@ from holdfast.runtime.residents import Residents
 from holdfast.runtime.starting import Starter
 from holdfast.runtime.timers import Timers
 from holdfast.runtime.wanting import Wanting
+from holdfast.work.ending import ends_from_without
 
 log = logging.getLogger("holdfast")
 
@@ -355,7 +356,13 @@ class Engine:
         assert task is not None
         while True:
             if call is not None:
-                letter = await self._performer.perform(actor, call, task)
+                try:
+                    letter = await self._performer.perform(actor, call, task)
+                except GeneratorExit as error:
+                    # One that a future carries closes whatever waits for it, up to here.
+                    if ends_from_without(error, task):
+                        raise
+                    letter = self._performer.failed(call, error)
                 # While it had this in flight the run was not evicted: the actor is still its own.
                 actor.mailbox.append(letter)
                 if actor.draining:
@@ -385,7 +392,9 @@ class Engine:
                     try:
                         if actor.births:
                             await self._keep_definitions(actor)
-                        append = self._append(actor, turn)
+                        append = append_of(actor, turn.letters)
+                        if self._faults is not None:
+                            self._faults.reach("append.before")
                         await self.journal.append(append)
                     except Exception as error:
                         self._undo(actor, turn, error)
@@ -480,12 +489,6 @@ class Engine:
         """Whatever a child run is pinned to is stored before the run is."""
         for _, child in actor.births:
             await self.library.keep(definition_of(child.state), self.clock.now())
-
-    def _append(self, actor: Actor, turn: Turn) -> Append:
-        append = append_of(actor, turn.letters)
-        if self._faults is not None:
-            self._faults.reach("append.before")
-        return append
 
     def _undo(self, actor: Actor, turn: Turn, error: Exception) -> None:
         """What was decided could not be recorded: it has not happened, or nobody knows."""

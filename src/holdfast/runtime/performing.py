@@ -119,7 +119,13 @@ class Performer:
             self._faults.reach("effect.after")
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.flying.pop(place, None)
+        if isinstance(effect, f.CallTool) and not isinstance(outcome, c.Failed | c.Lost):
+            return Letter(c.ReportOutcome(work.step_id, work.firing, work.claim, outcome))
         return self._letter(work, outcome, lazy=is_pure(effect))
+
+    def failed(self, effect: Performed, error: BaseException) -> Letter:
+        """That an attempt ended with `error`."""
+        return self._letter(effect.work, failed(error))
 
     async def _stop_model(self, actor: Actor, work: f.Work) -> None:
         """A reply that nobody waits for need not be waited for; asking changed nothing."""
@@ -141,10 +147,8 @@ class Performer:
             self._to.spawn(self._post(run_id, self._letter(work, outcome)))
 
     def _letter(self, work: f.Work, outcome: c.Outcome, *, lazy: bool = False) -> Letter:
-        told = report(work, outcome)
-        if not isinstance(outcome, c.Failed | c.Lost):
-            return Letter(told, lazy=lazy)
-        return Letter(told, lazy=lazy, attached=noted(work, outcome, self._clock.now()))
+        attached = noted(work, outcome, self._clock.now())
+        return Letter(report(work, outcome), lazy=lazy, attached=attached)
 
     async def _post(self, run_id: str, letter: Letter) -> None:
         await self._to.post(run_id, letter)

@@ -58,10 +58,13 @@ class Starter:
             if step_id is None:
                 break
             tool = machine.tool_of(actor.state, step_id)
-            if tool is not None and not self._take_permit(actor):
-                held.append(step_id)
-                self._wait_for_permit(actor)
-                break
+            if tool is not None:
+                if actor.permits:
+                    actor.permits -= 1
+                elif not self._permits.take():
+                    held.append(step_id)
+                    self._wait_for_permit(actor)
+                    break
             started += 1
             begun = self._start(actor, step_id, tool, moment)
             effects += begun
@@ -163,12 +166,6 @@ class Starter:
         child.decide(start, moment)
         child.decide(c.Say(effect.prompt, by), moment)
         return child
-
-    def _take_permit(self, actor: Actor) -> bool:
-        if actor.permits:
-            actor.permits -= 1
-            return True
-        return self._permits.take()
 
     def _wait_for_permit(self, actor: Actor) -> None:
         if not actor.hungry:
