@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from holdfast.core.conversation import fold, fold_kept
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.run.apply import apply_shared
-from holdfast.core.run.moves import settle
-from holdfast.core.run.state import changed, successor
+from holdfast.core.run.apply import apply_shared, replayed
+from holdfast.core.run.moves import CONTINUE, settle
+from holdfast.core.run.state import changed
 from holdfast.core.run.wanting import CHANGED, RESUMED, wants
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
-from holdfast.model.run import RunStatus
-
-_CONTINUE: Final = RunStatus.CONTINUE
 
 
 def apply(state: ConversationState, event: v.ConversationEvent, at: float) -> ConversationState:
     """The state after `event`, which is the next record of this run."""
-    after = successor(state)
-    write(after, event, at)
-    return after
+    return replayed(state, ((at, event),), write)
 
 
 def write(state: ConversationState, event: v.ConversationEvent, at: float) -> None:
@@ -93,5 +86,5 @@ def write(state: ConversationState, event: v.ConversationEvent, at: float) -> No
             fold.child_heard(state, event)
         case _:
             apply_shared(state, event, at)
-    if state.status is _CONTINUE:
+    if state.status is CONTINUE:
         settle(state, event)

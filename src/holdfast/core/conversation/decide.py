@@ -19,8 +19,9 @@ from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.follow_up import effects_of, words_to_children
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.conversation.tables import COMMANDS, PAUSABLE, THINKING
+from holdfast.core.run.apply import replayed
 from holdfast.core.run.decision import MAX_RECOVERIES, Decision, unwelcome
-from holdfast.core.run.state import EMPTY, successor
+from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable
 from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.core.run.timing import tick
@@ -44,10 +45,7 @@ def replay(
     state: ConversationState, records: Iterable[tuple[float, v.ConversationEvent]]
 ) -> ConversationState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
-    after = successor(state)
-    for at, event in records:
-        write(after, event, at)
-    return after
+    return replayed(state, records, write)
 
 
 def decide(

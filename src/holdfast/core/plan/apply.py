@@ -8,29 +8,22 @@ in `core.run`; `fold` has the small changes that they are made of.
 
 from __future__ import annotations
 
-from typing import Final
-
 from holdfast.core.plan import fold_runs, fold_steps
 from holdfast.core.plan.fold import fire, moved
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run import fold_questions
 from holdfast.core.run import fold_steps as steps
-from holdfast.core.run.apply import apply_shared
-from holdfast.core.run.moves import settle
-from holdfast.core.run.state import changed, successor
+from holdfast.core.run.apply import apply_shared, replayed
+from holdfast.core.run.moves import CONTINUE, settle
+from holdfast.core.run.state import changed
 from holdfast.core.run.tables import Signal
 from holdfast.core.run.wanting import CHANGED, wants
 from holdfast.model import events as e
-from holdfast.model.run import RunStatus
-
-_CONTINUE: Final = RunStatus.CONTINUE
 
 
 def apply(state: PlanState, event: e.PlanEvent, at: float) -> PlanState:
     """The state after `event`, which is the next record of this run."""
-    after = successor(state)
-    write(after, event, at)
-    return after
+    return replayed(state, ((at, event),), write)
 
 
 def write(state: PlanState, event: e.PlanEvent, at: float) -> None:
@@ -78,5 +71,5 @@ def write(state: PlanState, event: e.PlanEvent, at: float) -> None:
             steps.ended(moved(state, event.moves, at), Signal.STOPPED)
         case _:
             apply_shared(state, event, at)
-    if state.status is _CONTINUE:
+    if state.status is CONTINUE:
         settle(state, event)

@@ -21,8 +21,9 @@ from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.follow_up import effects_in_flight, effects_of, goes_on_by_itself
 from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.tables import COMMANDS
+from holdfast.core.run.apply import replayed
 from holdfast.core.run.decision import MAX_RECOVERIES, Decision, unwelcome
-from holdfast.core.run.state import EMPTY, successor
+from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import hears, terminate
 from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.core.run.timing import tick
@@ -44,10 +45,7 @@ def blank(run_id: str, plan: CompiledPlan) -> PlanState:
 
 def replay(state: PlanState, records: Iterable[tuple[float, PlanEvent]]) -> PlanState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
-    after = successor(state)
-    for at, event in records:
-        write(after, event, at)
-    return after
+    return replayed(state, records, write)
 
 
 def decide(

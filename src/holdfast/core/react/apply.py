@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Final
-
 from holdfast.core.react import fold
 from holdfast.core.react.state import ReactState
 from holdfast.core.run import fold_questions, fold_steps
-from holdfast.core.run.apply import apply_shared
-from holdfast.core.run.moves import settle
-from holdfast.core.run.state import changed, successor
+from holdfast.core.run.apply import apply_shared, replayed
+from holdfast.core.run.moves import CONTINUE, settle
+from holdfast.core.run.state import changed
 from holdfast.model import events as e
 from holdfast.model import react_events as r
-from holdfast.model.run import RunStatus
-
-_CONTINUE: Final = RunStatus.CONTINUE
 
 
 def apply(state: ReactState, event: r.ReactEvent, at: float) -> ReactState:
     """The state after `event`, which is the next record of this run."""
-    after = successor(state)
-    write(after, event, at)
-    return after
+    return replayed(state, ((at, event),), write)
 
 
 def write(state: ReactState, event: r.ReactEvent, at: float) -> None:
@@ -64,5 +57,5 @@ def write(state: ReactState, event: r.ReactEvent, at: float) -> None:
             fold_steps.cancel_requested(changed(state, open=False), event)
         case _:
             apply_shared(state, event, at)
-    if state.status is _CONTINUE:
+    if state.status is CONTINUE:
         settle(state, event)

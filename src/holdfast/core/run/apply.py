@@ -2,12 +2,23 @@
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Callable, Iterable
+from typing import Any, assert_never
 
 from holdfast.core.run import fold_questions, fold_steps
-from holdfast.core.run.state import S, changed
+from holdfast.core.run.state import S, changed, successor
 from holdfast.core.run.tables import Signal
 from holdfast.model import events as e
+
+
+def replayed(
+    state: S, records: Iterable[tuple[float, Any]], write: Callable[[S, Any, float], None]
+) -> S:
+    """The state after `(at, event)` records, all written into one successor."""
+    after = successor(state)
+    for at, event in records:
+        write(after, event, at)
+    return after
 
 
 def apply_shared(state: S, event: e.RunEvent, at: float) -> S:

@@ -6,7 +6,7 @@ counts that summarise all steps are kept here and nowhere else.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 from holdfast.core.run.state import NEW_STEP, RunState, S, StepState, changed
 from holdfast.core.run.tables import (
@@ -19,8 +19,10 @@ from holdfast.core.run.tables import (
     next_step,
 )
 from holdfast.model.events import QuestionAnswered
+from holdfast.model.run import RunStatus
 
 CANCEL_TIMER = "cancel"
+CONTINUE: Final = RunStatus.CONTINUE
 
 
 def retry_timer(step_id: str) -> str:

@@ -152,20 +152,13 @@ STEP: Mapping[StepStatus, Mapping[StepMove, StepStatus]] = {
     S.STOPPED: {},
 }
 
+ACTIVE_STEPS = frozenset({S.READY, S.RUNNING, S.BACKOFF, S.WAITING, S.CONSULTING})
+
 COUNTED: Mapping[StepStatus, tuple[int, int, int]] = {
-    S.READY: (1, 0, 0),
-    S.RUNNING: (1, 1, 0),
-    S.BACKOFF: (1, 0, 1),
-    S.WAITING: (1, 0, 1),
-    S.CONSULTING: (1, 0, 0),
-    S.FAILED: (0, 0, 0),
-    S.DONE: (0, 0, 0),
-    S.SKIPPED: (0, 0, 0),
-    S.STOPPED: (0, 0, 0),
+    one: (int(one in ACTIVE_STEPS), int(one is S.RUNNING), int(one in (S.WAITING, S.BACKOFF)))
+    for one in S
 }
 """Whether a step is active, in flight and resting."""
-
-ACTIVE_STEPS = frozenset(status for status, (active, _, _) in COUNTED.items() if active)
 
 QUESTION: Mapping[Q, frozenset[Q]] = {
     Q.OPEN: frozenset({Q.ANSWERED, Q.EXPIRED, Q.WITHDRAWN}),
