@@ -26,7 +26,9 @@ class _House:
     async def enter(self) -> Holdfast:
         async with self._door:
             if self._app is None:
-                self._app = await Holdfast(journal=self.journal).__aenter__()
+                # The collector stays as it is: a consumer that was forgotten must be found.
+                app = Holdfast(journal=self.journal, tune_collector=False)
+                self._app = await app.__aenter__()
             return self._app
 
     async def leave(self) -> None:

@@ -43,6 +43,7 @@ from holdfast.model.values import Json
 Definition: TypeAlias = CompiledPlan | AgentDefinition | ConversationDefinition
 
 
+_HOLD = WhilePaused.HOLD
 _STARTING = (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE)
 
 
@@ -131,7 +132,7 @@ class PlanMachine:
     goes_on_by_itself = staticmethod(plan_effects.goes_on_by_itself)
 
     def may_start(self, state: PlanState) -> bool:
-        held = state.plan.plan.while_paused is WhilePaused.HOLD and asks(state)
+        held = state.plan.plan.while_paused is _HOLD and asks(state)
         return state.status in _STARTING and not held
 
     def priority(self, state: PlanState, step_id: str) -> int:

@@ -31,6 +31,7 @@ from holdfast.work.ending import ends_from_without
 log = logging.getLogger("holdfast")
 
 _NOT_SENT = c.NotSent()
+_CANCELLING = RunStatus.CANCELLING
 
 RETRY_JOURNAL = 0.25
 """Seconds until a child run is told again what a journal that was down kept from it."""
@@ -98,7 +99,7 @@ class Performer:
         actor.flying[place] = task
         outcome: c.Outcome = _NOT_SENT
         # The last look before the call: a run that is cancelled sends nothing more.
-        sends = not self.closing and actor.state.status is not RunStatus.CANCELLING
+        sends = not self.closing and actor.state.status is not _CANCELLING
         try:
             if sends:
                 if self._faults is not None:

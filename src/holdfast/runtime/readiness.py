@@ -20,6 +20,8 @@ from holdfast.model import react_events as r
 from holdfast.model.recorded import Event
 from holdfast.runtime.machines import machine_of
 
+_READY: Final = StepStatus.READY
+
 _ANY_STEP: Final = frozenset(
     {e.RunResumed, r.TurnResumed, v.ConversationResumed, v.SnapshotRestored}
 )
@@ -61,7 +63,7 @@ class Readiness:
         steps = state.steps
         for step_id in step_ids:
             step = steps.get(step_id)
-            if step is not None and step.status is StepStatus.READY:
+            if step is not None and step.status is _READY:
                 self._pushed += 1
                 priority = self._machine.priority(state, step_id)
                 heapq.heappush(self.heap, (priority, self._pushed, step_id))
@@ -72,7 +74,7 @@ class Readiness:
         while self.heap:
             step_id = heapq.heappop(self.heap)[2]
             step = steps.get(step_id)
-            if step is not None and step.status is StepStatus.READY:
+            if step is not None and step.status is _READY:
                 return step_id
         return None
 
@@ -119,4 +121,4 @@ def _named_elsewhere(state: RunState, event: Event) -> Iterable[str]:
 
 def is_ready(state: RunState, step_id: str) -> bool:
     step = state.steps.get(step_id)
-    return step is not None and step.status is StepStatus.READY
+    return step is not None and step.status is _READY
