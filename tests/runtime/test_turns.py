@@ -19,6 +19,7 @@ from holdfast.runtime.engine import MOST_LETTERS
 from holdfast.runtime.starting import MOST_AT_ONCE
 from holdfast.work.driver import TaskDriver
 
+ANYTHING: ContextVar[object] = ContextVar("anything")
 VARIABLE: ContextVar[str] = ContextVar("variable", default="unset")
 
 
@@ -106,6 +107,26 @@ async def test_what_a_tool_leaves_in_its_context_the_next_one_does_not_find() ->
         instance = await app.plans.start_plan_by_prompt("", "row")
         assert await instance.wait_for_completion(20) == "done"
     assert found == ["unset"] * 3
+
+
+class Incomparable:
+    def __eq__(self, other: object) -> bool:
+        raise ValueError("which of us?")
+
+    __hash__ = None  # type: ignore[assignment]
+
+
+async def test_what_cannot_be_compared_in_a_context_keeps_no_run_from_going_on() -> None:
+    async def work(note: str) -> dict[str, int]:
+        ANYTHING.set(Incomparable())
+        return {"n": 1}
+
+    ANYTHING.set(Incomparable())
+    async with Holdfast() as app:
+        app.tool(work)
+        app.add_plan(tools("row", "work", "work"))
+        instance = await app.plans.start_plan_by_prompt("", "row")
+        assert await instance.wait_for_completion(20) == "done"
 
 
 @pytest.mark.parametrize("blocks", [False, True])

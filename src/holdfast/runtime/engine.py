@@ -367,7 +367,11 @@ class Engine:
                 actor.mailbox.append(letter)
                 if actor.draining:
                     return
-                if task.cancelling() or copy_context() != context:
+                try:
+                    clean = not task.cancelling() and copy_context() == context
+                except Exception:  # a value that was left there cannot be compared
+                    clean = False
+                if not clean:
                     actor.draining = True
                     self._crew.spawn(self._carry(actor), context.copy())
                     return
