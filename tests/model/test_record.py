@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from holdfast.model import record as module
+from holdfast.model.run import Parent
 
 
 def recorder() -> Callable[[type], type]:
@@ -42,4 +43,6 @@ def test_on_request_they_are_frozen_at_run_time(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_a_record_shows_its_fields() -> None:
-    assert repr(point()(1, 2)).endswith("Point(x=1, y=2)")
+    assert repr(Parent("inst_000001", "L001", 2)) == (
+        "Parent(run_id='inst_000001', step_id='L001', firing=2)"
+    )
