@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import runpy
 from collections.abc import Callable
 from dataclasses import FrozenInstanceError
+from importlib.util import module_from_spec, spec_from_file_location
 from typing import Any
 
 import pytest
@@ -15,7 +15,12 @@ from holdfast.model.run import Parent
 
 def recorder() -> Callable[[type], type]:
     """The decorator as a process that starts now would have it."""
-    found: Callable[[type], type] = runpy.run_path(str(module.__file__))["record"]
+    spec = spec_from_file_location(module.__name__, str(module.__file__))
+    assert spec is not None
+    assert spec.loader is not None
+    fresh = module_from_spec(spec)
+    spec.loader.exec_module(fresh)
+    found: Callable[[type], type] = fresh.record
     return found
 
 
