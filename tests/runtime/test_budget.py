@@ -18,7 +18,7 @@ from bench.budget import MEASURES, STAGED, STAGES, Counts, counted
 STEPS = {
     "chain": {"statements": 4, "commits": 1, "events": 2, "bytes": 293, "tasks": 0},
     "load": {"statements": 2.05, "commits": 0.025, "events": 2, "bytes": 293, "tasks": 0},
-    "pause": {"statements": 17, "commits": 2, "events": 6, "bytes": 1109, "tasks": 1},
+    "pause": {"statements": 17, "commits": 2, "events": 6, "bytes": 1109, "tasks": 2},
 }
 """A further step of a chain, one of 40 runs at once, and a pause with its answer and a step."""
 

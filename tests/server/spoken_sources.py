@@ -100,6 +100,8 @@ OURS_TO_MEND = frozenset(
         "run %s: step %s raised at attempt %d\n%s",
         "run %s could not start %s",
         "a child run is born with its parent's start",
+        "a conclusion waited for something",
+        "only the listener of a plan runs code, or concludes",
     }
 )
 """Mistakes of ours, the log's words, names of keys: nobody is told."""

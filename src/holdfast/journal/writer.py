@@ -30,7 +30,7 @@ from queue import Empty, SimpleQueue
 from threading import Thread
 from typing import Any, TypeAlias, TypeVar
 
-from holdfast.errors import JournalUnavailable
+from holdfast.errors import HoldfastError, JournalUnavailable
 from holdfast.journal.committer import Committer, Outcome
 from holdfast.journal.database import Connection
 
@@ -68,11 +68,13 @@ class Writer:
 
     def write(self, job: Callable[[Connection], T], *, may_block: bool = True) -> Awaitable[T]:
         """Commit a job durably; what it returned. `may_block` permits the loop itself."""
-        if self._stopping or self._committer.trouble:
-            self._refuse()
-        if may_block and not self._crowded and self._alone():
+        refusal = self._refusal() if self._stopping or self._committer.trouble else None
+        if refusal is None and may_block and not self._crowded and self._alone():
             return self._write_here(job)
         future: asyncio.Future[T] = self._loop.create_future()
+        if refusal is not None:
+            future.set_exception(refusal)
+            return future
         self._must_not_block |= not may_block
         if not self._gathered:
             self._loop.call_soon(self._commit_gathered)
@@ -80,11 +82,10 @@ class Writer:
         self._gathered.append((job, future))
         return future
 
-    def _refuse(self) -> None:
+    def _refusal(self) -> HoldfastError | None:
         if self._stopping:
-            raise JournalUnavailable("the journal is closed: nothing was written")
-        if (refusal := self._committer.refusal()) is not None:
-            raise refusal
+            return JournalUnavailable("the journal is closed: nothing was written")
+        return self._committer.refusal()
 
     async def stop(self) -> None:
         """Finish what was accepted and end the thread."""

@@ -442,12 +442,13 @@ class Engine:
         return turn
 
     def _follow(self, actor: Actor, turn: Turn) -> Performed | None:
-        """Tell the callers, and hand the effects over; the first call is left to this task."""
+        """Tell the callers, and hand the effects over; the first call is left to this task, unless
+        there is a caller, who may want to listen before it is made."""
         for letter, refusal in turn.replies:
             letter.answer(actor.committed, refusal)
         first: Performed | None = None
         for effect in turn.effects:
-            if first is None and isinstance(effect, Performed):
+            if first is None and not turn.replies and isinstance(effect, Performed):
                 first = effect
             else:
                 self._performer.dispatch(actor, effect)
