@@ -77,6 +77,23 @@ async def test_a_turn_takes_in_only_so_many_results_and_loses_none() -> None:
         assert max(journal.sizes) <= MOST_LETTERS + 2, "and what the end of the run brings"
 
 
+async def test_a_run_that_is_taken_up_with_an_empty_mailbox_starts_what_is_ready() -> None:
+    """As after an outage in which nothing was said to it."""
+    async with Holdfast(max_effects=1) as app:
+        app.tool(work)
+        app.add_plan(tools("row", "work"))
+        app.engine._permits.charge(1)
+        instance = await app.plans.start_plan_by_prompt("", "row")
+        actor = app.engine._residents.get(instance.id)
+        assert actor is not None
+        actor.hungry = False
+        app.engine._permits._hungry.clear()
+        app.engine._permits.give_back()
+        assert not actor.mailbox
+        app.engine._outages.retry(actor)
+        assert await instance.wait_for_completion(20) == "done"
+
+
 async def test_calls_in_a_row_share_a_task() -> None:
     tasks = []
 

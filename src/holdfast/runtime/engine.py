@@ -476,7 +476,7 @@ class Engine:
             return not actor.unsaved and not any(letter.notice for letter in turn.letters)
         if not turn.effects or actor.births or len(actor.unsaved) >= LAZY_EVENTS:
             return False
-        if not turn.letters[0].lazy:
+        if turn.letters and not turn.letters[0].lazy:
             return False
         return all(letter.lazy for letter in turn.letters) and all(map(is_pure, turn.effects))
 
