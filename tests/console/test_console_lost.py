@@ -359,6 +359,49 @@ async def test_what_one_person_typed_is_not_the_next_persons(
     await expect(card.get_by_label("Full name")).to_be_empty()
 
 
+async def sign_in_beside(admin: Window, name: str) -> None:
+    """Another person signs in, in another tab of the same browser."""
+    tab = await admin.open(f"/login?token={await admin.house.link(name)}")
+    await expect(tab.locator("summary.account").last).to_contain_text(name)
+    await tab.close()
+
+
+async def test_a_page_answers_for_nobody_else_who_has_signed_in_meanwhile(
+    bureau: Bureau, admin: Window
+) -> None:
+    admin.forgive("409")
+    row = await bureau.question(await bureau.ask_clerk("pay 900"))
+    page, card = await at_card(admin, row)
+    await sign_in_beside(admin, "张三")
+    await card.get_by_role("button", name="Approve and run").click()
+    await expect(card.get_by_role("alert")).to_contain_text("张三 is signed in by now")
+    assert bureau.calls == []
+    await page.reload()
+    await card.get_by_role("button", name="Approve and run").click()
+    await expect(card).to_contain_text("张三 answered: Approve and run")
+
+
+async def test_a_draft_is_not_kept_for_another_who_has_signed_in_meanwhile(
+    bureau: Bureau, admin: Window
+) -> None:
+    admin.forgive("409")
+    row = await bureau.question(await bureau.start("travel"))
+    page, card = await at_card(admin, row)
+    await sign_in_beside(admin, "张三")
+    name = card.get_by_label("Full name")
+    async with page.expect_response("**/draft") as typed:
+        await name.fill("Will Zhang")
+    assert (await typed.value).status == 409
+    async with page.expect_response("**/draft") as leaving:
+        await name.fill("Will Zhang of Beijing")
+        await page.evaluate("dispatchEvent(new Event('pagehide'))")
+    assert (await leaving.value).status == 409
+    await forget_page(page)
+    await page.goto(f"{admin.house.url}/console/inbox/{row.question_id}")
+    await expect(card.locator("form[data-ready]")).to_be_visible()
+    await expect(name).to_be_empty()
+
+
 async def test_an_answer_that_got_through_at_last_leaves_no_complaint(
     bureau: Bureau, admin: Window, house: House
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncIterator
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -120,6 +121,20 @@ async def test_a_cookie_changes_something_from_our_own_origin_only(
     for headers in ({"Origin": scene.url}, {"Sec-Fetch-Site": "same-origin"}):
         answer = await signed_in.post("/tokens", json=wanted(), headers=headers)
         assert answer.status_code == 201, headers
+
+
+async def test_a_page_made_for_one_person_does_nothing_in_the_name_of_another(
+    scene: Scene, signed_in: httpx.AsyncClient
+) -> None:
+    def headers(person: str) -> dict[str, str]:
+        return {"Origin": scene.url, "Holdfast-Person": quote(person)}
+
+    refused = await signed_in.post("/tokens", json=wanted(), headers=headers("张三"))
+    assert refused.status_code == 409
+    assert "opened by 张三, and ann is signed in" in refused.json()["detail"]
+    assert "bot" not in (await signed_in.get("/tokens")).text
+    taken = await signed_in.post("/tokens", json=wanted(), headers=headers("ann"))
+    assert taken.status_code == 201
 
 
 async def test_a_bearer_needs_no_origin(scene: Scene) -> None:

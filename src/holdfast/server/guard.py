@@ -4,6 +4,10 @@ Two things prove who somebody is: `Authorization: Bearer …` (an API token, or 
 configured issuer) and the console's cookie. A bearer is judged alone: one that is not good is
 refused even beside a good cookie. No other header names anybody.
 
+All tabs of a browser share the cookie, and another person may sign in in one of them. A page
+therefore says for whom it was made (`Holdfast-Person`), and what it sends is refused, not done
+or kept in the name of the other one.
+
 A browser sends the cookie by itself, also for a page that is not ours. A request that changes
 something and comes with a cookie must therefore come from our own origin. A bearer is never
 sent unasked and needs no such proof.
@@ -14,11 +18,11 @@ from __future__ import annotations
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Annotated, Final
-from urllib.parse import urlsplit
+from urllib.parse import unquote, urlsplit
 
 from fastapi import Depends, Request
 
-from holdfast.errors import NotFound, NotPermitted, Unauthenticated
+from holdfast.errors import NotAllowed, NotFound, NotPermitted, Unauthenticated
 from holdfast.journal.port import RunRow
 from holdfast.runtime.acting import Acting, Claim, acting
 from holdfast.server.credentials import TOKEN, csrf_token
@@ -30,6 +34,8 @@ if TYPE_CHECKING:
     from holdfast.server.services import Services
 
 COOKIE: Final = "holdfast"
+PERSON: Final = "holdfast-person"
+"""The header with the id, percent-encoded, of the principal for whom a page was made."""
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CALLER: Final = "holdfast.caller"
 
@@ -160,6 +166,12 @@ async def _by_session(services: Services, request: Request, secret: str) -> Call
         raise NotPermitted(
             "a page of another origin may not do this in your name; "
             "programs use Authorization: Bearer <token>"
+        )
+    person = unquote(request.headers.get(PERSON, ""))
+    if person and person != principal.id:
+        raise NotAllowed(
+            f"this page was opened by {person}, and {principal.id} is signed in by now: "
+            "nothing was done; load the page again"
         )
     return Caller(principal, client_of(request), True, csrf_token(secret), _language(request))
 

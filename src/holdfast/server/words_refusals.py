@@ -14,6 +14,10 @@ _WHO: Final[dict[str, str]] = {
     "programs use Authorization: Bearer <token>": (
         "其他来源的页面不能以您的名义操作；程序请使用 Authorization: Bearer <token>"
     ),
+    "this page was opened by {person}, and {who} is signed in by now: "
+    "nothing was done; load the page again": (
+        "此页面由 {person} 打开，而现在登录的是 {who}：未做任何操作；请重新加载页面"
+    ),
     "a page of another origin may not sign you in": "其他来源的页面不能替您登录",
     "your roles do not permit you to {permission:term}: ask an admin for a role": (
         "您的角色无权{permission}：请向管理员申请角色"

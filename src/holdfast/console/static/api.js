@@ -54,6 +54,15 @@ function settled(isOurs) {
   keep("unanswered", [...unanswered]);
 }
 
+/** What goes with everything that a page sends. `Holdfast-Person` is the one it was made for: where
+    another has signed in meanwhile, nothing is done or kept in their name. */
+export const headersOf = (key) => ({
+  "Content-Type": "application/json",
+  "Accept-Language": document.documentElement.lang,
+  "Holdfast-Person": encodeURIComponent(document.documentElement.dataset.who),
+  "Idempotency-Key": key,
+});
+
 /** What is sent there next is meant anew, also where it says the same. */
 export const meanAnew = (path) => settled((press) => press.startsWith(`POST ${path} `));
 
@@ -61,11 +70,7 @@ export const meanAnew = (path) => settled((press) => press.startsWith(`POST ${pa
     the press is about. */
 export async function send(method, path, body = {}, { key = "", known = body } = {}) {
   const press = `${method} ${path} ${JSON.stringify(known)}`;
-  const headers = {
-    "Content-Type": "application/json",
-    "Accept-Language": document.documentElement.lang,
-    "Idempotency-Key": key || nameOf(press),
-  };
+  const headers = headersOf(key || nameOf(press));
   const once = () => exchange(at(path), { method, headers, body: JSON.stringify(body) });
   const { status, answer } = await once().catch(once).catch(() => {
     throw new Refusal(0, {});

@@ -2,7 +2,7 @@
 // and at once when they leave; until the server has it this tab keeps it, over a reload too.
 // Secrets are never part of it.
 
-import { newKey, Refusal, send } from "./api.js";
+import { headersOf, newKey, Refusal, send } from "./api.js";
 import * as tab from "./kept.js";
 import { at } from "./place.js";
 import { t } from "./words.js";
@@ -74,8 +74,8 @@ document.addEventListener("live:state", ({ detail }) => {
 addEventListener("pagehide", () => {
   for (const [card, { said }] of waiting) {
     const body = JSON.stringify({ data: said().data });
-    const headers = { "Content-Type": "application/json", "Idempotency-Key": newKey() };
-    fetch(at(addressOf(card)), { method: "PUT", keepalive: true, headers, body }).catch(() => {});
+    const how = { method: "PUT", keepalive: true, headers: headersOf(newKey()), body };
+    fetch(at(addressOf(card)), how).catch(() => {});
   }
   waiting.clear();
 });
