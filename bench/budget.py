@@ -1,7 +1,8 @@
 """`python -m bench.budget`: what a further step costs, in counts that no other process disturbs.
 
 Counted are a plain step (a tool call that succeeds and starts the next) in a chain and in 40 runs
-at once, and a pause: the question, its answer, and the step that follows. Each work is done in two
+at once, a pause (the question, its answer, and the step that follows), a conversation of one task
+from its opening to its end, and a further task of a conversation. Each work is done in two
 lengths, and the difference is divided by the steps that one has more, so that the start and the end
 of a run are not in it.
 
@@ -10,6 +11,7 @@ of a run are not in it.
     objects          records and states made
     tasks, futures   made by the loop
     statements       as SQLite runs them: one for each row of an `executemany`
+    commits, reads   those of them that end a transaction, and those that select
     bytes            the text of the events
     written          all that the process gave to the system to write, where the system tells
     instructions     of the whole process, where valgrind is found
@@ -26,6 +28,7 @@ import _weakrefset
 import argparse
 import asyncio
 import gc
+import itertools
 import json
 import math
 import os
@@ -39,6 +42,7 @@ from collections import Counter
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from types import FrameType
 from typing import Any, TypeVar, cast
@@ -49,7 +53,9 @@ import uvloop
 import holdfast
 from bench import ours, trial
 from bench.child import ROOT
+from bench.conversation import Row, nothing
 from bench.ours import Ours, sequence
+from holdfast.conversation import ConversationEngine, EngineEventType
 from holdfast.journal import writer
 from holdfast.journal.database import Connection
 from holdfast.journal.port import RunQuery
@@ -84,7 +90,7 @@ FILES = {
 OURS = ""
 """The stage of the measuring itself, which is not counted."""
 
-STAGED = ("calls", "c_calls", "objects", "tasks", "futures", "statements", "commits")
+STAGED = ("calls", "c_calls", "objects", "tasks", "futures", "statements", "commits", "reads")
 WHOLE = ("events", "bytes", "written", "instructions")
 AT_ONCE = 40
 WRITTEN = Path("/proc/self/io")
@@ -118,13 +124,16 @@ class Meter:
         if self._on and (stage := self._stage(frame)) != OURS:
             self.counts[kind][stage] += 1
 
-    def statement(self, text: str) -> None:
-        """Called by SQLite for every statement; those of a trigger come as comments."""
+    def statement(self, connection: sqlite3.Connection, text: str) -> None:
+        """Called by SQLite for every statement; those of a trigger come as comments. One that
+        writes outside of a transaction commits by itself."""
         frame = sys._getframe(1)  # noqa: SLF001
         if not text.startswith("--"):
             self.note("statements", frame)
-        if text == "COMMIT":
+        if text == "COMMIT" or (text.startswith("INSERT") and not connection.in_transaction):
             self.note("commits", frame)
+        elif text.startswith("SELECT"):
+            self.note("reads", frame)
 
     def _profile(self, frame: FrameType, event: str, called: Any) -> None:
         if event == "call":
@@ -171,11 +180,12 @@ class Metered(Ours):
     def __init__(self, meter: Meter | None = None) -> None:
         super().__init__(ManualClock())
         self._meter = meter
+        self._talks = itertools.count(100)
 
     def _connect(self, path: Path) -> Connection:
-        connection = super()._connect(path)
+        connection = cast(sqlite3.Connection, super()._connect(path))
         if self._meter is not None:
-            cast(sqlite3.Connection, connection).set_trace_callback(self._meter.statement)
+            connection.set_trace_callback(partial(self._meter.statement, connection))
         return connection
 
     async def pauses(self, count: int) -> Callable[[], Awaitable[None]]:
@@ -192,6 +202,27 @@ class Metered(Ours):
             assert await instance.wait_for_completion() == "done"
 
         return run
+
+    async def talks(self, count: int) -> Callable[[], Awaitable[None]]:
+        """So many conversations of one task, one after the other."""
+
+        async def run() -> None:
+            for _ in range(count):
+                await self._talk(1)
+
+        return run
+
+    async def talk(self, tasks: int) -> Callable[[], Awaitable[None]]:
+        """A conversation of so many tasks, each of which waits for the one before."""
+        return lambda: self._talk(tasks)
+
+    async def _talk(self, tasks: int) -> None:
+        name = f"talk_{next(self._talks)}"
+        options = {"llm": Row(tasks), "executors": {"nothing": nothing}}
+        engine = await ConversationEngine.open(self.app, name, **options)
+        events = [event async for event in engine.run(ours.GOAL)]
+        assert events[-1].event_type is EngineEventType.ENGINE_COMPLETED
+        assert engine.completed_tasks == tasks
 
     def empty_the_log(self) -> None:
         """So that none of what is measured is copied from it into the database."""
@@ -243,6 +274,8 @@ MEASURES = {
     "chain": Measure("a further step in a chain", _chain, (60, 90)),
     "load": Measure(f"a further step of {AT_ONCE} runs at once", _load, (12, 20), AT_ONCE),
     "pause": Measure("a further pause, its answer and the step after it", Metered.pauses, (18, 24)),
+    "conversation": Measure("a conversation of one task", Metered.talks, (2, 6)),
+    "task": Measure("a further task of a conversation", Metered.talk, (12, 32)),
 }
 
 
@@ -340,10 +373,13 @@ async def _do(measure: Measure, length: int, home: Path) -> None:
 
 
 def do(name: str) -> None:
-    """Both lengths of a work and then one of them again, for valgrind to look at."""
+    """Both lengths of a work and then one of them again, for valgrind to look at. The process ends
+    at once: how Python clears up is no part of a step."""
     kind, _, length = name.partition(":")
     with alike() as home:
         uvloop.run(_do(MEASURES[kind], int(length), home))
+        shutil.rmtree(home)
+        os._exit(0)
 
 
 def measured() -> dict[str, Counts]:

@@ -49,6 +49,21 @@ class Grid:
         }
 
 
+class Row:
+    """Tasks each of which depends on the one before."""
+
+    def __init__(self, count: int) -> None:
+        self.count = count
+
+    async def decompose_goal(self, text: str) -> list[dict[str, Any]]:
+        ids = [f"n{number:03}" for number in range(self.count)]
+        before: list[list[str]] = [[], *([one] for one in ids)]
+        return [
+            {"id": one, "type": "nothing", "dependencies": needed}
+            for one, needed in zip(ids, before, strict=False)
+        ]
+
+
 async def nothing(task: object) -> None:
     return None
 

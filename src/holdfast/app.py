@@ -46,7 +46,7 @@ from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
-from holdfast.runtime.faults import FaultPoints
+from holdfast.runtime.ports import FaultPoints
 from holdfast.sessions import AgentSessionHub
 from holdfast.vault import Vault, key_source
 from holdfast.work.agents import AgentWorker

@@ -14,13 +14,16 @@ from collections import deque
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
-from holdfast.journal.port import Record
+from holdfast.journal.port import Attached, Kept, Record
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineEvent, EngineEventType
 from holdfast.runtime.engine import Engine
 
 MOST_TAKEN = 1000
 """Records that wait for the consumer; if there are more, they are read from the journal."""
+
+HEARD = "heard"
+"""The kind under which it is kept how far the consumer of a conversation has heard."""
 
 Events = AsyncGenerator[EngineEvent, None]
 
@@ -54,15 +57,34 @@ class Consumer:
             await events.aclose()
 
 
+class Asking:
+    """While it is entered the consumer waits for the next event."""
+
+    def __init__(self, asking: set[str], run_id: str) -> None:
+        self._asking = asking
+        self.run_id = run_id
+
+    def __enter__(self) -> None:
+        self._asking.add(self.run_id)
+
+    def __exit__(self, *error: object) -> None:
+        self._asking.discard(self.run_id)
+
+
 class Attendance:
     """What lasts as long as somebody consumes the conversation.
 
     Once it is `reset` under its consumer, what is wished after that is for the next one.
+    `heard` is the record beyond which the consumer has asked, `carried` the last such place that
+    went to the journal.
     """
 
-    def __init__(self, engine: Engine, consumer: Consumer) -> None:
+    def __init__(self, engine: Engine, consumer: Consumer, asking: Asking, heard: int) -> None:
         self.engine = engine
         self.consumer = consumer
+        self.asking = asking
+        self.heard = self.carried = heard
+        self.coordinated = True
         self.reset = False
         self._leaving = False
         self.loop = asyncio.get_running_loop()
@@ -80,6 +102,11 @@ class Attendance:
             return taken
         return await self.engine.journal.read(run_id, after)
 
+    def along(self) -> Attached:
+        """Goes with every append: a process after this one tells what follows."""
+        self.carried = self.heard
+        return heard_up_to(self.asking.run_id, self.heard)
+
     def note_granted(self, wish: c.Command) -> None:
         ours = self.consumer.dismissed and not self._leaving
         self.reset = ours and isinstance(wish, c.StartOver)
@@ -96,6 +123,15 @@ class Attendance:
         known = question_id in self.shown
         self.shown.add(question_id)
         return not known
+
+
+def heard_up_to(run_id: str, heard: int) -> Attached:
+    return Attached(kept=[Kept(HEARD, run_id, str(heard))])
+
+
+def heard_all(run_id: str) -> Attached:
+    """Nothing is kept of one whose consumer has heard everything."""
+    return Attached(dropped=[(HEARD, run_id)])
 
 
 async def to_the_end(work: Coroutine[Any, Any, Any]) -> None:

@@ -4,11 +4,14 @@
     async for event in engine.run("帮我分析销售数据"):
         print(f"[{event.event_type}] {event.data}")
 
-It is pull-driven: nothing but tasks that have started goes on between two events. Every
-event is recorded before it is yielded. By itself an engine keeps its record in memory;
-opened on a journal (`await ConversationEngine.open(journal, "sales")`), or given an
-application whose tools, agents and plans its tasks may name, it survives its process, and
-the same call goes on where it stopped.
+It is pull-driven: nothing but work that has started goes on between two events, and a task
+starts when its start is asked for. Every event is recorded before it is yielded; those that
+follow one another without a task in between are recorded together.
+
+By itself an engine keeps its record in memory; opened on a journal
+(`await ConversationEngine.open(journal, "sales")`), or given an application whose tools,
+agents and plans its tasks may name, it survives its process, and the same call goes on where
+it stopped.
 
 `pause`, `resume`, `reset` and `cancel` are *wishes*: they take effect at once for whoever
 looks at the engine, from whatever thread, and are recorded in order as soon as the loop
@@ -22,15 +25,24 @@ gives way to the next; when it goes, its work is broken off and the turn stays r
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
 from holdfast.app import Holdfast
-from holdfast.attendance import Attendance, Consumer, to_the_end
+from holdfast.attendance import (
+    HEARD,
+    Asking,
+    Attendance,
+    Consumer,
+    heard_all,
+    heard_up_to,
+    to_the_end,
+)
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.decide import blank, decide, replay
-from holdfast.core.conversation.state import ConversationState
+from holdfast.core.conversation.phases import rests
+from holdfast.core.conversation.state import CONTEXT, ConversationState
 from holdfast.core.conversation.tables import PAUSABLE, THINKING, VALID_STATE_TRANSITIONS
 from holdfast.core.run.state import RunState
 from holdfast.errors import (
@@ -43,7 +55,7 @@ from holdfast.errors import (
 from holdfast.given import after_failure, checked_on_failure, count, goal, known_types, new_id
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Journal, QuestionQuery
+from holdfast.journal.port import Journal, QuestionQuery, Record
 from holdfast.lodging import Lodging
 from holdfast.model import commands as c
 from holdfast.model.conversation import (
@@ -55,6 +67,7 @@ from holdfast.model.conversation import (
     OnFailure,
     SubTask,
 )
+from holdfast.model.conversation_events import SnapshotRestored, StartedOver
 from holdfast.model.retry import RetryPolicy
 from holdfast.narration import asked, narrate
 from holdfast.plans import LOCAL
@@ -62,7 +75,7 @@ from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.machines import as_conversation, pinned_settings
 from holdfast.staff import attendant
-from holdfast.standing import Standing, is_cancelled
+from holdfast.standing import OVER, Standing, is_cancelled
 from holdfast.work.callables import one_thread_each
 from holdfast.work.conversations import Coordinator, Executor, GoalDecomposer
 
@@ -76,9 +89,6 @@ __all__ = [
     "GoalDecomposer",
     "SubTask",
 ]
-
-_THINKING = (EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING)
-_OVER = (EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE)
 
 
 class ConversationEngine(Standing):
@@ -129,14 +139,17 @@ class ConversationEngine(Standing):
             engine._journal = where
         engine._see(blank(conversation_id, engine._definition))
         async with AsyncExitStack() as closing:
-            engine._see(await engine._loaded(await engine._application(closing)))
+            app = await engine._application(closing)
+            engine._see(await engine._loaded(app))
+            await engine._find_unheard(app.engine)
         return engine
 
     def pause(self, *, when_possible: bool = False) -> bool:
         """Start nothing more; True only where there is something to pause. While it still thinks
         `when_possible` keeps the wish, which takes hold before the first task."""
         thinks = when_possible and self.state in THINKING
-        return (thinks or self.state in PAUSABLE) and self._wish(c.Hold(when_possible))
+        possible = (thinks or self.state in PAUSABLE) and not self._overtaken()
+        return possible and self._wish(c.Hold(when_possible))
 
     def resume(self, failed: AfterFailure | str | None = None) -> bool:
         """Go on from where it was paused; after an error `failed` says how: `retry` what failed,
@@ -160,7 +173,7 @@ class ConversationEngine(Standing):
 
     async def cancel(self) -> bool:
         """End the turn: whoever consumes it hears ENGINE_ERROR with `error: cancelled`."""
-        return self.state not in _OVER and self._wish(c.Abort())
+        return not self._overtaken() and self.state not in OVER and self._wish(c.Abort())
 
     def restore_from_snapshot(self, snapshot: Mapping[str, Any]) -> bool:
         """Take a snapshot's place; `run()` then goes on with what is left."""
@@ -168,7 +181,7 @@ class ConversationEngine(Standing):
         body = snapshots.checked(snapshot)
         if self._consumer is not None and not self._consumer.gone:
             raise NotAllowed("a conversation that is running cannot be replaced; reset() it first")
-        if self.state not in _OVER:
+        if self.state not in OVER:
             self.reset()
         return self._wish(c.RestoreSnapshot(body))
 
@@ -208,11 +221,13 @@ class ConversationEngine(Standing):
         leaving = AsyncExitStack()
         try:
             here = await self._attend(leaving, consumer)
-            for event in await self._begin(here, user_input):
-                yield event
+            await self._begin(here, user_input)
             while not (consumer.dismissed or self._ended()):
-                for event in await self._pull(here):
-                    yield event
+                if self._untold:
+                    yield self._next()
+                    here.heard = self._view.version
+                else:
+                    await self._pull(here)
         finally:
             await to_the_end(self._gone(consumer, leaving))
 
@@ -224,61 +239,83 @@ class ConversationEngine(Standing):
                 )
             await self._consumer.leave()
 
+    def _next(self) -> EngineEvent:
+        event, self._view = self._untold.popleft()
+        return event
+
     def _ended(self) -> bool:
         state = self._latest
-        told = self._view.version == state.version and not self._wishes
-        over = state.phase in _OVER and not state.pending
+        told = self._view.version == state.version and not self._wishes and not self._untold
+        over = state.phase in OVER and not state.pending
         return told and (over or is_cancelled(state))
 
-    async def _pull(self, here: Attendance) -> list[EngineEvent]:
+    async def _pull(self, here: Attendance) -> None:
         """The next events; waits until there is one, or until somebody wishes something."""
         here.woken.clear()
         if here.engine.hub.closed:
             raise JournalUnavailable("the application was closed; the conversation can be resumed")
-        await self._grant(here)
-        events = await self._fresh(here)
-        if events or self._ended():
-            return events
-        if self._latest.in_flight and self._latest.phase in _THINKING:
-            # What comes of it is heard before more is asked for.
-            await here.woken.wait()
-            return []
-        before = self._latest.version
-        await self._submit(here.engine, c.Advance())
-        events = await self._fresh(here)
-        if not events and self._latest.version == before:
-            await here.woken.wait()
-        return events
+        with here.asking:
+            await self._grant(here)
+            await self._fresh(here)
+            before = self._latest
+            if self._untold or self._ended():
+                return
+            # What comes of work is heard before more is asked for.
+            if not rests(before):
+                await self._submit(here.engine, c.Advance())
+                await self._fresh(here)
+            if not self._untold and self._latest.version == before.version:
+                await here.woken.wait()
 
-    async def _begin(self, here: Attendance, user_input: str | None) -> list[EngineEvent]:
-        """What the consumer hears first: an end that nobody has heard of, or open questions."""
-        engine, heard = here.engine, self._view
-        self._see(await self._loaded_or_opened(engine))
-        self._see(await self._submit(engine, c.Recover()))
+    async def _begin(self, here: Attendance, user_input: str | None) -> None:
+        """What the consumer hears first: whatever nobody has heard of, and open questions."""
+        if await self._opened(here, user_input):
+            return
+        engine = here.engine
+        self._note(as_conversation(await engine.state(self.id)))
+        await self._submit(engine, c.Recover())
+        self._untold.clear()
+        await self._fresh(here)
         await self._grant(here)
         state = self._latest
         self._refuse_cancelled()
         if here.consumer.dismissed:
-            return []
+            return
         if state.phase is EngineState.ERROR:
-            return await self._unheard(here, heard)
-        if state.phase not in _OVER or state.pending:
+            self._refuse_failed()
+            return
+        if state.phase not in OVER or state.pending:
             self._refuse_other(state, user_input)
-        elif user_input is None:
+        elif user_input is None and not self._untold:
             raise NotAllowed("there is nothing left to go on with; say what is wanted")
-        else:
-            await self._submit(engine, c.Converse(goal(user_input), self._by))
-        return await self._open_questions(here)
+        elif user_input is not None and not self._repeats(state, user_input):
+            with here.asking:
+                await self._submit(engine, c.Converse(goal(user_input), self._by))
+        await self._tell_open_questions(here)
 
-    async def _unheard(self, here: Attendance, heard: ConversationState) -> list[EngineEvent]:
-        """The failure itself, where it came between two consumers; it is told once."""
-        if heard.version == 0 or heard.phase is EngineState.ERROR:
-            raise NotAllowed(
-                f"the last turn failed ({self._latest.error}); resume(failed=…) goes on with what "
-                "is left, reset() forgets what was done"
-            )
-        self._view = heard
-        return await self._fresh(here)
+    async def _opened(self, here: Attendance, user_input: str | None) -> bool:
+        """A new one begins with its goal, unless something was wished before that."""
+        if await here.engine.journal.version(self.id):
+            return False
+        self._see(blank(self.id, self._definition))
+        first: list[c.Command] = []
+        if user_input is not None and not self._wishes:
+            first.append(c.Converse(goal(user_input), self._by))
+        command = c.OpenConversation(by=self._by)
+        if first and not here.coordinated:
+            first += self._without_context(command, first[0])
+        with here.asking:
+            await here.engine.begin(self.id, self._definition, command, further=first)
+        return bool(first)
+
+    def _without_context(self, *begun: c.Command) -> list[c.Command]:
+        """Where nobody coordinates there is nothing to wait for: that the context is empty is
+        recorded with the goal."""
+        state, ahead = self._latest, c.Advance(ahead=True)
+        for command in (*begun, ahead):
+            state = decide(state, command, c.Moment(0.0)).state
+        step = state.steps[CONTEXT]
+        return [ahead, c.ReportOutcome(CONTEXT, step.firing, step.claim, c.Fetched())]
 
     async def _grant(self, here: Attendance) -> None:
         """Carry out what was wished, in order, until it is reset under its consumer."""
@@ -291,6 +328,9 @@ class ConversationEngine(Standing):
 
     async def _carry_out(self, engine: Engine, wish: c.Command) -> None:
         await self._submit(engine, wish)
+        self._granted = self._latest.version
+        if isinstance(wish, c.StartOver | c.RestoreSnapshot):
+            self._see(self._latest)
         if isinstance(wish, c.StartOver | c.Abort):
             await engine.abandon(self.id)
 
@@ -299,27 +339,53 @@ class ConversationEngine(Standing):
         self._note(state)
         return self._latest
 
-    async def _fresh(self, here: Attendance) -> list[EngineEvent]:
-        """What was recorded since the last event, as the consumer sees it."""
-        events: list[EngineEvent] = []
+    async def _fresh(self, here: Attendance) -> None:
+        """What was recorded since the last event, as the consumer is to be told."""
         known = self._view.version
-        records = await here.records(self.id, known) if self._latest.version > known else ()
-        for record in records:
-            event = decode(record)
-            self._view = replay(self._view, [(record.at, event)])  # type: ignore[list-item]
-            told = narrate(self._view, record.seq, record.at, event)
-            if told is not None and here.is_news(told):
-                events.append(told)
+        if self._latest.version > known:
+            self._hear(await here.records(self.id, known), here.is_news)
         if self._latest.paused_children:
-            events += await self._open_questions(here)
-        return events
+            await self._tell_open_questions(here)
 
-    async def _open_questions(self, here: Attendance) -> list[EngineEvent]:
+    def _hear(self, records: Sequence[Record], is_news: Callable[[EngineEvent], bool]) -> None:
+        state, untold = self._view, self._untold
+        for record in records:
+            event, before = decode(record), state
+            state = replay(before, [(record.at, event)])  # type: ignore[list-item]
+            told = narrate(state, record.seq, record.at, event)
+            if told is not None and is_news(told):
+                if untold:
+                    # Whoever hears the one before is shown all up to this one.
+                    untold.append((untold.pop()[0], before))
+                untold.append((told, state))
+            elif isinstance(event, StartedOver | SnapshotRestored):
+                self._see_from(state)
+        if untold:
+            untold.append((untold.pop()[0], state))
+        else:
+            self._view = state
+
+    async def _find_unheard(self, engine: Engine) -> None:
+        """What was recorded and perhaps never heard, because the process went that was to tell."""
+        worker, latest = engine.worker, self._latest
+        if not latest.version or self.id in worker.conversations:
+            return
+        kept = await engine.journal.kept(HEARD, self.id, engine.clock.now())
+        if kept is not None:
+            records, heard = await engine.journal.read(self.id), int(kept.body)
+            told = ((one.at, decode(one)) for one in records[:heard])
+            self._view = replay(blank(self.id, latest.definition), told)  # type: ignore[arg-type]
+            self._hear(records[heard:], lambda _: True)
+            # A pause counts from the moment it was wished.
+            self._granted = latest.version if latest.phase is EngineState.PAUSED else 0
+
+    async def _tell_open_questions(self, here: Attendance) -> None:
         """Questions of this conversation and of the runs below it that were not shown yet."""
         query = QuestionQuery(frozenset({"open"}), root_id=self._latest.root_id, limit=1000)
         rows = await here.engine.journal.questions(query)
-        mine = [one for one in rows if self._is_below(one.run_id)]
-        return [one for one in map(asked, mine) if here.is_news(one)]
+        mine = [asked(one) for one in rows if self._is_below(one.run_id)]
+        state = self._untold[-1][1] if self._untold else self._view
+        self._untold.extend((one, state) for one in mine if here.is_news(one))
 
     def _wish(self, command: c.Command) -> bool:
         self._wishes.add(command)
@@ -351,16 +417,18 @@ class ConversationEngine(Standing):
         """From now on its work is done, until whoever consumes it leaves."""
         app = await self._application(leaving)
         engine, worker = app.engine, app.engine.worker
-        assert isinstance(worker, Dispatcher)
         self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
         if self.id in worker.conversations:
             raise NotAllowed(f"another engine consumes {self.id} already")
-        worker.conversations[self.id] = attendant(
+        work = worker.conversations[self.id] = attendant(
             self._given, self.coordinator, self.llm, self._executors, self._once
         )
-        here = self._attendance = Attendance(engine, consumer)
+        asking = Asking(worker.asking, self.id)
+        here = self._attendance = Attendance(engine, consumer, asking, self._view.version)
+        here.coordinated = work.worker.coordinator is not None
         leaving.callback(engine.hub.watch(self.id, self._moved))
         leaving.callback(engine.hub.take(self.id, here.taken.extend))
+        leaving.callback(engine.hub.accompany(self.id, here.along))
         leaving.callback(engine.hub.when_stirred(self.id, here.woken.set))
         leaving.push_async_callback(self._leave, here, worker)
         return here
@@ -368,14 +436,24 @@ class ConversationEngine(Standing):
     async def _leave(self, here: Attendance, worker: Dispatcher) -> None:
         """Nothing of its work goes on, and what was wished is on disk."""
         del worker.conversations[self.id]
+        here.heard = self._view.version
         with suppress(NotFound, OperatorError):
             await here.engine.abandon(self.id)
         here.leave()
         with suppress(OperatorError):
             await self._grant(here)
+            await self._note_heard(here)
         self._attendance = None
         if here.granter is not None:
             await here.granter
+
+    async def _note_heard(self, here: Attendance) -> None:
+        """Whoever has heard the end in full begins a new turn next time, in any process."""
+        heard = self._view.version
+        if heard != here.carried:
+            behind = heard < self._latest.version
+            mark = heard_up_to(self.id, heard) if behind else heard_all(self.id)
+            await here.engine.journal.attach(mark)
 
     async def _gone(self, consumer: Consumer, leaving: AsyncExitStack) -> None:
         try:
@@ -391,14 +469,7 @@ class ConversationEngine(Standing):
 
     async def _loaded(self, app: Holdfast) -> ConversationState:
         try:
-            return as_conversation(await app.engine.state(self.id))
+            state = await app.engine.state(self.id)
         except NotFound:
-            if await app.engine.journal.version(self.id):
-                raise
             return blank(new_id(self.id), self._definition)
-
-    async def _loaded_or_opened(self, engine: Engine) -> ConversationState:
-        if not await engine.journal.version(self.id):
-            command = c.OpenConversation(by=self._by)
-            await engine.begin(self.id, self._definition, command)
-        return as_conversation(await engine.state(self.id))
+        return as_conversation(state)

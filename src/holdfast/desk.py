@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.core.forms.values import Refusal, clean, is_empty
@@ -12,11 +12,16 @@ from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.core.run.state import RunState
 from holdfast.core.secrets import is_reference
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, TooLate
-from holdfast.handlers import Handlers
-from holdfast.journal.port import Attached, Kept, QuestionRow
+from holdfast.handlers import Handlers, custom_option
+from holdfast.journal.port import NOTHING, Attached, Kept, QuestionRow
 from holdfast.model import commands as c
 from holdfast.model.form import Field, FieldType
-from holdfast.model.interaction import InteractionRequest, InteractionResponse, Resolution
+from holdfast.model.interaction import (
+    InteractionOption,
+    InteractionRequest,
+    InteractionResponse,
+    Resolution,
+)
 from holdfast.model.values import Json
 from holdfast.plans import LOCAL
 from holdfast.runtime.deeds import deeds_of_entering
@@ -31,12 +36,6 @@ KEPT_AHEAD: Final = 3600.0
 def is_above(run_id: str, row: QuestionRow) -> bool:
     """Whether a run asked this question, or works through the run that did."""
     return run_id == row.root_id or f"{row.run_id}.".startswith(f"{run_id}.")
-
-
-@dataclass(frozen=True, slots=True)
-class _Resolved:
-    resolution: Resolution | None = None
-    kept: tuple[Kept, ...] = ()
 
 
 def _secret_field(request: InteractionRequest, name: str) -> Field:
@@ -56,8 +55,10 @@ def _secret_given(
     request: InteractionRequest, response: InteractionResponse
 ) -> InteractionResponse:
     """Bare words that are a secret are sealed as one: feedback is recorded as it was said."""
+    if not response.feedback or response.data:
+        return response
     field = spoken_secret(request, response.selected_option_id)
-    if field is None or not response.feedback or response.data:
+    if field is None:
         return response
     return replace(response, data={field.name: response.feedback}, feedback=None)
 
@@ -76,39 +77,35 @@ class QuestionDesk:
             raise InvalidAnswer(message, {"session_id": f"must be {row.run_id}, or left out"})
         request = request_of(row)
         response = _secret_given(request, response)
-        given = strict_json(dict(response.data))
+        given = strict_json(dict(response.data)) if response.data != {} else {}
         place = Place(row.question_id, row.root_id, strict_text(by, "by"))
         sealed = await sealed_answer(self.vault, request.form, given, place, row.status)
-        clean = InteractionResponse(
-            response.request_id,
-            row.run_id,
-            response.selected_option_id,
-            sealed.data,
-            None if response.feedback is None else strict_text(response.feedback, "feedback"),
-        )
-        resolved = _Resolved()
-        if row.status == "open":
-            resolved = await self._resolved(request, clean, place)
-        command = c.Answer(
-            clean.request_id,
-            place.by,
-            clean.selected_option_id,
-            clean.data,
-            clean.feedback,
-            resolved.resolution,
-        )
-        attached = Attached(kept=(*sealed.kept, *resolved.kept))
+        named, feedback = response.selected_option_id, response.feedback
+        if feedback is not None:
+            feedback = strict_text(feedback, "feedback")
+        resolution, kept = None, sealed.kept
+        custom = custom_option(request, named) if row.status == "open" else None
+        if custom is not None:
+            said = InteractionResponse(row.question_id, row.run_id, named, sealed.data, feedback)
+            resolution, more = await self._resolved(request, custom, said, place)
+            kept += more
+        command = c.Answer(row.question_id, place.by, named, sealed.data, feedback, resolution)
+        attached = Attached(kept=kept) if kept else NOTHING
         return await self.engine.submit(row.run_id, command, attached=attached)
 
     async def _resolved(
-        self, request: InteractionRequest, response: InteractionResponse, place: Place
-    ) -> _Resolved:
+        self,
+        request: InteractionRequest,
+        option: InteractionOption,
+        response: InteractionResponse,
+        place: Place,
+    ) -> tuple[Resolution | None, tuple[Kept, ...]]:
         """What a handler makes of the answer; what it puts into secret fields is sealed too."""
-        resolution = await self.handlers.resolve(request, response)
+        resolution = await self.handlers.resolve(request, option, response)
         if resolution is None:
-            return _Resolved()
+            return None, ()
         sealed = await self.vault.take(request.form, resolution.data, place)
-        return _Resolved(replace(resolution, data=sealed.data), sealed.kept)
+        return replace(resolution, data=sealed.data), sealed.kept
 
     async def keep_secret(
         self, question_id: str, field: str, value: str, *, by: str = LOCAL

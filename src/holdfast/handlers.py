@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import TypeAlias, TypeVar
+from typing import Final, TypeAlias, TypeVar
 
 from holdfast.core.interactions.answers import for_the_handler
 from holdfast.core.language.strict import strict_json
@@ -34,6 +34,8 @@ Handler: TypeAlias = Callable[
     [InteractionRequest, InteractionResponse], Resolution | Awaitable[Resolution]
 ]
 H = TypeVar("H", bound=Callable[..., object])
+
+_CUSTOM: Final = InteractionAction.CUSTOM
 
 
 class Handlers:
@@ -58,13 +60,12 @@ class Handlers:
             raise InvalidAnswer(message, {"custom_type": "not registered"})
 
     async def resolve(
-        self, request: InteractionRequest, response: InteractionResponse
+        self,
+        request: InteractionRequest,
+        option: InteractionOption,
+        response: InteractionResponse,
     ) -> Resolution | None:
-        """What the chosen option's handler makes of the answer; None where it needs none."""
-        chosen = response.selected_option_id
-        option = next((one for one in request.options if one.option_id == chosen), None)
-        if option is None or option.action is not InteractionAction.CUSTOM:
-            return None
+        """What the handler of a custom option makes of the answer; None where it has none."""
         handler = self._handler(request, option)
         if handler is None:
             return None
@@ -86,6 +87,14 @@ class Handlers:
             return handler
 
         return register
+
+
+def custom_option(request: InteractionRequest, option_id: str | None) -> InteractionOption | None:
+    """The option of this id, where a handler decides about it."""
+    for option in request.options:
+        if option.option_id == option_id:
+            return option if option.action is _CUSTOM else None
+    return None
 
 
 async def _decided(

@@ -6,6 +6,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from copy import deepcopy
+from functools import cached_property
 from typing import Any
 
 from holdfast.core.forms.shapes import dump_form
@@ -26,15 +28,23 @@ class TaskInstance:
     """One task of an instance, as it was when it was asked for."""
 
     def __init__(self, state: PlanState, task_id: str) -> None:
-        task = state.task(task_id)
+        self._task = state.task(task_id)
         self.task_id = task_id
         self.id = f"{state.run_id}_{task_id}"
         self.plan_instance_id = state.run_id
-        self.status: str = task.status.value
-        self.context: dict[str, Any] = dict(task.context)
-        self.trace = [
+        self.status: str = self._task.status.value
+
+    @cached_property
+    def context(self) -> dict[str, Any]:
+        """The reader's own: changing it changes no run."""
+        return deepcopy(dict(self._task.context))
+
+    @cached_property
+    def trace(self) -> list[dict[str, str]]:
+        """The statuses that it has had, the first one first."""
+        return [
             {"status": one.status.value, "reason": one.reason, "at": iso(one.at)}
-            for one in reversed(list(task.trace))
+            for one in reversed(list(self._task.trace))
         ]
 
 
@@ -53,7 +63,7 @@ class PlanInstance(LiveRun[PlanState]):
     def result(self) -> dict[str, Any] | None:
         """What it has come to, once it is done: the main task's context."""
         done = self._state.status is PlanInstanceStatus.DONE
-        return PLAN.result(self._state) if done else None
+        return deepcopy(PLAN.result(self._state)) if done else None
 
     @property
     def error(self) -> str | None:
@@ -95,6 +105,7 @@ class PlanInstance(LiveRun[PlanState]):
 
 
 def instance_context(state: PlanState) -> dict[str, Any]:
+    """The reader's own: changing it changes no run."""
     context: dict[str, Any] = {
         "values": dict(state.main_task.context),
         "metadata": {
@@ -112,7 +123,7 @@ def instance_context(state: PlanState) -> dict[str, Any]:
     if state.continued_at is not None:
         context["provided_params"] = dict(state.provided_params)
         context["continue_timestamp"] = iso(state.continued_at)
-    return context
+    return deepcopy(context)
 
 
 _REASONS = {

@@ -30,10 +30,7 @@ class LiveRun(ABC, Generic[S]):
 
     @property
     def _state(self) -> S:
-        return self._of_our_kind(self._latest.state)
-
-    def _moved(self, state: RunState) -> None:
-        self._latest.state = self._of_our_kind(state)
+        return self._latest.state  # type: ignore[return-value]  # a run stays of its kind
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} {self.id}: {self._about}, {self.status}>"
@@ -64,5 +61,6 @@ class LiveRun(ABC, Generic[S]):
         return await self._wait(SETTLED, timeout)
 
     async def _wait(self, statuses: frozenset[RunStatus], timeout: float | None) -> str:
-        self._moved(await self._engine.wait_for_status(self.id, statuses, timeout))
-        return self.status
+        run_id, latest = self._latest.state.run_id, self._latest
+        latest.state = await self._engine.wait_for_status(run_id, statuses, timeout)
+        return latest.state.status.value

@@ -86,6 +86,14 @@ class PlannerAgent:
     `decision_timeout` is how many seconds `decide_retry_strategy` may take.
     """
 
+    hears_of_tasks = False
+    """Whether `on_task_status_change` is overridden."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = cls.on_task_status_change is not PlannerAgent.on_task_status_change
+        cls.hears_of_tasks = own
+
     def __init__(
         self,
         a2a_client: Any = None,
@@ -201,8 +209,6 @@ class PlannerAgent:
             await asyncio.wait(tuple(self._told))
 
     def tasks_changed(self, before: PlanState, after: PlanState) -> None:
-        if type(self).on_task_status_change is PlannerAgent.on_task_status_change:
-            return
         if before.tasks is after.tasks:
             return
         task = asyncio.get_running_loop().create_task(self._tell(before, after))

@@ -46,7 +46,8 @@ class Pursuit:
 
     async def begin(self, text: str | None) -> None:
         """Pursue a goal, or what is left of one; returns when that is on disk."""
-        if self.engine.state is EngineState.PAUSED:
+        state = await self._recorded()
+        if state is not None and state.phase is EngineState.PAUSED:
             await self._app.engine.submit(self.engine.id, c.Unhold())
         await self.attend(text)
 
@@ -112,9 +113,14 @@ class Pursuit:
 
     async def has_to_finish(self) -> bool:
         """Whether something is under way that cannot simply be done again."""
+        state = await self._recorded()
+        return state is not None and unrepeatable(state)
+
+    async def _recorded(self) -> ConversationState | None:
+        """How it stands on disk, which may be ahead of what was told."""
         if not self.engine.id or not await self._app.journal.version(self.engine.id):
-            return False
-        return unrepeatable(as_conversation(await self._app.engine.state(self.engine.id)))
+            return None
+        return as_conversation(await self._app.engine.state(self.engine.id))
 
 
 def unrepeatable(state: ConversationState) -> bool:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from copy import deepcopy
 from dataclasses import replace
 from typing import Any
 
@@ -232,7 +233,7 @@ class AgentSessionHub(QuestionDesk):
         if isinstance(request, Mapping):
             request = request_from_wire(request)
         self.handlers.check(request)
-        request = sound(request)
+        request = deepcopy(sound(request))  # whoever asks may go on changing theirs
         async with self._telling_apart:
             before = as_session(await self.engine.state(session_id)).questions
             state = await self.engine.submit(session_id, c.Ask(request))

@@ -24,7 +24,7 @@ import json
 import os
 from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -37,6 +37,7 @@ from holdfast.errors import InvalidAnswer, OperatorError
 from holdfast.journal.home import sync_directory
 from holdfast.journal.port import Journal, Kept
 from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.record import record
 from holdfast.model.values import Json
 
 if TYPE_CHECKING:
@@ -47,6 +48,7 @@ ENTERED: Final = "entered_secret"
 KEY_VARIABLE: Final = "HOLDFAST_SECRET_KEY"
 KEY_FILE: Final = "secret.key"
 
+_SECRET: Final = FieldType.SECRET
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _REMEDY: Final = "it must be 32 bytes in base64, as `openssl rand -base64 32` prints them"
@@ -57,7 +59,7 @@ class Clock(Protocol):
     def now(self) -> float: ...
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Place:
     """Where a secret was asked for; a start is asked for by the run that it begins."""
 
@@ -66,7 +68,7 @@ class Place:
     by: str = ""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sealed:
     """Data with references in place of secrets, and what must be kept along with it."""
 
@@ -201,6 +203,8 @@ async def sealed_answer(
     vault: Vault, form: Form, data: Mapping[str, Json], place: Place, status: str
 ) -> Sealed:
     """Data as an answer may carry it. One that comes after another is only compared with it."""
+    if not form.fields:
+        return Sealed(dict(data))
     if status == "open":
         return await vault.take(form, data, place)
     return Sealed(vault.refer(form, data, place))
@@ -216,7 +220,7 @@ def _entered_key(reference: str, by: str) -> str:
 
 def _secrets_given(form: Form, data: Mapping[str, Json]) -> list[Field]:
     """The secret fields that were answered; what is empty says nothing and hides nothing."""
-    secret = (field for field in form.fields if field.type is FieldType.SECRET)
+    secret = (field for field in form.fields if field.type is _SECRET)
     return [one for one in secret if not is_empty(one, data.get(one.name))]
 
 

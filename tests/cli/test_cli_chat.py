@@ -331,3 +331,13 @@ def test_lists_say_what_a_chat_is_about(at_desk: Chat, chat: Chat) -> None:
     [question] = questions(at_desk)
     assert question["about"] == "please pay"
     assert "please pay" in at_desk("inbox").out
+
+
+def test_under_four_eyes_nobody_speaks_under_another_name(
+    chat: Chat, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_FOUR_EYES", "1")
+    refused = chat("hello", "--by", "will")
+    assert refused.code == 1
+    assert "Leave --by away" in refused.err
+    assert chat("hello").code == 0

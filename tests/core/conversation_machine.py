@@ -13,8 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 from conversation_promises import Auditor, check_event, fields_of
 
 from holdfast.core.conversation import snapshot
-from holdfast.core.conversation.apply import apply
-from holdfast.core.conversation.decide import blank, decide
+from holdfast.core.conversation.decide import blank, decide, replay
 from holdfast.core.conversation.state import (
     ConversationDefinition,
     ConversationState,
@@ -118,7 +117,7 @@ class Talk:
             self.records.append(record)
             read = decode(record)
             assert read == event
-            self.replayed = apply(self.replayed, read, record.at)
+            self.replayed = replay(self.replayed, [(record.at, read)])
             check_event(self.replayed)
         assert fields_of(self.replayed) == fields_of(decision.state), "replay differs"
         waiting = [one for one in decision.state.steps.values() if one.question_id is not None]
@@ -126,7 +125,7 @@ class Talk:
 
     def record(self, event: v.ConversationEvent) -> None:
         """The journal holds this, whoever decided it."""
-        self._replay(Decision(apply(self.state, event, self.now), (event,)))
+        self._replay(Decision(replay(self.state, [(self.now, event)]), (event,)))
         self.state = self.replayed
 
     def _take(self, effect: f.Effect) -> None:
@@ -295,7 +294,7 @@ class Talk:
         state, seen = blank(RUN_ID, self.definition), []
         for record in self.records:
             event = decode(record)
-            state = apply(state, event, record.at)  # type: ignore[arg-type]
+            state = replay(state, [(record.at, event)])  # type: ignore[arg-type]
             told = narrate(state, record.seq, record.at, event)
             if told is not None:
                 seen.append((told.event_type.value, dict(told.data)))

@@ -32,7 +32,7 @@ Working = f.CallTool | f.RunTask | f.StartAgent | f.StartChild | f.FetchContext 
 
 def fields_of(state: ConversationState) -> dict[str, Any]:
     """Everything that the state says; a heap is what it holds, however it is built."""
-    return {**state.__dict__, "queue": heap.items(state.queue)}
+    return {**state.__dict__, "queue": heap.items(state.queue), "readied": ()}
 
 
 def check_event(state: ConversationState) -> None:

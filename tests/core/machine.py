@@ -15,9 +15,8 @@ from invariants import ENDED, check_decision, check_event
 from promises import Auditor
 from random_plans import TOOLS
 
-from holdfast.core.plan.apply import apply
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.decide import Decision, blank, decide
+from holdfast.core.plan.decide import Decision, blank, decide, replay
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.tables import StepStatus
@@ -87,7 +86,7 @@ class Machine:
     def append(self, event: e.PlanEvent) -> None:
         """An event from elsewhere, such as another version of Holdfast."""
         self.records.append(Record(len(self.records) + 1, self.now, *encode(event)))
-        self.state = self.replayed = apply(self.state, event, self.now)
+        self.state = self.replayed = replay(self.state, [(self.now, event)])
         check_event(self.state)
 
     def tries(self, command: c.Command) -> Decision | CallerError:
@@ -102,7 +101,7 @@ class Machine:
             self.records.append(record)
             read = decode(record)
             assert read == event
-            self.replayed = apply(self.replayed, read, record.at)
+            self.replayed = replay(self.replayed, [(record.at, read)])
             check_event(self.replayed)
         assert self.replayed == decision.state, "replay differs from the live state"
         if decision.events:

@@ -13,8 +13,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from react_promises import Auditor, check_decision, check_event
 
-from holdfast.core.react.apply import apply
-from holdfast.core.react.decide import blank, decide
+from holdfast.core.react.decide import blank, decide, replay
 from holdfast.core.react.state import THINK, AgentDefinition, ReactState
 from holdfast.core.run.decision import Decision
 from holdfast.core.run.tables import StepStatus
@@ -129,7 +128,7 @@ class Chat:
             self.records.append(record)
             read = decode(record)
             assert read == event
-            self.replayed = apply(self.replayed, read, record.at)
+            self.replayed = replay(self.replayed, [(record.at, read)])
             check_event(self.replayed)
         assert self.replayed == decision.state, "replay differs from the live state"
         if decision.events:

@@ -8,7 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from rpds import HashTrieMap
+from immutables import Map
 from small_plans import WILL
 
 from holdfast.core.interactions.answers import (
@@ -193,7 +193,7 @@ class TestWhenAndWhat:
 
     def test_a_question_is_found_by_its_id_or_not_at_all(self) -> None:
         question = asked(option(A.SKIP))
-        state = replace(RUN, questions=HashTrieMap({"q1": question}))
+        state = replace(RUN, questions=Map({"q1": question}))
         assert find(state, "q1") is question
         with pytest.raises(NotFound, match="inst_000001 has no question q2"):
             find(state, "q2")

@@ -6,7 +6,7 @@ import pytest
 from machine import Machine
 from small_plans import ASK, CALL, CODE, WILL, compiled, on, question, started, succeed
 
-from holdfast.core.plan.apply import apply
+from holdfast.core.plan.decide import replay
 from holdfast.core.plan.state import PlanState
 from holdfast.errors import IllegalTransition
 from holdfast.journal.snapshots import dump_state
@@ -34,7 +34,7 @@ def test_the_state_before_an_event_stays_as_it_was() -> None:
 
 def test_every_event_is_the_next_version_at_its_time() -> None:
     state = paused().state
-    after = apply(state, e.LateResultKept("L001", 1), 5.0)
+    after = replay(state, [(5.0, e.LateResultKept("L001", 1))])
     assert (after.version, after.updated_at) == (state.version + 1, 5.0)
     assert after.steps == state.steps
 
@@ -55,7 +55,7 @@ def test_every_event_is_the_next_version_at_its_time() -> None:
 def test_an_event_that_does_not_fit_raises_instead_of_bending_the_state(event: e.PlanEvent) -> None:
     state = paused().state
     with pytest.raises(IllegalTransition):
-        apply(state, event, 0.0)
+        replay(state, [(0.0, event)])
 
 
 def test_a_move_that_the_task_table_does_not_have_raises() -> None:
@@ -64,15 +64,15 @@ def test_a_move_that_the_task_table_does_not_have_raises() -> None:
     assert machine.state.main_task.status is TaskStatus.DONE
     edited = e.TasksEdited(WILL, "by hand", (e.Move("001", TaskStatus.RETRYING),))
     with pytest.raises(IllegalTransition, match="Done cannot become Retrying"):
-        apply(machine.state, edited, 0.0)
+        replay(machine.state, [(0.0, edited)])
 
 
 def test_a_question_closes_once() -> None:
     machine = paused()
     asked = question(machine).request_id
-    closed = apply(machine.state, e.QuestionWithdrawn(asked, "why not"), 0.0)
+    closed = replay(machine.state, [(0.0, e.QuestionWithdrawn(asked, "why not"))])
     with pytest.raises(IllegalTransition):
-        apply(closed, e.QuestionExpired(asked), 0.0)
+        replay(closed, [(0.0, e.QuestionExpired(asked))])
 
 
 def test_a_trace_tells_the_newest_first_and_skips_what_is_no_move() -> None:

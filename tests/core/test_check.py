@@ -5,7 +5,8 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.source.check import Catalog, check_plan, find_problems
+from holdfast.core.source.check import Catalog, find_problems
+from holdfast.core.source.places import reported, to_problem
 from holdfast.core.source.planfile import load_plan
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.form import Field, FieldType, Form
@@ -55,6 +56,12 @@ def plan_with(action: Action = CODE, **changes: Any) -> Plan:
         success_output=Output("001", TaskStatus.DONE),
     )
     return Plan("p", "P", "001", (Task("001"), Task("002")), (replace(first, **changes), last))
+
+
+def check_plan(plan: Plan, **known: Any) -> list[Problem]:
+    """The mistakes of a plan that was made in Python, where paths say their places."""
+    found = find_problems(plan, Catalog(**known))
+    return reported(to_problem(one, "<plan>", None) for one in found)
 
 
 def messages(plan: Plan, **known: Any) -> list[str]:

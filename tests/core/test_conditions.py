@@ -21,10 +21,10 @@ class World:
     contexts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
 
-    def status(self, task_id: str) -> str:
+    def status_of(self, task_id: str) -> str:
         return self.statuses[task_id]
 
-    def context(self, task_id: str) -> Mapping[str, Any]:
+    def context_of(self, task_id: str) -> Mapping[str, Any]:
         return self.contexts[task_id]
 
 

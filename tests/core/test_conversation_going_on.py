@@ -614,3 +614,24 @@ def test_the_choices_are_told_and_a_task_that_two_depend_on_is_skipped_once() ->
     assert recovery.choices(talk.state) == ["retry", "skip", "stop"]
     assert recovery.to_skip(talk.state) == ["t2", "t3", "t4"]
     assert recovery.choices(at_phase(EngineState.ERROR).state) == ["retry", "stop"]
+
+
+@pytest.mark.parametrize("word", [c.Succeeded("late"), PERMANENT])
+def test_late_word_of_an_earlier_try_changes_nothing_of_a_task_that_is_done(
+    word: c.Outcome,
+) -> None:
+    """`first` failed, went well at the second try, and then another task ended the turn."""
+    talk = executing(SubTask("first"), SubTask("second"), retry=ONCE).fill()
+    earlier = talk.out("first")
+    talk.fails("first")
+    talk.advance()
+    talk.go_on()
+    talk.until(EngineState.EXECUTING).fill()
+    talk.done("first", "well")
+    talk.fill()
+    talk.fails("second")
+    talk.advance()
+    assert talk.state.phase is EngineState.ERROR
+    talk.report(earlier, word)
+    assert (talk.task("first").status, talk.task("first").result) == ("completed", "well")
+    assert talk.state.completed == 1

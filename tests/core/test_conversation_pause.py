@@ -427,3 +427,14 @@ def test_a_thousand_pauses_change_no_result() -> None:
     assert talk.past[-1].work.attempt == 1
     assert all(isinstance(one, f.RunTask | f.FetchContext | f.Decompose) for one in talk.past)
     assert not [one for one in talk.state.steps.values() if one.status is StepStatus.RUNNING]
+
+
+def test_a_failed_child_run_that_waits_again_is_nothing_to_a_conversation_that_is_cancelled() -> (
+    None
+):
+    talk = executing(ORDER, SubTask("runs"), max_parallel=2).fill()
+    child = talk.child()
+    talk.submit(c.Cancel(WILL, "enough", grace=5))
+    talk.hear(child, "error")
+    talk.hear(child, "pause")
+    assert (talk.state.paused_children, talk.state.status) == (0, RunStatus.CANCELLING)

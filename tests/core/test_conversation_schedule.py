@@ -12,8 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.core.conversation import heap, schedule
-from holdfast.core.conversation.apply import apply
-from holdfast.core.conversation.decide import blank, decide
+from holdfast.core.conversation.decide import blank, decide, replay
 from holdfast.core.conversation.heap import Heap, Item
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.model import commands as c
@@ -162,5 +161,5 @@ def test_whatever_is_freed_first_the_most_urgent_goes_first(order: list[int]) ->
 def test_a_task_that_is_folded_leaves_the_state_before_as_it_was() -> None:
     definition = ConversationDefinition(ConversationSettings(), "digest")
     before = blank("run", definition)
-    after = apply(before, v.ConversationOpened("digest", "run"), 1.0)
+    after = replay(before, [(1.0, v.ConversationOpened("digest", "run"))])
     assert (before.version, after.version) == (0, 1)

@@ -11,8 +11,7 @@ import pytest
 from conversation_machine import RUN_ID, WILL, Talk, at_phase, executing, opened, wanted
 from conversation_promises import fields_of
 
-from holdfast.core.conversation.apply import apply
-from holdfast.core.conversation.decide import blank
+from holdfast.core.conversation.decide import blank, replay
 from holdfast.core.conversation.tables import (
     COMMANDS,
     CONVERSATION,
@@ -64,10 +63,10 @@ def test_a_legal_transition_is_taken_and_an_illegal_one_changes_nothing(
     event = v.PhaseChanged(before, after)
     if after in THE_SEEDS_TABLE[before]:
         assert next_phase(before, after) is after
-        assert apply(state, event, 1.0).phase is after
+        assert replay(state, [(1.0, event)]).phase is after
     else:
         with pytest.raises(IllegalTransition, match=f"is {before} cannot become {after}"):
-            apply(state, event, 1.0)
+            replay(state, [(1.0, event)])
     assert fields_of(state) == kept
 
 

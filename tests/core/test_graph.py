@@ -7,7 +7,8 @@ from itertools import pairwise
 from typing import Any
 
 import pytest
-from rpds import HashTrieMap, List
+from immutables import Map
+from rpds import List
 
 from holdfast.core.drawing.graph import INSTANCES, STEPS, TASKS, render_svg, render_text
 from holdfast.core.drawing.picture import GLYPHS, Condition
@@ -90,8 +91,8 @@ def at(
         "inst_000001",
         plan=CompiledPlan(shown, "digest"),
         status=status,
-        tasks=HashTrieMap(tasks or {}),
-        steps=HashTrieMap(steps or {}),
+        tasks=Map(tasks or {}),
+        steps=Map(steps or {}),
     )
 
 
@@ -301,7 +302,7 @@ class TestWhatARunAdds:
         tasks = {"001": TaskState(TaskStatus.ERROR), "002": TaskState(TaskStatus.RUNNING)}
         steps = {"L1": StepState(status=status, attempt=1)}
         state = at(ONBOARDING, status=PlanInstanceStatus.ERROR, tasks=tasks, steps=steps)
-        state = replace(state, timers=HashTrieMap({retry_timer("L1"): 30.0}))
+        state = replace(state, timers=Map({retry_timer("L1"): 30.0}))
 
         drawing = drawn(ONBOARDING, state)
 
@@ -320,7 +321,7 @@ class TestWhatARunAdds:
     def test_a_step_that_waits_for_its_next_try_says_when(self) -> None:
         steps = {"L1": StepState(status=StepStatus.BACKOFF, attempt=1)}
         state = at(ONBOARDING, steps=steps)
-        state = replace(state, timers=HashTrieMap({retry_timer("L1"): 30.0}))
+        state = replace(state, timers=Map({retry_timer("L1"): 30.0}))
 
         assert drawn(ONBOARDING, state).node("L1").attrib["data-due"] == "30.000"
 

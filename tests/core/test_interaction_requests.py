@@ -14,6 +14,7 @@ from holdfast.core.interactions.requests import (
     CONFIRM_OPTIONS,
     LONGEST_WAIT,
     PROVIDE_OPTION,
+    PROVIDE_OPTIONS,
     UNKNOWN_OPTIONS,
     clock_may_take,
     is_dangerous,
@@ -55,6 +56,20 @@ def problem(**given: Any) -> tuple[str, str]:
 
 def chosen(action: InteractionAction, **given: Any) -> InteractionOption:
     return InteractionOption("x", "X", action, **given)
+
+
+@pytest.mark.parametrize("kind", InteractionType)
+@pytest.mark.parametrize("context", [{}, {"tool": "pay"}], ids=["no call", "a call"])
+def test_options_of_ours_are_sound_in_any_question(
+    kind: InteractionType, context: dict[str, Any]
+) -> None:
+    """They are not looked at each time; copies of them are."""
+    named = "ours" if kind is InteractionType.CUSTOM else None
+    for ours in (PROVIDE_OPTIONS, CONFIRM_OPTIONS, APPROVAL_OPTIONS, UNKNOWN_OPTIONS):
+        given = {"type": kind, "context": context, "custom_type": named}
+        copies = sound(question(options=(*ours,), **given))
+        assert copies == sound(question(options=ours, **given))
+        assert [one.option_id for one in copies.options] == [one.option_id for one in ours]
 
 
 def test_the_customary_options_have_the_ids_that_clients_know() -> None:

@@ -51,6 +51,12 @@ class TestRanks:
         assert ranking.backward == {0}
         assert ranking.ranks == (2, 1, 0)
 
+    def test_a_box_walked_before_is_not_on_the_path_of_a_later_walk(self) -> None:
+        ranking = rank(4, [(0, 1), (2, 0), (2, 1), (2, 3), (3, 2)])
+
+        assert ranking.backward == {4}
+        assert ranking.ranks == (1, 2, 0, 1)
+
     def test_a_span_is_the_number_of_layers_between_two_ends(self) -> None:
         assert rank(3, [(0, 1), (1, 2), (0, 2)]).span((0, 2)) == 2
 

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 from conversation_machine import executing
+from immutables import Map
 from machine import Machine
 from react_machine import begun
-from rpds import HashTrieMap
 from small_plans import on, only, question, reply, started
 
 from holdfast.core.interactions.outdated import without_outdated
@@ -48,7 +48,7 @@ def left(
     """What of `args`, all of them provided by people, the tool still gets."""
     questions = {one.request.request_id: one for one in asked}
     step = StepState(provided=args, claim=claim)
-    state = RunState("r", steps=HashTrieMap({"L1": step}), questions=HashTrieMap(questions))
+    state = RunState("r", steps=Map({"L1": step}), questions=Map(questions))
     return dict(without_outdated(state, "L1", {**args, "own": 1}, tool))
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from immutables import Map
 from machine import Machine
-from rpds import HashTrieMap
 from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 
 from holdfast.core.language.templates import render
@@ -21,7 +21,7 @@ from holdfast.model.plan import Check, CodeAction, Output, TaskStatus, TaskUpdat
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 from holdfast.model.values import Json
 
-NO_TASKS = TaskFacts(HashTrieMap())
+NO_TASKS = TaskFacts(Map())
 DONE = TaskStatus.DONE
 
 

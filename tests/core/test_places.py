@@ -3,8 +3,8 @@ from __future__ import annotations
 import pytest
 
 from holdfast.core.source.agentfile import load_agents
-from holdfast.core.source.check import check_plan
-from holdfast.core.source.places import LONGEST_MESSAGE, MOST_REPORTED, Places, reported
+from holdfast.core.source.check import Catalog, find_problems
+from holdfast.core.source.places import LONGEST_MESSAGE, MOST_REPORTED, Places, reported, to_problem
 from holdfast.core.source.planfile import read_plan
 from holdfast.core.source.yaml import read_document
 from holdfast.errors import PlanRejected, Problem
@@ -95,6 +95,7 @@ def test_a_file_of_mistakes_is_refused_in_short(read: object, text: str) -> None
 
 
 def test_a_plan_of_mistakes_that_was_made_in_python_is_refused_in_short() -> None:
-    found = check_plan(Plan("p", "P", "1", (Task("1"),) * 1_000, ()))
+    plan = Plan("p", "P", "1", (Task("1"),) * 1_000, ())
+    found = reported(to_problem(one, "p", None) for one in find_problems(plan, Catalog()))
     assert len(found) == MOST_REPORTED
     assert "more mistakes" in found[-1].message

@@ -424,7 +424,7 @@ def test_a_draft_never_raises_and_says_what_was_readable() -> None:
     draft = read_draft("plan_id: p\nname: [x]\n")
     assert draft.plan is not None
     assert draft.plan.plan_id == "p"
-    assert ("name",) in draft.broken
+    assert ("name",) in draft.shape.broken
 
 
 def problems_if_any(text: str) -> tuple[Problem, ...]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import html
 import json
 from base64 import b64encode, urlsafe_b64encode
+from enum import IntEnum, StrEnum
+from types import MappingProxyType
 from urllib.parse import quote, quote_plus
 
 import pytest
@@ -18,7 +20,6 @@ from holdfast.core.secrets import (
     is_reference,
     reference_of,
     references_in,
-    scrub,
 )
 from holdfast.model.values import Json
 
@@ -41,6 +42,16 @@ def test_references_are_found_wherever_they_stand() -> None:
     assert references_in("nothing") == frozenset()
 
 
+def test_references_are_found_in_values_of_ones_own_types_too() -> None:
+    class Word(StrEnum):
+        KEY = ONE
+
+    class Level(IntEnum):
+        HIGH = 3
+
+    assert references_in([Word.KEY, Level.HIGH, MappingProxyType({TWO: 1.5})]) == {ONE, TWO}
+
+
 def test_values_take_the_place_of_the_references_that_are_known() -> None:
     given_: Json = {"auth": f"Bearer {ONE}", "both": [ONE, TWO, f"{ONE}{ONE}"], "n": 1, "no": None}
     assert fill(given_, {ONE: "hunter2"}) == {
@@ -57,7 +68,7 @@ def test_a_value_that_looks_like_a_reference_is_not_filled_in_again() -> None:
 
 def test_what_comes_back_as_it_was_becomes_the_reference_again() -> None:
     echoed: Json = {"token": "hunter2", "hunter2": ["it is hunter2!", True, 7.5, None]}
-    clean = scrub(echoed, {ONE: "hunter2"})
+    clean = Scrubber({ONE: "hunter2"}).value(echoed)
     assert clean == {"token": ONE, ONE: [f"it is {ONE}!", True, 7.5, None]}
     assert fill(clean, {ONE: "hunter2"}) == echoed
 
@@ -81,7 +92,7 @@ def test_what_comes_back_as_it_was_becomes_the_reference_again() -> None:
     ],
 )
 def test_other_spellings_are_hidden_too(spelled: str) -> None:
-    told = str(scrub(f"it said {spelled} to us", {ONE: AWKWARD}))
+    told = str(Scrubber({ONE: AWKWARD}).value(f"it said {spelled} to us"))
     assert HIDDEN in told
     assert told.startswith("it said ")
     assert spelled[4:-4] not in told
@@ -89,7 +100,7 @@ def test_other_spellings_are_hidden_too(spelled: str) -> None:
 
 def test_a_short_value_is_only_known_as_a_whole_text() -> None:
     values = {ONE: "12", TWO: ""}
-    assert scrub(["12", "1234", 12, "", "on the 12th"], values) == [
+    assert Scrubber(values).value(["12", "1234", 12, "", "on the 12th"]) == [
         ONE,
         "1234",
         12,
@@ -99,12 +110,12 @@ def test_a_short_value_is_only_known_as_a_whole_text() -> None:
 
 
 def test_a_code_of_digits_comes_back_as_a_number() -> None:
-    assert scrub([4711, 47110, 4711.0], {ONE: "4711"}) == [ONE, 47110, 4711.0]
+    assert Scrubber({ONE: "4711"}).value([4711, 47110, 4711.0]) == [ONE, 47110, 4711.0]
 
 
 def test_a_value_within_another_does_not_cut_it_apart() -> None:
     values = {ONE: "open", TWO: "open sesame"}
-    assert scrub("say open sesame, or open", values) == f"say {TWO}, or {ONE}"
+    assert Scrubber(values).value("say open sesame, or open") == f"say {TWO}, or {ONE}"
 
 
 def test_without_secrets_nothing_changes() -> None:
@@ -113,7 +124,7 @@ def test_without_secrets_nothing_changes() -> None:
 
 @given(st.text(st.characters(exclude_categories=["Cs"]), min_size=4), st.text(), st.text())
 def test_no_text_keeps_a_value(value: str, before: str, after: str) -> None:
-    told = str(scrub(f"{before}{value}{after}", {ONE: value}))
+    told = str(Scrubber({ONE: value}).value(f"{before}{value}{after}"))
     rest = told.replace(ONE, "").replace(HIDDEN, "")
     assert value not in told or value in ONE or value in HIDDEN or value in rest
 

@@ -180,6 +180,15 @@ def test_depth_counts_lists_and_dicts_together() -> None:
     assert "too deep" in str(refusal([{"a": {}}], max_depth=2))
 
 
+@pytest.mark.parametrize("value", [{}, [], ()])
+def test_a_limit_of_nothing_refuses_the_whole(value: object) -> None:
+    assert (error := refusal(value, max_depth=0)).path == "$"
+    assert "too deep" in str(error)
+    assert (error := refusal(value, max_bytes=99)).path == "$"
+    assert "larger than 99 bytes" in str(error)
+    assert strict_json(value, max_depth=1, max_bytes=100) in ({}, [])
+
+
 def test_a_cycle_is_named_as_one_where_it_starts() -> None:
     loop: list[Any] = []
     loop.append({"again": loop})

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from rpds import HashTrieMap
+from immutables import Map
 
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.drawing.graph import render_svg
@@ -27,9 +27,9 @@ STATE = ConversationState(
     "conv_000001",
     definition=ConversationDefinition(ConversationSettings(), "digest"),
     status=RunStatus.RUNNING,
-    tasks=HashTrieMap({"t1": LOAD, "t2": SUM}),
-    steps=HashTrieMap({"t2": StepState(status=StepStatus.BACKOFF, attempt=1)}),
-    timers=HashTrieMap({retry_timer("t2"): 30.0}),
+    tasks=Map({"t1": LOAD, "t2": SUM}),
+    steps=Map({"t2": StepState(status=StepStatus.BACKOFF, attempt=1)}),
+    timers=Map({retry_timer("t2"): 30.0}),
     order=("t1", "t2"),
     total=2,
     completed=1,
@@ -68,7 +68,7 @@ def test_a_task_is_as_its_step_is_while_that_is_under_way(
 ) -> None:
     tasks = {"t1": LOAD, "t2": replace(SUM, status=status)}
     steps = {"t2": StepState(status=step)} if step else {}
-    state = replace(STATE, tasks=HashTrieMap(tasks), steps=HashTrieMap(steps))
+    state = replace(STATE, tasks=Map(tasks), steps=Map(steps))
 
     assert standing(state, "t2", english)[0] is condition
 
@@ -92,7 +92,7 @@ def test_whoever_draws_chooses_the_words() -> None:
         "inst_000001",
         plan=CompiledPlan(plan, "digest"),
         status=RunStatus.RUNNING,
-        steps=HashTrieMap({"L1": waits}),
+        steps=Map({"L1": waits}),
     )
 
     drawn = render_svg(plan, state, say=shout)
@@ -105,7 +105,7 @@ def test_whoever_draws_chooses_the_words() -> None:
 @pytest.mark.parametrize("status", ["finished", "skipped"])
 def test_what_is_skipped_is_drawn_and_counted_so(status: str) -> None:
     skipped = replace(SUM, status=status, skipped="it failed")
-    state = replace(STATE, tasks=STATE.tasks.insert("t2", skipped), steps=HashTrieMap(), skipped=1)
+    state = replace(STATE, tasks=STATE.tasks.set("t2", skipped), steps=Map(), skipped=1)
     assert standing(state, "t2", english) == (Condition.SKIPPED, "skipped")
     assert picture_of_tasks(state).description == "1 of 2 tasks done, 1 skipped"
 
@@ -122,12 +122,12 @@ def test_what_is_skipped_is_drawn_and_counted_so(status: str) -> None:
 def test_a_turn_that_a_person_has_ended_is_stopped_and_has_nothing_to_come(
     status: str, shown: tuple[Condition, str]
 ) -> None:
-    tasks = STATE.tasks.insert("t2", replace(SUM, status=status))
-    ended = replace(STATE, status=RunStatus.DONE, kept=True, tasks=tasks, steps=HashTrieMap())
+    tasks = STATE.tasks.set("t2", replace(SUM, status=status))
+    ended = replace(STATE, status=RunStatus.DONE, kept=True, tasks=tasks, steps=Map())
     assert standing(ended, "t2", english) == shown
     assert picture_of_tasks(ended).title == "conv_000001 ⊘ stopped"
 
 
 def test_what_was_under_way_when_a_turn_failed_does_not_run_any_more() -> None:
-    failed = replace(STATE, status=RunStatus.ERROR, phase=EngineState.ERROR, steps=HashTrieMap())
+    failed = replace(STATE, status=RunStatus.ERROR, phase=EngineState.ERROR, steps=Map())
     assert standing(failed, "t2", english) == (Condition.CANCELLED, "stopped")

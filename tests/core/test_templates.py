@@ -21,11 +21,11 @@ class World:
     contexts: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     names: Mapping[str, Any] = field(default_factory=dict)
 
-    def status(self, task_id: str) -> str:
+    def status_of(self, task_id: str) -> str:
         self.contexts[task_id]
         return TaskStatus.DONE
 
-    def context(self, task_id: str) -> Mapping[str, Any]:
+    def context_of(self, task_id: str) -> Mapping[str, Any]:
         return self.contexts[task_id]
 
 
@@ -369,3 +369,21 @@ def test_any_text_is_a_template_or_refused_with_a_column_in_it(text: str) -> Non
 @given(st.text(max_size=30).filter(lambda text: "\\{" not in text))
 def test_any_text_can_be_written_with_escaped_braces(text: str) -> None:
     assert filled(text.replace("{", "\\{")) == text
+
+
+@pytest.mark.parametrize(
+    ("template", "bounded"),
+    [
+        ({"a": 1}, True),
+        ({"a": "{{result.x}}"}, True),
+        ({"a": {"b": ["no. {{result}}"]}}, True),
+        ({"a": "{{result.x}}", "b": "{{result.x}}"}, False),
+        ({"a": "{{result.x}}{{result.x}}"}, False),
+        ({"a": "{001.context}"}, False),
+        ({"a": "{values.name}"}, False),
+    ],
+)
+def test_what_takes_one_part_of_a_result_is_bounded_as_that_is(
+    template: Any, bounded: bool
+) -> None:
+    assert compile_template(template).bounded is bounded

@@ -8,10 +8,10 @@ from typing import Any, get_args
 import pytest
 from conversation_machine import Talk, executing
 from conversation_machine import wanted as wanted_talk
+from immutables import Map
 from machine import Machine
 from react_machine import Chat, clerk
 from react_machine import opened as opened_chat
-from rpds import HashTrieMap
 from small_plans import ASK, CALL, CONFIRM, GUARDED, WILL, compiled, on, question
 
 from holdfast.core.approval import read_rule
@@ -40,7 +40,7 @@ A, T = InteractionAction, InteractionType
 ANN, BOB = "ann", "bob"
 RUN = RunState("inst_000001")
 UNKNOWN = c.Failed(Failure(FailureKind.UNKNOWN, "cut off"))
-EMPTY: HashTrieMap[str, str] = HashTrieMap()
+EMPTY: Map[str, str] = Map()
 
 
 YES_OR_NO = (
@@ -85,13 +85,13 @@ class TestWhatCountsAsAWish:
         ],
     )
     def test_a_bare_yes_or_no_does_not(self, purpose: str, given: QuestionAnswered) -> None:
-        assert answered(RUN, asked(purpose), given).wanting == EMPTY
+        assert answered(RUN, asked(purpose), given).wanting == Map()
 
     @pytest.mark.parametrize("option_id", ["yes", "no"])
     def test_nor_does_it_where_there_is_nothing_to_choose(self, option_id: str) -> None:
         question = of(*YES_OR_NO)
         given = event(option_id, values={"option": option_id})
-        assert answered(RUN, question, given).wanting == EMPTY
+        assert answered(RUN, question, given).wanting == Map()
 
     @pytest.mark.parametrize(
         ("option_id", "other"),

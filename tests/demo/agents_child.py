@@ -21,7 +21,7 @@ from holdfast.core.source.planfile import load_plan
 from holdfast.demo.colleagues import office_model
 from holdfast.demo.onboarding import HERE, ONBOARDING_WITH_AGENTS, WILL_ZHANG
 from holdfast.instances import PlanInstance
-from holdfast.runtime.faults import FaultPoints
+from holdfast.runtime.ports import FaultPoints
 from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"

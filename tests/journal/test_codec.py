@@ -11,6 +11,7 @@ from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import TypeAdapter
 
 from holdfast.errors import JournalDamaged, JournalTooNew
 from holdfast.journal import codec
@@ -73,6 +74,7 @@ def test_every_event_comes_back_as_it_was(kind: type[Any], data: st.DataObject) 
     version = codec.VERSIONS.get(kind.__name__)
     assert name == (f"{kind.__name__}@{version}" if version else kind.__name__)
     assert decode(Record(1, 0.0, name, payload)) == event
+    assert payload.encode() == TypeAdapter(kind).dump_json(event, exclude_defaults=True)
 
 
 def test_what_is_usual_costs_no_bytes() -> None:
@@ -91,8 +93,9 @@ def test_an_empty_object_is_not_an_absent_one() -> None:
 
 
 def test_records_are_numbered_in_order() -> None:
-    records = encode_all([(1.0, e.RunRecovered(1)), (2.0, e.RunRecovered(2))], 7)
-    assert [(record.seq, record.at) for record in records] == [(7, 1.0), (8, 2.0)]
+    records, size = encode_all([(1.0, e.RunRecovered(1)), (2.0, e.RunRecovered(2))], 7)
+    assert size == sum(len(payload) for _, _, _, payload in records)
+    assert [(seq, at) for seq, at, _, _ in records] == [(7, 1.0), (8, 2.0)]
 
 
 def test_fields_that_a_later_version_added_are_passed_over() -> None:

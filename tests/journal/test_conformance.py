@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from holdfast.journal import database
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal
 from holdfast.journal.sqlite import SqliteJournal
@@ -24,3 +25,9 @@ class TestSqlite(JournalSuite):
     @pytest.fixture
     def connect(self, tmp_path: Path) -> Callable[[], Journal]:
         return lambda: SqliteJournal(tmp_path / "home" / "journal.db")
+
+
+class TestSqliteWhosePlacesAreWrittenOften(TestSqlite):
+    @pytest.fixture(autouse=True)
+    def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(database, "MOST_UNPLACED", 3)

@@ -204,6 +204,19 @@ async def home(tmp_path: Path) -> Path:
     return tmp_path
 
 
+async def test_a_long_plan_is_stored_packed_and_sound(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+    app.load_plan_text(PLAN.replace("canary-title", "canary-title " * 200))
+    async with app:
+        await (await app.plans.start_plan_by_prompt("", "ask")).wait_until_settled()
+    database = tmp_path / "holdfast.db"
+    with closing(sqlite3.connect(database)) as other:
+        assert other.execute("SELECT typeof(body) FROM definitions").fetchall() == [("blob",)]
+    assert examine(database).findings == []
+    change(database, "UPDATE definitions SET body = substr(body, 1, length(body) - 1)")
+    assert [one.what for one in examine(database).findings] == ["definition"]
+
+
 def test_the_doctor_finds_a_real_home_sound(
     home: Path, ran: Callable[..., tuple[int, str]]
 ) -> None:

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from faulty_disk import GROWING_LOG, Disk, Sync, Write, power_cuts
 
-from holdfast.errors import JournalUnavailable
+from holdfast.errors import JournalDamaged, JournalUnavailable
 from holdfast.journal import database, memory, scribe
 from holdfast.journal.integrity import examine
 from holdfast.journal.memory import MemoryJournal
@@ -25,8 +25,12 @@ from holdfast.journal.port import Committed, Record, Snapshot
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import birth, records, step
 
-RECORDED = Path(__file__).parent.parent / "replay" / "home_schema_4.db.gz"
-REMOVE = "DELETE FROM events WHERE place BETWEEN (:run << 32) AND ((:run << 32) | 0xFFFFFFFF)"
+RECORDED = Path(__file__).parent.parent / "replay"
+OF_RUN = "place BETWEEN (:run << 32) AND ((:run << 32) | 0xFFFFFFFF)"
+REMOVE = f"""
+DELETE FROM events WHERE position IN (
+    SELECT position FROM places WHERE {OF_RUN} UNION ALL SELECT position FROM tail WHERE {OF_RUN}
+)"""
 
 Place = tuple[int, str, int]
 
@@ -112,7 +116,7 @@ class TestWhereRunsStand:
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Where a run stands must not be looked up while its records are only gathered."""
-        monkeypatch.setattr(scribe, "MOST_HEADS", 2)
+        monkeypatch.setattr(scribe, "MOST_PLACES", 2)
         async with opened(path) as journal:
             runs = [f"r{n}" for n in range(10)]
             for batch in range(3):
@@ -173,13 +177,135 @@ class Meter:
         return 0
 
 
+def in_tail(path: Path) -> int:
+    with sql_prompt(path) as connection:
+        return int(connection.execute("SELECT count(*) FROM tail").fetchone()[0])
+
+
+def misplaced(path: Path) -> list[str]:
+    problems = (one.problem for one in examine(path).findings)
+    return [one for one in problems if "looks for it" in one or "missing" in one]
+
+
+def as_if_killed(path: Path) -> Path:
+    """The same home as it is on disk now."""
+    other = path.parent / "killed"
+    other.mkdir()
+    for suffix in ("", "-wal"):
+        (other / f"{path.name}{suffix}").write_bytes(
+            path.with_name(path.name + suffix).read_bytes()
+        )
+    return other / path.name
+
+
+class TestPlaces:
+    """Where records lie is written down for many of them at once."""
+
+    @pytest.mark.parametrize("most", [1, 2, 5, 7, 64])
+    async def test_a_run_is_read_whole_wherever_the_tail_begins(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, most: int
+    ) -> None:
+        monkeypatch.setattr(database, "MOST_UNPLACED", most)
+        tails = set()
+        async with opened(path) as journal:
+            for version in range(20):
+                for run_id in ("a", "b"):
+                    given = step(run_id, version) if version else birth(run_id)
+                    assert await journal.append(given) == version + 1
+                    assert await journal.version(run_id) == version + 1
+                    assert await journal.read(run_id) == records(0, version + 1)
+                    assert await journal.read(run_id, version) == records(version, 1)
+                    tails.add(in_tail(path))
+        assert tails - {0} == set(range(1, min(most, 41)))
+        async with opened(path) as journal:
+            assert in_tail(path) == 0
+            assert await journal.append(step("a", 20, count=30)) == 50
+            assert await journal.read("a", 10, 25) == records(10, 25)
+        assert misplaced(path) == []
+
+    async def test_what_was_rolled_back_has_no_place(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch
+    ) -> None:
+        monkeypatch.setattr(database, "MOST_UNPLACED", 6)
+        async with opened(path) as journal:
+            await take_turns(journal, "a", "b", turns=2)
+            spoiled = step("a", 2, count=2)
+            spoiled.records[1:] = [Record(4, 1.0, "happened", "\ud800")]  # type: ignore[index]
+            await asyncio.gather(
+                *map(journal.append, [step("b", 2), spoiled, step("b", 3)]), return_exceptions=True
+            )
+            await take_turns(journal, *"cdefgh")
+            assert await journal.read("a") == records(0, 2)
+            assert await journal.read("b") == records(0, 4)
+        assert misplaced(path) == []
+
+    @pytest.mark.parametrize(
+        "damage",
+        [
+            "DELETE FROM places WHERE place = (1 << 32 | 2)",
+            "UPDATE places SET position = position + 1 WHERE place = (1 << 32 | 2)",
+            "UPDATE places SET position = 1000 WHERE place = (1 << 32 | 2)",
+        ],
+    )
+    async def test_a_wrong_place_is_noticed(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, damage: str
+    ) -> None:
+        monkeypatch.setattr(database, "MOST_UNPLACED", 4)
+        async with opened(path) as journal:
+            await take_turns(journal, "a", "b")
+            assert in_tail(path) == 2
+            with sql_prompt(path) as connection:
+                assert connection.execute(damage).rowcount == 1
+            assert await journal.read("b") == records(0, 3)
+            with pytest.raises(JournalDamaged):
+                await journal.read("a")
+        assert misplaced(path) != []
+
+    @pytest.mark.parametrize("spoiled_at", [0, 1, 2])
+    async def test_a_batch_that_began_again_hides_nothing_from_the_next_process(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, spoiled_at: int
+    ) -> None:
+        monkeypatch.setattr(database, "MOST_UNPLACED", 4)
+        async with opened(path) as journal:
+            await take_turns(journal, "a", "b", "c", "alone", turns=1)
+            batch = [step(one, 1, count=10) for one in ("a", "b")]
+            spoiled = step("c", 1, count=2)
+            spoiled.records[1:] = [Record(3, 1.0, "happened", "\ud800")]  # type: ignore[index]
+            batch.insert(spoiled_at, spoiled)
+            batch.insert(0, step("alone", 1))
+            told = await asyncio.gather(*map(journal.append, batch), return_exceptions=True)
+            assert told.count(11) == 2
+            killed = as_if_killed(path)
+        async with opened(killed) as journal:
+            for run_id in ("a", "b"):
+                assert await journal.read(run_id) == [*records(0, 1), *records(1, 10)]
+        assert misplaced(killed) == []
+
+    @pytest.mark.parametrize("said", [0, 2, 5, 9, 1000])
+    async def test_a_wrong_word_about_what_has_its_place_is_mended(
+        self, path: Path, monkeypatch: pytest.MonkeyPatch, said: int
+    ) -> None:
+        monkeypatch.setattr(database, "MOST_UNPLACED", 4)
+        async with opened(path) as journal:
+            await take_turns(journal, "a", "b")
+            with sql_prompt(path) as connection:
+                connection.execute("UPDATE positions SET placed = ?", (said,))
+        async with opened(path) as journal:
+            for run_id in ("a", "b"):
+                assert await journal.append(step(run_id, 3)) == 4
+                assert await journal.read(run_id) == records(0, 4)
+        assert misplaced(path) == []
+
+
 class TestWhatItCosts:
     @staticmethod
     async def costs(path: Path, others: int) -> dict[str, int]:
-        """Of a run of six records, two by two among those of so many others."""
+        """Of a run of six records, one by one among those of so many others."""
         meter, spent = Meter(), {}
         async with opened(path, meter.connect) as journal:
             await take_turns(journal, "mine", *(f"r{n}" for n in range(others)), turns=6)
+            await journal.append(birth("last", count=database.MOST_UNPLACED))
+            assert in_tail(path) == 0
             for name, work in {
                 "read": lambda: journal.read("mine"),
                 "version": lambda: journal.version("mine"),
@@ -203,6 +329,20 @@ class TestWhatItCosts:
         assert many == few
         assert few["append"] < 40
 
+    async def test_looking_through_the_newest_records_costs_little(self, path: Path) -> None:
+        meter = Meter()
+        async with opened(path, meter.connect) as journal:
+            await take_turns(journal, "mine", "other", turns=100)
+            await journal.append(birth("last", count=database.MOST_UNPLACED))
+            spent = []
+            for tail in (0, database.MOST_UNPLACED - 1):
+                assert in_tail(path) == tail
+                meter.count = 0
+                await journal.version("mine")
+                spent.append(meter.count)
+                await journal.append(birth(f"after{tail}", count=database.MOST_UNPLACED - 1))
+        assert 0 < spent[1] - spent[0] < 8 * database.MOST_UNPLACED
+
     async def test_a_batch_of_many_runs_dirties_the_end_of_the_table_only(
         self, tmp_path: Path
     ) -> None:
@@ -218,15 +358,15 @@ class TestWhatItCosts:
         assert 0 < len(pages) < 60
 
 
-def lay_out(path: Path) -> bytes:
+def lay_out(path: Path, schema: int = 4) -> bytes:
     """The recorded home, byte for byte."""
-    content = gzip.decompress(RECORDED.read_bytes())
+    content = gzip.decompress((RECORDED / f"home_schema_{schema}.db.gz").read_bytes())
     path.write_bytes(content)
     return content
 
 
 class TestOlderHomes:
-    """`home_schema_4.db.gz`: three runs that committed in turns, sixteen records."""
+    """Three runs that committed in turns, sixteen records."""
 
     @pytest.fixture
     def home(self, path: Path) -> Path:
@@ -280,16 +420,17 @@ class TestOlderHomes:
         async with opened(home) as journal:
             assert len(await places(journal)) == 16
 
+    @pytest.mark.parametrize("schema", [4, 5])
     async def test_no_power_cut_during_the_change_loses_anything(
-        self, home: Path, tmp_path: Path
+        self, home: Path, tmp_path: Path, schema: int
     ) -> None:
-        recorded = lay_out(home)
+        recorded = lay_out(home, schema)
         with Disk(GROWING_LOG) as disk:
             disk.log += [Write("journal.db", 0, recorded), Sync("journal.db", True)]
             async with opened(home, disk.connect) as journal:
                 expected = await self.whole(journal), await places(journal)
         cuts = range(2, len(disk.log) + 1)
-        assert 30 < len(cuts) < 200
+        assert 25 < len(cuts) < 200
         for position, files in power_cuts(disk.log, cuts, random.Random(31)):
             place = tmp_path / f"cut{position}"
             place.mkdir()

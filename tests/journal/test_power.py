@@ -18,13 +18,18 @@ import pytest
 from faulty_disk import GROWING_LOG, Disk, Sync, Write, power_cuts
 
 from holdfast.errors import JournalUnavailable
-from holdfast.journal import committer
+from holdfast.journal import committer, database
 from holdfast.journal.port import Append, Notice, Record, Snapshot
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import run_row
 
 SMALL_LOG = {"PRAGMA wal_autocheckpoint = 1000": "PRAGMA wal_autocheckpoint = 40"}
 UNSAFE = {"PRAGMA synchronous = FULL": "PRAGMA synchronous = NORMAL"}
+
+
+@pytest.fixture(autouse=True)
+def places_are_written_often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(database, "MOST_UNPLACED", 12)
 
 
 @dataclass(frozen=True, slots=True)

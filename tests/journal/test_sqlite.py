@@ -6,6 +6,7 @@ import asyncio
 import json
 import sqlite3
 import threading
+import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
 from dataclasses import astuple, replace
@@ -22,7 +23,7 @@ from holdfast.errors import (
     OperatorError,
     VersionConflict,
 )
-from holdfast.journal import database, scribe, writer
+from holdfast.journal import committer, database, scribe, writer
 from holdfast.journal.chain import verify
 from holdfast.journal.port import (
     Append,
@@ -48,7 +49,10 @@ from holdfast.testing.journal_samples import (
 
 
 class Spy:
-    """A connection that notes which thread executed which statement."""
+    """A connection that notes which thread executed which statement.
+
+    A statement outside of a transaction commits what it has changed, which is noted too.
+    """
 
     def __init__(self, path: Path, seen: list[tuple[str, int]]) -> None:
         self._connection = database.connect(path)
@@ -64,7 +68,11 @@ class Spy:
 
     def execute(self, sql: str, parameters: Any = (), /) -> database.Cursor:
         self._seen.append((sql, threading.get_ident()))
-        return self._connection.execute(sql, parameters)
+        inside, changes = self.in_transaction, self.total_changes
+        rows = self._connection.execute(sql, parameters)
+        if not inside and self.total_changes != changes:
+            self._seen.append(("COMMIT", threading.get_ident()))
+        return rows
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> database.Cursor:
         return self._connection.executemany(sql, parameters)
@@ -74,6 +82,26 @@ class Spy:
 
     def close(self) -> None:
         self._connection.close()
+
+
+class OutOfMemory(Spy):
+    """Fails once, at one run of a batch, and rolls the batch back as SQLite does."""
+
+    failed = False
+
+    def execute(self, sql: str, parameters: Any = (), /) -> database.Cursor:
+        if "inst_000002" in parameters and not self.failed:
+            self.failed = True
+            super().execute("ROLLBACK")
+            raise MemoryError
+        return super().execute(sql, parameters)
+
+
+class SlowToCommit(Spy):
+    def execute(self, sql: str, parameters: Any = (), /) -> database.Cursor:
+        if sql == "COMMIT":
+            time.sleep(0.02)
+        return super().execute(sql, parameters)
 
 
 @pytest.fixture
@@ -137,6 +165,24 @@ class TestWhereItCommits:
             await journal.append(step("inst_000001", version))
         assert commits(seen) == [threading.get_ident()] * 20
 
+    async def test_records_alone_take_one_statement(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]]
+    ) -> None:
+        await journal.append(birth())
+        seen.clear()
+        await journal.append(step("inst_000001", 1, count=3))
+        assert [sql for sql, _ in seen[1:]] == ["COMMIT"]
+
+    @pytest.mark.parametrize("count", [1, 15, 16, 17, 32, 33, 100])
+    async def test_any_number_of_records_is_one_commit(
+        self, journal: SqliteJournal, seen: list[tuple[str, int]], count: int
+    ) -> None:
+        await journal.append(birth())
+        seen.clear()
+        assert await journal.append(step("inst_000001", 1, count=count)) == 1 + count
+        assert len(commits(seen)) == 1
+        assert await journal.read("inst_000001") == records(0, 1) + records(1, count)
+
     async def test_a_crowd_shares_a_commit_on_the_loop(
         self, journal: SqliteJournal, seen: list[tuple[str, int]]
     ) -> None:
@@ -191,12 +237,53 @@ class TestWhereItCommits:
         here = [one == threading.get_ident() for one in commits(seen)]
         assert here == [True, False, True, True]
 
+    async def test_a_disk_that_is_quick_again_is_soon_tried_again_when_it_is_not(
+        self,
+        journal: SqliteJournal,
+        seen: list[tuple[str, int]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        with monkeypatch.context() as slowly:
+            make_slow(slowly)
+            await journal.append(birth())
+            for version in range(1, 2 + 2 * writer.FIRST_AWAY):
+                await journal.append(step("inst_000001", version))
+        for _ in range(3):
+            await journal.append(step("inst_000001", version := version + 1))
+        seen.clear()
+        make_slow(monkeypatch)
+        for _ in range(2 + writer.FIRST_AWAY):
+            await journal.append(step("inst_000001", version := version + 1))
+        here = [one == threading.get_ident() for one in commits(seen)]
+        assert here == [True, *[False] * writer.FIRST_AWAY, True]
+
     async def test_batches_are_bounded(
         self, journal: SqliteJournal, seen: list[tuple[str, int]]
     ) -> None:
         names = [f"inst_{n:06d}" for n in range(3 * writer.BATCH)]
         assert await outcomes(journal, [birth(name) for name in names]) == [1] * len(names)
         assert len(commits(seen)) >= 4
+
+    @pytest.mark.parametrize("turns", [0, 1], ids=["gathering", "handed over"])
+    async def test_a_close_waits_for_all_that_was_accepted_before_a_disk_turned_slow(
+        self,
+        path: Path,
+        seen: list[tuple[str, int]],
+        turns: int,
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        """The first batch is committed on the loop, and the rest is left to the thread."""
+        monkeypatch.setattr(writer, "BATCH", 4)
+        journal = SqliteJournal(path, connect=lambda path: SlowToCommit(path, seen))
+        await journal.open()
+        await outcomes(journal, [birth(f"first_{n}") for n in range(3)])
+        make_slow(monkeypatch)
+        waiting = [asyncio.ensure_future(journal.append(birth(f"inst_{n}"))) for n in range(10)]
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        async with asyncio.timeout(10):
+            await journal.close()
+        assert await asyncio.gather(*waiting) == [1] * 10
 
     async def test_a_snapshot_never_blocks_the_loop(
         self, journal: SqliteJournal, seen: list[tuple[str, int]]
@@ -337,6 +424,21 @@ class TestWhatFailsAlone:
         assert await journal.append(step("inst_000001", 1)) == 2
         assert await journal.read("inst_000001") == records(0, 2)
 
+    @pytest.mark.parametrize("count", [3, 4, 30])
+    async def test_nothing_is_written_once_sqlite_has_taken_the_beginning_back(
+        self, path: Path, seen: list[tuple[str, int]], count: int
+    ) -> None:
+        """Where it runs out of memory it rolls back all that the others have written."""
+        journal = SqliteJournal(path, connect=lambda path: OutOfMemory(path, seen))
+        await journal.open()
+        names = ["first", *(f"inst_{n:06d}" for n in range(count))]
+        told = await outcomes(journal, [birth(name) for name in names])
+        assert told[0] == 1
+        assert all(isinstance(one, JournalUnavailable) for one in told[1:])
+        assert [row.run_id for row in await journal.runs()] == ["first"]
+        assert await journal.last_commit() == 1
+        await journal.close()
+
     async def test_a_value_that_sqlite_does_not_know_is_our_mistake(
         self, journal: SqliteJournal
     ) -> None:
@@ -368,6 +470,25 @@ class TestWhatFailsAlone:
             await outcomes(journal, [step("inst_000001", 1)])
             await asyncio.sleep(0.01)
         assert await journal.read("inst_000001") == records(0, 2)
+
+    async def test_whether_the_disk_works_again_is_not_tried_on_the_loop(
+        self,
+        journal: SqliteJournal,
+        path: Path,
+        seen: list[tuple[str, int]],
+        monkeypatch: pytest.MonkeyPatch,
+    ) -> None:
+        monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+        monkeypatch.setattr(writer, "SLOW_SECONDS", 3600.0)
+        await journal.append(birth())
+        with closing(sqlite3.connect(path, isolation_level=None)) as other:
+            other.execute("BEGIN IMMEDIATE")
+            with pytest.raises(JournalUnavailable):
+                await journal.append(step("inst_000001", 1))
+        seen.clear()
+        assert await journal.append(step("inst_000001", 1)) == 2
+        assert len(commits(seen)) == 2
+        assert threading.get_ident() not in [thread for _, thread in seen]
 
 
 class TestAtTheDoor:
@@ -639,7 +760,7 @@ class TestItsSql:
         scans = [line for line in steps if line.startswith("SCAN") and "json_each" not in line]
         assert scans in ([], whole.get(name))
         sorts = [line for line in steps if "TEMP B-TREE" in line]
-        assert sorts == [] or name == "notices_for"
+        assert sorts == [] or name in ("notices_for", "read_events")
 
     @staticmethod
     def plan(connection: sqlite3.Connection, sql: str) -> list[str]:

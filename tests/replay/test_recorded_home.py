@@ -56,11 +56,12 @@ async def test_it_is_brought_up_to_date_and_stays_sound(home: Path) -> None:
     assert schema(home) == SCHEMA
 
 
-async def test_positions_that_were_given_stay(tmp_path: Path) -> None:
-    """`home_schema_4.db.gz`: three runs that committed in turns, one of them done."""
-    recorded = gzip.decompress((HERE / "home_schema_4.db.gz").read_bytes())
+@pytest.mark.parametrize("known", [4, 5])
+async def test_positions_that_were_given_stay(tmp_path: Path, known: int) -> None:
+    """`home_schema_4.db.gz` and the same of 5: three runs that committed in turns, one is done."""
+    recorded = gzip.decompress((HERE / f"home_schema_{known}.db.gz").read_bytes())
     (tmp_path / "holdfast.db").write_bytes(recorded)
-    assert schema(tmp_path) == 4
+    assert schema(tmp_path) == known
     async with reopened(tmp_path, []) as app:
         found = [(one.position, one.run_id, one.last) for one in await app.journal.commits()]
         assert found == [

@@ -2,9 +2,9 @@
 
 Everything is imported once; then each order forks a process of its own. `snapshot` restores an
 engine from a file and runs it to its end; `pays` dies in the middle of a task; `mends` goes on
-after a task that failed; every other order
-opens the conversation on the real journal and consumes it until the named fault point kills the
-process.
+after a task that failed; `hears` makes the same call again and again, and writes down what it
+hears; every other order opens the conversation on the real journal and consumes it until the
+named fault point kills the process.
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"
 LEDGER = "ledger.txt"
+HEARD = "heard.txt"
 
 
 async def opened(app: Holdfast, home: Path) -> ConversationEngine:
@@ -130,6 +131,38 @@ async def mend_and_die(order: dict[str, Any]) -> dict[str, Any]:
     return {"state": engine.state, "reached": dict(counting.reached)}
 
 
+async def hear(order: dict[str, Any]) -> dict[str, Any]:
+    """What any consumer does, whatever happened before; it may die `at` an event, or at the end."""
+    home = Path(order["home"])
+    counting = CountFaults()
+    faults = KillAt(order["point"], order["nth"]) if "point" in order else counting
+    async with Holdfast(home, faults=faults) as app:
+        engine = await (failing(app, home) if order.get("fails") else opened(app, home))
+        before, at = engine.state, order.get("at")
+        run = engine.run(order.get("goal", GOAL))
+        with (home / HEARD).open("a") as book:
+            async for event in run:
+                told = [event.event_type.value, dict(event.data)]
+                print(json.dumps(told), file=book, flush=True)
+                at = None if at is None else at - 1
+                if at == 0:
+                    os.kill(os.getpid(), signal.SIGKILL)
+                if event.event_type == order.get("leaves"):
+                    await run.aclose()
+        if order.get("dies"):
+            os.kill(os.getpid(), signal.SIGKILL)
+    return {"before": before, "state": engine.state, "reached": dict(counting.reached)}
+
+
+async def failing(app: Holdfast, home: Path) -> ConversationEngine:
+    async def fail(task: SubTask) -> None:
+        Ledger(home / LEDGER).note(task.id)
+        raise PermanentError("no paper")
+
+    options: dict[str, Any] = {"llm": Llm([{"id": "print", "type": "print"}])}
+    return await ConversationEngine.open(app, "fails", executors={"print": fail}, **options)
+
+
 async def restore(order: dict[str, Any]) -> dict[str, Any]:
     home = Path(order["home"])
     engine = diamond(Ledger(home / LEDGER).work)
@@ -148,7 +181,7 @@ async def restore(order: dict[str, Any]) -> dict[str, Any]:
     }
 
 
-_LIVES = {"snapshot": restore, "pays": pay_and_die, "mends": mend_and_die}
+_LIVES = {"snapshot": restore, "pays": pay_and_die, "mends": mend_and_die, "hears": hear}
 
 
 def carry_out(order: dict[str, Any]) -> int:

@@ -19,7 +19,7 @@ from holdfast.app import Holdfast
 from holdfast.journal.port import Attached, Kept
 from holdfast.model import commands as c
 from holdfast.runtime.acting import Acting, Claim, acting
-from holdfast.runtime.faults import FaultPoints
+from holdfast.runtime.ports import FaultPoints
 from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"

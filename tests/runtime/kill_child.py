@@ -21,7 +21,7 @@ from holdfast.app import Holdfast
 from holdfast.core.source.check import syntax_problems
 from holdfast.core.source.planfile import load_plan
 from holdfast.instances import PlanInstance
-from holdfast.runtime.faults import FaultPoints
+from holdfast.runtime.ports import FaultPoints
 from holdfast.testing.faults import CountFaults, KillAt
 
 DEMO = Path(holdfast.demo.__file__).parent

@@ -203,6 +203,48 @@ async def test_what_an_override_puts_into_a_result_is_looked_at_again() -> None:
     assert calls == [1]
 
 
+async def test_what_is_set_on_our_own_driver_is_looked_at_again_too() -> None:
+    app = Holdfast.in_memory(max_retry_count=0)
+    driver = app.task_driver
+    execute = driver.execute_listener
+
+    async def stamped(listener: Any, context: Any) -> dict[str, Any]:
+        made = await execute(listener, context)
+        made["result"]["at"] = {1}
+        return made
+
+    driver.execute_listener = stamped  # type: ignore[method-assign]
+
+    @app.tool
+    async def pay() -> dict[str, int]:
+        return {}
+
+    app.load_plan_text(plan(tool("pay", "001", "Running", DONE_2), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "error"
+        info = instance.get_main_task_instance().context["error_info"]
+    assert "$.at: set is not JSON: make it a list" in info["message"]
+
+
+async def test_a_result_that_cannot_be_kept_fails_the_work_and_says_whose_it_was() -> None:
+    calls: list[int] = []
+    app = Holdfast.in_memory(max_retry_count=0)
+
+    @app.tool
+    async def pay() -> Any:
+        calls.append(1)
+        return {"when": {1}}
+
+    app.load_plan_text(plan(tool("pay", "001", "Running", DONE_2), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "error"
+        info = instance.get_main_task_instance().context["error_info"]
+    assert "pay ran, but what it returned cannot be kept: $.when" in info["message"]
+    assert calls == [1]
+
+
 async def test_an_update_grown_beyond_the_bounds_is_refused_and_the_work_is_kept() -> None:
     app = Holdfast.in_memory(max_retry_count=0)
     calls: list[int] = []

@@ -205,7 +205,7 @@ async def test_deed_and_claim_are_in_the_append_of_the_answer(
     instance, question_id = await asked(app)
     await answer(app, question_id, claim="k1")
     [append] = [one for one in journal.appends if one.attached.deeds]
-    assert "QuestionAnswered" in [record.type.partition("@")[0] for record in append.records]
+    assert "QuestionAnswered" in [kind.partition("@")[0] for _, _, kind, _ in append.records]
     [kept] = append.attached.kept
     assert (kept.kind, kept.key) == ("request", "k1")
     body = await claimed(app, "k1")

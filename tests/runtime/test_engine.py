@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -26,9 +29,13 @@ from holdfast.errors import InternalError, JournalUnavailable, NotAllowed, NotFo
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append, RunRow
 from holdfast.model import events as e
-from holdfast.model.plan import ToolAction
+from holdfast.model.commands import HearChild, ReportOutcome, Tick
+from holdfast.model.plan import Listener, Output, Plan, Task, TaskStatus, ToolAction
 from holdfast.plans import PlannerAgent, RetrySituation
+from holdfast.runtime import mail
+from holdfast.runtime.machines import PlanMachine
 from holdfast.runtime.permits import Permits
+from holdfast.work.driver import TaskDriver
 
 PARENT = """
 plan_id: parent
@@ -81,7 +88,7 @@ class Slow(MemoryJournal):
 
     async def append(self, append: Append) -> int:
         version = await super().append(append)
-        self.appended.append([record.type for record in append.records])
+        self.appended.append([record[2] for record in append.records])
         await asyncio.sleep(0)
         return version
 
@@ -111,7 +118,7 @@ async def test_what_was_cancelled_before_it_was_handed_over_is_never_sent(desk: 
     app.add_plan(tools("one", "work"))
     async with app:
         starting = asyncio.ensure_future(app.plans.start_plan_by_prompt("", "one"))
-        await until(lambda: "inst_000001" in app.engine._residents)
+        await until(lambda: "inst_000001" in app.engine._residents.actors)
         cancelling = asyncio.ensure_future(app.cancel("inst_000001"))
         instance = await starting
         await cancelling
@@ -120,6 +127,122 @@ async def test_what_was_cancelled_before_it_was_handed_over_is_never_sent(desk: 
         assert of_kind(events, e.ListenerStarted)
         assert of_kind(events, e.StepReleased)
     assert desk.keys == []
+
+
+class Booth:
+    """A tool that blocks its thread until it is opened; there is one thread."""
+
+    def __init__(self) -> None:
+        self.begun: list[str] = []
+        self.open = threading.Event()
+        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
+
+    def work(self, note: str) -> dict[str, str]:
+        self.begun.append(note)
+        assert self.open.wait(30)
+        return {"note": note}
+
+
+def side_by_side(*notes: str) -> Plan:
+    listeners = [
+        Listener(
+            f"L{note}",
+            ("goal",),
+            "Running",
+            ToolAction("work", {"note": note}),
+            Output(note, TaskStatus.DONE),
+        )
+        for note in notes
+    ]
+    ended = " && ".join(f"{note}.status == Done" for note in notes)
+    listeners.append(Listener("END", notes, ended, PURE, Output("goal", TaskStatus.DONE)))
+    return Plan("row", "Row", "goal", (Task("goal"), *map(Task, notes)), tuple(listeners))
+
+
+@pytest.mark.parametrize("timeout", [None, 60.0])
+async def test_a_blocking_call_that_waits_for_a_thread_is_not_made_once_its_run_is_cancelled(
+    timeout: float | None,
+) -> None:
+    booth = Booth()
+    app = Holdfast.in_memory()
+    app.tool(booth.work, name="work", timeout=timeout)
+    app.add_plan(side_by_side("a", "b", "c"))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "row")
+        await until(lambda: booth.begun == ["a"])
+        await app.cancel(instance.id)
+        booth.open.set()
+        assert await instance.wait_for_completion(20) == "cancelled"
+        assert booth.begun == ["a"]
+        events = await history(app, instance.id)
+        assert len(of_kind(events, e.StepReleased)) == 2
+        assert of_kind(events, e.QuestionOpened) == [], "nobody doubts what was not begun"
+        await assert_sound(app, instance.id)
+
+
+async def test_a_call_that_was_not_made_is_not_sent_however_a_driver_tells_it() -> None:
+    class Retelling(TaskDriver):
+        async def execute_listener(self, listener: Any, context: Any) -> dict[str, Any]:
+            try:
+                return await super().execute_listener(listener, context)
+            except Exception as error:
+                return {"success": False, "error": str(error), "task_updates": []}
+
+    booth = Booth()
+    app = Holdfast.in_memory(driver=Retelling)
+    app.tool(booth.work, name="work")
+    app.add_plan(side_by_side("a", "b"))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "row")
+        await until(lambda: booth.begun == ["a"])
+        await app.cancel(instance.id)
+        booth.open.set()
+        assert await instance.wait_for_completion(20) == "cancelled"
+        assert booth.begun == ["a"]
+        assert len(of_kind(await history(app, instance.id), e.StepReleased)) == 1
+
+
+async def test_a_call_that_timed_out_before_a_thread_was_free_is_made_when_nobody_doubts_it() -> (
+    None
+):
+    booth = Booth()
+    app = Holdfast.in_memory()
+    app.tool(booth.work, name="work")
+    app.tool(booth.work, name="hasty", timeout=0.05)
+    app.add_plan(tools("slow", "work"))
+    app.add_plan(tools("quick", "hasty"))
+    async with app:
+        slow = await app.plans.start_plan_by_prompt("", "slow")
+        await until(lambda: booth.begun == ["work"])
+        quick = await app.plans.start_plan_by_prompt("", "quick")
+        assert await quick.wait_until_settled(20) == "pause", "so far nobody knows"
+        booth.open.set()
+        assert await slow.wait_for_completion(20) == "done"
+        assert await quick.wait_for_completion(20) == "done"
+        assert booth.begun == ["work", "hasty"]
+        events = await history(app, quick.id)
+        assert of_kind(events, e.AttemptFailed)
+        assert of_kind(events, e.QuestionWithdrawn)
+
+
+async def test_at_a_close_a_blocking_call_that_waits_for_a_thread_is_released(
+    tmp_path: Path,
+) -> None:
+    booth = Booth()
+    app = Holdfast(tmp_path)
+    app.tool(booth.work, name="work")
+    app.add_plan(side_by_side("a", "b"))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "row")
+        await until(lambda: booth.begun == ["a"])
+        asyncio.get_running_loop().call_later(0.1, booth.open.set)
+    assert booth.begun == ["a"]
+    again = Holdfast(tmp_path)
+    again.tool(booth.work, name="work")
+    async with again:
+        instance = await again.instance(instance.id)
+        assert await instance.wait_for_completion(20) == "done"
+        assert booth.begun == ["a", "b"]
 
 
 @pytest.mark.parametrize(
@@ -212,7 +335,7 @@ async def test_a_mistake_of_ours_is_told_to_the_caller_who_met_it(
     async with app:
         instance = await app.plans.start_plan_by_prompt("", "one")
         with monkeypatch.context() as bug:
-            bug.setattr("holdfast.core.plan.people.cancel", broken)
+            bug.setattr(app.engine._residents.actors.get(instance.id), "carry_out", broken)
             with pytest.raises(InternalError, match="a bug"):
                 await app.cancel(instance.id)
         desk.open.set()
@@ -242,6 +365,126 @@ async def test_a_mistake_of_ours_while_recording_is_told_too(
         assert await instance.wait_for_completion(20) == "done"
         await assert_sound(app, instance.id)
     assert "could not be recorded" in caplog.text
+
+
+class Mistaken(MemoryJournal):
+    """Fails for no reason at an append that `when` points out, the first `times`."""
+
+    def __init__(self, when: Callable[[Append], bool], times: int, *, after: bool = False) -> None:
+        super().__init__()
+        self.when, self.times, self.after, self.tries = when, times, after, 0
+
+    async def append(self, append: Append) -> int:
+        if not self.when(append) or self.tries == self.times:
+            return await super().append(append)
+        self.tries += 1
+        if self.after:
+            await super().append(append)
+        raise RuntimeError("a bug")
+
+
+def writes(kind: type) -> Callable[[Append], bool]:
+    return lambda append: any(kind.__name__ in one[2] for one in append.records)
+
+
+def hears(append: Append) -> bool:
+    return bool(append.heard)
+
+
+@pytest.fixture
+def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(mail, "RETRY_JOURNAL", 0.01)
+
+
+@pytest.mark.parametrize("after", [False, True], ids=["not on disk", "on disk"])
+@pytest.mark.parametrize(
+    "when",
+    [hears, writes(e.ListenerSucceeded), writes(e.RunCompleted)],
+    ids=["word", "result", "end"],
+)
+async def test_what_a_mistake_of_ours_once_kept_from_the_journal_is_recorded_later(
+    when: Callable[[Append], bool], after: bool, desk: Desk, hurry: None
+) -> None:
+    journal = Mistaken(when, 1, after=after)
+    async with Holdfast(journal=journal) as app:
+        app.tool(desk.work, name="work")
+        app.add_plan(plan(PARENT))
+        app.add_plan(tools("child", "work"))
+        instance = await app.plans.start_plan_by_prompt("", "parent")
+        assert await instance.wait_for_completion(20) == "done"
+        assert (len(desk.keys), journal.tries) == (1, 1)
+        assert await app.inbox() == []
+        await assert_sound(app, instance.id)
+
+
+async def test_a_result_that_waits_to_be_recorded_is_not_obtained_again_meanwhile(
+    desk: Desk, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever speaks to the run then has it read anew, and its step is in flight on disk."""
+    monkeypatch.setattr(mail, "RETRY_JOURNAL", 0.1)
+    journal = Mistaken(writes(e.ListenerSucceeded), 1)
+    async with Holdfast(journal=journal) as app:
+        app.tool(desk.work, name="work")
+        app.add_plan(tools("one", "work"))
+        instance = await app.plans.start_plan_by_prompt("", "one")
+        await until(lambda: journal.tries == 1)
+        await app.engine.submit(instance.id, Tick())
+        assert await instance.wait_for_completion(20) == "done"
+        assert len(desk.keys) == 1
+        assert of_kind(await history(app, instance.id), e.StepReleased) == []
+
+
+async def test_a_result_that_can_never_be_recorded_is_lost_and_the_run_asks(
+    desk: Desk, hurry: None
+) -> None:
+    journal = Mistaken(writes(e.ListenerSucceeded), 1_000)
+    async with Holdfast(journal=journal) as app:
+        app.tool(desk.work, name="work")
+        app.add_plan(tools("one", "work"))
+        instance = await app.plans.start_plan_by_prompt("", "one")
+        assert await instance.wait_until_settled(20) == "pause"
+        [question] = await app.inbox()
+        assert question.title == "Did work happen?"
+        assert journal.tries == 2
+        await assert_sound(app, instance.id)
+
+
+async def test_what_can_never_be_recorded_is_tried_ever_more_rarely(
+    desk: Desk, hurry: None
+) -> None:
+    journal = Mistaken(hears, 1_000)
+    async with Holdfast(journal=journal) as app:
+        app.tool(desk.work, name="work")
+        app.add_plan(plan(PARENT))
+        app.add_plan(tools("child", "work"))
+        instance = await app.plans.start_plan_by_prompt("", "parent")
+        await asyncio.sleep(0.5)
+        assert 3 <= journal.tries <= 7, "after 10, 20, 40, 80, 160 and 320 ms"
+        assert instance.status == "running"
+        journal.times = 0
+        journal.tries = 0
+        assert await instance.wait_for_completion(20) == "done"
+
+
+@pytest.mark.parametrize("kind", [HearChild, ReportOutcome])
+async def test_a_word_that_could_not_be_decided_is_decided_later(
+    kind: type, desk: Desk, hurry: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    whole, left = PlanMachine.carry_out, [RuntimeError("a bug")]
+
+    def broken(draft: Any, command: Any) -> Any:
+        if left and isinstance(command, kind):
+            raise left.pop()
+        return whole(draft, command)
+
+    monkeypatch.setattr(PlanMachine, "carry_out", staticmethod(broken))
+    async with Holdfast.in_memory() as app:
+        app.tool(desk.work, name="work")
+        app.add_plan(plan(PARENT))
+        app.add_plan(tools("child", "work"))
+        instance = await app.plans.start_plan_by_prompt("", "parent")
+        assert await instance.wait_for_completion(20) == "done"
+        assert (len(desk.keys), left) == (1, [])
 
 
 async def test_wait_for_gives_the_last_state_at_its_time_out(desk: Desk) -> None:
@@ -377,18 +620,17 @@ async def test_after_the_close_nothing_is_accepted(tmp_path: Path, desk: Desk) -
 def test_permits_are_passed_on_in_order_and_never_beyond_the_limit() -> None:
     permits = Permits(1)
     fed: list[str] = []
-    permits.charge(2)
-    assert not permits.take()
+    permits.free -= 2
     permits.when_free(lambda: fed.append("first"))
     permits.when_free(lambda: fed.append("second"))
     permits.give_back()
     assert fed == [], "what was out beyond the limit comes off first"
     permits.give_back()
     assert fed == ["first"]
-    assert not permits.take(), "it was passed on, not freed"
+    assert permits.free == 0, "it was passed on, not freed"
     permits.give_back()
     assert fed == ["first", "second"]
     permits.give_back()
-    assert permits.take()
+    assert permits.free == 1
     with pytest.raises(ValueError, match="at least one"):
         Permits(0)

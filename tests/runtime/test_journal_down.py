@@ -25,7 +25,7 @@ from holdfast.journal.port import Append, Journal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
 from holdfast.model.plan import ToolAction
-from holdfast.runtime import outages as outages_module
+from holdfast.runtime import mail as mail_module
 from holdfast.runtime import timers as timers_module
 from holdfast.testing.clock import ManualClock
 
@@ -71,7 +71,7 @@ class Unreliable:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outages_module, "RETRY_JOURNAL", 0.01)
+    monkeypatch.setattr(mail_module, "RETRY_JOURNAL", 0.01)
     monkeypatch.setattr(timers_module, "_RETRY_AFTER", 0.01)
 
 

@@ -57,6 +57,33 @@ class TestInstance:
         assert (instance.result, instance.error) == (main(instance), None)
         assert main(instance)["n"] == 7
 
+    async def test_what_a_reader_or_a_driver_changes_is_their_own(self, open_app: OpenApp) -> None:
+        class Own(TaskDriver):
+            def determine_task_updates(
+                self, listener: Any, result: Any, context: Any = None
+            ) -> Any:
+                context["values"]["deep"].append("theirs")
+                context["tasks"]["001"]["deep"].append("theirs")
+                return super().determine_task_updates(listener, result, context)
+
+        app = await open_app(driver=Own)
+        nested = {"deep": "{001.context.deep}"}
+        load(
+            app,
+            step("A", "001", "002", code_snippet="result = {}", context=nested),
+            step("B", "002", "001", code_snippet="result = {}"),
+        )
+        instance = await app.plans.start_plan_by_prompt("", "p", values={"deep": [1]})
+        assert await instance.wait_for_completion() == "done"
+        for read in (
+            lambda: instance.get_task_instance("002").context,
+            lambda: main(instance),
+            lambda: instance.context["values"],
+            lambda: instance.result or {},
+        ):
+            read()["deep"].append("theirs")
+            assert read()["deep"] == [1]
+
     async def test_it_says_why_it_failed_until_it_goes_on(self, app: Holdfast) -> None:
         work = Tool(BROKEN, {})
         add(app, work=work)

@@ -9,10 +9,12 @@ import pytest
 from scenes import Desk, assert_sound, history, no_task_left_behind, of_kind, plan, tools, until
 
 from holdfast.app import Holdfast
-from holdfast.errors import AlreadyAnswered, NotAllowed, TooLate
+from holdfast.errors import AlreadyAnswered, JournalUnavailable, NotAllowed, TooLate
 from holdfast.instances import PlanInstance
+from holdfast.journal.memory import MemoryJournal
+from holdfast.journal.port import Append
 from holdfast.model import events as e
-from holdfast.model.commands import Answer
+from holdfast.model.commands import Answer, Tick
 from holdfast.runtime import residents
 from holdfast.testing.clock import ManualClock
 
@@ -62,6 +64,20 @@ listeners:
     listener_type: tool
     tool: work
     args: {note: last}
+    success_output: {task_id: "001", status: Done}
+"""
+
+PARENT = """
+plan_id: parent
+name: Parent
+main_task_id: "001"
+tasks: [{task_id: "001"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: plan
+    plan_id: one
     success_output: {task_id: "001", status: Done}
 """
 
@@ -266,12 +282,12 @@ async def test_runs_are_evicted_while_words_for_them_arrive(
     monkeypatch.setattr(residents, "KEPT_IDLE", 1)
     async with no_task_left_behind(), furnished(Holdfast(tmp_path), desk, ORDER) as app:
         instances = await pause_many(app, 40)
-        assert len(list(app.engine._residents)) <= 2, "waiting runs cost no memory"
+        assert len(app.engine._residents.actors) <= 2, "waiting runs cost no memory"
         await check_pairs(app, desk, instances)
         for instance in instances:
             assert await instance.wait_for_completion(60) == "done"
             await assert_sound(app, instance.id)
-        assert len(list(app.engine._residents)) <= 2
+        assert len(app.engine._residents.actors) <= 2
 
 
 async def test_a_refused_start_leaves_nothing_behind(
@@ -285,7 +301,7 @@ async def test_a_refused_start_leaves_nothing_behind(
                 await app.plans.start_plan_by_prompt("", "order", values={"size": "wide"})
             await app.plans.start_plan_by_prompt("", "order", values={"size": 1})
         assert len(await app.runs()) == 5
-        assert len(list(app.engine._residents)) <= 2
+        assert len(app.engine._residents.actors) <= 2
 
 
 async def test_two_hundred_runs_at_once_share_few_permits_and_none_starves(desk: Desk) -> None:
@@ -324,6 +340,68 @@ async def test_a_permit_goes_to_the_next_when_the_one_it_was_meant_for_cannot_us
         assert await third.wait_for_completion(20) == "done"
         assert await second.wait_for_completion(20) == "cancelled"
         assert len(desk.keys) == 2
+
+
+async def test_a_permit_that_came_free_for_a_start_that_is_refused_goes_to_the_next(
+    desk: Desk,
+) -> None:
+    refused = asyncio.Event()
+
+    class SecondStartRefused(MemoryJournal):
+        async def append(self, append: Append) -> int:
+            if append.run_id == "inst_000002" and append.expected == 0:
+                await refused.wait()
+                raise JournalUnavailable("the disk is full")
+            return await super().append(append)
+
+    app = furnished(Holdfast(journal=SecondStartRefused(), max_effects=1), desk)
+    app.add_plan(tools("one", "work"))
+    desk.open.clear()
+    async with app:
+        first = await app.plans.start_plan_by_prompt("", "one")
+        second = asyncio.create_task(app.plans.start_plan_by_prompt("", "one"))
+        await until(lambda: bool(app.engine._permits.hungry))
+        desk.open.set()
+        assert await first.wait_for_completion(20) == "done"
+        refused.set()
+        with pytest.raises(JournalUnavailable):
+            await second
+        third = await app.plans.start_plan_by_prompt("", "one")
+        assert await third.wait_for_completion(20) == "done"
+
+
+async def test_a_child_that_is_spoken_to_before_its_parent_knows_of_its_birth_has_one_actor(
+    desk: Desk,
+) -> None:
+    """Its birth is on disk, and the word of that still on its way."""
+    born, acknowledged = asyncio.Event(), asyncio.Event()
+
+    class SlowToTell(MemoryJournal):
+        async def append(self, append: Append) -> int:
+            version = await super().append(append)
+            if append.births:
+                born.set()
+                await acknowledged.wait()
+            return version
+
+    app = furnished(Holdfast(journal=SlowToTell()), desk, PARENT)
+    app.add_plan(tools("one", "work"))
+    desk.open.clear()
+    async with app:
+        starting = asyncio.create_task(app.plans.start_plan_by_prompt("", "parent"))
+        await born.wait()
+        child = await app.instance("inst_000001.L001.1")
+        await app.engine.submit(child.id, Tick())
+        await until(lambda: bool(desk.keys))
+        acknowledged.set()
+        instance = await starting
+        for _ in range(20):
+            await asyncio.sleep(0)
+        desk.open.set()
+        assert await instance.wait_for_completion(20) == "done"
+        assert len(desk.keys) == 1
+        assert of_kind(await history(app, child.id), e.StepReleased) == []
+        await assert_sound(app, child.id)
 
 
 async def test_a_long_run_does_not_keep_the_only_permit_from_the_others(desk: Desk) -> None:

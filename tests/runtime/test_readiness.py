@@ -39,11 +39,12 @@ def test_every_ready_step_is_noted_after_every_event(kind: Any) -> None:
         chance = Random(number)
         lived = kind.play(chance.randbytes(chance.randrange(100, 600)))
         state = blank("run", definition_of(lived.state))
-        noted, pulled = Readiness(state), machine_of(state).pulled
+        noted, pulled = Readiness(state, []), machine_of(state).pulled
         for record in lived.records:
             event = decode(record)
             state = machine_of(state).replay(state, [(record.at, event)])
-            noted.note(state, (event,))
+            noted.readied += state.readied
+            noted.note(state)
             wanted = ready_in(state)
             if pulled:
                 wanted = {one for one in wanted if one in state.tasks}  # type: ignore[attr-defined]
@@ -55,10 +56,10 @@ def test_every_ready_step_is_noted_after_every_event(kind: Any) -> None:
 def test_the_most_urgent_comes_first_and_what_is_ready_no_longer_is_dropped() -> None:
     for number in range(100):
         lived = test_machine_properties.play(Random(number).randbytes(300))
-        noted = Readiness(lived.state)
+        noted = Readiness(lived.state, [])
         found = []
-        while (step_id := noted.pop(lived.state)) is not None:
-            found.append(step_id)
+        while (popped := noted.pop(lived.state)) is not None:
+            found.append(popped[0])
         priorities = [lived.state.plan.listeners[one].listener.priority for one in found]
         assert sorted(found) == sorted(ready_in(lived.state))
         assert priorities == sorted(priorities)

@@ -101,7 +101,7 @@ def furnished(
 
 async def crash(app: Holdfast) -> None:
     """The process is gone: nothing it had in hand comes to an end."""
-    app.engine._closing = True
+    app.engine._mail.closing = True
     await app.engine._timers.stop()
     for task in tuple(app.engine._crew._tasks):
         task.cancel()
@@ -208,7 +208,7 @@ async def test_what_is_recovered_counts_against_the_permits(desk: Desk) -> None:
         desk.open.set()
         for run in await app.runs():
             assert await (await app.instance(run.run_id)).wait_for_completion(20) == "done"
-        assert app.engine._permits._free == 2
+        assert app.engine._permits.free == 2
 
 
 async def test_a_word_that_comes_early_is_heard_after_the_recovery(desk: Desk) -> None:
@@ -276,7 +276,7 @@ async def test_a_graceful_close_releases_what_was_started_but_not_handed_over(de
     starting = asyncio.ensure_future(app.plans.start_plan_by_prompt("", "one"))
     await until(lambda: journal._runs)
     closing = asyncio.ensure_future(app.__aexit__(None, None, None))
-    await until(lambda: app.engine._closing)
+    await until(lambda: app.engine._mail.closing)
     journal.says_so.set()
     instance = await starting
     await closing

@@ -11,6 +11,12 @@ import pytest
 
 from holdfast import AgentContext, Holdfast, InteractionResponse, ReActAgentStrategy, ResumePoint
 from holdfast.errors import InvalidAnswer, InvalidValue, NotAllowed, NotFound
+from holdfast.model.interaction import (
+    InteractionAction,
+    InteractionOption,
+    InteractionRequest,
+    InteractionType,
+)
 from holdfast.testing.model_script import call, say
 from holdfast.testing.scripted_model import RuleModel
 
@@ -113,6 +119,22 @@ async def test_an_approval_without_a_tool_is_no_matter_for_the_callback() -> Non
         strategy = ReActAgentStrategy(app.sessions)
         events = [one.type async for one in strategy.resume_from_tool_approval(answered, Told())]
         assert events[-1] == "DONE"
+
+
+async def test_a_question_stays_as_it_was_asked_whatever_its_caller_does_afterwards() -> None:
+    app = office("fine")
+    metadata: dict[str, Any] = {}
+    context: dict[str, Any] = {}
+    go = InteractionOption("go", "Go", InteractionAction.APPROVE_AND_EXECUTE, metadata=metadata)
+    kind = InteractionType.USER_CONFIRMATION
+    async with app:
+        session = await app.sessions.open("clerk")
+        request = InteractionRequest("", "", kind, "Well?", context=context, options=(go,))
+        asked = await app.sessions.request_interaction(session.id, request)
+        metadata["later"] = context["later"] = True
+        state = await app.engine.state(session.id)
+        kept = state.questions[asked.request_id].request
+        assert (kept.context, kept.options[0].metadata) == ({}, {})
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("nan"), float("inf"), "3", True])

@@ -308,7 +308,7 @@ async def test_a_long_session_is_taken_up_from_its_snapshot(tmp_path: Path) -> N
         session = await app.sessions.open("boss", approval={"pay": {"require_when": "amount > 0"}})
         pattern = {"to": "ann"}
         await app.sessions.remember_approval(session.id, "pay", pattern=pattern, uses=3)
-        await app.sessions.say(session.id, "long words " * 10_000)
+        await app.sessions.say(session.id, "long words " * 20_000)
         await until(app, session.id, lambda one: one.paused_children == 1 and len(one.did) == 1)
     app, ledger = office()
     async with app:

@@ -24,7 +24,7 @@ from holdfast import Holdfast
 from holdfast.journal import committer
 from holdfast.journal.database import Connection, connect
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.runtime import outages, timers
+from holdfast.runtime import mail, timers
 from holdfast.server import probe
 
 APPROVE = {"selectedOptionId": "approve"}
@@ -69,7 +69,7 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(outages, "RETRY_JOURNAL", 0.01)
+    monkeypatch.setattr(mail, "RETRY_JOURNAL", 0.01)
     monkeypatch.setattr(timers, "_RETRY_AFTER", 0.01)
     monkeypatch.setattr(probe, "PROBE_SECONDS", 0.0)
     monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import socket
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -16,6 +17,7 @@ from server_scene import listening
 from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import JournalUnavailable, Unauthenticated
+from holdfast.server import streams
 from holdfast.server.streams import (
     Abortable,
     Comment,
@@ -234,3 +236,24 @@ async def test_whoever_was_signed_out_before_the_stream_began_hears_nothing() ->
         answer = await station.client.get(station.url)
     assert answer.text.count("event:") == 1
     assert "event: bye" in answer.text
+
+
+@pytest.mark.parametrize("error", [ValueError("negative file descriptor"), OSError(9, "closed")])
+async def test_a_client_that_has_left_before_its_stream_begins_is_no_mistake(
+    error: Exception,
+) -> None:
+    """uvloop's socket tells of it with a ValueError, others with an OSError."""
+
+    class Left:
+        family = socket.AF_INET
+
+        def get_extra_info(self, _: str) -> Left:
+            return self
+
+        def setsockopt(self, *_: object) -> None:
+            tried.append(error)
+            raise error
+
+    tried: list[Exception] = []
+    streams._narrow(Left())
+    assert tried == [error]

@@ -15,7 +15,7 @@ from holdfast.errors import (
     PermanentError,
 )
 from holdfast.model.approval import ApprovalMode
-from holdfast.work.tools import CallInfo, PythonTool, Tool, ToolRegistry
+from holdfast.work.tools import CallInfo, PythonTool, Tool, ToolRegistry, kept
 
 CALL = CallInfo(key="inst_000001:L001:1:0", run_id="inst_000001", attempt=1)
 
@@ -119,7 +119,7 @@ async def test_a_result_that_is_not_json_is_refused() -> None:
         return {"when": date(2026, 1, 5)}
 
     with pytest.raises(PermanentError, match=r"bad ran, but .* \$\.when"):
-        await PythonTool.from_function(bad).call({}, CALL)
+        kept("bad", await PythonTool.from_function(bad).call({}, CALL))
 
 
 @pytest.mark.parametrize(

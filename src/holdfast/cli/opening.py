@@ -151,6 +151,12 @@ def house_of(settings: Settings, env: Mapping[str, str] | None = None, by: str =
 
         return RemoteHouse(settings.server)
     opened = open_app(settings, env)
+    if by != LOCAL and opened.app.engine.wanting.four_eyes:
+        raise CallerError(
+            "--by only tells the history who speaks, and under four eyes names decide who may "
+            f"approve: on this command line everybody is {LOCAL}. Leave --by away, or give people "
+            "tokens (`holdfast token create`) and name the server with --url."
+        )
     return LocalHouse(opened.app, by, opened.plans, opened.agents)
 
 

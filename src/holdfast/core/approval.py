@@ -22,9 +22,9 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
+from holdfast.core.forms.from_tools import no_such_argument
 from holdfast.core.language import judgement
 from holdfast.core.language.conditions import equal
-from holdfast.core.language.spelling import nearest
 from holdfast.errors import AuthorError, ConditionError, InvalidAnswer
 from holdfast.model.approval import ApprovalMode, ApprovalRule, Grant, Rules
 from holdfast.model.values import Json, JsonObject
@@ -102,9 +102,9 @@ def mode_for(
     four_eyes: bool = False,
 ) -> ApprovalMode:
     """What holds for a call; `own` is what the tool itself says, None if nobody declared it."""
-    authors = [mode_of(one, args) for one in (own, _rule_in(agent, tool)) if one is not None]
-    rule = _rule_in(session, tool)
-    said = [] if rule is None else [mode_of(rule, args)]
+    declared = [] if own is None else [mode_of(own, args)]
+    authors = [*declared, *_modes_in(agent, (tool,), args)]
+    said = _modes_in(session, (tool,), args)
     return _last_word(authors, said, ApprovalMode.REQUIRE_APPROVAL, four_eyes)
 
 
@@ -229,10 +229,6 @@ def _strictest(modes: Iterable[ApprovalMode]) -> ApprovalMode:
     return max(modes, key=_STRICTNESS.index)
 
 
-def _rule_in(rules: Rules, tool: str) -> ApprovalRule | None:
-    return rules.get(tool, rules.get(EVERY_TOOL))
-
-
 def _modes_in(rules: Rules, names: Sequence[str], args: JsonObject) -> list[ApprovalMode]:
     """What one's rules say of something with several names: the strictest, if anything."""
     named = [rules[name] for name in names if name in rules]
@@ -309,10 +305,4 @@ def _unknown_names(
             if isinstance(part, Mapping) and isinstance(known[name], Mapping):
                 yield from _unknown_names(part, known[name], f"{place}{name}.")
         elif closed:
-            yield f"{place}{name}", _no_such_argument(name, known)
-
-
-def _no_such_argument(name: str, known: JsonObject) -> str:
-    meant = nearest(name, known)
-    hint = f"did you mean {meant}?" if meant else f"it has {', '.join(known) or 'none'}"
-    return f"the tool has no argument {name}: {hint}"
+            yield f"{place}{name}", no_such_argument(name, known)

@@ -3,7 +3,7 @@
 A reference is a string, `secret:` and 32 hex digits, so it travels through contexts, templates,
 snippets, prompts and arguments like any other text, also in the middle of one ("Bearer secret:…").
 Only the executor of a call puts the value in its place (`fill`), and takes it out again of whatever
-comes back (`scrub`).
+comes back (`Scrubber`).
 
 Where a value comes back as it was sent, its reference takes its place: a token that one tool
 returns can still be handed to the next. In another spelling (escaped, percent-encoded, base64) the
@@ -26,6 +26,8 @@ HIDDEN: Final = "(secret)"
 
 _PREFIX: Final = "secret:"
 _REFERENCE: Final = re.compile(r"secret:[0-9a-f]{32}")
+_NO_REFERENCES: Final[frozenset[str]] = frozenset()
+_WITHOUT_TEXT: Final = frozenset({int, float, bool, type(None)})
 _SHORTEST_PART: Final = 4
 _SHORTEST_BASE64: Final = 6
 
@@ -42,22 +44,20 @@ def is_reference(value: object) -> TypeGuard[str]:
 def references_in(value: Json) -> frozenset[str]:
     """Every reference anywhere in it, inside longer texts and names as well.
 
-    One loop, and no look at Mapping, which is slow: the arguments of every call pass here."""
+    One loop that looks at exact types first: the arguments of every call pass here."""
     found: list[str] = []
-    inside = [value]
+    inside = [*value, *value.values()] if type(value) is dict else [value]
     for one in inside:
-        match one:
-            case str():
-                if _PREFIX in one:
-                    found += _REFERENCE.findall(one)
-            case None | int() | float():
-                pass
-            case list() | tuple():
-                inside += one
-            case _:
-                inside += one
-                inside += one.values()
-    return frozenset(found)
+        kind = type(one)
+        if kind is int or (kind is str and _PREFIX not in one) or kind in _WITHOUT_TEXT:
+            continue
+        if isinstance(one, str):
+            found += _REFERENCE.findall(one)
+        elif isinstance(one, list | tuple):
+            inside += one
+        elif not isinstance(one, int | float):
+            inside += (*one, *one.values())
+    return frozenset(found) if found else _NO_REFERENCES
 
 
 def fill(value: Json, values: Mapping[str, str]) -> Json:
@@ -65,16 +65,12 @@ def fill(value: Json, values: Mapping[str, str]) -> Json:
     return _each_text(value, lambda text: _REFERENCE.sub(lambda one: _known(one, values), text))
 
 
-def scrub(value: Json, values: Mapping[str, str]) -> Json:
-    """The same without any of the values, whose references they are keyed by."""
-    return Scrubber(values).value(value)
-
-
 class Scrubber:
     """Takes the same values out of many texts."""
 
     def __init__(self, values: Mapping[str, str], nameless: Iterable[str] = ()) -> None:
-        """`nameless` values have no reference: a mark takes their place in any spelling."""
+        """`values` are keyed by their references; for the `nameless`, which have none, a mark
+        stands in any spelling."""
         self._references = {
             **{value: HIDDEN for value in nameless if len(value) >= _SHORTEST_PART},
             **{value: reference for reference, value in values.items() if value},
@@ -118,12 +114,8 @@ def _known(found: re.Match[str], values: Mapping[str, str]) -> str:
     return values.get(found[0], found[0])
 
 
-def _same(number: float) -> Json:
-    return number
-
-
 def _each_text(
-    value: Json, text: Callable[[str], str], number: Callable[[float], Json] = _same
+    value: Json, text: Callable[[str], str], number: Callable[[float], Json] = lambda one: one
 ) -> Json:
     match value:
         case str():

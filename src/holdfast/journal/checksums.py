@@ -13,26 +13,24 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
-from holdfast.journal.port import Record
+from holdfast.journal.port import Record, Written
 
-_HEAD = struct.Struct("<qd")
+_head = struct.Struct("<qd").pack
 _SIGN = 1 << 31
 
 
 def of_record(place: int, at: float, text: bytes) -> int:
     """`text` is the record's type and payload."""
-    return (crc32(text, crc32(_HEAD.pack(place, at))) ^ _SIGN) - _SIGN
+    return (crc32(_head(place, at) + text) ^ _SIGN) - _SIGN
 
 
-def rows_of(records: Sequence[Record], position: int, place: int) -> list[tuple[Any, ...]]:
+def add_values(values: list[Any], records: Sequence[Written], position: int, place: int) -> None:
     """Records as they are stored behind a position and a place, each with its checksum."""
-    rows: list[tuple[Any, ...]] = []
-    for one in records:
-        position, place = position + 1, place + 1
-        at, kind, payload = one.at, one.type, one.payload
-        crc = crc32((kind + payload).encode(), crc32(_HEAD.pack(place, at)))
-        rows.append((position, place, at, kind, payload, (crc ^ _SIGN) - _SIGN))
-    return rows
+    for _, at, kind, payload in records:
+        position += 1
+        place += 1
+        crc = crc32(_head(place, at) + (kind + payload).encode())
+        values += (position, place, at, kind, payload, (crc ^ _SIGN) - _SIGN)
 
 
 def record_of(row: tuple[Any, ...], crc_after: int | None) -> Record | None:

@@ -8,11 +8,11 @@ any earlier version replays. Defaults are left out: they cost bytes at every ste
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, get_args
 
 from holdfast.errors import JournalDamaged, JournalTooNew
-from holdfast.journal.port import Record
+from holdfast.journal.port import Record, Written
 from holdfast.model.adapters import adapter
 from holdfast.model.recorded import Event
 
@@ -69,10 +69,10 @@ class _Adapters(dict[str, "TypeAdapter[Any]"]):
 _ADAPTERS = _Adapters()
 
 
-def prepare() -> None:
-    """Make the adapters of all events now."""
-    for name in _EVENTS:
-        assert _ADAPTERS[name] is not None
+def prepare(kinds: Iterable[type[Event]] = tuple(_EVENTS.values())) -> None:
+    """Make the adapters of these events now: no run waits for them."""
+    for kind in kinds:
+        assert _ADAPTERS[kind.__name__] is not None
 
 
 class _Encoders(dict[type[Any], tuple[str, Callable[..., bytes]]]):
@@ -91,8 +91,8 @@ _ENCODERS = _Encoders()
 
 def encode(event: Event) -> tuple[str, str]:
     """The record's type and payload."""
-    [record] = encode_all([(0.0, event)], 1)
-    return record.type, record.payload
+    [(_, _, written, payload)], _ = encode_all([(0.0, event)], 1)
+    return written, payload
 
 
 def decode(record: Record) -> Event:
@@ -132,9 +132,13 @@ def _upcast(name: str, version: int, payload: str) -> dict[str, Any]:
     return body
 
 
-def encode_all(timed: Sequence[tuple[float, Event]], first_seq: int) -> list[Record]:
-    records = []
-    for seq, (at, event) in enumerate(timed, first_seq):
+def encode_all(timed: Sequence[tuple[float, Event]], seq: int) -> tuple[list[Written], int]:
+    """Records from `seq` on, and how long their payloads are together."""
+    records, size = [], 0
+    for at, event in timed:
         written, to_json = _ENCODERS[type(event)]
-        records.append(Record(seq, at, written, to_json(event, exclude_defaults=True).decode()))
-    return records
+        payload = to_json(event, exclude_defaults=True).decode()
+        records.append((seq, at, written, payload))
+        seq += 1
+        size += len(payload)
+    return records, size

@@ -25,11 +25,13 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from holdfast.errors import HoldfastError
-from holdfast.journal.database import Connection, explain
+from holdfast.journal.database import Connection, Transaction, explain
 from holdfast.journal.scribe import Scribe
 from holdfast.journal.statements import load_queries
 
-Job: TypeAlias = Callable[[Connection], Any]
+Job: TypeAlias = Callable[[Transaction, Any], Any]
+Write: TypeAlias = tuple[Job, Any]
+"""A job, and what it is to write."""
 Outcome: TypeAlias = tuple[Any, Exception | None]
 
 PROBE_SECONDS = 0.2
@@ -43,6 +45,7 @@ class Committer:
 
     def __init__(self, connection: Connection, path: Path, scribe: Scribe) -> None:
         self._connection = connection
+        self._transaction = Transaction(connection)
         self._path = path
         self._scribe = scribe
         self._turn = Lock()
@@ -59,21 +62,52 @@ class Committer:
             return None
         return explain(trouble, self._path)
 
-    def commit(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """Commit all jobs together; one outcome each, in order."""
+    def commit(self, writes: Sequence[Write]) -> list[Outcome]:
+        """Commit all writes together; one outcome each, in order."""
         with self._turn:
-            self._probe_if_due()
-            if self.trouble is not None:
-                return self._refuse(jobs, self.trouble)
+            if self.trouble is not None and not self._probe():
+                return self._refuse(writes, self.trouble)
+            began = time.perf_counter()
             try:
-                return self._transact(jobs)
+                outcomes = self._run_each(writes, self._scribe.finish)
+                if self._transaction.begun:
+                    self._transaction.commit()
             except sqlite3.Error as error:
-                self._suspend(error)
-                self.epoch += 1
-                return self._refuse(jobs, error)
+                return self._fail(writes, error)
             except BaseException:
                 self._roll_back()
                 raise
+            if self._scribe.moves:
+                self._scribe.committed()
+            self.commit_seconds = time.perf_counter() - began
+            return outcomes
+
+    def prepare(self, writes: Sequence[Write]) -> list[Outcome]:
+        """As much of it as does not wait for the disk; `finish` is the rest."""
+        with self._turn:
+            try:
+                return self._run_each(writes, self._scribe.prepare)
+            except sqlite3.Error as error:
+                return self._fail(writes, error)
+            except BaseException:
+                self._roll_back()
+                raise
+
+    def finish(self, outcomes: list[Outcome]) -> list[Outcome]:
+        """Commit what was prepared with these outcomes."""
+        with self._turn:
+            began = time.perf_counter()
+            try:
+                if self._transaction.begun:
+                    self._transaction.commit()
+            except sqlite3.Error as error:
+                return self._fail(outcomes, error)
+            except BaseException:
+                self._roll_back()
+                raise
+            self._scribe.committed()
+            self.commit_seconds = time.perf_counter() - began
+            return outcomes
 
     def close(self) -> None:
         """Leave an empty log behind, if the disk lets us."""
@@ -83,96 +117,84 @@ class Committer:
                 self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
             self._connection.close()
 
-    def _transact(self, jobs: Sequence[Job]) -> list[Outcome]:
-        began = time.perf_counter()
-        self._connection.execute("BEGIN IMMEDIATE")
-        outcomes = self._run_one(jobs[0]) if len(jobs) == 1 else self._run_each(jobs)
-        if self._connection.in_transaction:
-            self._connection.execute("COMMIT")
-        if self._scribe.moves:
-            self._scribe.committed()
-        self.commit_seconds = time.perf_counter() - began
-        return outcomes
-
-    def _run_one(self, job: Job) -> list[Outcome]:
-        """A lone job needs no savepoint: what it spoils is the whole transaction."""
-        outcome = self._attempt_whole(job)
-        if outcome[1] is not None:
-            self._roll_back()
-        return [outcome]
-
-    def _run_each(self, jobs: Sequence[Job]) -> list[Outcome]:
+    def _run_each(
+        self, writes: Sequence[Write], flush: Callable[[Transaction], None]
+    ) -> list[Outcome]:
         """Without savepoints while every job that fails has failed before it changed a row."""
-        connection, gathered = self._connection, self._scribe.gathered
-        outcomes = []
-        for job in jobs:
-            before = connection.total_changes, len(gathered)
-            outcome = self._attempt(job)
-            if outcome[1] is not None and (connection.total_changes, len(gathered)) != before:
-                return self._run_each_apart(jobs)
-            outcomes.append(outcome)
-        flushed = self._attempt(self._scribe.flush)
-        return outcomes if flushed[1] is None else self._run_each_apart(jobs)
-
-    def _run_each_apart(self, jobs: Sequence[Job]) -> list[Outcome]:
-        """From the beginning, with a savepoint for every job."""
-        self._roll_back()
-        self._connection.execute("BEGIN IMMEDIATE")
-        outcomes = []
-        for job in jobs:
-            self._connection.execute("SAVEPOINT job")
-            outcome = self._attempt_whole(job)
-            if outcome[1] is not None:
-                self._connection.execute("ROLLBACK TO job")
-                self._scribe.forget()
-            self._connection.execute("RELEASE job")
-            outcomes.append(outcome)
-        return outcomes
-
-    def _attempt_whole(self, job: Job) -> Outcome:
-        """With everything that it has gathered."""
-        outcome = self._attempt(job)
-        if outcome[1] is not None:
-            return outcome
-        flushed = self._attempt(self._scribe.flush)
-        return outcome if flushed[1] is None else flushed
-
-    def _attempt(self, job: Job) -> Outcome:
+        connection, transaction, scribe = self._connection, self._transaction, self._scribe
+        outcomes: list[Outcome] = []
+        for job, given in writes:
+            changes, values = connection.total_changes, len(scribe.gathered)
+            try:
+                outcomes.append((job(transaction, given), None))
+            except sqlite3.OperationalError:
+                raise
+            except Exception as error:
+                if connection.total_changes != changes or len(scribe.gathered) != values:
+                    return self._run_each_apart(writes)
+                outcomes.append((None, self._told(error)))
         try:
-            return job(self._connection), None
+            flush(transaction)
         except sqlite3.OperationalError:
             raise
-        except sqlite3.Error as error:
-            return None, explain(error, self._path)
-        except Exception as error:
-            return None, error
+        except Exception:
+            return self._run_each_apart(writes)
+        return outcomes
+
+    def _run_each_apart(self, writes: Sequence[Write]) -> list[Outcome]:
+        """From the beginning, with a savepoint for every job."""
+        transaction, scribe = self._transaction, self._scribe
+        self._roll_back()
+        outcomes: list[Outcome] = []
+        for job, given in writes:
+            transaction.execute("SAVEPOINT job")
+            try:
+                outcome: Outcome = job(transaction, given), None
+                scribe.flush(transaction)
+            except sqlite3.OperationalError:
+                raise
+            except Exception as error:
+                transaction.execute("ROLLBACK TO job")
+                scribe.forget()
+                outcome = None, self._told(error)
+            transaction.execute("RELEASE job")
+            outcomes.append(outcome)
+        scribe.prepare(transaction)
+        return outcomes
+
+    def _told(self, error: Exception) -> Exception:
+        return explain(error, self._path) if isinstance(error, sqlite3.Error) else error
 
     def _probe_is_due(self) -> bool:
         return time.monotonic() >= self._failed_at + PROBE_SECONDS
 
-    def _probe_if_due(self) -> None:
-        if self.trouble is None or not self._probe_is_due():
-            return
+    def _probe(self) -> bool:
+        """Ends the trouble with a commit, if it is time to try one."""
+        if not self._probe_is_due():
+            return False
         try:
             self._roll_back()
-            self._connection.execute("BEGIN IMMEDIATE")
-            self._connection.execute(_PROBE)
-            self._connection.execute("COMMIT")
+            self._transaction.execute(_PROBE)
+            self._transaction.commit()
         except sqlite3.Error as error:
             self._suspend(error)
         else:
             self.trouble = None
+        return self.trouble is None
 
     def _suspend(self, error: sqlite3.Error) -> None:
         self._roll_back()
         self.trouble = error
         self._failed_at = time.monotonic()
 
-    def _refuse(self, jobs: Sequence[Job], error: sqlite3.Error) -> list[Outcome]:
-        return [(None, explain(error, self._path)) for _ in jobs]
+    def _fail(self, writes: Sequence[Any], error: sqlite3.Error) -> list[Outcome]:
+        self._suspend(error)
+        self.epoch += 1
+        return self._refuse(writes, error)
+
+    def _refuse(self, writes: Sequence[Any], error: sqlite3.Error) -> list[Outcome]:
+        return [(None, explain(error, self._path)) for _ in writes]
 
     def _roll_back(self) -> None:
         self._scribe.forget()
-        if self._connection.in_transaction:
-            with suppress(sqlite3.Error):
-                self._connection.execute("ROLLBACK")
+        self._transaction.roll_back()

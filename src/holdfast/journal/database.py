@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -37,16 +37,21 @@ from holdfast.journal import checksums
 from holdfast.journal.statements import load_queries, load_script
 
 APPLICATION = int.from_bytes(b"Hold", "big")
-SCHEMA = 5
+SCHEMA = 6
 CHECKSUMS = 4
-"""The first schema whose records have checksums."""
+PLACES = 6
+"""The first schemas with checksums, and with a table of places."""
 
 _SCRIPTS = ("sqlite_schema.sql", *(f"sqlite_schema_{n}.sql" for n in range(2, SCHEMA + 1)))
 """The script at `n` brings a database from schema `n` to the next."""
 
+_SQL = load_queries("sqlite_queries.sql")
 _CHECKED = load_queries("sqlite_checksums.sql")
 _BUSY_SECONDS = 0.05
 _STATEMENTS = 128
+MOST_UNPLACED = 256
+"""After how many records it is written down where they lie."""
+
 _LOG_PAGES = 1000
 _PAGE_BYTES = 4096
 _SPILLING_CACHE = 10
@@ -86,6 +91,42 @@ class Connection(Protocol):
 Connect: TypeAlias = Callable[[Path], Connection]
 
 
+class Transaction:
+    """Begins with its first statement, and takes none after SQLite has ended it by itself."""
+
+    def __init__(self, connection: Connection) -> None:
+        self.connection = connection
+        self.begun = False
+
+    def execute(self, sql: str, parameters: Parameters = ()) -> Cursor:
+        if not (self.begun and self.connection.in_transaction):
+            self._begin()
+        return self.connection.execute(sql, parameters)
+
+    def executemany(self, sql: str, parameters: Iterable[Any]) -> Cursor:
+        if not (self.begun and self.connection.in_transaction):
+            self._begin()
+        return self.connection.executemany(sql, parameters)
+
+    def commit(self) -> None:
+        self.connection.execute("COMMIT")
+        self.begun = False
+
+    def roll_back(self) -> None:
+        self.begun = False
+        if self.connection.in_transaction:
+            with suppress(sqlite3.Error):
+                self.connection.execute("ROLLBACK")
+
+    def _begin(self) -> None:
+        if self.begun:
+            lost = sqlite3.OperationalError("it was rolled back half-way")
+            lost.sqlite_errorcode = sqlite3.SQLITE_ABORT
+            raise lost
+        self.connection.execute("BEGIN IMMEDIATE")
+        self.begun = True
+
+
 def connect(path: Path) -> Connection:
     """A connection without Python's implicit transactions, for one thread at a time."""
     return sqlite3.connect(
@@ -105,6 +146,12 @@ def open_writer(path: Path, connect: Connect) -> Connection:
 def open_reader(path: Path, connect: Connect) -> Connection:
     """A connection that reads what is committed, without waiting for the writer."""
     return _opened(path, connect, _make_reader)
+
+
+def read_as_indexed(connection: Connection) -> None:
+    """A database of before `PLACES`, where an index finds the records, read like those of today."""
+    connection.execute("CREATE TEMP VIEW places AS SELECT place, rowid AS position FROM events")
+    connection.execute("CREATE TEMP VIEW tail AS SELECT * FROM events WHERE FALSE")
 
 
 def explain(error: sqlite3.Error, path: Path) -> HoldfastError:
@@ -171,6 +218,9 @@ def _text(raw: bytes) -> str:
 
 def _make_reader(connection: Connection) -> None:
     connection.text_factory = _text
+    [[schema]] = connection.execute("PRAGMA user_version").fetchall()
+    if schema < PLACES:
+        read_as_indexed(connection)
     connection.execute("PRAGMA query_only = ON").fetchall()
 
 
@@ -188,8 +238,23 @@ def _prepare(connection: Connection, path: Path) -> None:
         if number == CHECKSUMS:
             _add_checksums(connection)
             connection.execute("END")
+    _place_newest(connection)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     _make_room(connection)
+
+
+def _place_newest(connection: Connection) -> None:
+    """Nothing is left to be looked through, and no wrong word about that hides a record.
+
+    Damaged records are told of when their run is read: others go on.
+    """
+    try:
+        connection.execute(_SQL["place_newest"], (MOST_UNPLACED,))
+        [[position]] = connection.execute(_SQL["last_commit"]).fetchall()
+        connection.execute(_SQL["note_placed"], {"position": position})
+    except sqlite3.DatabaseError as error:
+        if _code(error) != sqlite3.SQLITE_CORRUPT:
+            raise
 
 
 def _add_checksums(connection: Connection) -> None:

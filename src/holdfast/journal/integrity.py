@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
 from dataclasses import dataclass, field
@@ -18,7 +19,7 @@ from typing import Any
 from holdfast.errors import JournalDamaged, JournalTooNew
 from holdfast.journal import chain, checksums
 from holdfast.journal.codec import decode
-from holdfast.journal.database import CHECKSUMS
+from holdfast.journal.database import CHECKSUMS, PLACES, read_as_indexed
 from holdfast.journal.port import AuditEntry, Deed
 from holdfast.journal.statements import load_queries, without_checksums
 
@@ -64,6 +65,8 @@ def examine(path: Path, progress: Progress = lambda done, total: None) -> Report
         connection.text_factory = bytes
         [[schema]] = connection.execute("PRAGMA user_version").fetchall()
         sql = _SQL if schema >= CHECKSUMS else _OLD_SQL
+        if schema < PLACES:
+            read_as_indexed(connection)
         for part, since in _PARTS.items():
             if schema >= since:
                 _guarded(report, part, connection, sql)
@@ -95,8 +98,8 @@ def _runs(report: Report, connection: sqlite3.Connection, sql: Sql, progress: Pr
             report.found("run", name, "its definition is not in the journal")
         _check_json(report, "run", name, summary)
         try:
-            places = run << 32, (run + 1) << 32
-            _records(report, name, crc_after, connection.execute(sql["events"], places))
+            stretch = {"after": run << 32, "last": run << 32 | 0xFFFFFFFF}
+            _records(report, name, crc_after, connection.execute(sql["events"], stretch))
         except sqlite3.Error as error:
             report.found("run", name, f"its records cannot be read: {error}")
     for place, count in connection.execute(_SQL["orphans"]):
@@ -138,8 +141,18 @@ def _definitions(report: Report, connection: sqlite3.Connection, sql: Sql) -> No
     for row in connection.execute(sql["definitions"]):
         report.count("definitions")
         digest, body = row[0], row[3]
-        if sha256(body).hexdigest().encode() != digest or not _is_sound(row, sql):
+        if not _is_sound(row, sql) or sha256(_unpacked(body)).hexdigest().encode() != digest:
             report.found("definition", digest.decode(errors="replace"), CHANGED)
+
+
+def _unpacked(body: bytes) -> bytes:
+    """The text of a definition, which is JSON, from as it is stored."""
+    if body.startswith(b"{"):
+        return body
+    try:
+        return zlib.decompress(body)
+    except zlib.error:
+        return body
 
 
 def _questions(report: Report, connection: sqlite3.Connection, sql: Sql) -> None:
@@ -191,6 +204,12 @@ def _order(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
         report.found("record", name, f"its position {position} is before that of the last", seq)
 
 
+def _places(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
+    for run_id, seq in connection.execute(_SQL["misplaced"]):
+        name = run_id.decode(errors="replace")
+        report.found("record", name, "it is not where its run looks for it", seq)
+
+
 def _audit(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
     last: AuditEntry | None = None
     for row in connection.execute(_SQL["audit"]):
@@ -212,6 +231,7 @@ _PARTS: Mapping[Callable[..., None], int] = {
     _kept: 2,
     _audit: 2,
     _order: 5,
+    _places: PLACES,
 }
 """What is read, and since which schema it is there."""
 

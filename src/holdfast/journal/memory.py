@@ -238,7 +238,7 @@ class MemoryJournal:
         if append.expected == 0 and append.row is not None:
             self._runs[append.run_id] = _Run(len(self._runs), append.row)
         run = self._runs[append.run_id]
-        run.records.extend(append.records)
+        run.records.extend(map(Record._make, append.records))
         if append.records:
             self._note_commit(append)
         if append.row is not None:

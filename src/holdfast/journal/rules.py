@@ -12,13 +12,15 @@ from holdfast.journal.port import Append
 
 def check(append: Append) -> None:
     """Raise `InternalError` for an append that no store may accept."""
-    for seq, one in enumerate(append.records, append.expected + 1):
-        if one.seq != seq:
-            raise InternalError(f"run {append.run_id}: record {one.seq} stands where {seq} belongs")
+    seq = append.expected
+    if seq == 0 and (append.row is None or not append.records):
+        raise InternalError(f"run {append.run_id} cannot be created without a row and a record")
+    for number, _, _, _ in append.records:
+        seq += 1
+        if number != seq:
+            raise InternalError(f"run {append.run_id}: record {number} stands where {seq} belongs")
     if append.row is not None and append.row.run_id != append.run_id:
         raise InternalError(f"run {append.run_id} was given the row of {append.row.run_id}")
-    if append.expected == 0 and (append.row is None or not append.records):
-        raise InternalError(f"run {append.run_id} cannot be created without a row and a record")
     if append.questions or append.notices or append.births:
         _check_company(append)
 

@@ -12,11 +12,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import fields
 from typing import Any, TypeVar
 
-from rpds import HashTrieMap, HashTrieSet, List
+from immutables import Map
+from rpds import HashTrieSet, List
 
 from holdfast.core.conversation import heap
 from holdfast.core.conversation.state import ConversationState, Turn
-from holdfast.core.plan.state import TaskState, TraceEntry
+from holdfast.core.plan.state import TaskState
 from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.model.adapters import adapter
 from holdfast.model.approval import ApprovalRule, Grant
@@ -47,7 +48,7 @@ def _adapted(kind: Any) -> Form:
 
 def _mapped(kind: Any) -> Form:
     write, read = _adapted(dict[str, kind])
-    return lambda value: write(dict(value)), lambda value: HashTrieMap(read(value))
+    return lambda value: write(dict(value)), lambda value: Map(read(value))
 
 
 _SPEAKERS: Mapping[str, type] = {"user": UserSaid, "model": ModelSaid, "tool": ToolReturned}
@@ -64,24 +65,24 @@ def _load_messages(body: list[Any]) -> List[Message]:
     return List([_MESSAGES[name][1](value) for name, value in body])
 
 
-def _dump_tasks(tasks: HashTrieMap[str, TaskState]) -> dict[str, Any]:
+def _dump_tasks(tasks: Map[str, TaskState]) -> dict[str, Any]:
     return {
-        task_id: [task.status.value, task.context, [_dump_entry(one) for one in task.trace]]
+        task_id: [
+            task.status.value,
+            task.context,
+            [[status.value, reason, at] for status, reason, at in task.moves],
+        ]
         for task_id, task in tasks.items()
     }
 
 
-def _dump_entry(entry: TraceEntry) -> list[Any]:
-    return [entry.status.value, entry.reason, entry.at]
-
-
-def _load_tasks(body: dict[str, Any]) -> HashTrieMap[str, TaskState]:
-    return HashTrieMap({task_id: _load_task(value) for task_id, value in body.items()})
+def _load_tasks(body: dict[str, Any]) -> Map[str, TaskState]:
+    return Map({task_id: _load_task(value) for task_id, value in body.items()})
 
 
 def _load_task(value: list[Any]) -> TaskState:
-    status, context, trace = value
-    entries = [TraceEntry(TaskStatus(one), reason, at) for one, reason, at in trace]
+    status, context, moves = value
+    entries = [(TaskStatus(one), reason, at) for one, reason, at in moves]
     return TaskState(TaskStatus(status), context, List(entries))
 
 
@@ -91,9 +92,9 @@ _FORMS: Mapping[str, Form] = {
     "steps": _mapped(StepState),
     "questions": _mapped(QuestionState),
     "open_questions": (sorted, HashTrieSet),
-    "timers": (dict, HashTrieMap),
-    "heard": (dict, HashTrieMap),
-    "wanting": (dict, HashTrieMap),
+    "timers": (dict, Map),
+    "heard": (dict, Map),
+    "wanting": (dict, Map),
     "failed": (list, tuple),
     "tasks": (_dump_tasks, _load_tasks),
     "approval": _adapted(dict[str, ApprovalRule]),
@@ -112,25 +113,29 @@ _CONVERSATION_FORMS: Mapping[str, Form] = {
     "left": (str, EngineState),
     "history": _adapted(tuple[Turn, ...]),
     "tasks": _mapped(SubTask),
-    "steps_of": (dict, HashTrieMap),
+    "steps_of": (dict, Map),
     "order": (list, tuple),
-    "waits_for": (dict, HashTrieMap),
+    "waits_for": (dict, Map),
     "frees": _mapped(tuple[str, ...]),
     "queue": (heap.items, lambda body: heap.of(tuple(one) for one in body)),
     "untold": (list, tuple),
     "former": _mapped(StepState),
-    "filling": (dict, HashTrieMap),
+    "filling": (dict, Map),
 }
 
 _PINNED = frozenset({"plan", "definition"})
 """What a run is pinned to is stored by content, not in its snapshots."""
 
+_LEFT_OUT = _PINNED | {"readied"}
+
 
 def dump_state(state: RunState) -> str:
     forms = _forms_of(state)
-    names = (one.name for one in fields(state) if one.name not in _PINNED)
+    names = (one.name for one in fields(state) if one.name not in _LEFT_OUT)
     body = {name: _write(forms, name, getattr(state, name)) for name in names}
-    return json.dumps(body, ensure_ascii=False, separators=(",", ":"))
+    from pydantic_core import to_json
+
+    return to_json(body).decode()
 
 
 def load_state(payload: str, blank: S) -> S:

@@ -15,7 +15,6 @@ import logging
 import sqlite3
 from collections.abc import Awaitable, Iterable, Iterator, Mapping, Sized
 from contextlib import ExitStack, closing, contextmanager, suppress
-from functools import partial
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -118,18 +117,17 @@ class SqliteJournal:
         writer, self._writer = self._writer, None
         if writer is None or self._committer is None:
             return
-        await writer.stop()
         if self._reader is not None:
             self._reader.close()
             self._reader = None
-        await asyncio.to_thread(self._committer.close)
+        await writer.stop()
         self._lock.release()
 
     def append(self, append: Append) -> Awaitable[int]:
         check(append)
         if append.expected == 0:
             self._numbers.note(append)
-        return (self._writer or self._open_writer()).write(partial(self._scribe.write, append))
+        return (self._writer or self._open_writer()).write(self._scribe.write, append)
 
     async def read(
         self,
@@ -163,8 +161,7 @@ class SqliteJournal:
         most_text: int,
     ) -> list[Record]:
         records: list[Record] = []
-        places = scribe.place(run, after), scribe.place(run, last)
-        with self._rows("read_events", places) as rows:
+        with self._rows("read_events", _between(run, after, last)) as rows:
             for row in rows:
                 records.append(self._record(run_id, row, crc_after))
                 most_text -= len(records[-1].payload)
@@ -220,8 +217,7 @@ class SqliteJournal:
         damaged row is told only to readers."""
         if tally.known is None and self._writer is not None:
             with suppress(JournalUnavailable, JournalDamaged):
-                job = partial(self._scribe.count, tally=tally)
-                await self._writer.write(job, may_block=False)
+                await self._writer.write(self._scribe.count, tally, may_block=False)
         if tally.known is not None:
             return tally.known
         return {(one, other): count for one, other, count in self._select(query)}
@@ -273,8 +269,8 @@ class SqliteJournal:
         return [Notice(*row) for row in self._select("notices_for", (target_id,))]
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
-        job = partial(self._scribe.write_snapshot, snapshot=snapshot)
-        await self._open_writer().write(job, may_block=False)
+        writer = self._open_writer()
+        await writer.write(self._scribe.write_snapshot, snapshot, may_block=False)
 
     async def snapshot(self, run_id: str, schema: int) -> Snapshot | None:
         """One that has changed since it was written is none: the journal has everything."""
@@ -285,8 +281,7 @@ class SqliteJournal:
         return None
 
     async def store_definition(self, definition: StoredDefinition) -> None:
-        job = partial(scribe.write_definition, definition=definition)
-        await self._open_writer().write(job)
+        await self._open_writer().write(scribe.write_definition, definition)
 
     async def definition(self, digest: str) -> StoredDefinition | None:
         rows = self._select("definition", (digest,))
@@ -297,7 +292,7 @@ class SqliteJournal:
         return [definition_of(row) for row in self._sound_ones("definition", rows)]
 
     async def attach(self, attached: Attached) -> None:
-        await self._open_writer().write(partial(scribe.attach, attached=attached))
+        await self._open_writer().write(scribe.attach, attached)
 
     async def kept(self, kind: str, key: str, now: float) -> Kept | None:
         rows = self._select("kept", (kind, key, now))
@@ -333,7 +328,7 @@ class SqliteJournal:
     def _read_stretch(
         self, run_id: str, run: int, crc_after: int | None, start: int, end: int
     ) -> list[Record]:
-        rows = self._select("read_events", (scribe.place(run, start), scribe.place(run, end)))
+        rows = self._select("read_events", _between(run, start, end))
         self._refuse_gaps(run_id, rows, start, end)
         return [self._record(run_id, row, crc_after) for row in rows]
 
@@ -447,6 +442,10 @@ def _runs_by(query: RunQuery) -> str:
     if query.name is not None:
         return "runs_of_name"
     return "" if query.kind is None else "runs_of_kind"
+
+
+def _between(run: int, after: int, last: int) -> Mapping[str, int]:
+    return {"after": scribe.place(run, after), "last": scribe.place(run, last)}
 
 
 def _but_last(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:

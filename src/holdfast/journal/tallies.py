@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TypeAlias
 
-from holdfast.journal.database import Connection
+from holdfast.journal.database import Transaction
 
 Pair: TypeAlias = tuple[str, str]
 
@@ -23,8 +23,8 @@ class Tally:
         self.kept = False
         """Whether changes are to be noted."""
 
-    def count(self, connection: Connection) -> Mapping[Pair, int]:
-        rows = connection.execute(self._query).fetchall()
+    def count(self, transaction: Transaction) -> Mapping[Pair, int]:
+        rows = transaction.execute(self._query).fetchall()
         self.kept = True
         return {(one, other): count for one, other, count in rows}
 

@@ -9,6 +9,8 @@ from __future__ import annotations
 from functools import cache
 from typing import TYPE_CHECKING, Any, TypeVar, overload
 
+from holdfast.model.record import without_defaults
+
 if TYPE_CHECKING:
     from pydantic import TypeAdapter
 
@@ -27,4 +29,6 @@ def adapter(kind: Any) -> TypeAdapter[Any]:
 def _made(kind: Any) -> TypeAdapter[Any]:
     from pydantic import TypeAdapter
 
-    return TypeAdapter(kind)
+    made: TypeAdapter[Any] = TypeAdapter(kind)
+    without_defaults()
+    return made

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import TypeAlias
 
 from holdfast.model.approval import ApprovalMode, ApprovalRule
@@ -36,7 +35,7 @@ class Moment:
     wanted_by: Mapping[str, str] | None = None
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class ToolFacts:
     """What the core needs to know of a tool before a call."""
 
@@ -46,22 +45,19 @@ class ToolFacts:
     approval: ApprovalRule = ApprovalRule(ApprovalMode.AUTO)
     fields: Form = Form()
 
-    @cached_property
-    def mode(self) -> ApprovalMode | None:
-        """What its rule says of every call, unless that depends on the arguments."""
-        return self.approval.mode if self.approval.when is None else None
+    mode: ApprovalMode | None = field(init=False, compare=False)
+    """What its rule says of every call, unless that depends on the arguments."""
+    required: frozenset[str] = field(init=False, compare=False)
+    known: frozenset[str] | None = field(init=False, compare=False)
+    """All that it takes; None where it may take anything, as patterns do."""
 
-    @cached_property
-    def required(self) -> frozenset[str]:
-        return frozenset(self.parameters.get("required", ()))
-
-    @cached_property
-    def known(self) -> frozenset[str] | None:
-        """All that it takes; None where it may take anything, as patterns do."""
-        schema = self.parameters
-        if schema.get("additionalProperties") is not False or "patternProperties" in schema:
-            return None
-        return frozenset(schema.get("properties", {}))
+    def __post_init__(self) -> None:
+        schema, approval = self.parameters, self.approval
+        anything = schema.get("additionalProperties") is not False or "patternProperties" in schema
+        known = None if anything else frozenset(schema.get("properties", {}))
+        object.__setattr__(self, "mode", approval.mode if approval.when is None else None)
+        object.__setattr__(self, "required", frozenset(schema.get("required", ())))
+        object.__setattr__(self, "known", known)
 
 
 @record
@@ -146,7 +142,10 @@ class Converse:
 
 @record
 class Advance:
-    """The consumer asks for the next event."""
+    """The consumer asks for the next event; `ahead`, for those after it too, up to a task that
+    it has yet to ask for."""
+
+    ahead: bool = False
 
 
 @record

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Any, Final, Literal
 
+from holdfast.model.enums import TextEnum
 from holdfast.model.values import Json
 
 
-class FieldType(StrEnum):
+class FieldType(TextEnum):
     TEXT = "text"
     TEXTAREA = "textarea"
     NUMBER = "number"

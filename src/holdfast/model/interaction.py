@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import Final
 
+from holdfast.model.enums import TextEnum
 from holdfast.model.form import Form
 from holdfast.model.values import Json
 
 
-class InteractionType(StrEnum):
+class InteractionType(TextEnum):
     TOOL_APPROVAL = "TOOL_APPROVAL"
     MISSING_INFO = "MISSING_INFO"
     USER_CONFIRMATION = "USER_CONFIRMATION"
@@ -20,7 +20,7 @@ class InteractionType(StrEnum):
     CUSTOM = "CUSTOM"
 
 
-class InteractionAction(StrEnum):
+class InteractionAction(TextEnum):
     APPROVE_AND_EXECUTE = "APPROVE_AND_EXECUTE"
     RETRY_WITH_FEEDBACK = "RETRY_WITH_FEEDBACK"
     REJECT_WITH_REASON = "REJECT_WITH_REASON"
@@ -34,7 +34,7 @@ RUN_AGAIN: Final = "run_again"
 """The option by which a person has a call made again whose outcome is unknown."""
 
 
-class InteractionStatus(StrEnum):
+class InteractionStatus(TextEnum):
     OPEN = "open"
     ANSWERED = "answered"
     EXPIRED = "expired"

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from enum import StrEnum
 from typing import ClassVar, TypeAlias
 
+from holdfast.model.enums import TextEnum
 from holdfast.model.form import Form
 from holdfast.model.interaction import Asking
 from holdfast.model.record import record
@@ -15,7 +15,7 @@ from holdfast.model.run import RunStatus
 from holdfast.model.values import Json, JsonObject
 
 
-class TaskStatus(StrEnum):
+class TaskStatus(TextEnum):
     NOT_STARTED = "NotStarted"
     RUNNING = "Running"
     DONE = "Done"
@@ -30,7 +30,7 @@ PlanInstanceStatus: TypeAlias = RunStatus
 """A run's status, by the name that it has for plans."""
 
 
-class WhilePaused(StrEnum):
+class WhilePaused(TextEnum):
     """What other branches do while a question is open."""
 
     GO_ON = "go_on"

@@ -14,10 +14,13 @@ program that imports this package makes hundreds.
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass, field, fields
+from collections.abc import Callable
+from dataclasses import MISSING, dataclass, field, fields
+from operator import attrgetter
 from reprlib import recursive_repr
-from typing import Any, TypeVar, dataclass_transform
+from typing import Any, ParamSpec, TypeVar, dataclass_transform
 
+P = ParamSpec("P")
 T = TypeVar("T")
 
 _FROZEN = os.environ.get("HOLDFAST_FROZEN") == "1"
@@ -28,6 +31,64 @@ def record(cls: type[T]) -> type[T]:
     cls.__doc__ = cls.__doc__ or cls.__name__
     cls.__repr__ = _repr  # type: ignore[method-assign]
     return dataclass(slots=True, frozen=_FROZEN, unsafe_hash=not _FROZEN, repr=False)(cls)
+
+
+@dataclass_transform(frozen_default=True, field_specifiers=(field,))
+def state(cls: type[T]) -> type[T]:
+    """A frozen dataclass that keeps a `__dict__` and no defaults in its class: an attribute that
+    the class has too, as an enum's member or a map, is three times as dear to read."""
+    made = dataclass(frozen=True)(cls)
+    _STATES.append(made)
+    without_defaults()
+    return made
+
+
+_STATES: list[type[Any]] = []
+
+
+def without_defaults() -> None:
+    """Take the defaults out of the classes of states: whoever has an adapter made of one, has
+    pydantic put them back."""
+    for made in _STATES:
+        for one in fields(made):
+            if one.name in made.__dict__:
+                delattr(made, one.name)
+
+
+def constructor(cls: Callable[P, T]) -> Callable[P, T]:
+    """A function that makes a record as calling its class does, for those that every step makes.
+
+    Python 3.11 calls a function within its interpreter's loop, but leaves it for a class: 1,000
+    instructions instead of 2,800 for seven fields.
+    """
+    if _FROZEN:
+        return cls
+    scope: dict[str, Any] = {"new": object.__new__, "cls": cls}
+    taken, body = [], ["made = new(cls)"]
+    for one in fields(cls):  # type: ignore[arg-type]
+        taken.append(one.name)
+        body.append(f"made.{one.name} = {one.name}")
+        if one.default is not MISSING:
+            scope[f"default_{one.name}"] = one.default
+            taken[-1] += f"=default_{one.name}"
+        elif one.default_factory is not MISSING:
+            scope[f"default_{one.name}"] = one.default_factory
+            taken[-1] += "=new"
+            body[-1] += f" if {one.name} is not new else default_{one.name}()"
+    exec(f"def make({', '.join(taken)}):\n " + "\n ".join([*body, "return made"]), scope)  # noqa: S102
+    made: Callable[P, T] = scope["make"]
+    return made
+
+
+def replacing(cls: type[T]) -> Callable[..., T]:
+    """`dataclasses.replace` for one class, whose fields are looked up once."""
+    names = tuple(one.name for one in fields(cls))  # type: ignore[arg-type]
+    values = attrgetter(*names)
+
+    def replaced(before: T, **changes: Any) -> T:
+        return cls(**(dict(zip(names, values(before), strict=True)) | changes))
+
+    return replaced
 
 
 @recursive_repr()

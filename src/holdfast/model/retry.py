@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import TypeAlias
 
+from holdfast.model.enums import TextEnum
 from holdfast.model.record import record
 
 
-class FailureKind(StrEnum):
+class FailureKind(TextEnum):
     """Why an attempt failed; the kind decides what happens next."""
 
     TRANSIENT = "transient"

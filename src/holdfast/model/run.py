@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from typing import Final
 
+from holdfast.model.enums import TextEnum
 from holdfast.model.record import record
 
 
-class RunStatus(StrEnum):
+class RunStatus(TextEnum):
     """`done` ends a plan; a session that is done takes a further message."""
 
     NOT_STARTED = "not_started"
@@ -21,7 +21,7 @@ class RunStatus(StrEnum):
     CANCELLED = "cancelled"
 
 
-class RunKind(StrEnum):
+class RunKind(TextEnum):
     """What a run is a run of, as people call it."""
 
     PLAN = "plan"

@@ -1,4 +1,4 @@
-"""What a run is about, by its row."""
+"""What a run is about, by its row; apart from `views`, so that a listing loads no machine."""
 
 from __future__ import annotations
 

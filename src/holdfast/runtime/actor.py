@@ -7,14 +7,17 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from typing import Any, Final
 
+from holdfast.core.run.draft import NO_MOMENT, RunDraft
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
 from holdfast.journal.port import NOTHING, Append, Attached
 from holdfast.model.commands import Command, Moment, Outcome, ReportOutcome
 from holdfast.model.effects import Effect, Work
+from holdfast.model.record import constructor
 from holdfast.model.recorded import Event
 from holdfast.runtime.acting import Acting
 from holdfast.runtime.deeds import left_by
@@ -28,7 +31,8 @@ class Letter:
     """A command on its way to a run; `reply` is None when nobody waits for it.
 
     What a `lazy` one decides could be decided again at no cost, so it may wait for
-    company on its way to disk. `attached` becomes true with the command, if it is accepted.
+    company on its way to disk. `attached` becomes true with the command, if it is accepted;
+    `tries` counts how often a mistake of ours has kept it from the journal.
     """
 
     command: Command
@@ -37,6 +41,7 @@ class Letter:
     lazy: bool = False
     acting: Acting | None = None
     attached: Attached = NOTHING
+    tries: int = 0
 
     def answer(self, state: RunState, refusal: HoldfastError | None) -> None:
         """Tell whoever waits, if somebody still does."""
@@ -48,6 +53,10 @@ class Letter:
             self.reply.set_exception(refusal)
 
 
+letter: Final = constructor(Letter)
+report_outcome: Final = constructor(ReportOutcome)
+
+
 def report(work: Work, outcome: Outcome) -> ReportOutcome:
     return ReportOutcome(work.step_id, work.firing, work.claim, outcome)
 
@@ -56,14 +65,17 @@ def report(work: Work, outcome: Outcome) -> ReportOutcome:
 class Actor:
     run_id: str
     machine: Machine
-    state: RunState
+    draft: RunDraft[Any, Event]
     committed: RunState
     ready: Readiness
+    unsaved: list[tuple[float, Event]]
+    pulled: bool
+    carry_out: Callable[[Any, Command], Sequence[Effect]]
+    goes_on_by_itself: Callable[[Any], bool]
     mailbox: deque[Letter] = field(default_factory=deque)
-    unsaved: list[tuple[float, Event]] = field(default_factory=list)
     births: list[tuple[Append, Actor]] = field(default_factory=list)
     attached: list[Attached] = field(default_factory=list)
-    flying: dict[tuple[str, int], asyncio.Task[None]] = field(default_factory=dict)
+    flying: dict[tuple[str, int], asyncio.Future[None]] = field(default_factory=dict)
     draining: bool = False
     stale: bool = False
     hungry: bool = False
@@ -76,34 +88,40 @@ class Actor:
     bytes_since: int = 0
 
     @classmethod
-    def of(cls, state: RunState) -> Actor:
-        return cls(state.run_id, machine_of(state), state, state, Readiness(state))
+    def of(cls, state: RunState, moment: Moment = NO_MOMENT) -> Actor:
+        machine = machine_of(state)
+        draft = machine.draft(state, moment)
+        ready = Readiness(state, draft.readied)
+        # What a turn asks of the machine is kept here: of its class it would be read slowly.
+        asked = machine.pulled, machine.carry_out, machine.goes_on_by_itself
+        return cls(state.run_id, machine, draft, state, ready, draft.events, *asked)
+
+    @property
+    def state(self) -> RunState:
+        state: RunState = self.draft.state
+        return state
 
     @property
     def idle(self) -> bool:
         busy = self.mailbox or self.unsaved or self.flying or self.draining or self.hungry
         return not busy and not self.stale
 
-    def decide(self, command: Command, moment: Moment) -> Sequence[Effect]:
-        """What the core says; its events wait in `unsaved` to be committed."""
-        decision = self.machine.decide(self.state, command, moment)
-        events = decision.events
-        if events:
-            self.state = decision.state
-            now, unsaved = moment.now, self.unsaved
-            for event in events:
-                unsaved.append((now, event))
-            self.ready.note(decision.state, events)
-        return decision.effects
+    def decide(self, command: Command) -> Sequence[Effect]:
+        """What the core says; its events wait in `unsaved` to be committed. A refusal raises and
+        leaves everything as it was."""
+        mark = self.draft.mark
+        try:
+            return self.carry_out(self.draft, command)
+        except Exception:
+            self.draft.rewind(self.committed, mark)
+            raise
 
-    def take(self, letter: Letter, moment: Moment) -> Sequence[Effect]:
+    def take(self, letter: Letter) -> Sequence[Effect]:
         """As `decide`, with what goes along with the letter when it is accepted."""
-        before = self.state
-        effects = self.decide(letter.command, moment)
-        if letter.acting is None and letter.attached is NOTHING:
-            return effects
+        before, self.draft.shared = self.state, True
+        effects = self.decide(letter.command)
         if letter.acting is not None:
-            left = left_by(letter.acting, letter.command, before, self.state, moment.now)
+            left = left_by(letter.acting, letter.command, before, self.state, self.draft.now)
             self._attach(left)
         if letter.attached is not NOTHING:
             self._attach(letter.attached)
@@ -113,21 +131,18 @@ class Actor:
         if attached.deeds or attached.kept or attached.dropped:
             self.attached.append(attached)
 
-    def committed_all(self) -> RunState:
-        """Everything decided so far is on disk; the state that was there before."""
-        before, self.committed = self.committed, self.state
-        self.unsaved.clear()
+    def settle(self) -> None:
+        """What went along with the events is on disk too."""
         self.births, self.attached = [], []
         if self.flush_timer is not None:
             self.flush_timer.cancel()
             self.flush_timer = None
-        return before
 
     def forget(self) -> None:
         """What was decided since the last commit has not happened."""
         self.unsaved.clear()
         self.births.clear()
         self.attached.clear()
-        self.state = self.committed
+        self.draft.state, self.draft.shared = self.committed, True
         self.standing = None
         self.ready.rebuild(self.state)

@@ -36,7 +36,8 @@ class Collector:
         """An application has opened."""
         with self._lock:
             self._opened += 1
-            if self._before is None and self._is_usual():
+            collects = self._pauses > 0 or gc.isenabled()
+            if self._before is None and collects and gc.get_threshold() in USUAL:
                 self._before = gc.get_threshold()
                 gc.set_threshold(*TUNED)
                 self._freeze()
@@ -45,8 +46,13 @@ class Collector:
         """An application that had opened has closed."""
         with self._lock:
             self._opened -= 1
-            if self._opened == 0 and self._before is not None:
-                self._put_back(self._before)
+            if self._opened or self._before is None:
+                return
+            if gc.get_threshold() == TUNED:
+                gc.set_threshold(*self._before)
+            if self._frozen:
+                gc.unfreeze()
+            self._before, self._frozen = None, False
 
     def keep_for_good(self) -> None:
         """What is there by now stays until the end: a server has begun to serve."""
@@ -55,6 +61,12 @@ class Collector:
                 gc.collect()
                 self._freeze()
 
+    def _freeze(self) -> None:
+        """Unless the program has frozen what it had: that could not be put back."""
+        if self._frozen or not gc.get_freeze_count():
+            self._frozen = True
+            gc.freeze()
+
     @contextmanager
     def paused(self) -> Iterator[None]:
         """While much is made that stays, as a plan of ten thousand tasks.
@@ -62,40 +74,18 @@ class Collector:
         While an application is open, so much of it is not looked at afterwards either: one look
         at all of it would hold the process for a tenth of a second.
         """
-        self._pause()
+        with self._lock:
+            pauses = self._pauses > 0 or gc.isenabled()
+            self._pauses += pauses
+            gc.disable()
         try:
             yield
         finally:
-            self._go_on()
-
-    def _is_usual(self) -> bool:
-        return (self._pauses > 0 or gc.isenabled()) and gc.get_threshold() in USUAL
-
-    def _freeze(self) -> None:
-        if self._frozen or not gc.get_freeze_count():
-            self._frozen = True
-            gc.freeze()
-
-    def _put_back(self, before: tuple[int, int, int]) -> None:
-        if gc.get_threshold() == TUNED:
-            gc.set_threshold(*before)
-        if self._frozen:
-            gc.unfreeze()
-        self._before, self._frozen = None, False
-
-    def _pause(self) -> None:
-        with self._lock:
-            if self._pauses or gc.isenabled():
-                self._pauses += 1
-                gc.disable()
-
-    def _go_on(self) -> None:
-        with self._lock:
-            if self._pauses:
-                self._pauses -= 1
-                if self._frozen and gc.get_count()[0] > TUNED[0]:
+            with self._lock:
+                self._pauses -= pauses
+                if pauses and self._frozen and gc.get_count()[0] > TUNED[0]:
                     gc.freeze()
-                if not self._pauses:
+                if pauses and not self._pauses:
                     gc.enable()
 
 

@@ -38,9 +38,11 @@ def deed_of(acting: Acting, command: c.Command, state: RunState, now: float) -> 
     told = _told(command)
     if told is None:
         return None
-    if isinstance(command, c.Answer):
-        told = replace(told, detail={**told.detail, **_consented(command, state)})
-    return _deed(acting, told, state.run_id, _seen(command, state), now)
+    if not isinstance(command, c.Answer):
+        return _deed(acting, told, state.run_id, "", now)
+    told = replace(told, detail={**told.detail, **_consented(command, state)})
+    seen = request_digest(state.questions[command.question_id].request)
+    return _deed(acting, told, state.run_id, seen, now)
 
 
 def _consented(command: c.Answer, state: RunState) -> dict[str, Json]:
@@ -79,11 +81,6 @@ def _deed(acting: Acting, told: _Told, run_id: str, seen: str, now: float) -> De
     )
 
 
-def claim_of(claim: Claim, state: RunState, now: float) -> Kept:
-    """That a request was served, by which run, and how far that run was then."""
-    return _claimed(claim, now, run_id=state.run_id, version=state.version)
-
-
 def with_claim(attached: Attached, now: float) -> Attached:
     """What belongs to no run, together with the claim of the request under way, if it has one."""
     acting = current()
@@ -109,17 +106,18 @@ def left_by(
 ) -> Attached:
     """What goes with an accepted command. One that changed nothing, because it only repeats
     what was said before, is no further deed; its request has been served all the same."""
-    if not is_somebodys(command):
-        return NOTHING
+    if _told(command) is None and not isinstance(command, c.KeepDraft):
+        return NOTHING  # it is the engine's own
     deed = deed_of(acting, command, state, now) if state.version != before.version else None
-    claim = claim_of(acting.claim, state, now) if acting.claim is not None else None
-    return Attached(() if deed is None else (deed,), () if claim is None else (claim,))
+    kept: Sequence[Kept] = ()
+    if acting.claim is not None:
+        # By which run the request was served, and how far that run was then.
+        kept = (_claimed(acting.claim, now, run_id=state.run_id, version=state.version),)
+    return Attached(() if deed is None else (deed,), kept)
 
 
 def together(attached: Sequence[Attached]) -> Attached:
     """Everything that goes into one append."""
-    if not attached:
-        return NOTHING
     return Attached(
         deeds=[deed for one in attached for deed in one.deeds],
         kept=[kept for one in attached for kept in one.kept],
@@ -127,23 +125,10 @@ def together(attached: Sequence[Attached]) -> Attached:
     )
 
 
-def is_somebodys(command: c.Command) -> bool:
-    """Whether a command is a person's own, and not the engine's."""
-    return isinstance(command, c.KeepDraft) or _told(command) is not None
-
-
-def _seen(command: c.Command, state: RunState) -> str:
-    if not isinstance(command, c.Answer):
-        return ""
-    return request_digest(state.questions[command.question_id].request)
-
-
 def _told(command: c.Command) -> _Told | None:
     match command:
-        case c.StartRun(plan_id=plan_id):
-            return _Told("started", plan_id)
-        case c.StartSession(agent_id=agent_id):
-            return _Told("started", agent_id)
+        case c.StartRun(plan_id=name) | c.StartSession(agent_id=name):
+            return _Told("started", name)
         case c.OpenConversation():
             return _Told("started")
         case c.Say() | c.Converse():

@@ -8,9 +8,7 @@ Pure work needs no barrier: while a turn brings only that, its events ride with 
 next append, at the latest after `LAZY_EVENTS` events or `LAZY_SECONDS`. Nobody
 sees them before.
 
-When the journal cannot acknowledge, callers are told so and nothing else changes:
-results that were already obtained stay in the mailbox, the run is loaded anew when
-the journal answers again, and what was never handed over is released.
+`runtime/mail.py` tells what happens when the journal cannot acknowledge.
 """
 
 from __future__ import annotations
@@ -18,10 +16,10 @@ from __future__ import annotations
 import asyncio
 import logging
 import os
-from collections import deque
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextvars import copy_context
 from dataclasses import replace
+from itertools import islice
 from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
@@ -38,25 +36,24 @@ from holdfast.errors import (
     OperatorError,
     VersionConflict,
 )
-from holdfast.journal.port import NOTHING, Append, Attached, Journal, Notice, Record, Snapshot
+from holdfast.journal.port import NOTHING, Attached, Journal, Snapshot
 from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.run import RunStatus
-from holdfast.runtime import outages, views
 from holdfast.runtime.acting import current
-from holdfast.runtime.actor import Actor, Letter
+from holdfast.runtime.actor import Actor, Letter, report
 from holdfast.runtime.appends import append_of
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.crew import Crew
-from holdfast.runtime.faults import FaultPoints
+from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.hub import Hub, Watcher
 from holdfast.runtime.library import Library
 from holdfast.runtime.machines import Definition, blank, definition_of
-from holdfast.runtime.outages import Outages, Ways
-from holdfast.runtime.performing import Deliveries, Performer, is_pure
+from holdfast.runtime.mail import Mail
+from holdfast.runtime.performing import Performer, is_pure
 from holdfast.runtime.permits import Permits
-from holdfast.runtime.ports import Performed, Planner, Worker
+from holdfast.runtime.ports import PERFORMED, FaultPoints, Performed, Planner
 from holdfast.runtime.residents import Residents
 from holdfast.runtime.starting import Starter
 from holdfast.runtime.timers import Timers
@@ -67,7 +64,7 @@ log = logging.getLogger("holdfast")
 
 LAZY_EVENTS = 128
 LAZY_SECONDS = 0.05
-SNAPSHOT_BYTES = 64 * 1024
+SNAPSHOT_BYTES = 128 * 1024
 """Tuning: how far pure work may run ahead, and after how many bytes of events a snapshot
 may pay."""
 
@@ -92,32 +89,17 @@ MOST_LETTERS = 64
 class Turn:
     """What one turn takes, decides and leaves to be done once it is on disk."""
 
-    __slots__ = ("effects", "letters", "replies", "waits")
-
-    def __init__(self, mailbox: deque[Letter]) -> None:
-        if len(mailbox) <= MOST_LETTERS:
-            self.letters = list(mailbox)
-            mailbox.clear()
-        else:
-            self.letters = [mailbox.popleft() for _ in range(MOST_LETTERS)]
-        self.replies: list[tuple[Letter, HoldfastError | None]] = []
-        self.effects: list[f.Effect] = []
-        self.waits = False
-
-    def clear(self) -> None:
-        """It has not happened, and will be decided anew."""
-        self.replies, self.effects = [], []
-
-    def fail(self, error: HoldfastError) -> None:
-        """It cannot happen."""
-        self.replies, self.effects = [(one, error) for one in self.letters], []
+    letters: Sequence[Letter] = ()
+    replies: Sequence[tuple[Letter, HoldfastError | None]] = ()
+    effects: Sequence[f.Effect] = ()
+    waits = False
 
 
 class Engine:
     def __init__(
         self,
         journal: Journal,
-        worker: Worker,
+        worker: Dispatcher,
         planner: Planner,
         *,
         clock: Clock | None = None,
@@ -134,18 +116,15 @@ class Engine:
         self._faults = faults
         self._secret = os.urandom(32)
         self._crew = Crew()
-        self._residents = Residents(journal, self.library, self._read_again)
+        self._residents = Residents(journal, self.library, lambda actor: self._mail.retry(actor))
         self.wanting = Wanting(journal, self._residents, four_eyes=four_eyes)
         self._permits = Permits(max_effects)
-        self._starter = Starter(worker, self.library, self._permits, self._fed)
+        self._mail = mail = Mail(self._residents, self._crew, self._carry)
+        self._starter = Starter(worker, self.library, self._permits, self._residents, mail)
         self._performer = Performer(
-            worker, planner, self._permits, self.clock, self._faults, self._deliveries()
+            worker, planner, self._permits, self.clock, faults, mail, self._crew, self.hub
         )
-        self._timers = Timers(journal, self.clock, self._tick)
-        self._outages = Outages(
-            journal, self._residents, self._timers, self._performer, self._crew, self._ways()
-        )
-        self._closing = False
+        self._timers = Timers(journal, self.clock, lambda run_id: self.submit(run_id, c.Tick()))
 
     async def open(self) -> None:
         """Take up what a former owner left: notices unheard, runs with work in flight."""
@@ -153,28 +132,26 @@ class Engine:
         orphans = await self.journal.active_runs()
         self._residents.orphans.update(orphans)
         for run_id in sorted(orphans):
-            self._crew.spawn(self._wake(run_id))
+            self._crew.spawn(self._mail.wake(run_id))
         for notice in notices:
-            self._crew.spawn(self._deliver(notice))
+            self._crew.spawn(self._mail.deliver(notice))
         self._timers.start()
 
     async def close(self, grace: float = 10.0) -> None:
         """Start nothing more, let what is in flight end, and keep the rest for later."""
-        self._closing = True
-        self._performer.closing = True
-        self._outages.closing = True
+        self._mail.closing = True
         await self._timers.stop()
         self._hang_up()
         await self._crew.finish(grace)
-        await self._performer.close()
-        for actor in self._residents:
+        await self.worker.close()
+        for actor in tuple(self._residents.actors.values()):
             if actor.unsaved or actor.mailbox:
                 await self._carry(actor)
         self.hub.close()
 
     def _hang_up(self) -> None:
         """Asking a model changes nothing: a reply need not be waited for, it is asked for again."""
-        for actor in [one for one in self._residents if one.flying]:
+        for actor in [one for one in self._residents.actors.values() if one.flying]:
             for effect in actor.machine.effects_in_flight(actor.committed):
                 if isinstance(effect, f.AskModel):
                     self._performer.dispatch(actor, f.StopModel(effect.work))
@@ -192,27 +169,28 @@ class Engine:
         definition: Definition,
         command: c.Command,
         attached: Attached = NOTHING,
+        further: Sequence[c.Command] = (),
     ) -> RunState:
-        """A new run under an id that nobody has used yet; NotAllowed if somebody has."""
+        """A new run under an id that nobody has used yet; NotAllowed if somebody has.
+        `further` commands are decided with the first."""
         command = self._signed(command)
         await self.library.keep(definition, self.clock.now())
         if isinstance(command, c.StartRun):
             command = replace(command, authors=self.library.authors(definition.digest))
-        if run_id in self._residents:
+        if run_id in self._residents.actors:
             raise NotAllowed(f"there already is a run {run_id}")
-        actor = Actor.of(blank(run_id, definition))
-        self._residents.add(actor)
-        return await self._hand_in(actor, command, attached)
+        self._residents.actors[run_id] = actor = Actor.of(blank(run_id, definition))
+        reply = self._hand_in(actor, command, attached)
+        if not further:
+            return await reply
+        others = [self._hand_in(actor, self._signed(one), NOTHING) for one in further]
+        return (await asyncio.gather(reply, *others))[-1]
 
     async def submit(
         self, run_id: str, command: c.Command, attached: Attached = NOTHING
     ) -> RunState:
         """The run's state after `command`, committed together with `attached`; a refusal raises."""
-        return await self._submit(run_id, self._signed(command), attached)
-
-    async def _submit(
-        self, run_id: str, command: c.Command, attached: Attached = NOTHING
-    ) -> RunState:
+        command = self._signed(command)
         actor = await self._residents.find(run_id)
         return await self._hand_in(actor, command, attached)
 
@@ -235,32 +213,17 @@ class Engine:
         run_id: str,
         settled: Callable[[RunState], bool],
         timeout: float | None = None,
+        watch: Callable[[str, Watcher], Callable[[], None]] | None = None,
     ) -> RunState:
-        """The first committed state that satisfies `settled`, or the last before the time-out."""
-        return await self._wait(run_id, settled, timeout, self.hub.watch)
-
-    async def wait_for_status(
-        self, run_id: str, statuses: Collection[RunStatus], timeout: float | None = None
-    ) -> RunState:
-        """As `wait_for`, for one of these statuses."""
-        return await self._wait(
-            run_id, lambda state: state.status in statuses, timeout, self.hub.watch_status
-        )
-
-    async def _wait(
-        self,
-        run_id: str,
-        settled: Callable[[RunState], bool],
-        timeout: float | None,
-        watching: Callable[[str, Watcher], Callable[[], None]],
-    ) -> RunState:
+        """The first committed state that satisfies `settled`, or the last before the time-out.
+        `watch` says with which states it is asked."""
         done: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
 
-        def watch(state: RunState) -> None:
+        def look(state: RunState) -> None:
             if settled(state) and not done.done():
                 done.set_result(state)
 
-        unwatch = watching(run_id, watch)
+        unwatch = (watch or self.hub.watch)(run_id, look)
         try:
             # Let the others have a turn: whoever only polls must not keep the loop to himself.
             await asyncio.sleep(0)
@@ -274,22 +237,18 @@ class Engine:
         finally:
             unwatch()
 
+    async def wait_for_status(
+        self, run_id: str, statuses: Collection[RunStatus], timeout: float | None = None
+    ) -> RunState:
+        """As `wait_for`, for one of these statuses."""
+        settled, watch = lambda state: state.status in statuses, self.hub.watch_status
+        return await self.wait_for(run_id, settled, timeout, watch)
+
     async def abandon(self, run_id: str) -> None:
         """Break off what a run has in flight, as if its owner had gone."""
         actor = await self._residents.find(run_id)
         await self._performer.abandon(actor)
         await self.submit(run_id, c.Recover(crashed=False))
-
-    def _deliveries(self) -> Deliveries:
-        return Deliveries(
-            self._crew.spawn, self._carry, self._post, self._take, self._submit, self.hub.speak
-        )
-
-    def _ways(self) -> Ways:
-        return Ways(self._carry, self._tell, self._deliver, self._wake)
-
-    def _read_again(self, actor: Actor) -> None:
-        self._outages.retry(actor)
 
     def _hand_in(
         self, actor: Actor, command: c.Command, attached: Attached
@@ -297,8 +256,7 @@ class Engine:
         """The reply to a caller's command. It is decided in a task of the engine's own: the
         caller may be cancelled, and that must not tear the others' turn apart."""
         reply: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
-        letter = Letter(command, reply, acting=current(), attached=attached)
-        self._nudge(actor, letter)
+        self._mail.put(actor, Letter(command, reply, acting=current(), attached=attached))
         return reply
 
     def _signed(self, command: c.Command) -> c.Command:
@@ -312,39 +270,6 @@ class Engine:
             message = f"{by} is a name of ours: give that of a person or a service"
             raise InvalidValue(message, "by")
         return command
-
-    def _nudge(self, actor: Actor, letter: Letter) -> None:
-        actor.mailbox.append(letter)
-        self._residents.wake(actor)
-        if not actor.draining:
-            actor.draining = True
-            self._crew.spawn(self._carry(actor))
-
-    async def _post(self, run_id: str, letter: Letter) -> None:
-        """Have a letter of the engine's own decided, however long the journal is down."""
-        actor = await self._find_at_last(run_id)
-        if actor is not None:
-            await self._take(actor, letter)
-
-    async def _take(self, actor: Actor, letter: Letter) -> None:
-        """As `_post`, by one who has the run's actor in hand."""
-        if not self._residents.holds(actor):
-            await self._post(actor.run_id, letter)
-            return
-        actor.mailbox.append(letter)
-        self._residents.wake(actor)
-        if not actor.draining:
-            await self._carry(actor)
-
-    async def _find_at_last(self, run_id: str) -> Actor | None:
-        while True:
-            try:
-                return await self._residents.find(run_id)
-            except JournalUnavailable as error:
-                if self._closing:
-                    return None
-                log.warning("run %s waits for the journal: %s", run_id, error)
-                await asyncio.sleep(outages.RETRY_JOURNAL)
 
     async def _carry(self, actor: Actor, call: Performed | None = None) -> None:
         """Turn after turn, and in between the call that a turn leaves, all in one task.
@@ -375,70 +300,100 @@ class Engine:
                     actor.draining = True
                     self._crew.spawn(self._carry(actor), context.copy())
                     return
-            call = await self._drain(actor)
-            if call is None:
+            actor.draining = True
+            try:
+                if actor.stale:
+                    await self._refresh(actor)
+                if self.wanting.four_eyes:
+                    await self.wanting.read(actor.draft.state.root_id)
+                turn = self._decide(actor)
+                if not turn.waits:
+                    await self._record(actor, turn)
+                elif actor.unsaved and actor.flush_timer is None:
+                    loop = asyncio.get_running_loop()
+                    actor.flush_timer = loop.call_later(LAZY_SECONDS, self._flush, actor)
+            except OperatorError as error:
+                self._starter.give_up(actor)
+                self._mail.stall(actor, error)
+                return
+            finally:
+                actor.draining = False
+            call = self._follow(actor, turn)
+            if actor.mailbox:
+                if call is not None:
+                    self._performer.dispatch(actor, call)
+                    call = None
+            elif call is None:
                 self._residents.rest(actor)
                 return
 
-    async def _drain(self, actor: Actor) -> Performed | None:
-        """Turns until the mailbox is empty; the call that the last one leaves to be made."""
-        actor.draining = True
-        try:
-            while True:
-                if actor.stale:
-                    await self._outages.refresh(actor)
-                if self.wanting.four_eyes:
-                    await self.wanting.read(actor.state.root_id)
-                turn = self._decide(actor)
-                if turn.waits:
-                    self._set_flush_timer(actor)
-                else:
-                    try:
-                        if actor.births:
-                            await self._keep_definitions(actor)
-                        append = append_of(actor, turn.letters)
-                        if self._faults is not None:
-                            self._faults.reach("append.before")
-                        await self.journal.append(append)
-                    except Exception as error:
-                        self._undo(actor, turn, error)
-                    else:
-                        self._committed(actor, append)
-                call = self._follow(actor, turn)
-                if not actor.mailbox:
-                    return call
-                if call is not None:
-                    self._performer.dispatch(actor, call)
-        except OperatorError as error:
-            self._outages.stall(actor, error)
-            return None
-        finally:
-            actor.draining = False
+    async def _refresh(self, actor: Actor) -> None:
+        """Load the run anew, and take up what was decided on disk but never handed over."""
+        fresh = await self._residents.read(actor.run_id)
+        parent = fresh.state.parent
+        unheard = await self.journal.notices(parent.run_id) if parent is not None else []
+        before, state = actor.committed, fresh.committed
+        actor.committed = state
+        actor.forget()
+        actor.stale = False
+        self._timers.note(min(state.timers.values(), default=None))
+        if before.version != state.version:
+            # What was refused has happened after all, and nobody has been told.
+            self._inform(before, state)
+            self.hub.publish(before, state)
+            for notice in unheard:
+                self._crew.spawn(self._mail.deliver(notice))
+        if any(isinstance(letter.command, c.Recover) for letter in actor.mailbox):
+            return
+        for effect in actor.machine.effects_in_flight(state):
+            if not isinstance(effect, PERFORMED):
+                self._performer.dispatch(actor, effect)
+            elif (effect.work.step_id, effect.work.claim) not in actor.flying:
+                # Behind what is in the mailbox: a result that was obtained counts before this.
+                actor.mailbox.append(Letter(report(effect.work, c.NotSent())))
 
     def _decide(self, actor: Actor) -> Turn:
         """What the letters come to, and what may start; nobody is told before it is on disk."""
-        before, wanting = len(actor.unsaved), self.wanting
-        wanted = wanting.of(actor.state) if wanting.four_eyes else None
-        moment = c.Moment(self.clock.now(), self._secret, wanted)
-        turn = Turn(actor.mailbox)
-        for letter in turn.letters:
+        before = len(actor.unsaved)
+        turn, draft, mailbox = Turn(), actor.draft, actor.mailbox
+        turn.letters = letters = list(islice(mailbox, MOST_LETTERS))
+        if len(letters) == len(mailbox):
+            mailbox.clear()
+        else:
+            for _ in letters:
+                mailbox.popleft()
+        effects: list[f.Effect] = []
+        carry_out, replies = actor.carry_out, []
+        draft.shared, draft.now, draft.entropy = True, self.clock.now(), self._secret
+        draft.wanted_by = self.wanting.of(draft.state) if self.wanting.four_eyes else None
+        for letter in letters:
             # Each letter by itself: a refusal, or a mistake of ours, concerns nobody else.
             refusal: HoldfastError | None = None
+            mark = len(draft.events), len(draft.readied)
             try:
-                decided = actor.take(letter, moment)
+                if letter.acting is None and letter.attached is NOTHING:
+                    decided = carry_out(draft, letter.command)
+                else:
+                    decided = actor.take(letter)
                 if decided:
-                    self._charge(decided)
-                    turn.effects += decided
-            except CallerError as error:
-                refusal = error
+                    # What was in flight before us is so again, whether or not a permit is free.
+                    self._permits.free -= sum(isinstance(one, f.CallTool) for one in decided)
+                    effects += decided
             except Exception as error:
-                log.exception("run %s could not decide %s", actor.run_id, letter.command)
-                refusal = _ours(error)
+                draft.rewind(actor.committed, mark)
+                refusal = error if isinstance(error, CallerError) else _ours(error)
+                if refusal is not error:
+                    log.exception("run %s could not decide %s", actor.run_id, letter.command)
+                    if letter.reply is None:
+                        turn.letters = [one for one in turn.letters if one is not letter]
+                        self._mail.put_off(actor, [letter])
             if letter.reply is not None:
-                turn.replies.append((letter, refusal))
-        if not self._closing:
-            turn.effects += self._starter.start_ready(actor, moment)
-        turn.waits = self._may_wait(actor, turn, before)
+                replies.append((letter, refusal))
+        if not self._mail.closing:
+            self._starter.start_ready(actor, effects)
+        turn.effects, turn.replies = effects, replies
+        lazy = not letters or letters[0].lazy or len(actor.unsaved) == before
+        turn.waits = lazy and self._may_wait(actor, turn, before)
         return turn
 
     def _follow(self, actor: Actor, turn: Turn) -> Performed | None:
@@ -448,24 +403,11 @@ class Engine:
             letter.answer(actor.committed, refusal)
         first: Performed | None = None
         for effect in turn.effects:
-            if first is None and not turn.replies and isinstance(effect, Performed):
+            if first is None and not turn.replies and isinstance(effect, PERFORMED):
                 first = effect
             else:
                 self._performer.dispatch(actor, effect)
         return first
-
-    def _charge(self, effects: Sequence[f.Effect]) -> None:
-        """What was in flight before us is in flight again, whether or not a permit is free."""
-        self._permits.charge(sum(isinstance(effect, f.CallTool) for effect in effects))
-
-    def _fed(self, actor: Actor) -> None:
-        """A permit has come free for a run that waits for one."""
-        actor.hungry = False
-        if self._residents.holds(actor):
-            actor.permits += 1
-            self._nudge(actor, Letter(c.Tick()))
-        else:
-            self._permits.give_back()
 
     @staticmethod
     def _may_wait(actor: Actor, turn: Turn, before: int) -> bool:
@@ -476,92 +418,81 @@ class Engine:
             return not actor.unsaved and not any(letter.notice for letter in turn.letters)
         if not turn.effects or actor.births or len(actor.unsaved) >= LAZY_EVENTS:
             return False
-        if turn.letters and not turn.letters[0].lazy:
-            return False
         return all(letter.lazy for letter in turn.letters) and all(map(is_pure, turn.effects))
-
-    def _set_flush_timer(self, actor: Actor) -> None:
-        if actor.unsaved and actor.flush_timer is None:
-            loop = asyncio.get_running_loop()
-            actor.flush_timer = loop.call_later(LAZY_SECONDS, self._flush, actor)
 
     def _flush(self, actor: Actor) -> None:
         actor.flush_timer = None
         if actor.unsaved and not actor.draining:
-            self._nudge(actor, Letter(c.Tick()))
+            self._mail.put(actor, Letter(c.Tick()))
 
-    async def _keep_definitions(self, actor: Actor) -> None:
-        """Whatever a child run is pinned to is stored before the run is."""
-        for _, child in actor.births:
-            await self.library.keep(definition_of(child.state), self.clock.now())
-
-    def _undo(self, actor: Actor, turn: Turn, error: Exception) -> None:
-        """What was decided could not be recorded: it has not happened, or nobody knows."""
-        if isinstance(error, VersionConflict):
-            self._forget(actor, turn.effects, turn.letters)
-            actor.stale = True
-            turn.clear()
-        elif isinstance(error, OperatorError):
-            self._forget(actor, turn.effects, turn.letters)
-            raise error
-        else:
-            log.error("run %s could not be recorded", actor.run_id, exc_info=error)
-            self._forget(actor, turn.effects)
-            actor.mailbox.extend(_unrecorded(turn.letters))
-            turn.fail(_ours(error))
-
-    def _committed(self, actor: Actor, append: Append) -> None:
-        """It is on disk: now everybody may know."""
+    async def _record(self, actor: Actor, turn: Turn) -> None:
+        """One append in which all that was decided becomes true; then everybody may know."""
+        try:
+            for _, child in actor.births:
+                # Whatever a child run is pinned to is stored before the run is.
+                await self.library.keep(definition_of(child.state), self.clock.now())
+            along = self.hub.along(actor.run_id) if actor.pulled else ()
+            append = append_of(actor, turn.letters, along)
+            if self._faults is not None:
+                self._faults.reach("append.before")
+            await self.journal.append(append)
+        except Exception as error:
+            self._undo(actor, turn, error)
+            return
         if self._faults is not None:
             self._faults.reach("append.after")
-        children = actor.births
-        before = actor.committed_all()
-        self._tell(before, actor.committed, append.records)
-        for _, child in children:
-            self.wanting.note(child.committed)
-            self._residents.add(child)
+        children, before, state = actor.births, actor.committed, actor.draft.state
+        actor.committed = state
+        actor.unsaved.clear()
+        if children or actor.attached or actor.flush_timer is not None:
+            actor.settle()
+        if self.wanting.four_eyes or self._planner.hears_of_tasks:
+            self._inform(before, state)
+        self.hub.publish(before, state, append.records)
+        for _, born in children:
+            self.wanting.note(born.committed)
+            # Somebody may have loaded it since it is on disk, and a run has one actor.
+            child = self._residents.actors.setdefault(born.run_id, born)
             self._residents.doubtful.discard(child.run_id)
-            self._nudge(child, Letter(c.Tick(), lazy=True))
+            self._mail.put(child, Letter(c.Tick(), lazy=True))
         if append.row is not None:
             self._timers.note(append.row.wake_at)
         for notice in append.notices:
-            self._crew.spawn(self._deliver(notice))
-        for record in append.records:
-            actor.bytes_since += len(record.payload)
+            self._crew.spawn(self._mail.deliver(notice))
         if actor.bytes_since >= SNAPSHOT_BYTES and actor.bytes_since >= 4 * actor.snapshot_size:
             actor.bytes_since = 0
             self._crew.spawn(self._snapshot(actor))
 
-    def _tell(self, before: RunState, state: RunState, records: Sequence[Record] = ()) -> None:
+    def _inform(self, before: RunState, state: RunState) -> None:
+        """Those of the engine itself, before its followers."""
         if self.wanting.four_eyes:
             self.wanting.note(state)
-        if isinstance(before, PlanState) and isinstance(state, PlanState):
-            self._planner.tasks_changed(before, state)
-        self.hub.publish(before, state, records)
-        if state.open_questions is not before.open_questions:
-            self.hub.ask_below(state.run_id)
+        if self._planner.hears_of_tasks and isinstance(state, PlanState):
+            self._planner.tasks_changed(cast(PlanState, before), state)
 
-    def _forget(
-        self, actor: Actor, effects: Sequence[f.Effect], letters: Sequence[Letter] = ()
-    ) -> None:
-        """What was decided did not happen; the letters are to be decided once more."""
-        for effect in effects:
+    def _undo(self, actor: Actor, turn: Turn, error: Exception) -> None:
+        """What was decided could not be recorded: it has not happened, or nobody knows."""
+        for effect in turn.effects:
             if isinstance(effect, f.CallTool):
                 self._permits.give_back()
         for _, child in actor.births:
-            self._outages.doubt(child.run_id)
+            self._mail.doubt(child.run_id)
         actor.forget()
-        actor.mailbox.extendleft(reversed(letters))
-
-    async def _deliver(self, notice: Notice) -> None:
-        letter = Letter(views.heard(notice), notice=(notice.source_id, notice.seq))
-        await self._post(notice.target_id, letter)
-
-    async def _wake(self, run_id: str) -> None:
-        await self._post(run_id, Letter(c.Tick(), lazy=True))
-
-    async def _tick(self, run_id: str) -> None:
-        await self.submit(run_id, c.Tick())
+        letters, turn.effects = turn.letters, ()
+        if isinstance(error, VersionConflict):
+            actor.mailbox.extendleft(reversed(letters or [Letter(c.Tick(), lazy=True)]))
+            actor.stale, turn.replies = True, ()
+        elif isinstance(error, OperatorError):
+            actor.mailbox.extendleft(reversed(letters))
+            raise error
+        else:
+            log.error("run %s could not be recorded", actor.run_id, exc_info=error)
+            turn.replies = [(one, _ours(error)) for one in letters]
+            if actor.committed.version:
+                # It may be on disk all the same, and what was ready has yet to be started.
+                actor.stale = True
+                kept = [one for one in letters if one.reply is None]
+                self._mail.put_off(actor, kept or [Letter(c.Tick())])
 
     async def _snapshot(self, actor: Actor) -> None:
         state = actor.committed
@@ -571,16 +502,6 @@ class Engine:
             await self.journal.save_snapshot(Snapshot(actor.run_id, state.version, SCHEMA, payload))
         except JournalUnavailable as error:
             log.info("no snapshot of %s: %s", actor.run_id, error)
-
-
-def _unrecorded(letters: Sequence[Letter]) -> Iterator[Letter]:
-    """A result that cannot be written down is lost, and the run must know that."""
-    for letter in letters:
-        command = letter.command
-        if isinstance(command, c.ReportOutcome) and not isinstance(command.outcome, c.Lost):
-            lost = c.Lost("its result could not be recorded")
-            claim = (command.step_id, command.firing, command.claim)
-            yield Letter(c.ReportOutcome(*claim, lost))
 
 
 def _ours(error: Exception) -> InternalError:

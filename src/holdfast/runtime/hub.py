@@ -11,16 +11,16 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections import defaultdict, deque
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
+from collections import deque
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Collection, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from typing import TypeVar
+from typing import Any
 
 from holdfast.core.run.state import RunState
 from holdfast.errors import OperatorError
 from holdfast.journal.codec import decode
-from holdfast.journal.port import Journal, Record
+from holdfast.journal.port import Attached, Journal, Record, Written
 from holdfast.model.react_events import ModelReplied
 from holdfast.model.recorded import Event
 
@@ -64,88 +64,96 @@ class _Listener:
     spoken: deque[Spoken] = field(default_factory=lambda: deque(maxlen=MOST_UNREAD))
 
 
+@dataclass(slots=True, eq=False)
 class Latest:
     """A run's newest committed state, for one who looks at it now and then."""
 
-    __slots__ = ("state",)
-
-    def __init__(self, state: RunState) -> None:
-        self.state = state
+    state: RunState
 
 
 Watcher = Callable[[RunState], None]
 Taker = Callable[[Sequence[Record]], None]
+Companion = Callable[[], Attached]
 
-T = TypeVar("T")
+
+@dataclass(slots=True, eq=False)
+class _Audience:
+    """All that follow one run, each in its own way."""
+
+    listeners: set[_Listener] = field(default_factory=set)
+    watchers: set[Watcher] = field(default_factory=set)
+    status_watchers: set[Watcher] = field(default_factory=set)
+    latest: set[Latest] = field(default_factory=set)
+    takers: set[Taker] = field(default_factory=set)
+    stirred: set[Callable[[], None]] = field(default_factory=set)
+    companions: set[Companion] = field(default_factory=set)
+
+    @property
+    def gone(self) -> bool:
+        followed = self.listeners or self.watchers or self.status_watchers
+        return not (followed or self.latest or self.takers or self.stirred or self.companions)
+
+
+_NOBODY = _Audience()
 
 
 class Hub:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._listeners: dict[str, set[_Listener]] = defaultdict(set)
-        self._watchers: dict[str, set[Watcher]] = defaultdict(set)
-        self._status_watchers: dict[str, set[Watcher]] = defaultdict(set)
-        self._latest: dict[str, set[Latest]] = defaultdict(set)
-        self._takers: dict[str, set[Taker]] = defaultdict(set)
-        self._attendants: dict[str, set[Callable[[], None]]] = defaultdict(set)
+        self._audiences: dict[str, _Audience] = {}
         self._onlookers: set[Callable[[], None]] = set()
-        self._closed = False
+        self.closed = False
 
-    @property
-    def closed(self) -> bool:
-        return self._closed
-
-    def publish(self, before: RunState, state: RunState, records: Sequence[Record] = ()) -> None:
+    def publish(self, before: RunState, state: RunState, records: Sequence[Written] = ()) -> None:
         """Everything up to `state.version` is on disk, and `records` were the last of it."""
-        run_id = state.run_id
-        for listener in self._listeners.get(run_id, ()):
-            listener.more.set()
-        for latest in self._latest.get(run_id, ()):
-            latest.state = state
-        if state.status is not before.status:
-            self._call(self._status_watchers, state)
-        if run_id in self._watchers:
-            self._call(self._watchers, state)
-        for taker in tuple(self._takers.get(run_id, ())):
-            taker(records)
-        for onlooker in tuple(self._onlookers):
-            try:
-                onlooker()
-            except Exception:
-                log.exception("one who watches all runs failed")
+        audience = self._audiences.get(state.run_id)
+        if audience is not None:
+            for latest in audience.latest:
+                latest.state = state
+            if audience.listeners:
+                for listener in audience.listeners:
+                    listener.more.set()
+            if audience.watchers:
+                _call(audience.watchers, state.run_id, state)
+            if audience.status_watchers and state.status is not before.status:
+                _call(audience.status_watchers, state.run_id, state)
+            if audience.takers:
+                named = [Record(*one) for one in records]
+                for taker in tuple(audience.takers):
+                    taker(named)
+        if self._onlookers:
+            _call(self._onlookers, "all runs")
+        if state.open_questions is not before.open_questions:
+            self._ask_below(state.run_id)
 
-    def _call(self, watchers: dict[str, set[Watcher]], state: RunState) -> None:
-        for watcher in tuple(watchers.get(state.run_id, ())):
-            try:
-                watcher(state)
-            except Exception:
-                log.exception("a watcher of %s failed", state.run_id)
+    def _of(self, run_id: str) -> _Audience:
+        return self._audiences.get(run_id, _NOBODY)
 
     def speak(self, run_id: str, began: int, text: str | None) -> None:
         """A piece of a model's reply, for those who listen now."""
-        for listener in self._listeners.get(run_id, ()):
+        for listener in self._of(run_id).listeners:
             listener.spoken.append(Spoken(began, text))
             listener.more.set()
 
-    def ask_below(self, run_id: str) -> None:
+    def _ask_below(self, run_id: str) -> None:
         """This run's questions have changed: those who follow a run above it may want to look."""
         above = run_id
         while "." in above:
             above = above.rpartition(".")[0]
-            for listener in self._listeners.get(above, ()):
+            audience = self._of(above)
+            for listener in audience.listeners:
                 listener.asked_below = True
                 listener.more.set()
-            for stirred in tuple(self._attendants.get(above, ())):
+            for stirred in tuple(audience.stirred):
                 stirred()
 
     def close(self) -> None:
         """End every subscription."""
-        self._closed = True
-        for listeners in self._listeners.values():
-            for listener in listeners:
+        self.closed = True
+        for audience in tuple(self._audiences.values()):
+            for listener in audience.listeners:
                 listener.more.set()
-        for attendants in tuple(self._attendants.values()):
-            for stirred in tuple(attendants):
+            for stirred in tuple(audience.stirred):
                 stirred()
 
     async def subscribe(self, run_id: str, after: int = 0) -> AsyncIterator[Recorded]:
@@ -174,7 +182,7 @@ class Hub:
         and it may be empty, says that there are no more for now."""
         listener = _Listener()
         replied = 0
-        self._listeners[run_id].add(listener)
+        leave = self._join(run_id, "listeners", listener)
         try:
             while True:
                 listener.more.clear()
@@ -192,40 +200,44 @@ class Hub:
                     spoken = listener.spoken.popleft()
                     if spoken.began > replied:
                         yield spoken
-                if self._closed:
+                if self.closed:
                     return
                 await listener.more.wait()
         finally:
-            _drop(self._listeners, run_id, listener)
+            leave()
 
     async def _read(self, run_id: str, after: int) -> list[Record]:
         try:
             return await self._journal.read(run_id, after, PAGE, PAGE_TEXT)
         except OperatorError:
-            if self._closed:
+            if self.closed:
                 return []
             raise
 
     def watch(self, run_id: str, watcher: Watcher) -> Callable[[], None]:
         """Call `watcher` with each committed state, until the returned function is called."""
-        self._watchers[run_id].add(watcher)
-        return lambda: _drop(self._watchers, run_id, watcher)
+        return self._join(run_id, "watchers", watcher)
 
     def watch_status(self, run_id: str, watcher: Watcher) -> Callable[[], None]:
         """As `watch`, with the states whose status is another one than before."""
-        self._status_watchers[run_id].add(watcher)
-        return lambda: _drop(self._status_watchers, run_id, watcher)
+        return self._join(run_id, "status_watchers", watcher)
 
     def keep_current(self, latest: Latest) -> Callable[[], None]:
         """Give `latest` each committed state of its run, until the returned function is called."""
-        self._latest[latest.state.run_id].add(latest)
-        return lambda: _drop(self._latest, latest.state.run_id, latest)
+        return self._join(latest.state.run_id, "latest", latest)
 
     def take(self, run_id: str, taker: Taker) -> Callable[[], None]:
         """Call `taker` with the records of each commit that is made here from now on. Those of a
         commit that was not acknowledged it never gets; they are in the journal."""
-        self._takers[run_id].add(taker)
-        return lambda: _drop(self._takers, run_id, taker)
+        return self._join(run_id, "takers", taker)
+
+    def accompany(self, run_id: str, companion: Companion) -> Callable[[], None]:
+        """Commit what `companion` says together with each append of a run that is pulled."""
+        return self._join(run_id, "companions", companion)
+
+    def along(self, run_id: str) -> list[Attached]:
+        """What goes with the run's next append."""
+        return [companion() for companion in self._of(run_id).companions]
 
     def watch_all(self, onlooker: Callable[[], None]) -> Callable[[], None]:
         """Call `onlooker` whenever any run has committed something."""
@@ -234,8 +246,19 @@ class Hub:
 
     def when_stirred(self, run_id: str, stirred: Callable[[], None]) -> Callable[[], None]:
         """Call `stirred` when a run below asks something, and when the hub closes."""
-        self._attendants[run_id].add(stirred)
-        return lambda: _drop(self._attendants, run_id, stirred)
+        return self._join(run_id, "stirred", stirred)
+
+    def _join(self, run_id: str, way: str, follower: Any) -> Callable[[], None]:
+        audience = self._audiences.setdefault(run_id, _Audience())
+        followers: set[Any] = getattr(audience, way)
+        followers.add(follower)
+
+        def leave() -> None:
+            followers.discard(follower)
+            if audience.gone and self._audiences.get(run_id) is audience:
+                del self._audiences[run_id]
+
+        return leave
 
 
 def is_full(page: list[Record]) -> bool:
@@ -243,10 +266,12 @@ def is_full(page: list[Record]) -> bool:
     return len(page) == PAGE or sum(len(one.payload) for one in page) >= PAGE_TEXT
 
 
-def _drop(registry: dict[str, set[T]], run_id: str, entry: T) -> None:
-    registry[run_id].discard(entry)
-    if not registry[run_id]:
-        del registry[run_id]
+def _call(watchers: Collection[Callable[..., None]], of: str, *told: RunState) -> None:
+    for watcher in tuple(watchers):
+        try:
+            watcher(*told)
+        except Exception:
+            log.exception("a watcher of %s failed", of)
 
 
 def _last_reply(page: list[Record]) -> int:

@@ -7,8 +7,9 @@ content, so editing a plan or an agent affects new runs only.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from hashlib import sha256
+from typing import TypeVar
 
 from holdfast.core.language.spelling import nearest
 from holdfast.core.language.strict import canonical_json
@@ -17,11 +18,23 @@ from holdfast.core.react.state import AgentDefinition
 from holdfast.core.source.agentjson import agent_digest
 from holdfast.core.source.planjson import plan_digest
 from holdfast.errors import JournalDamaged, NotFound
+from holdfast.journal import codec
 from holdfast.journal.port import Journal, StoredDefinition
+from holdfast.model import events as e
 from holdfast.model.agent import Agent
 from holdfast.model.plan import Plan
 from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.machines import Definition, definition_from, kind_and_body
+
+D = TypeVar("D", bound=Definition)
+_OF_MOST_PLANS = (
+    e.RunStarted,
+    e.ListenerStarted,
+    e.ListenerSucceeded,
+    e.QuestionOpened,
+    e.QuestionAnswered,
+    e.RunCompleted,
+)
 
 
 class Library:
@@ -42,6 +55,7 @@ class Library:
         known = self._by_digest.setdefault(plan.digest, plan)
         assert isinstance(known, CompiledPlan)
         known.prepare()
+        codec.prepare(_OF_MOST_PLANS)
         self._plans[plan.plan.plan_id] = known
         return known
 
@@ -68,16 +82,10 @@ class Library:
         return self._agents.keys()
 
     def current(self, plan_id: str) -> CompiledPlan:
-        try:
-            return self._plans[plan_id]
-        except KeyError:
-            raise NotFound(_unknown("plan", plan_id, self._plans)) from None
+        return _named("plan", plan_id, self._plans)
 
     def agent(self, agent_id: str) -> AgentDefinition:
-        try:
-            return self._agents[agent_id]
-        except KeyError:
-            raise NotFound(_unknown("agent", agent_id, self._agents)) from None
+        return _named("agent", agent_id, self._agents)
 
     async def keep(self, definition: Definition, now: float) -> None:
         """Store the body before the first run names its digest."""
@@ -109,7 +117,9 @@ def compiled(plan: Plan) -> CompiledPlan:
     return made
 
 
-def _unknown(kind: str, name: str, known: Iterable[str]) -> str:
+def _named(kind: str, name: str, known: Mapping[str, D]) -> D:
+    if name in known:
+        return known[name]
     near = nearest(name, known)
     listed = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
-    return f"there is no {kind} {name!r} ({listed})"
+    raise NotFound(f"there is no {kind} {name!r} ({listed})")

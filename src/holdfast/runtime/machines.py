@@ -6,27 +6,31 @@ here is a thin word for something in the core.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterable, Mapping, Sequence
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias, TypeVar
 
 from holdfast.core.conversation import decide as conversation
 from holdfast.core.conversation import follow_up as conversation_effects
+from holdfast.core.conversation.draft import Draft as ConversationDraft
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.language.strict import digest
 from holdfast.core.plan import decide as plan
 from holdfast.core.plan import follow_up as plan_effects
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.draft import Draft as PlanDraft
 from holdfast.core.plan.planner import error_info
 from holdfast.core.plan.state import PlanState
 from holdfast.core.react import decide as react
 from holdfast.core.react import follow_up as react_effects
 from holdfast.core.react import outcome
+from holdfast.core.react.draft import Draft as ReactDraft
 from holdfast.core.react.state import THINK, AgentDefinition, ReactState
 from holdfast.core.run.decision import Decision
+from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.moves import asks
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import RunState, StepState
 from holdfast.core.source.agentjson import agent_from_json, agent_to_json
 from holdfast.core.source.planjson import plan_from_json, plan_to_json
 from holdfast.errors import NotFound
@@ -35,64 +39,56 @@ from holdfast.model.commands import Command, Moment
 from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
 from holdfast.model.form import FieldType
-from holdfast.model.plan import ToolAction, WhilePaused
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 
 Definition: TypeAlias = CompiledPlan | AgentDefinition | ConversationDefinition
+S = TypeVar("S", bound=RunState)
 
-
-_HOLD = WhilePaused.HOLD
 _STARTING = (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE)
 
+Description: TypeAlias = tuple[str, str, str, Mapping[str, Json]]
+"""What lists say of a run: the name and the digest of its definition, a title and a summary."""
 
-class Machine(Protocol):
+
+class Machine(ABC):
+    """One of them; `state` is always its own."""
+
     kind: str
-
-    own_steps: tuple[str, ...]
-    """Steps that follow from what becomes of the others, and that no event names."""
-
-    pulled: bool
+    pulled = False
     """It moves when its consumer pulls, and has nobody to do its work where there is none."""
 
-    def blank(self, run_id: str, definition: Any) -> RunState: ...
-
-    def replay(self, state: Any, records: Iterable[tuple[float, Any]]) -> RunState: ...
-
-    def decide(self, state: Any, command: Command, moment: Moment) -> Decision[Any, Any]: ...
-
-    def effects_in_flight(self, state: Any) -> Sequence[Effect]: ...
-
-    def goes_on_by_itself(self, state: Any) -> bool: ...
+    blank: Callable[[str, Any], RunState]
+    replay: Callable[[Any, Iterable[tuple[float, Any]]], RunState]
+    decide: Callable[[Any, Command, Moment], Decision[Any, Any]]
+    draft: Callable[[Any, Moment], RunDraft[Any, Any]]
+    carry_out: Callable[[Any, Command], Sequence[Effect]]
+    """As `decide`, into a draft that may have decided other commands before."""
+    effects_in_flight: Callable[[Any], Sequence[Effect]]
+    goes_on_by_itself: Callable[[Any], bool]
 
     def may_start(self, state: Any) -> bool:
         """Nobody may take a permit who cannot use it: others wait for it."""
+        return state.status in _STARTING
 
     def priority(self, state: Any, step_id: str) -> int:
         """Smaller is more urgent."""
+        return 0
 
-    def tool_of(self, state: Any, step_id: str) -> str | None:
+    @abstractmethod
+    def tool_of(self, state: Any, step_id: str, step: StepState) -> str | None:
         """The tool that starting this step would call."""
 
+    @abstractmethod
     def describe(self, state: Any) -> Description: ...
 
-    def error(self, state: Any) -> str: ...
+    def error(self, state: Any) -> str:
+        return str(state.error)
 
+    @abstractmethod
     def result(self, state: Any) -> Json:
         """What a run that is done tells its parent."""
-
-
-class Description:
-    """What lists say of a run."""
-
-    __slots__ = ("definition", "name", "summary", "title")
-
-    def __init__(self, name: str, definition: str, title: str, summary: Mapping[str, Json]) -> None:
-        self.name = name
-        self.definition = definition
-        self.title = title
-        self.summary = json.dumps(summary, ensure_ascii=False)
 
 
 _FACTS = 2
@@ -100,19 +96,15 @@ _LONGEST_FACT = 40
 _LONGEST_TITLE = 80
 
 
-def _title(text: str) -> str:
-    return text[:_LONGEST_TITLE].partition("\n")[0]
-
-
-def _first_line(value: Json) -> str:
-    return str(value)[:_LONGEST_FACT].partition("\n")[0]
+def _first_line(text: str, most: int = _LONGEST_TITLE) -> str:
+    return text[:most].partition("\n")[0]
 
 
 def facts_of(state: PlanState) -> str:
     """The first inputs, which tell the runs of one plan apart; what is secret is not told."""
     known = state.main_task.context
     told = (
-        f"{field.label or field.name}: {_first_line(value)}"
+        f"{field.label or field.name}: {_first_line(str(value), _LONGEST_FACT)}"
         for field in state.plan.plan.inputs.fields
         if field.type is not FieldType.SECRET
         and isinstance(value := known.get(field.name), str | int | float)
@@ -121,32 +113,28 @@ def facts_of(state: PlanState) -> str:
     return ", ".join(islice(told, _FACTS))
 
 
-class PlanMachine:
+class PlanMachine(Machine):
     kind = "plan"
-    pulled = False
-    own_steps: tuple[str, ...] = ()
     blank = staticmethod(plan.blank)
     replay = staticmethod(plan.replay)
     decide = staticmethod(plan.decide)
+    draft = PlanDraft
+    carry_out = staticmethod(plan.carry_out)
     effects_in_flight = staticmethod(plan_effects.effects_in_flight)
     goes_on_by_itself = staticmethod(plan_effects.goes_on_by_itself)
 
     def may_start(self, state: PlanState) -> bool:
-        held = state.plan.plan.while_paused is _HOLD and asks(state)
-        return state.status in _STARTING and not held
+        return state.status in _STARTING and not (state.plan.holds and asks(state))
 
     def priority(self, state: PlanState, step_id: str) -> int:
         return state.plan.listeners[step_id].listener.priority
 
-    def tool_of(self, state: PlanState, step_id: str) -> str | None:
-        action = state.plan.listeners[step_id].action
-        if not isinstance(action, ToolAction) or state.steps[step_id].carried is not None:
-            return None
-        return action.tool
+    def tool_of(self, state: PlanState, step_id: str, step: StepState) -> str | None:
+        return state.plan.listeners[step_id].tool if step.carried is None else None
 
     def describe(self, state: PlanState) -> Description:
         summary = {
-            "prompt": _title(state.prompt),
+            "prompt": _first_line(state.prompt),
             "facts": facts_of(state),
             "done": state.done_tasks,
             "tasks": len(state.plan.plan.tasks),
@@ -154,7 +142,7 @@ class PlanMachine:
             "failed": list(state.failed),
             "retries": state.retried,
         }
-        return Description(state.plan_id, state.plan.digest, state.plan.plan.name, summary)
+        return state.plan_id, state.plan.digest, state.plan.plan.name, summary
 
     def error(self, state: PlanState) -> str:
         return str(error_info(state.main_task).get("message", ""))
@@ -163,32 +151,26 @@ class PlanMachine:
         return dict(state.main_task.context)
 
 
-class ReactMachine:
+class ReactMachine(Machine):
     kind = "react"
-    pulled = False
-    own_steps: tuple[str, ...] = (THINK,)
     blank = staticmethod(react.blank)
     replay = staticmethod(react.replay)
     decide = staticmethod(react.decide)
+    draft = ReactDraft
+    carry_out = staticmethod(react.carry_out)
     effects_in_flight = staticmethod(react_effects.effects_in_flight)
     goes_on_by_itself = staticmethod(react_effects.goes_on_by_itself)
     result = staticmethod(outcome.result)
 
-    def may_start(self, state: ReactState) -> bool:
-        return state.status in _STARTING
-
-    def priority(self, state: ReactState, step_id: str) -> int:
-        return 0
-
-    def tool_of(self, state: ReactState, step_id: str) -> str | None:
-        if step_id == THINK or state.steps[step_id].carried is not None:
+    def tool_of(self, state: ReactState, step_id: str, step: StepState) -> str | None:
+        if step_id == THINK or step.carried is not None:
             return None
         tool = state.calls[step_id].tool
         return tool if tool in state.tools else None
 
     def describe(self, state: ReactState) -> Description:
         summary = {
-            "prompt": _title(state.text),
+            "prompt": _first_line(state.text),
             "turn": state.turn,
             "waiting": len(state.open_questions) + state.paused_children,
             "failed": list(state.failed),
@@ -196,19 +178,17 @@ class ReactMachine:
             "tokens": state.usage.input_tokens + state.usage.output_tokens,
         }
         title = state.agent.name or state.agent.agent_id
-        return Description(state.agent.agent_id, state.definition.digest, title, summary)
-
-    def error(self, state: ReactState) -> str:
-        return state.error
+        return state.agent.agent_id, state.definition.digest, title, summary
 
 
-class ConversationMachine:
+class ConversationMachine(Machine):
     kind = "conversation"
     pulled = True
-    own_steps: tuple[str, ...] = ()
     blank = staticmethod(conversation.blank)
     replay = staticmethod(conversation.replay)
     decide = staticmethod(conversation.decide)
+    draft = ConversationDraft
+    carry_out = staticmethod(conversation.carry_out)
     effects_in_flight = staticmethod(conversation_effects.effects_in_flight)
     goes_on_by_itself = staticmethod(conversation_effects.goes_on_by_itself)
 
@@ -218,9 +198,9 @@ class ConversationMachine:
     def priority(self, state: ConversationState, step_id: str) -> int:
         return state.tasks[step_id].priority if step_id in state.tasks else 0
 
-    def tool_of(self, state: ConversationState, step_id: str) -> str | None:
+    def tool_of(self, state: ConversationState, step_id: str, step: StepState) -> str | None:
         task = state.tasks.get(step_id)
-        if task is None or task.route != "tool" or state.steps[step_id].carried is not None:
+        if task is None or task.route != "tool" or step.carried is not None:
             return None
         return task.type
 
@@ -236,11 +216,8 @@ class ConversationMachine:
             "stopped": state.stopped,
             "turn": state.turn,
         }
-        title = _title(state.text) or "Conversation"
-        return Description("conversation", state.definition.digest, title, summary)
-
-    def error(self, state: ConversationState) -> str:
-        return state.error
+        title = _first_line(state.text) or "Conversation"
+        return "conversation", state.definition.digest, title, summary
 
     def result(self, state: ConversationState) -> Json:
         return {task.id: task.result for task in state.tasks.values()}
@@ -250,25 +227,23 @@ PLAN = PlanMachine()
 REACT = ReactMachine()
 CONVERSATION = ConversationMachine()
 
-_BY_STATE: Mapping[type, Machine] = {
+_MACHINES: Mapping[type[RunState] | type[Definition], Machine] = {
     PlanState: PLAN,
-    ReactState: REACT,
-    ConversationState: CONVERSATION,
-}
-_BY_DEFINITION: Mapping[type, Machine] = {
     CompiledPlan: PLAN,
+    ReactState: REACT,
     AgentDefinition: REACT,
+    ConversationState: CONVERSATION,
     ConversationDefinition: CONVERSATION,
 }
 
 
 def machine_of(state: RunState) -> Machine:
-    return _BY_STATE[type(state)]
+    return _MACHINES[type(state)]
 
 
 def blank(run_id: str, definition: Definition) -> RunState:
     """The state of a run of which nothing has been recorded yet."""
-    return _BY_DEFINITION[type(definition)].blank(run_id, definition)
+    return _MACHINES[type(definition)].blank(run_id, definition)
 
 
 def definition_of(state: RunState) -> Definition:
@@ -280,20 +255,20 @@ def definition_of(state: RunState) -> Definition:
 
 
 def as_plan(state: RunState) -> PlanState:
-    if not isinstance(state, PlanState):
-        raise NotFound(f"{state.run_id} is not an instance of a plan")
-    return state
+    return _as(PlanState, state, "an instance of a plan")
 
 
 def as_session(state: RunState) -> ReactState:
-    if not isinstance(state, ReactState):
-        raise NotFound(f"{state.run_id} is not a session with an agent")
-    return state
+    return _as(ReactState, state, "a session with an agent")
 
 
 def as_conversation(state: RunState) -> ConversationState:
-    if not isinstance(state, ConversationState):
-        raise NotFound(f"{state.run_id} is not a conversation")
+    return _as(ConversationState, state, "a conversation")
+
+
+def _as(kind: type[S], state: RunState, named: str) -> S:
+    if not isinstance(state, kind):
+        raise NotFound(f"{state.run_id} is not {named}")
     return state
 
 
@@ -309,11 +284,7 @@ def kind_and_body(definition: Definition) -> tuple[str, str, dict[str, Json]]:
         case AgentDefinition(agent=agent):
             return REACT.kind, agent.agent_id, agent_to_json(agent)
         case ConversationDefinition(settings=settings):
-            return (
-                CONVERSATION.kind,
-                "conversation",
-                adapter(ConversationSettings).dump_python(settings, mode="json"),
-            )
+            return CONVERSATION.kind, "conversation", _dumped(settings)
 
 
 def definition_from(kind: str, body: Mapping[str, Json], name: str) -> Definition:
@@ -326,6 +297,9 @@ def definition_from(kind: str, body: Mapping[str, Json], name: str) -> Definitio
 
 
 def pinned_settings(settings: ConversationSettings) -> ConversationDefinition:
-    return ConversationDefinition(
-        settings, digest(adapter(ConversationSettings).dump_python(settings, mode="json"))
-    )
+    return ConversationDefinition(settings, digest(_dumped(settings)))
+
+
+def _dumped(settings: ConversationSettings) -> dict[str, Json]:
+    dumped: dict[str, Json] = adapter(ConversationSettings).dump_python(settings, mode="json")
+    return dumped

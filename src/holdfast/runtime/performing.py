@@ -8,85 +8,73 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Awaitable, Callable, Coroutine
-from dataclasses import dataclass
-from functools import partial
-from typing import Any, assert_never
+from typing import Any, Final, assert_never
 
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
-from holdfast.errors import CallerError, JournalUnavailable
+from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import effects as f
+from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
-from holdfast.runtime.actor import Actor, Letter, report
+from holdfast.runtime.actor import Actor, Letter, letter, report, report_outcome
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.failing import failed
-from holdfast.runtime.faults import FaultPoints
+from holdfast.runtime.crew import Crew
+from holdfast.runtime.dispatch import Dispatcher
+from holdfast.runtime.hub import Hub
+from holdfast.runtime.mail import Mail
 from holdfast.runtime.permits import Permits
-from holdfast.runtime.ports import Performed, Planner, Words, Worker
+from holdfast.runtime.ports import FaultPoints, Performed, Planner
 from holdfast.runtime.tracebacks import noted
 from holdfast.work.ending import ends_from_without
+from holdfast.work.failing import failed
 
 log = logging.getLogger("holdfast")
 
-_NOT_SENT = c.NotSent()
-_CANCELLING = RunStatus.CANCELLING
-
-RETRY_JOURNAL = 0.25
-"""Seconds until a child run is told again what a journal that was down kept from it."""
-
-
-@dataclass(frozen=True, slots=True)
-class Deliveries:
-    """How words reach runs: `post` finds the run, `take` has its actor at hand; `live` ones
-    reach only those who listen now. `carry` performs an effect and goes on with its run."""
-
-    spawn: Callable[[Coroutine[Any, Any, None]], asyncio.Task[None]]
-    carry: Callable[[Actor, Performed], Coroutine[Any, Any, None]]
-    post: Callable[[str, Letter], Awaitable[None]]
-    take: Callable[[Actor, Letter], Awaitable[None]]
-    submit: Callable[[str, c.Command], Awaitable[RunState]]
-    live: Callable[[str, int, str | None], None]
+_NOT_SENT: Final = c.NotSent()
+_CANCELLING: Final = RunStatus.CANCELLING
+_RUNNING: Final = StepStatus.RUNNING
+_FAILURES: Final = (c.Failed, c.Lost)
 
 
 class Performer:
+    """Performs effects; the worker tells it what comes back besides their outcomes."""
+
     def __init__(
         self,
-        worker: Worker,
+        worker: Dispatcher,
         planner: Planner,
         permits: Permits,
         clock: Clock,
         faults: FaultPoints | None,
-        deliveries: Deliveries,
+        mail: Mail,
+        crew: Crew,
+        hub: Hub,
     ) -> None:
         self._worker = worker
         self._planner = planner
         self._permits = permits
         self._clock = clock
         self._faults = faults
-        self._to = deliveries
-        self.closing = False
-
-    async def close(self) -> None:
-        await self._worker.close()
+        self._mail = mail
+        self._spawn = crew.spawn
+        self._hub = hub
 
     def dispatch(self, actor: Actor, effect: f.Effect) -> None:
         """Carry out an effect whose start is on disk."""
         match effect:
             case effect if isinstance(effect, Performed):
                 place = (effect.work.step_id, effect.work.claim)
-                actor.flying[place] = self._to.spawn(self._to.carry(actor, effect))
+                actor.flying[place] = self._spawn(self._mail.carry(actor, effect))
             case f.ConsultPlanner():
                 place = (f"consult:{effect.listener_id}", effect.firing)
                 if place not in actor.flying:
-                    actor.flying[place] = self._to.spawn(self._consult(actor, effect, place))
+                    actor.flying[place] = self._spawn(self._consult(actor, effect, place))
             case f.ResumeChild(child_id=child_id, by=by):
-                self._to.spawn(self._tell_child(child_id, c.Resume(by)))
+                self._spawn(self._mail.post(child_id, Letter(c.Resume(by))))
             case f.CancelChild(child_id=child_id, by=by, reason=reason):
-                self._to.spawn(self._tell_child(child_id, c.Cancel(by, reason)))
+                self._spawn(self._mail.post(child_id, Letter(c.Cancel(by, reason))))
             case f.StopModel(work=work):
-                self._to.spawn(self._stop_model(actor, work))
+                self._spawn(self._stop_model(actor, work))
             case f.StartChild() | f.StartAgent():
                 raise AssertionError("a child run is born with its parent's start")
             case _:
@@ -97,32 +85,39 @@ class Performer:
         work = effect.work
         place = (work.step_id, work.claim)
         actor.flying[place] = task
+        called = isinstance(effect, f.CallTool)
+        faults = self._faults
         outcome: c.Outcome = _NOT_SENT
         # The last look before the call: a run that is cancelled sends nothing more.
-        sends = not self.closing and actor.state.status is not _CANCELLING
+        sends = not self._mail.closing and actor.draft.state.status is not _CANCELLING
         try:
             if sends:
-                if self._faults is not None:
-                    self._faults.reach("effect.before")
-                words = Words(
-                    partial(self._report_late, actor.run_id, work),
-                    partial(self._to.live, actor.run_id, work.claim),
-                )
-                outcome = await self._worker.perform(effect, actor.state, self._clock.now(), words)
+                if faults is not None:
+                    faults.reach("effect.before")
+                outcome = await self._worker.perform(effect, actor, self)
         except BaseException as error:
             if ends_from_without(error, task):
                 raise
             outcome = failed(error)
         finally:
-            if isinstance(effect, f.CallTool):
-                self._permits.give_back()
-        if sends and self._faults is not None:
-            self._faults.reach("effect.after")
+            if called:
+                if self._permits.hungry:
+                    self._permits.give_back()
+                else:
+                    self._permits.free += 1
+        if sends and faults is not None:
+            faults.reach("effect.after")
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
         actor.flying.pop(place, None)
-        if isinstance(effect, f.CallTool) and not isinstance(outcome, c.Failed | c.Lost):
-            return Letter(c.ReportOutcome(work.step_id, work.firing, work.claim, outcome))
+        if called and not isinstance(outcome, _FAILURES):
+            return letter(report_outcome(work.step_id, work.firing, work.claim, outcome))
         return self._letter(work, outcome, lazy=is_pure(effect))
+
+    def wants(self, actor: Actor, work: f.Work) -> bool:
+        state = actor.committed
+        step = state.steps.get(work.step_id)
+        waits = step is not None and step.status is _RUNNING and step.claim == work.claim
+        return waits and not self._mail.closing and state.status is not _CANCELLING
 
     def failed(self, effect: Performed, error: BaseException) -> Letter:
         """That an attempt ended with `error`."""
@@ -133,7 +128,7 @@ class Performer:
         asking = actor.flying.pop((work.step_id, work.claim), None)
         if asking is not None and asking.cancel():
             await asyncio.gather(asking, return_exceptions=True)
-            await self._to.take(actor, Letter(report(work, c.NotSent())))
+            await self._mail.post(actor.run_id, Letter(report(work, c.NotSent())))
 
     async def abandon(self, actor: Actor) -> None:
         """Break off whatever this run has in flight; nobody waits for it any more."""
@@ -143,16 +138,18 @@ class Performer:
             task.cancel()
         await asyncio.gather(*flying, return_exceptions=True)
 
-    def _report_late(self, run_id: str, work: f.Work, outcome: c.Outcome) -> None:
-        if not self.closing:
-            self._to.spawn(self._post(run_id, self._letter(work, outcome)))
+    def late(self, work: f.Work, outcome: c.Outcome) -> None:
+        if isinstance(outcome, c.NotSent):
+            outcome = c.Failed(Failure(FailureKind.TRANSIENT, "no thread was free for it in time"))
+        if not self._mail.closing:
+            self._spawn(self._mail.post(work.run_id, self._letter(work, outcome)))
+
+    def live(self, work: f.Work, text: str | None) -> None:
+        self._hub.speak(work.run_id, work.claim, text)
 
     def _letter(self, work: f.Work, outcome: c.Outcome, *, lazy: bool = False) -> Letter:
         attached = noted(work, outcome, self._clock.now())
         return Letter(report(work, outcome), lazy=lazy, attached=attached)
-
-    async def _post(self, run_id: str, letter: Letter) -> None:
-        await self._to.post(run_id, letter)
 
     async def _consult(
         self, actor: Actor, effect: f.ConsultPlanner, place: tuple[str, int]
@@ -161,25 +158,12 @@ class Performer:
         assert isinstance(committed, PlanState)
         advice = await self._planner.advise(effect, committed)
         actor.flying.pop(place, None)
-        await self._to.take(actor, Letter(c.Advise(effect.listener_id, effect.firing, advice)))
-
-    async def _tell_child(self, run_id: str, command: c.Command) -> None:
-        """A word to a child run that may come too late, which is no mistake."""
-        while not self.closing:
-            try:
-                await self._to.submit(run_id, command)
-                return
-            except CallerError as error:
-                log.info("%s to %s: %s", type(command).__name__, run_id, error)
-                return
-            except JournalUnavailable:
-                await asyncio.sleep(RETRY_JOURNAL)
+        advised = Letter(c.Advise(effect.listener_id, effect.firing, advice))
+        await self._mail.post(actor.run_id, advised)
 
 
 def is_pure(effect: f.Effect) -> bool:
     """Work that touches nothing outside: what came of it can be found out again at no cost."""
-    match effect:
-        case f.RunSnippet(functions=functions):
-            return not functions
-        case _:
-            return isinstance(effect, f.Conclude)
+    if isinstance(effect, f.RunSnippet):
+        return not effect.functions
+    return isinstance(effect, f.Conclude)

@@ -14,26 +14,17 @@ class Permits:
     def __init__(self, limit: int) -> None:
         if limit < 1:
             raise ValueError("at least one effect must be allowed at a time")
-        self._free = limit
-        self._hungry: deque[Callable[[], None]] = deque()
-
-    def take(self) -> bool:
-        if self._free <= 0:
-            return False
-        self._free -= 1
-        return True
-
-    def charge(self, count: int) -> None:
-        """Count what is out already, even beyond the limit."""
-        self._free -= count
+        self.free = limit
+        """What is out already counts even beyond the limit, and makes it negative."""
+        self.hungry: deque[Callable[[], None]] = deque()
 
     def give_back(self) -> None:
         """Free a permit, or pass it on to whoever has waited longest for one."""
-        if self._hungry and self._free >= 0:
-            self._hungry.popleft()()
+        if self.hungry and self.free >= 0:
+            self.hungry.popleft()()
         else:
-            self._free += 1
+            self.free += 1
 
     def when_free(self, call: Callable[[], None]) -> None:
         """Call back, once, with a permit in hand, which must be used or given back."""
-        self._hungry.append(call)
+        self.hungry.append(call)

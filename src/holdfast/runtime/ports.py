@@ -1,66 +1,48 @@
-"""What the engine asks of those who do the work and of those who judge failures."""
+"""What the engine and its worker ask of each other, of the planner and of tests."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Protocol, TypeAlias
+from typing import Final, Protocol, TypeAlias, get_args
 
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
-from holdfast.model.commands import Outcome, ToolFacts
-from holdfast.model.effects import (
-    AskModel,
-    CallFunction,
-    CallTool,
-    Conclude,
-    ConsultPlanner,
-    ConversationWork,
-    RunSnippet,
-)
+from holdfast.model import effects as f
+from holdfast.model.commands import Outcome
 from holdfast.model.retry import Advice
+from holdfast.runtime.actor import Actor
 
-Performed: TypeAlias = CallTool | RunSnippet | CallFunction | Conclude | AskModel | ConversationWork
-
-
-@dataclass(frozen=True, slots=True)
-class Words:
-    """What comes back besides the outcome: a result after the time-out, and a model's text
-    while it speaks (None takes back what it has said of this reply so far)."""
-
-    late: Callable[[Outcome], None]
-    live: Callable[[str | None], None]
+Performed: TypeAlias = (
+    f.CallTool | f.RunSnippet | f.CallFunction | f.Conclude | f.AskModel | f.ConversationWork
+)
+PERFORMED: Final = get_args(Performed)
+"""The same as a tuple, which `isinstance` asks at a fifth of the price."""
 
 
-class Worker(Protocol):
-    """Carries out effects; reports what came of them and never raises for it."""
+class Receiver(Protocol):
+    """Takes what comes back besides the outcome, and knows what is still wanted."""
 
-    def tool_facts(self, name: str) -> ToolFacts | None:
-        """What the core must know of a tool, or None when there is none of that name."""
+    def wants(self, actor: Actor, work: f.Work) -> bool:
+        """Whether the run waits for this work and may send it; any thread may ask."""
 
-    def attends(self, state: RunState) -> bool:
-        """Whether somebody is there to do this run's work."""
+    def late(self, work: f.Work, outcome: Outcome) -> None:
+        """A result after the time-out."""
 
-    async def perform(
-        self,
-        effect: Performed,
-        state: RunState,
-        now: float,
-        words: Words,
-    ) -> Outcome:
-        """One attempt; a result that comes after the time-out goes to `words.late`."""
-
-    def conclude(self, effect: Conclude, state: RunState, now: float) -> Outcome | None:
-        """What a result that is at hand comes to; None where finding out may take time."""
-
-    async def close(self) -> None:
-        """Nobody will hear of a late result any more."""
+    def live(self, work: f.Work, text: str | None) -> None:
+        """A model's text while it speaks; None takes back what it has said of this reply so far."""
 
 
 class Planner(Protocol):
     """Judges failures, and is told of every change of a task's status."""
 
-    async def advise(self, effect: ConsultPlanner, state: PlanState) -> Advice: ...
+    async def advise(self, effect: f.ConsultPlanner, state: PlanState) -> Advice: ...
+
+    hears_of_tasks: bool
 
     def tasks_changed(self, before: PlanState, after: PlanState) -> None:
-        """Called after each commit."""
+        """Called after each commit, where it `hears_of_tasks`."""
+
+
+class FaultPoints(Protocol):
+    """Named points at which a test may bring the process down."""
+
+    def reach(self, point: str) -> None:
+        """Called at `append.before`, `append.after`, `effect.before` and `effect.after`."""

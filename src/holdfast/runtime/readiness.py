@@ -1,122 +1,67 @@
 """Which steps of a run may start, the most urgent first.
 
-The state knows which steps are ready; this spares looking through all of them. An event names the
-steps that it may have made ready, in its fields; a few name none and may concern any. A step that
-is noted and no longer ready is dropped when its turn comes. Built from the state whenever the run
-is loaded.
+The run's draft notes which steps have become ready (`readied`); this spares looking through all of
+them. A step that is noted and no longer ready is dropped when its turn comes. Built from the
+state whenever the run is loaded.
 """
 
 from __future__ import annotations
 
 import heapq
 from collections.abc import Iterable
-from typing import Any, Final
+from typing import Final
 
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import ANY_STEP, RunState, StepState
 from holdfast.core.run.tables import StepStatus
-from holdfast.model import conversation_events as v
-from holdfast.model import events as e
-from holdfast.model import react_events as r
-from holdfast.model.recorded import Event
 from holdfast.runtime.machines import machine_of
 
 _READY: Final = StepStatus.READY
 
-_ANY_STEP: Final = frozenset(
-    {e.RunResumed, r.TurnResumed, v.ConversationResumed, v.SnapshotRestored}
-)
-_TAKEN_UP: Final = frozenset({e.ListenerStarted, r.CallStarted, v.TaskStarted})
-"""After these their own step is under way."""
-_ONE: Final = ("step_id", "listener_id")
-_SEVERAL: Final = ("fired",)
-
-
-class _Fields(dict[type[Any], tuple[tuple[str, ...], tuple[str, ...], bool]]):
-    """By an event's class: its fields with one step, those with several, and whether it has
-    moves."""
-
-    def __missing__(self, kind: type[Any]) -> tuple[tuple[str, ...], tuple[str, ...], bool]:
-        has = kind.__dataclass_fields__
-        one = () if kind in _TAKEN_UP else tuple(name for name in _ONE if name in has)
-        made = self[kind] = one, tuple(name for name in _SEVERAL if name in has), "moves" in has
-        return made
-
-
-_FIELDS: Final = _Fields()
-
 
 class Readiness:
-    __slots__ = ("_machine", "_pushed", "heap")
+    __slots__ = ("_priority", "_pushed", "heap", "readied")
 
-    def __init__(self, state: RunState) -> None:
+    def __init__(self, state: RunState, readied: list[str]) -> None:
         self.heap: list[tuple[int, int, str]] = []
+        self.readied = readied
         self._pushed = 0
-        self._machine = machine_of(state)
+        self._priority = machine_of(state).priority
         self.rebuild(state)
 
     def rebuild(self, state: RunState) -> None:
         self.heap.clear()
-        self.push(state, sorted(state.steps))
+        self.readied.clear()
+        self._push(state, sorted(one for one in state.steps if is_ready(state, one)))
 
-    def push(self, state: RunState, step_ids: Iterable[str]) -> None:
-        """Note those of the steps that are ready now."""
-        steps = state.steps
+    def _push(self, state: RunState, step_ids: Iterable[str]) -> None:
         for step_id in step_ids:
-            step = steps.get(step_id)
-            if step is not None and step.status is _READY:
-                self._pushed += 1
-                priority = self._machine.priority(state, step_id)
-                heapq.heappush(self.heap, (priority, self._pushed, step_id))
+            self._pushed += 1
+            priority = self._priority(state, step_id)
+            heapq.heappush(self.heap, (priority, self._pushed, step_id))
 
-    def pop(self, state: RunState) -> str | None:
+    def note(self, state: RunState) -> None:
+        """Take over what has become ready."""
+        if ANY_STEP in self.readied:
+            self.rebuild(state)
+        else:
+            self._push(state, self.readied)
+            self.readied.clear()
+
+    def pop(self, state: RunState) -> tuple[str, StepState] | None:
         """The most urgent step that is really ready."""
-        steps = state.steps
-        while self.heap:
-            step_id = heapq.heappop(self.heap)[2]
-            step = steps.get(step_id)
-            if step is not None and step.status is _READY:
-                return step_id
-        return None
-
-    def note(self, state: RunState, events: Iterable[Event]) -> None:
-        """Follow a decision's events; `state` is the one after them."""
-        named: list[str] = []
-        for event in events:
-            kind = type(event)
-            if kind in _ANY_STEP:
-                self.rebuild(state)
+        heap, readied = self.heap, self.readied
+        while heap or readied:
+            if len(readied) == 1 and not heap and readied[0] != ANY_STEP:
+                step_id = readied.pop()  # there is no other to compare it with
+            elif readied:
+                self.note(state)
                 continue
-            one, several, moves = _FIELDS[kind]
-            for name in one:
-                named.append(getattr(event, name))
-            for name in several:
-                named.extend(getattr(event, name))
-            if moves:
-                for move in event.moves:  # type: ignore[union-attr]
-                    named.extend(move.fired)
-            if kind in _ELSEWHERE:
-                named.extend(_named_elsewhere(state, event))
-        named.extend(self._machine.own_steps)
-        if named:
-            self.push(state, named)
-
-
-_ELSEWHERE: Final = frozenset(
-    {e.QuestionAnswered, e.QuestionExpired, e.QuestionWithdrawn, r.CallProposed, r.ModelReplied}
-)
-
-
-def _named_elsewhere(state: RunState, event: Event) -> Iterable[str]:
-    """The steps of events that name a question, or calls."""
-    match event:
-        case e.QuestionAnswered() | e.QuestionExpired() | e.QuestionWithdrawn():
-            return (state.questions[event.question_id].step_id,)
-        case r.CallProposed(call=call):
-            return (call.step_id,)
-        case r.ModelReplied(calls=calls):
-            return [call.step_id for call in calls]
-        case _:
-            return ()
+            else:
+                step_id = heapq.heappop(heap)[2]
+            step = state.steps.get(step_id)
+            if step is not None and step.status is _READY:
+                return step_id, step
+        return None
 
 
 def is_ready(state: RunState, step_id: str) -> bool:

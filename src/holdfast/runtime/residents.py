@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from holdfast.errors import JournalDamaged, NotFound
 from holdfast.journal.codec import decode
-from holdfast.journal.port import Journal, RunRow
+from holdfast.journal.port import Journal
 from holdfast.journal.snapshots import SCHEMA, load_state
 from holdfast.model import commands as c
 from holdfast.runtime.actor import Actor, Letter
@@ -33,32 +33,20 @@ class Residents:
         self._journal = journal
         self._library = library
         self._refresh = refresh
-        self._actors: dict[str, Actor] = {}
+        self.actors: dict[str, Actor] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         self._loading: dict[str, asyncio.Future[None]] = {}
         self.orphans: set[str] = set()
         self.doubtful: set[str] = set()
         self.damaged: set[str] = set()
 
-    def __iter__(self) -> Iterator[Actor]:
-        return iter(tuple(self._actors.values()))
-
-    def __contains__(self, run_id: str) -> bool:
-        return run_id in self._actors
-
     def holds(self, actor: Actor) -> bool:
         """Whether this is still the run's actor."""
-        return self._actors.get(actor.run_id) is actor
-
-    def add(self, actor: Actor) -> None:
-        self._actors[actor.run_id] = actor
-
-    def get(self, run_id: str) -> Actor | None:
-        return self._actors.get(run_id)
+        return self.actors.get(actor.run_id) is actor
 
     def drop(self, actor: Actor) -> None:
         if self.holds(actor):
-            del self._actors[actor.run_id]
+            del self.actors[actor.run_id]
 
     def wake(self, actor: Actor) -> None:
         """It has something to do, and is not idle."""
@@ -66,7 +54,7 @@ class Residents:
 
     async def find(self, run_id: str) -> Actor:
         """The run's only actor."""
-        while (actor := self._actors.get(run_id)) is None:
+        while (actor := self.actors.get(run_id)) is None:
             await self._load(run_id)
         return actor
 
@@ -76,27 +64,23 @@ class Residents:
         if row is None:
             raise NotFound(f"there is no run {run_id}")
         try:
-            actor = await self._replayed(run_id, row)
+            state = blank(run_id, await self._library.by_digest(row.definition))
+            snapshot = await self._journal.snapshot(run_id, SCHEMA)
+            if snapshot is not None:
+                state = load_state(snapshot.payload, state)
+            records = await self._journal.read(run_id, state.version)
+            state = replay(state, ((record.at, decode(record)) for record in records))
         except JournalDamaged:
             self.damaged.add(run_id)
             raise
         self.damaged.discard(run_id)
-        return actor
-
-    async def _replayed(self, run_id: str, row: RunRow) -> Actor:
-        state = blank(run_id, await self._library.by_digest(row.definition))
-        snapshot = await self._journal.snapshot(run_id, SCHEMA)
-        if snapshot is not None:
-            state = load_state(snapshot.payload, state)
-        records = await self._journal.read(run_id, state.version)
-        state = replay(state, ((record.at, decode(record)) for record in records))
         actor = Actor.of(state)
         actor.snapshot_size = len(snapshot.payload) if snapshot is not None else 0
         actor.bytes_since = sum(len(record.payload) for record in records)
         return actor
 
     def rest(self, actor: Actor) -> None:
-        """An idle run costs memory only while it is among the last few used."""
+        """Evict what is idle beyond `KEPT_IDLE`."""
         if not actor.idle or not self.holds(actor):
             return
         if actor.committed.version == 0:
@@ -106,9 +90,9 @@ class Residents:
         self._idle.move_to_end(actor.run_id)
         while len(self._idle) > KEPT_IDLE:
             run_id, _ = self._idle.popitem(last=False)
-            idle = self._actors.get(run_id)
+            idle = self.actors.get(run_id)
             if idle is not None and idle.idle:
-                del self._actors[run_id]
+                del self.actors[run_id]
 
     async def _load(self, run_id: str) -> None:
         loading = self._loading.get(run_id)
@@ -118,7 +102,7 @@ class Residents:
         self._loading[run_id] = loading = asyncio.get_running_loop().create_future()
         try:
             actor = await self.read(run_id)
-            if run_id not in self._actors:
+            if run_id not in self.actors:
                 self._admit(actor)
         finally:
             del self._loading[run_id]
@@ -126,7 +110,7 @@ class Residents:
 
     def _admit(self, actor: Actor) -> None:
         """Whatever else is said to a run, it first hears that its former owner is gone."""
-        self.add(actor)
+        self.actors[actor.run_id] = actor
         if actor.run_id in self.orphans:
             self.orphans.discard(actor.run_id)
             actor.mailbox.append(Letter(c.Recover()))

@@ -23,7 +23,7 @@ _AT_ONCE = 100
 
 class Timers:
     def __init__(
-        self, journal: Journal, clock: Clock, wake: Callable[[str], Awaitable[None]]
+        self, journal: Journal, clock: Clock, wake: Callable[[str], Awaitable[object]]
     ) -> None:
         self._journal = journal
         self._clock = clock

@@ -38,9 +38,13 @@ def noted(work: Work, outcome: c.Outcome, now: float) -> Attached:
     """Write the outcome's traceback to the log; what is to be kept of it."""
     if not isinstance(outcome, c.Failed | c.Lost) or not outcome.traceback:
         return NOTHING
-    place = (work.run_id, work.step_id, work.attempt)
-    log.warning("run %s: step %s raised at attempt %d\n%s", *place, _plain(outcome.traceback))
-    body = {"attempt": work.attempt, "at": now, "text": _last_part(outcome.traceback)}
+    text, place = outcome.traceback, (work.run_id, work.step_id, work.attempt)
+    # Without what a terminal would obey: a log is often read in one.
+    plain = _OBEYED.sub(lambda one: ascii(one[0])[1:-1], text)
+    log.warning("run %s: step %s raised at attempt %d\n%s", *place, plain)
+    # The end says what was raised, and where.
+    last = text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
+    body = {"attempt": work.attempt, "at": now, "text": last}
     until = now + DAYS_KEPT * 86_400
     return Attached(kept=[Kept(_kind(work.run_id), work.step_id, json.dumps(body), until)])
 
@@ -56,13 +60,3 @@ async def tracebacks_of(journal: Journal, run_id: str, now: float) -> list[Trace
 
 def _kind(run_id: str) -> str:
     return f"traceback:{run_id}"
-
-
-def _plain(text: str) -> str:
-    """Without what a terminal would obey: a log is often read in one."""
-    return _OBEYED.sub(lambda one: ascii(one[0])[1:-1], text)
-
-
-def _last_part(text: str) -> str:
-    """The end says what was raised, and where."""
-    return text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from operator import attrgetter
+from typing import Any
 
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.waiting import waits_for
@@ -17,6 +19,7 @@ from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of
 
 _FOUR_EYES = "four_eyes"
+_to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 Standing = tuple[RunStatus, bool, float | None]
 """What must be in a run's row at once; all else of it may lag behind a little."""
@@ -32,14 +35,25 @@ _TOLD = frozenset(
 )
 
 
+_named = attrgetter("question_id")
+_QUESTION_OF: Mapping[type[Event], Callable[[Any], str]] = {
+    e.QuestionOpened: attrgetter("request.request_id"),
+    e.QuestionAnswered: _named,
+    e.QuestionExpired: _named,
+    e.QuestionWithdrawn: _named,
+    e.QuestionEscalated: _named,
+}
+"""The question whose row an event changes."""
+
+
 def run_row(state: RunState) -> RunRow:
     machine = machine_of(state)
-    described = machine.describe(state)
+    name, definition, title, summary = machine.describe(state)
     return RunRow(
         run_id=state.run_id,
         kind=machine.kind,
-        name=described.name,
-        definition=described.definition,
+        name=name,
+        definition=definition,
         status=state.status.value,
         active=machine.goes_on_by_itself(state),
         wake_at=min(state.timers.values(), default=None),
@@ -47,8 +61,8 @@ def run_row(state: RunState) -> RunRow:
         parent_id=state.parent.run_id if state.parent else None,
         created_at=state.created_at,
         updated_at=state.updated_at,
-        title=described.title,
-        summary=described.summary,
+        title=title,
+        summary=_to_json(summary),
     )
 
 
@@ -56,38 +70,32 @@ def question_rows(state: RunState, timed: Sequence[tuple[float, Event]]) -> Sequ
     """The rows of the questions that these events opened or closed."""
     ids: dict[str, None] = {}
     for _, event in timed:
-        match event:
-            case e.QuestionOpened(request=request):
-                ids[request.request_id] = None
-            case (
-                e.QuestionAnswered()
-                | e.QuestionExpired()
-                | e.QuestionWithdrawn()
-                | e.QuestionEscalated()
-            ):
-                ids[event.question_id] = None
+        if (named := _QUESTION_OF.get(type(event))) is not None:
+            ids[named(event)] = None
     return [question_row(state, state.questions[one]) for one in ids] if ids else ()
 
 
 def question_row(state: RunState, question: QuestionState) -> QuestionRow:
+    request = question.request
     return QuestionRow(
-        question_id=question.request.request_id,
-        run_id=state.run_id,
-        root_id=state.root_id,
-        status=question.status.value,
-        type=question.request.type.value,
-        title=question.request.title,
-        role=question.role,
-        opened_at=question.opened_at,
-        deadline=question.deadline,
-        closed_at=question.closed_at,
-        body=_body(question),
+        request.request_id,
+        state.run_id,
+        state.root_id,
+        question.status.value,
+        request.type.value,
+        request.title,
+        question.role,
+        question.opened_at,
+        question.deadline,
+        question.closed_at,
+        _body(question),
     )
 
 
 def _body(question: QuestionState) -> str:
     """The request as JSON, and whether it was asked under four eyes, for who lists it."""
-    body = adapter(InteractionRequest).dump_json(question.request, exclude_defaults=True).decode()
+    to_json = adapter(InteractionRequest).serializer.to_json
+    body = to_json(question.request, exclude_defaults=True).decode()
     return body if question.wanted_by is None else f'{body[:-1]},"{_FOUR_EYES}":true}}'
 
 
@@ -96,7 +104,8 @@ def asked_under_four_eyes(row: QuestionRow) -> bool:
 
 
 def request_of(row: QuestionRow) -> InteractionRequest:
-    return adapter(InteractionRequest).validate_json(row.body)
+    found: InteractionRequest = adapter(InteractionRequest).validator.validate_json(row.body)
+    return found
 
 
 def notices(before: RunState, state: RunState) -> tuple[Notice, ...]:
@@ -121,8 +130,7 @@ def notices(before: RunState, state: RunState) -> tuple[Notice, ...]:
         "provided": dict(state.provided_params),
         "continued_at": state.continued_at,
     }
-    body = json.dumps(payload, ensure_ascii=False)
-    return (Notice(parent.run_id, state.run_id, state.version, body),)
+    return (Notice(parent.run_id, state.run_id, state.version, _to_json(payload)),)
 
 
 def heard(notice: Notice) -> HearChild:

@@ -34,35 +34,28 @@ class Wanting:
             return
         if root_id not in self._trees:
             async with self._one_at_a_time:
-                await self._read(root_id)
+                if root_id not in self._trees:
+                    self._trees[root_id] = await self._found(root_id)
         self._trees.move_to_end(root_id)
-
-    async def _read(self, root_id: str) -> None:
-        if root_id in self._trees:
-            return
-        found = self._reading[root_id] = {}
-        try:
-            for run_id in await self._runs(root_id):
-                found.update((await self._state(run_id)).wanting)
-        finally:
-            del self._reading[root_id]
-        self._trees[root_id] = found
         while len(self._trees) > MOST_TREES:
             self._trees.popitem(last=False)
 
-    async def _runs(self, root_id: str) -> list[str]:
-        """The run and all runs below it."""
-        found = [root_id]
-        for run_id in found:
-            query = RunQuery(parent_id=run_id)
-            while rows := await self._journal.runs(query):
-                found += [row.run_id for row in rows]
-                query = replace(query, before=rows[-1].run_id)
+    async def _found(self, root_id: str) -> dict[str, str]:
+        """What the run and all runs below it know."""
+        found = self._reading[root_id] = {}
+        run_ids = [root_id]
+        try:
+            for run_id in run_ids:
+                resident = self._residents.actors.get(run_id)
+                actor = resident or await self._residents.read(run_id)
+                found.update(actor.committed.wanting)
+                query = RunQuery(parent_id=run_id)
+                while rows := await self._journal.runs(query):
+                    run_ids += [row.run_id for row in rows]
+                    query = replace(query, before=rows[-1].run_id)
+        finally:
+            del self._reading[root_id]
         return found
-
-    async def _state(self, run_id: str) -> RunState:
-        resident = self._residents.get(run_id)
-        return (resident or await self._residents.read(run_id)).committed
 
     async def known(self, root_id: str) -> Mapping[str, str]:
         """Who wants what the tree does, for people to read."""

@@ -26,6 +26,7 @@ import re
 import signal
 import socket
 from collections.abc import AsyncGenerator, Awaitable, Callable, Collection, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -354,7 +355,8 @@ async def _abort(transport: Any, gone: asyncio.Task[None]) -> None:
 def _narrow(transport: Any) -> None:
     connected = None if transport is None else transport.get_extra_info("socket")
     if connected is not None and connected.family != socket.AF_UNIX:
-        connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
+        with suppress(OSError, ValueError):  # the client has left before its stream begins
+            connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
 
 
 class Abortable:

@@ -157,6 +157,7 @@ _CONVERSATIONS: Final[dict[str, str]] = {
 
 _WORK: Final[dict[str, str]] = {
     "no answer within {n:number} s": "{n} 秒内没有回复",
+    "no thread was free for it in time": "没有及时等到空闲的线程",
     "{tool:word}: {host:word} did not answer within {n:number} s": (
         "{tool}：{host} 在 {n} 秒内没有回复"
     ),

@@ -18,7 +18,7 @@ from holdfast.model.message import ModelReply, ToolOffer
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.calling import call_tool
 from holdfast.work.models import ModelClient
-from holdfast.work.tools import ToolRegistry, ToolSpec
+from holdfast.work.tools import ToolRegistry, ToolSpec, kept
 
 CALL_TIMEOUT: Final = 300.0
 """Seconds that an agent's call may take where its tool names no time of its own."""
@@ -55,7 +55,7 @@ class AgentWorker:
         self._agent = agent
 
     async def call(self, effect: f.CallTool) -> Json:
-        return await call_tool(self.tools, effect)
+        return kept(effect.tool, await call_tool(self.tools, effect))
 
     async def ask(
         self,

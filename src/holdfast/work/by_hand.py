@@ -17,7 +17,7 @@ from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.core.forms.shapes import dump_form
 from holdfast.core.language.templates import render
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.state import PlanState, TaskFacts, TaskState
+from holdfast.core.plan.state import PlanState, TaskState
 from holdfast.core.run.state import NEW_STEP, RunState, evolve
 from holdfast.core.source.planjson import listener_from_json, listener_to_json
 from holdfast.errors import CallerError, ForbiddenError, NotAllowed
@@ -86,10 +86,10 @@ async def state_of(
 def _with_values(state: PlanState, listener_id: str, context: Mapping[str, Any]) -> PlanState:
     main = state.main_task
     values = dict(context.get("values") or main.context)
-    tasks = state.tasks.insert(state.plan.main, TaskState(main.status, values, main.trace))
+    tasks = state.tasks.set(state.plan.main, TaskState(main.status, values, main.moves))
     step = state.steps.get(listener_id, NEW_STEP)
     provided = {**step.provided, **(context.get("provided_params") or {})}
-    steps = state.steps.insert(listener_id, evolve(step, provided=provided))
+    steps = state.steps.set(listener_id, evolve(step, provided=provided))
     return replace(state, tasks=tasks, steps=steps)
 
 
@@ -119,7 +119,7 @@ def _call(
 ) -> f.CallTool | dict[str, Any]:
     spec = tools.get(action.tool).spec
     known = spec.parameters.get("properties", {})
-    args = render(listener.args, TaskFacts(state.tasks))
+    args = render(listener.args, state)
     args |= {name: value for name, value in provided.items() if name in known}
     if missing := tools.missing_arguments(action.tool, args):
         form = form_from_schema(spec.parameters, missing, action.fields)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Mapping
+from typing import Any, Final
 
 from holdfast.core.approval import mode_of
 from holdfast.core.interactions.consent import bind_consent, call_name
@@ -10,21 +11,26 @@ from holdfast.core.secrets import references_in
 from holdfast.errors import ForbiddenError
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
+from holdfast.model.record import constructor
 from holdfast.model.values import Json
 from holdfast.work.confidence import Hide, in_confidence
-from holdfast.work.tools import CallInfo, Tool, ToolRegistry, ToolSpec
+from holdfast.work.tools import CallInfo, Tool, ToolRegistry, ToolSpec, kept
+
+_AUTO: Final = ApprovalMode.AUTO
+_call_info: Final = constructor(CallInfo)
 
 
-async def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Json:
+def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Awaitable[Any]:
+    """What the tool returns, which the caller has yet to make strict."""
     tool = tools.find(effect.tool) or tools.get(effect.tool)
     rule, work = tool.spec.approval, effect.work
-    if rule.mode is not ApprovalMode.AUTO or rule.when is not None:
+    if rule.mode is not _AUTO or rule.when is not None:
         _check_mode(tool.spec, effect)
     if effect.consent is not None:
         _check_consent(tool.spec, effect)
     if getattr(tool, "secrets", None) or references_in(effect.args):
-        return await call_with_secrets(tools, tool, effect.args, work, work.key)
-    return await tool.call(effect.args, CallInfo(work.key, work.run_id, work.attempt))
+        return call_with_secrets(tools, tool, effect.args, work, work.key)
+    return tool.call(effect.args, _call_info(work.key, work.run_id, work.attempt))
 
 
 def call_with_secrets(
@@ -32,8 +38,9 @@ def call_with_secrets(
 ) -> Awaitable[Json]:
     """Call a tool with what its arguments refer to; what comes back has none of it."""
 
-    def call(filled: Json, hide: Hide) -> Awaitable[Json]:
-        return tool.call(filled, CallInfo(key, work.run_id, work.attempt, hide))
+    async def call(filled: Json, hide: Hide) -> Json:
+        called = CallInfo(key, work.run_id, work.attempt, hide)
+        return kept(tool.spec.name, await tool.call(filled, called))
 
     own = getattr(tool, "secrets", ())
     return in_confidence(tools.secrets, work.run_id, args, call, own)

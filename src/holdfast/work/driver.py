@@ -11,39 +11,39 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any, assert_never
+from copy import deepcopy
+from typing import Any, TypeAlias
 
-from rpds import HashTrieMap
+from immutables import Map
 
+from holdfast.core.language.strict import strict_json
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.outputs import succeeded, told_updates
+from holdfast.core.plan.outputs import told_updates
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.state import EMPTY
+from holdfast.errors import InvalidValue
 from holdfast.model import effects as f
 from holdfast.model.plan import Listener
 from holdfast.model.values import Json
 from holdfast.work import by_hand
 from holdfast.work.calling import call_tool, call_with_secrets
 from holdfast.work.sandbox import CallWanted, Sandbox
-from holdfast.work.tools import ToolRegistry
+from holdfast.work.tools import ToolRegistry, not_kept
 
-Effect = f.CallTool | f.RunSnippet | f.Conclude
+ListenerWork: TypeAlias = f.CallTool | f.RunSnippet | f.Conclude
 
 
 class ListenerContext(Mapping[str, Any]):
-    """What a listener may know of its run: a view of the state, built on demand."""
+    """What a listener may know of its run: copies from the state, made on demand."""
 
-    __slots__ = ("effect", "listener", "now", "state")
+    __slots__ = ("effect", "listener", "state")
 
     _KEYS = ("plan_instance_id", "plan_id", "values", "metadata", "tasks", "provided_params")
 
-    def __init__(
-        self, effect: Effect, listener: CompiledListener, state: PlanState, now: float
-    ) -> None:
+    def __init__(self, effect: ListenerWork, listener: CompiledListener, state: PlanState) -> None:
         self.effect = effect
         self.listener = listener
         self.state = state
-        self.now = now
 
     def __getitem__(self, key: str) -> Any:
         match key:
@@ -52,13 +52,13 @@ class ListenerContext(Mapping[str, Any]):
             case "plan_id":
                 return self.state.plan_id
             case "values":
-                return dict(self.state.main_task.context)
+                return deepcopy(dict(self.state.main_task.context))
             case "metadata":
                 return {"prompt": self.state.prompt, "started_by": self.state.started_by}
             case "tasks":
-                return {one: dict(task.context) for one, task in self.state.tasks.items()}
+                return deepcopy({one: dict(t.context) for one, t in self.state.tasks.items()})
             case "provided_params":
-                return dict(self.state.steps[self.listener.id].provided)
+                return deepcopy(dict(self.state.steps[self.listener.id].provided))
             case _:
                 raise KeyError(key)
 
@@ -70,6 +70,8 @@ class ListenerContext(Mapping[str, Any]):
 
 
 class TaskDriver:
+    __slots__ = ("__dict__", "sandbox", "states", "tools")
+
     def __init__(self, tools: ToolRegistry, sandbox: Sandbox) -> None:
         self.tools = tools
         self.sandbox = sandbox
@@ -84,41 +86,43 @@ class TaskDriver:
         if not isinstance(context, ListenerContext):
             return await self._execute_by_hand(listener, context)
         effect = context.effect
-        match effect:
-            case f.CallTool():
-                result = await call_tool(self.tools, effect)
-            case f.RunSnippet():
-                result = await self._run_snippet(effect, context)
-            case f.Conclude():
-                result = effect.result
-            case _:
-                assert_never(effect)
-        if isinstance(result, CallWanted):
-            return {"success": False, "reason": "call_wanted", "call": result, "task_updates": []}
+        if isinstance(effect, f.CallTool):
+            result = await call_tool(self.tools, effect)
+            try:
+                result = strict_json(result)
+            except InvalidValue as error:
+                raise not_kept(effect.tool, error) from None
+        elif isinstance(effect, f.RunSnippet):
+            result = await self._run_snippet(effect, context)
+            if isinstance(result, CallWanted):
+                wanted = {"success": False, "reason": "call_wanted", "call": result}
+                return {**wanted, "task_updates": []}
+        else:
+            result = effect.result
         said = result if type(result) is dict else _said_by(result)
-        if said.get("reason") == "missing_params":
+        reason = said.get("reason")
+        if reason is not None and reason == "missing_params":
             return {**said, "task_updates": []}
         success = said.get("success") is not False
         execution: dict[str, Any] = {"success": success, "result": result}
         if not success:
             execution["error"] = _reason(said)
         try:
-            updates = self.determine_task_updates(listener, execution, context)
+            execution["task_updates"] = self.determine_task_updates(listener, execution, context)
         except Exception as error:
             # The work is done: whatever went wrong here must not make it run again.
             return {**execution, "task_updates": [], "output_error": f"{error}" or "no output"}
-        return {**execution, "task_updates": updates}
+        return execution
 
     async def _execute_by_hand(
         self, listener: Listener | Mapping[str, Any], context: Mapping[str, Any]
     ) -> dict[str, Any]:
         try:
             state, compiled = await by_hand.state_of(self.states, listener, context)
-            now = time.time()
-            effect = by_hand.effect_of(self.tools, compiled, state, now)
+            effect = by_hand.effect_of(self.tools, compiled, state, time.time())
             if isinstance(effect, dict):
                 return {"success": False, **effect, "task_updates": []}
-            made = ListenerContext(effect, compiled, state, now)
+            made = ListenerContext(effect, compiled, state)
             return await TaskDriver.execute_listener(self, compiled.listener, made)
         except Exception as error:
             return {"success": False, "error": str(error), "task_updates": []}
@@ -132,11 +136,12 @@ class TaskDriver:
         """What the result means for the tasks; the inner `success` decides which output. Without
         a context, outputs can read the result only."""
         result = execution_result.get("result")
-        success = bool(execution_result.get("success")) and succeeded(result)
+        said = result if type(result) is dict else _said_by(result)
+        success = bool(execution_result.get("success")) and said.get("success") is not False
         if type(context) is ListenerContext or context:
             compiled, tasks = context.listener, context.state.tasks
         else:
-            compiled, tasks = CompiledListener(by_hand.as_listener(listener)), HashTrieMap()
+            compiled, tasks = CompiledListener(by_hand.as_listener(listener)), Map()
         return told_updates(compiled, success, result, TaskFacts(tasks, {"result": result}))
 
     async def call_function(self, effect: f.CallFunction) -> Json:
@@ -180,7 +185,7 @@ def snippet_context(context: ListenerContext) -> dict[str, Json]:
     reads = context.listener.code_reads
     named: Mapping[str, Json] = {
         "values": state.main_task.context,
-        "provided_params": context["provided_params"],
+        "provided_params": dict(state.steps[context.listener.id].provided),
         "plan_instance_id": state.run_id,
     }
     if reads is None:

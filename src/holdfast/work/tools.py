@@ -13,6 +13,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextvars import ContextVar
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
@@ -32,6 +33,7 @@ from holdfast.errors import (
 )
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
+from holdfast.model.record import record
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.fingerprints import fingerprint, routine_of
@@ -61,7 +63,7 @@ class ToolSpec:
     fields: Form = Form()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallInfo:
     """Which call this is; a tool receives it by declaring a parameter annotated `CallInfo`.
 
@@ -79,7 +81,8 @@ class Tool(Protocol):
     @property
     def spec(self) -> ToolSpec: ...
 
-    async def call(self, args: JsonObject, call: CallInfo) -> Json: ...
+    async def call(self, args: JsonObject, call: CallInfo) -> Any:
+        """What the call returned; the executor makes it strict JSON."""
 
 
 def approval_rule(tool: str, raw: object) -> ApprovalRule:
@@ -116,7 +119,8 @@ class PythonTool:
     spec: ToolSpec
     _function: Callable[..., Any]
     _validate: Callable[[Any], dict[str, Any]]
-    _is_async: bool
+    blocks: bool
+    """Whether it runs in a thread, which nobody can break off."""
     _call_parameter: str | None
 
     @classmethod
@@ -159,31 +163,51 @@ class PythonTool:
             spec,
             fn,
             validate,
-            inspect.iscoroutinefunction(routine_of(fn)),
+            not inspect.iscoroutinefunction(routine_of(fn)),
             signature.call_parameter,
         )
 
-    @property
-    def blocks(self) -> bool:
-        """Whether it runs in a thread, which nobody can break off."""
-        return not self._is_async
-
-    async def call(self, args: JsonObject, call: CallInfo) -> Json:
+    async def call(self, args: JsonObject, call: CallInfo) -> Any:
         try:
             values = self._validate(args)
         except ValueError as error:
             raise PermanentError(_wrong_arguments(self.spec.name, error)) from None
         if self._call_parameter is not None:
             values[self._call_parameter] = call
-        if self._is_async:
-            returned = await self._function(**values)
-        else:
-            returned = await in_thread(self._function, **values)
-        try:
-            return strict_json(returned)
-        except InvalidValue as error:
-            why = f"{self.spec.name} ran, but what it returned cannot be kept: {error}"
-            raise PermanentError(why) from None
+        if self.blocks:
+            return await in_thread(self._function, **values)
+        return await self._function(**values)
+
+
+def kept(tool: str, returned: Any) -> Json:
+    """What a call returned, as the journal can keep it."""
+    try:
+        return strict_json(returned)
+    except InvalidValue as error:
+        raise not_kept(tool, error) from None
+
+
+def not_kept(tool: str, error: InvalidValue) -> PermanentError:
+    return PermanentError(f"{tool} ran, but what it returned cannot be kept: {error}")
+
+
+class Gate:
+    """What the calls of one attempt pass when a thread is free for them: by then the run may want
+    none of them any more. `held` where one was refused and none had begun."""
+
+    def __init__(self, wanted: Callable[[], bool]) -> None:
+        self._wanted = wanted
+        self._begun = False
+        self.held = False
+
+    def enter(self) -> None:
+        if not self._wanted():
+            self.held = not self._begun
+            raise PermanentError("the run wants this call no more: it was not made")
+        self._begun = True
+
+
+GATE: Final[ContextVar[Gate | None]] = ContextVar("holdfast_gate", default=None)
 
 
 async def in_thread(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
@@ -194,6 +218,8 @@ async def in_thread(function: Callable[..., Any], /, *given: Any, **taken: Any) 
 def contained(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
     """In its thread; what a future cannot carry, or would end the loop with, is told as a failure
     of the function. No thread but the main one is interrupted from the terminal."""
+    if (gate := GATE.get()) is not None:
+        gate.enter()
     try:
         return function(*given, **taken)
     except StopIteration as error:

@@ -8,12 +8,12 @@ from holdfast.core.conversation import phases
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.state import CONFIRM
 from holdfast.core.conversation.tasks import broke, conclude_carried
-from holdfast.core.interactions import answers
+from holdfast.core.interactions.answers import NOBODY, expiry, rejection, take
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.wanting import CLOCK
 from holdfast.core.run.window import shorten
 from holdfast.model import conversation_events as v
-from holdfast.model.commands import Answer, KeepDraft
+from holdfast.model.commands import Answer
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind
 
@@ -21,29 +21,21 @@ _LONGEST_LIST = 4_000
 
 
 def answer(draft: Draft, command: Answer) -> None:
-    question = answers.find(draft.state, command.question_id)
-    wanted_by = draft.moment.wanted_by
-    judged = answers.judge(draft.state, question, command, draft.now, wanted_by)
+    judged = take(draft, command)
     if judged is not None:
-        draft.emit(judged.event)
-        follow = _follow_confirmation if question.step_id == CONFIRM else _follow
-        follow(draft, question.step_id, judged.action, command.by, judged.reason)
-
-
-def keep_draft(draft: Draft, command: KeepDraft) -> None:
-    question = answers.find(draft.state, command.question_id)
-    draft.emit(answers.kept_draft(question, command, draft.now))
+        step_id = draft.state.questions[command.question_id].step_id
+        follow = _follow_confirmation if step_id == CONFIRM else _follow
+        follow(draft, step_id, judged.action, command.by, judged.reason)
 
 
 def expire(draft: Draft, question_id: str) -> None:
     question = draft.state.questions[question_id]
-    expired, action = answers.expiry(question)
+    expired, action = expiry(question)
     draft.emit(expired)
     if action is None:
-        why = Failure(FailureKind.MISSING, "nobody answered in time")
-        broke(draft, question.step_id, why)
+        broke(draft, question.step_id, Failure(FailureKind.MISSING, NOBODY))
     else:
-        _follow(draft, question.step_id, action, CLOCK, "nobody answered in time")
+        _follow(draft, question.step_id, action, CLOCK, NOBODY)
 
 
 def _follow_confirmation(
@@ -71,8 +63,7 @@ def _follow(draft: Draft, step_id: str, action: InteractionAction, by: str, reas
     """The step is ready again and may simply go on, unless the answer says otherwise."""
     match action:
         case InteractionAction.REJECT_WITH_REASON:
-            text = f"rejected by {by}" + (f": {reason}" if reason else "")
-            broke(draft, step_id, Failure(FailureKind.FORBIDDEN, text))
+            broke(draft, step_id, rejection(by, reason))
         case InteractionAction.SKIP:
             why = reason or f"{by} went on without it"
             told = {"skipped": True, "by": by, "reason": why}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from typing import assert_never, cast
 
@@ -14,22 +14,22 @@ from holdfast.core.conversation import (
     snapshot,
     tasks,
 )
-from holdfast.core.conversation.apply import write
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.follow_up import effects_of, words_to_children
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.conversation.tables import COMMANDS, PAUSABLE, THINKING
-from holdfast.core.run.apply import replayed
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, unwelcome
+from holdfast.core.interactions.answers import keep_draft
+from holdfast.core.run.decision import MAX_RECOVERIES, Decision, decided, unwelcome
 from holdfast.core.run.state import EMPTY
-from holdfast.core.run.steps import cancel_run, hears, in_flight, repeatable
+from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable
 from holdfast.core.run.tables import ACCEPT, StepStatus
-from holdfast.core.run.timing import tick
+from holdfast.core.run.timing import end_grace, tick
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
-from holdfast.model.events import RunCancelled, RunRecovered, StepReleased
+from holdfast.model.effects import Effect
+from holdfast.model.events import RunCancelled, RunRecovered
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 
@@ -45,29 +45,33 @@ def replay(
     state: ConversationState, records: Iterable[tuple[float, v.ConversationEvent]]
 ) -> ConversationState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
-    return replayed(state, records, write)
+    return Draft(state).replay(records)
 
 
 def decide(
     state: ConversationState, command: c.Command, moment: c.Moment
 ) -> Decision[ConversationState, v.ConversationEvent]:
+    draft = Draft(state, moment)
+    return decided(draft, carry_out(draft, command))
+
+
+def carry_out(draft: Draft, command: c.Command) -> Sequence[Effect]:
+    """Who waited for a child run before is looked up afterwards: that state is kept."""
+    state, before, draft.shared = draft.state, len(draft.events), True
     if COMMANDS.get(type(command), EMPTY).get(state.status) is not ACCEPT:
         return unwelcome(state, command, COMMANDS)
-    draft = Draft(state, moment)
-    _carry_out(draft, cast(c.ConversationCommand, command))
+    _accepted(draft, cast(c.ConversationCommand, command))
     if draft.state.status is RunStatus.CANCELLING and draft.state.in_flight == 0:
         draft.emit(RunCancelled())
-    events = tuple(draft.events)
+    events = [event for _, event in draft.events[before:]]
     effects = effects_of(state, draft.state, events)
-    if isinstance(command, c.Recover):
-        effects += words_to_children(draft.state)
-    return Decision(draft.state, events, effects)
+    return effects + words_to_children(draft.state) if isinstance(command, c.Recover) else effects
 
 
-def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
+def _accepted(draft: Draft, command: c.ConversationCommand) -> None:
     match command:
-        case c.Advance():
-            phases.advance(draft)
+        case c.Advance(ahead=ahead):
+            phases.go_ahead(draft) if ahead else phases.advance(draft)
         case c.StartStep():
             tasks.start(draft, command)
         case c.ReportOutcome():
@@ -94,16 +98,20 @@ def _carry_out(draft: Draft, command: c.ConversationCommand) -> None:
         case c.Answer():
             answers.answer(draft, command)
         case c.KeepDraft():
-            answers.keep_draft(draft, command)
+            keep_draft(draft, command)
         case c.Cancel():
-            cancel_run(draft, command.by, command.reason, command.grace)
+            cancel_run(draft, command)
         case c.HearChild():
             if command.step_id not in draft.state.steps:
                 recovery.hear_late(draft, command)
             elif hears(draft, command):
                 _follow_child(draft, command)
         case c.Tick():
-            tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
+            tick(
+                draft,
+                partial(answers.expire, draft),
+                partial(end_grace, draft, questions.ask_unknown),
+            )
         case c.Recover(crashed=crashed):
             _recover(draft, crashed=crashed)
         case _:
@@ -174,28 +182,17 @@ def _follow_child(draft: Draft, command: c.HearChild) -> None:
         tasks.broke(draft, command.step_id, failure)
 
 
-def _end_grace(draft: Draft) -> None:
-    for step_id, step in sorted(draft.state.steps.items()):
-        if step.status is StepStatus.RUNNING:
-            questions.ask_unknown(draft, step_id, "it had not ended when the grace was over")
-
-
 def _recover(draft: Draft, *, crashed: bool) -> None:
     """Nobody works on it any more: what may be repeated is begun again when somebody asks.
     Work that takes its process down with it time and again is not."""
     lost, count = in_flight(draft), draft.state.recoveries + 1
-    _give_up(draft, lost)
+    for step_id in lost:
+        if repeatable(draft.step(step_id)):
+            release(draft, step_id)
+        else:
+            questions.ask_unknown(draft, step_id, "the process that ran it went down")
     if lost and crashed and draft.state.status is not RunStatus.CANCELLING:
         # After the releases, which alone would forget earlier crashes.
         draft.emit(RunRecovered(count))
         if count >= MAX_RECOVERIES:
             phases.abort(draft, f"quarantined: the process went down {count} times while this ran")
-
-
-def _give_up(draft: Draft, step_ids: Iterable[str]) -> None:
-    for step_id in step_ids:
-        step = draft.step(step_id)
-        if repeatable(step):
-            draft.emit(StepReleased(step_id, step.firing))
-        else:
-            questions.ask_unknown(draft, step_id, "the process that ran it went down")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.core.conversation.apply import write
+from holdfast.core.conversation.apply import FOLDS
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.draft import RunDraft
 from holdfast.model.conversation import EngineState, SubTask
@@ -11,7 +11,7 @@ from holdfast.model.events import QuestionWithdrawn
 
 
 class Draft(RunDraft[ConversationState, ConversationEvent]):
-    write = staticmethod(write)
+    FOLDS = FOLDS
 
     def task(self, step_id: str) -> SubTask:
         return self.state.tasks[step_id]

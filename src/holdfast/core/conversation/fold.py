@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import fields
 from typing import Any
 
-from rpds import HashTrieMap, HashTrieSet
+from immutables import Map
 
 from holdfast.core.conversation import former, heap, schedule
+from holdfast.core.conversation.former import with_task
 from holdfast.core.conversation.state import (
     ANSWER,
     CONFIRM,
@@ -19,9 +20,9 @@ from holdfast.core.conversation.state import (
 )
 from holdfast.core.conversation.tables import next_phase
 from holdfast.core.run import fold_steps, moves
-from holdfast.core.run.state import EMPTY, NEW_STEP, changed, evolve
+from holdfast.core.run.state import EMPTY, NEW_STEP, changed, evolve, without
 from holdfast.core.run.tables import Signal, StepMove, StepStatus
-from holdfast.core.run.wanting import SPOKE, STARTED, wants
+from holdfast.core.run.wanting import CHANGED, RESUMED, SPOKE, STARTED, wants
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.events import ChildHeard
@@ -36,19 +37,19 @@ ENDED = ("completed", "skipped", "finished")
 """Tasks of which nothing runs any more."""
 
 
-def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> ConversationState:
+def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> None:
     state = changed(state, root_id=event.root_id, started_by=event.by, created_at=at)
     state = wants(state, event.by, STARTED)
-    return moves.signal(state, Signal.START)
+    moves.signal(state, Signal.START)
 
 
-def input_received(state: ConversationState, event: v.InputReceived) -> ConversationState:
+def input_received(state: ConversationState, event: v.InputReceived, at: float) -> None:
     history = state.history
     if state.total or state.error:
         history = (*history, _turn(state))[-MOST_HISTORY:]
     state = wants(cleared(state), event.by, SPOKE)
     state = changed(state, turn=event.turn, text=event.text, pending=True, history=history)
-    return moves.signal(state, Signal.NEXT_TURN)
+    moves.signal(state, Signal.NEXT_TURN)
 
 
 def _turn(state: ConversationState) -> Turn:
@@ -73,101 +74,71 @@ def _unfinished(state: ConversationState) -> Mapping[str, Json]:
 
 def cleared(state: ConversationState) -> ConversationState:
     """As before the turn; what is under way belongs to nobody any more."""
-    return changed(
-        state,
-        context=EMPTY,
-        complaint="",
-        tasks=HashTrieMap(),
-        steps_of=HashTrieMap(),
-        order=(),
-        scheduled=0,
-        waits_for=HashTrieMap(),
-        frees=HashTrieMap(),
-        queue=None,
-        untold=(),
-        total=0,
-        completed=0,
-        skipped=0,
-        error="",
-        former=HashTrieMap(),
-        kept=False,
-        pausing=False,
-        confirmed=False,
-        feedback="",
-        by_model=False,
-        answer="",
-        filling=HashTrieMap(),
-        steps=HashTrieMap(),
-        open_questions=HashTrieSet(),
-        timers=HashTrieMap(),
-        failed=(),
-        active=0,
-        in_flight=0,
-        resting=0,
-        paused_children=0,
-        held=False,
-        recoveries=0,
-    )
+    return changed(state, **_OF_A_TURN, **_UNDER_WAY, **_ASKED, context=EMPTY)
 
 
-def phase_changed(state: ConversationState, event: v.PhaseChanged) -> ConversationState:
+_NEW = {one.name: one.default for one in fields(ConversationState)}
+_UNDER_WAY = {
+    name: _NEW[name]
+    for name in ("steps", "timers", "active", "in_flight", "resting", "paused_children")
+}
+_ASKED = {name: _NEW[name] for name in ("open_questions", "failed", "held", "recoveries")}
+_LASTING = {"definition", "phase", "left", "pending", "turn", "text", "history", "context"}
+_OF_A_TURN = {
+    name: _NEW[name]
+    for name in ConversationState.__annotations__.keys() & _NEW.keys()
+    if name not in _LASTING
+}
+"""What a conversation knows of its turn alone, as it is in a new one."""
+
+
+def phase_changed(state: ConversationState, event: v.PhaseChanged, at: float) -> None:
     phase = next_phase(event.before, event.after)
     state = changed(state, phase=phase, pending=state.pending and phase is EngineState.IDLE)
     if phase is EngineState.PAUSED:
         held = changed(state, left=event.before, held=True, pausing=False)
-        return moves.signal(held, Signal.ASK)
-    if event.before is EngineState.PAUSED:
-        state = changed(state, held=False)
-        return state if moves.asks(state) else moves.signal(state, Signal.GO_ON)
-    if phase is EngineState.COMPLETED:
-        return moves.signal(state, Signal.FINISH)
-    if phase is EngineState.ERROR:
-        return moves.signal(_disowned(state), Signal.GIVE_UP)
-    return moves.signal(state, Signal.FINISH) if event.before is EngineState.ERROR else state
+        moves.signal(held, Signal.ASK)
+    elif event.before is EngineState.PAUSED:
+        if not moves.asks(changed(state, held=False)):
+            moves.signal(state, Signal.GO_ON)
+    elif phase is EngineState.ERROR:
+        moves.signal(_disowned(state), Signal.GIVE_UP)
+    elif phase is EngineState.COMPLETED or event.before is EngineState.ERROR:
+        moves.signal(state, Signal.FINISH)
 
 
 def _disowned(state: ConversationState) -> ConversationState:
     """What is still under way belongs to nobody; what is to be known of it is put aside."""
-    return changed(
-        state,
-        former=former.put_aside(state),
-        pausing=False,
-        steps=HashTrieMap(),
-        untold=(),
-        timers=HashTrieMap(),
-        active=0,
-        in_flight=0,
-        resting=0,
-        paused_children=0,
-    )
+    put_aside = former.put_aside(state)
+    return changed(state, **_UNDER_WAY, former=put_aside, pausing=False, untold=())
 
 
-def work_started(state: ConversationState, event: v.WorkStarted) -> ConversationState:
+def work_started(state: ConversationState, event: v.WorkStarted, at: float) -> None:
     if event.step_id not in state.steps:
         state = moves.add_step(state, event.step_id, evolve(NEW_STEP, firing=event.firing))
     start = {"firing": event.firing, "attempt": 1, "claim": state.version, "idempotent": True}
-    return moves.move_step(state, event.step_id, StepMove.START, **start)
+    moves.move_step(state, event.step_id, StepMove.START, **start)
 
 
-def context_received(state: ConversationState, event: v.ContextReceived) -> ConversationState:
+def context_received(state: ConversationState, event: v.ContextReceived, at: float) -> None:
     context = {
         "rules": list(event.rules),
         "knowledge": list(event.knowledge),
         "tools": list(event.tools),
     }
     state = moves.progressed(changed(state, context=context))
-    return moves.move_step(state, CONTEXT, StepMove.SUCCEED)
+    moves.move_step(state, CONTEXT, StepMove.SUCCEED)
 
 
 def decomposition_refused(
-    state: ConversationState, event: v.DecompositionRefused
-) -> ConversationState:
-    return moves.move_step(changed(state, complaint=event.reason), DECOMPOSE, StepMove.RELEASE)
+    state: ConversationState, event: v.DecompositionRefused, at: float
+) -> None:
+    moves.move_step(changed(state, complaint=event.reason), DECOMPOSE, StepMove.RELEASE)
 
 
-def goal_decomposed(state: ConversationState, event: v.GoalDecomposed) -> ConversationState:
+def goal_decomposed(state: ConversationState, event: v.GoalDecomposed, at: float) -> None:
     state = moves.move_step(moves.progressed(state), DECOMPOSE, StepMove.SUCCEED)
-    return to_confirm(with_tasks(changed(state, by_model=event.by_model), event.tasks))
+    to_confirm(with_tasks(changed(state, by_model=event.by_model), event.tasks))
 
 
 def to_confirm(state: ConversationState) -> ConversationState:
@@ -177,14 +148,14 @@ def to_confirm(state: ConversationState) -> ConversationState:
     return moves.add_step(state, CONFIRM)
 
 
-def tasks_confirmed(state: ConversationState) -> ConversationState:
-    return moves.move_step(changed(state, confirmed=True), CONFIRM, StepMove.SUCCEED)
+def tasks_confirmed(state: ConversationState, event: v.TasksConfirmed, at: float) -> None:
+    moves.move_step(changed(state, confirmed=True), CONFIRM, StepMove.SUCCEED)
 
 
-def tasks_refused(state: ConversationState, event: v.TasksRefused) -> ConversationState:
+def tasks_refused(state: ConversationState, event: v.TasksRefused, at: float) -> None:
     state = moves.move_step(state, CONFIRM, StepMove.SUCCEED)
-    state = changed(state, steps=state.steps.remove(CONFIRM), complaint="", feedback=event.reason)
-    return with_tasks(moves.move_step(state, DECOMPOSE, StepMove.FIRE), ())
+    state = changed(state, steps=state.steps.delete(CONFIRM), complaint="", feedback=event.reason)
+    with_tasks(moves.move_step(state, DECOMPOSE, StepMove.FIRE), ())
 
 
 def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> ConversationState:
@@ -201,14 +172,14 @@ def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> Conversati
         steps[one]: tuple(steps[other] for other in others)
         for one, others in schedule.dependents(tasks).items()
     }
-    by_step = HashTrieMap({steps[task.id]: task for task in tasks})
+    by_step = Map({steps[task.id]: task for task in tasks})
     return changed(
         state,
         tasks=by_step,
-        steps_of=HashTrieMap(steps),
+        steps_of=Map(steps),
         order=tuple(steps[task.id] for task in schedule.by_priority(tasks)),
-        waits_for=HashTrieMap(waits),
-        frees=HashTrieMap(frees),
+        waits_for=Map(waits),
+        frees=Map(frees),
         queue=schedule.queued(by_step, [one for one, count in waits.items() if not count]),
         total=len(tasks),
         completed=len(done) - skipped,
@@ -216,125 +187,123 @@ def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> Conversati
     )
 
 
-def task_scheduled(state: ConversationState, event: v.TaskScheduled) -> ConversationState:
+def task_scheduled(state: ConversationState, event: v.TaskScheduled, at: float) -> None:
     state = changed(state, scheduled=state.scheduled + 1)
-    return _task(state, event.step_id, status="scheduled")
+    with_task(state, event.step_id, status="scheduled")
 
 
-def task_chosen(state: ConversationState, event: v.TaskChosen) -> ConversationState:
+def task_chosen(state: ConversationState, event: v.TaskChosen, at: float) -> None:
     assert state.queue is not None
-    filling = state.filling.discard(event.step_id)
+    filling = without(state.filling, event.step_id)
     state = changed(state, queue=heap.pop(state.queue), filling=filling)
     step = former.begun_again(state.former.get(event.step_id))
-    return moves.add_step(state, event.step_id, step)
+    moves.add_step(state, event.step_id, step)
 
 
-def task_started(state: ConversationState, event: v.TaskStarted) -> ConversationState:
-    step = state.steps[event.step_id]
-    state = moves.move_step(
-        state,
-        event.step_id,
-        StepMove.START,
-        attempt=event.attempt,
-        generation=event.generation,
-        claim=state.version,
-        args=event.args,
-        consent=event.consent,
-        idempotent=event.idempotent,
-        child_id=event.child_id or step.child_id,
-        resuming=event.resumes,
-        failure=None,
-    )
-    return _task(state, event.step_id, status="running")
+def task_started(state: ConversationState, event: v.TaskStarted, at: float) -> None:
+    state = fold_steps.call_started(state, event, resuming=event.resumes)
+    with_task(state, event.step_id, status="running")
 
 
-def arguments_wanted(state: ConversationState, event: v.ArgumentsWanted) -> ConversationState:
-    filling = state.filling.insert(event.step_id, event.parameters)
+def arguments_wanted(state: ConversationState, event: v.ArgumentsWanted, at: float) -> None:
+    filling = state.filling.set(event.step_id, event.parameters)
     attempt = state.steps[event.step_id].attempt + 1
     start = {"attempt": attempt, "claim": state.version, "idempotent": True}
-    return moves.move_step(changed(state, filling=filling), event.step_id, StepMove.START, **start)
+    moves.move_step(changed(state, filling=filling), event.step_id, StepMove.START, **start)
 
 
-def arguments_filled(state: ConversationState, event: v.ArgumentsFilled) -> ConversationState:
+def arguments_filled(state: ConversationState, event: v.ArgumentsFilled, at: float) -> None:
     """It has not started yet: it is judged anew with what it has now."""
     step = state.steps[event.step_id]
-    state = changed(moves.progressed(state), filling=state.filling.insert(event.step_id, EMPTY))
+    state = changed(moves.progressed(state), filling=state.filling.set(event.step_id, EMPTY))
     given = {"attempt": step.attempt - 1, "provided": {**step.provided, **event.values}}
-    return moves.move_step(state, event.step_id, StepMove.RELEASE, **given)
+    moves.move_step(state, event.step_id, StepMove.RELEASE, **given)
 
 
-def answer_written(state: ConversationState, event: v.AnswerWritten) -> ConversationState:
+def answer_written(state: ConversationState, event: v.AnswerWritten, at: float) -> None:
     state = moves.progressed(changed(state, answer=event.text))
-    return moves.move_step(state, ANSWER, StepMove.SUCCEED)
+    moves.move_step(state, ANSWER, StepMove.SUCCEED)
 
 
-def task_finished(state: ConversationState, event: v.TaskFinished) -> ConversationState:
+def task_finished(state: ConversationState, event: v.TaskFinished, at: float) -> None:
     state = moves.move_step(moves.progressed(state), event.step_id, StepMove.SUCCEED, carried=None)
     if state.status is RunStatus.CANCELLING:
-        return state
+        return
     state = changed(state, untold=(*state.untold, event.step_id))
     ended = {"result": event.result, "skipped": event.skipped}
-    return _task(state, event.step_id, status="finished", **ended)
+    with_task(state, event.step_id, status="finished", **ended)
 
 
-def task_broke(state: ConversationState, event: v.TaskBroke) -> ConversationState:
+def task_broke(state: ConversationState, event: v.TaskBroke, at: float) -> None:
     if event.step_id not in state.steps:
-        return former.failed_late(state, event)
+        former.failed_late(state, event)
+        return
     move = StepMove.GIVE_UP
     state = moves.move_step(state, event.step_id, move, failure=event.failure, carried=None)
     state = changed(state, untold=(*state.untold, event.step_id))
-    return _task(moves.add_failed(state, event.step_id), event.step_id, status="failed")
+    with_task(moves.add_failed(state, event.step_id), event.step_id, status="failed")
 
 
-def task_failed(state: ConversationState, event: v.TaskFailed) -> ConversationState:
+def task_failed(state: ConversationState, event: v.TaskFailed, at: float) -> None:
     """A person will be asked; another try is a new one, under a new key if the work answered."""
     step = state.steps[event.step_id]
     answered = step.failure is not None and step.failure.kind is not FailureKind.UNKNOWN
     fresh: dict[str, Any] = {"attempt": 0, "generation": step.generation + answered}
     state = moves.unfail(_told(state, event.step_id), event.step_id)
-    return moves.move_step(state, event.step_id, StepMove.GO_ON, child_id=None, **fresh)
+    moves.move_step(state, event.step_id, StepMove.GO_ON, child_id=None, **fresh)
 
 
-def child_heard(state: ConversationState, event: ChildHeard) -> ConversationState:
+def child_heard(state: ConversationState, event: ChildHeard, at: float) -> None:
     """A child that goes on after its error has not failed its task after all."""
     if event.step_id not in state.steps:
-        return former.child_heard_late(state, event)
+        former.child_heard_late(state, event)
+        return
     before = state.steps[event.step_id].status
-    state = fold_steps.child_heard(state, event)
-    revived = before is StepStatus.FAILED is not state.steps[event.step_id].status
-    return _told(state, event.step_id) if revived else state
+    state = fold_steps.child_heard(state, event, at)
+    if before is StepStatus.FAILED is not state.steps[event.step_id].status:
+        _told(state, event.step_id)
 
 
-def task_completed(state: ConversationState, event: v.TaskCompleted) -> ConversationState:
-    """It counts from now on, and those that waited for it alone may start."""
+def task_completed(state: ConversationState, event: v.TaskCompleted, at: float) -> None:
+    """It counts from now on, whatever word of an earlier try may come, and those that waited for
+    it alone may start."""
     status = "skipped" if state.tasks[event.step_id].skipped else "completed"
-    state = _task(_told(state, event.step_id), event.step_id, status=status)
+    state = with_task(_told(state, event.step_id), event.step_id, status=status)
     waits, queue = state.waits_for, state.queue
     for one in state.frees.get(event.step_id, ()):
         left = waits.get(one, 0) - 1
-        waits = waits.insert(one, left)
+        waits = waits.set(one, left)
         if not left and state.tasks[one].status not in schedule.KEPT:
             queue = heap.push(queue, schedule.rank(state.tasks, one))
-    steps = state.steps.discard(event.step_id)
+    steps, kept = without(state.steps, event.step_id), without(state.former, event.step_id)
     counts = {status: getattr(state, status) + 1}
-    return changed(state, waits_for=waits, queue=queue, steps=steps, **counts)
+    changed(state, waits_for=waits, queue=queue, steps=steps, former=kept, **counts)
 
 
 def _told(state: ConversationState, step_id: str) -> ConversationState:
     return changed(state, untold=tuple(one for one in state.untold if one != step_id))
 
 
-def _task(state: ConversationState, step_id: str, **changes: Any) -> ConversationState:
-    task = replace(state.tasks[step_id], **changes)
-    return changed(state, tasks=state.tasks.insert(step_id, task))
+def failed(state: ConversationState, event: v.EngineFailed, at: float) -> None:
+    wants(changed(state, error=event.error), event.by, CHANGED)
 
 
-def failed(state: ConversationState, event: v.EngineFailed) -> ConversationState:
-    return changed(state, error=event.error)
+def pause_wished(state: ConversationState, event: v.PauseWished, at: float) -> None:
+    wished = event.wished
+    wants(changed(state, pausing=wished), event.by, CHANGED if wished else RESUMED)
 
 
-def started_over(state: ConversationState) -> ConversationState:
+def paused(state: ConversationState, event: v.EnginePaused, at: float) -> None:
+    wants(state, event.by, CHANGED)
+
+
+def unpaused(state: ConversationState, event: v.EngineResumed, at: float) -> None:
+    wants(state, event.by, RESUMED)
+
+
+def started_over(state: ConversationState, event: v.StartedOver, at: float) -> None:
     """The one way around the table: whatever the phase was, it is idle."""
     status = state.status
     state = changed(cleared(state), phase=EngineState.IDLE, pending=False, text="", history=())
-    return state if status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
+    state = state if status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
+    wants(state, event.by, CHANGED)

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any
 
-from rpds import HashTrieMap
+from immutables import Map
 
 from holdfast.core.conversation import schedule
 from holdfast.core.conversation.fold import ENDED, cleared, to_confirm, with_tasks
-from holdfast.core.conversation.former import PUT_ASIDE, is_doubtful
+from holdfast.core.conversation.former import PUT_ASIDE, done_late, is_doubtful
+from holdfast.core.conversation.snapshot import AS_THEY_ARE
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
 from holdfast.core.run import moves
-from holdfast.core.run.state import NEW_STEP, StepState, changed, evolve
+from holdfast.core.run.state import ANY_STEP, NEW_STEP, StepState, changed, evolve
 from holdfast.core.run.tables import Signal, StepStatus
+from holdfast.core.run.wanting import CHANGED, RESUMED, wants
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.events import LateResultKept
@@ -24,7 +26,7 @@ from holdfast.model.values import Json
 _BEFORE_TASKS = (EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
 
 
-def turn_resumed(state: ConversationState, event: v.ConversationResumed) -> ConversationState:
+def turn_resumed(state: ConversationState, event: v.ConversationResumed, at: float) -> None:
     """As it will be scheduled: what was done is done, and what is skipped has that for a result."""
     former, number = state.former, range(1, state.total + 1)
     skipped = frozenset(event.skipped)
@@ -41,7 +43,8 @@ def turn_resumed(state: ConversationState, event: v.ConversationResumed) -> Conv
     state = moves.signal(state, Signal.NEXT_TURN)
     for step_id in [one for one in state.order if is_doubtful(state, one)]:
         state = moves.add_step(state, step_id, former[step_id])
-    return _finished_untold(_phases_done(state))
+    state.readied.append(ANY_STEP)
+    wants(_finished_untold(_phases_done(state)), event.by, RESUMED)
 
 
 def _going_on(state: ConversationState, step_id: str, skipped: frozenset[str], by: str) -> SubTask:
@@ -67,22 +70,19 @@ def _why_skipped(state: ConversationState, step_id: str, skipped: frozenset[str]
     return f"it depends on {schedule.listed(lacks)}, skipped as well"
 
 
-def turn_stopped(state: ConversationState) -> ConversationState:
+def turn_stopped(state: ConversationState, event: v.ConversationStopped, at: float) -> None:
     """It is over as it is; the next turn is told of it."""
-    return changed(state, kept=True)
+    wants(changed(state, kept=True), event.by, CHANGED)
 
 
-def late_result(state: ConversationState, event: LateResultKept) -> ConversationState:
+def late_result(state: ConversationState, event: LateResultKept, at: float) -> None:
     """In a turn that failed, a task that was under way has been done after all."""
     waits = state.phase is EngineState.ERROR and event.step_id in state.former
-    if event.stale or not waits:
-        return state
-    task = replace(state.tasks[event.step_id], status="finished", result=event.result)
-    former = state.former.discard(event.step_id)
-    return changed(state, tasks=state.tasks.insert(event.step_id, task), former=former)
+    if waits and not event.stale:
+        done_late(state, event.step_id, event.result)
 
 
-def restored(state: ConversationState, event: v.SnapshotRestored) -> ConversationState:
+def restored(state: ConversationState, event: v.SnapshotRestored, at: float) -> None:
     body: Mapping[str, Json] = event.snapshot
     phase = EngineState(body["state"])
     state = changed(
@@ -99,17 +99,14 @@ def restored(state: ConversationState, event: v.SnapshotRestored) -> Conversatio
             Turn(one["text"], one["results"], one.get("unfinished", {}), one.get("answer", ""))
             for one in body["history"]
         ),
-        error=body["error"],
-        kept=body.get("kept", False),
-        pausing=body.get("pausing", False),
-        confirmed=body.get("confirmed", False),
-        feedback=body.get("feedback", ""),
-        by_model=body.get("by_model", False),
-        answer=body.get("answer", ""),
+        **{name: body[name] for name in AS_THEY_ARE if name in body},
     )
     if phase in PUT_ASIDE:
-        return _status_of_phase(changed(state, former=_failed_or_in_doubt(state)))
-    return _status_of_phase(_finished_untold(_in_doubt(_phases_done(state))))
+        state = changed(state, former=_failed_or_in_doubt(state))
+    else:
+        state = _finished_untold(_in_doubt(_phases_done(state)))
+    state.readied.append(ANY_STEP)
+    wants(_status_of_phase(state), event.by, CHANGED)
 
 
 def _phases_done(state: ConversationState) -> ConversationState:
@@ -142,7 +139,7 @@ def _unknown(state: ConversationState, task: SubTask) -> StepState:
     return evolve(NEW_STEP, status=StepStatus.RUNNING, **sent)
 
 
-def _failed_or_in_doubt(state: ConversationState) -> HashTrieMap[str, StepState]:
+def _failed_or_in_doubt(state: ConversationState) -> Map[str, StepState]:
     """What somebody who goes on after the failure must be asked about."""
     failed = evolve(NEW_STEP, status=StepStatus.FAILED)
     kept = {
@@ -150,7 +147,7 @@ def _failed_or_in_doubt(state: ConversationState) -> HashTrieMap[str, StepState]
         for step_id, task in state.tasks.items()
         if task.status in ("running", "failed")
     }
-    return HashTrieMap(kept)
+    return Map(kept)
 
 
 def _finished_untold(state: ConversationState) -> ConversationState:

@@ -11,8 +11,8 @@ from holdfast.core.conversation.state import (
     CONTEXT,
     DECOMPOSE,
     ConversationState,
-    Turn,
     results_before,
+    told_turn,
 )
 from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.tables import StepStatus
@@ -108,7 +108,7 @@ def _work(state: ConversationState, step_id: str, step: StepState) -> f.Effect:
     if step_id == CONTEXT:
         return f.FetchContext(work, state.text)
     if step_id == DECOMPOSE:
-        said = tuple(_said(one) for one in state.history)
+        said = tuple(map(told_turn, state.history))
         complaint = ". ".join(filter(None, (state.feedback, state.complaint)))
         return f.Decompose(work, state.text, state.context, said, complaint)
     if step_id == ANSWER:
@@ -123,12 +123,6 @@ def _done(state: ConversationState) -> Iterator[Mapping[str, Json]]:
     for task in (state.tasks[one] for one in state.order):
         came = {"skipped": task.skipped} if task.skipped else {"result": task.result}
         yield {"id": task.id, "description": task.description, **came}
-
-
-def _said(turn: Turn) -> Mapping[str, Json]:
-    told: dict[str, Json] = {"text": turn.text, "results": dict(turn.results)}
-    told = {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
-    return {**told, "answer": turn.answer} if turn.answer else told
 
 
 def _task_work(state: ConversationState, work: f.Work, step: StepState, task: SubTask) -> f.Effect:

@@ -6,19 +6,20 @@ was begun and may simply be repeated.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import replace
+from typing import Any
 
-from rpds import HashTrieMap
+from immutables import Map
 
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.run.state import NEW_STEP, StepState, changed, evolve
-from holdfast.core.run.steps import repeatable
+from holdfast.core.run.state import NEW_STEP, QuestionState, StepState, changed, evolve, without
+from holdfast.core.run.steps import repeatable, says_failure
 from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.wanting import LEADS_TO_THE_CALL, action_of
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
 from holdfast.model.events import ChildHeard
-from holdfast.model.interaction import InteractionAction, InteractionStatus
+from holdfast.model.interaction import InteractionStatus
 from holdfast.model.retry import FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
@@ -26,15 +27,13 @@ from holdfast.model.values import Json
 PUT_ASIDE = (EngineState.ERROR, EngineState.IDLE)
 """Where the steps of a turn that failed are: it may go on, or has been stopped."""
 
-_GOING_ON = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
 
-
-def put_aside(state: ConversationState) -> HashTrieMap[str, StepState]:
+def put_aside(state: ConversationState) -> Map[str, StepState]:
     """As the turn fails; what was put aside before and has not begun again stays."""
     kept = state.former
     for step_id, step in state.steps.items():
         if step_id in state.tasks and step.status is not StepStatus.DONE:
-            kept = kept.insert(step_id, _as_former(state, step_id, step))
+            kept = kept.set(step_id, _as_former(state, step_id, step))
     return kept
 
 
@@ -52,20 +51,18 @@ def _in_doubt(state: ConversationState, step_id: str, step: StepState) -> bool:
     """It is out in the world, or was when somebody was asked who could not tell."""
     if step.status is StepStatus.RUNNING:
         return step.awaits_child or not repeatable(step)
-    asked = [
-        one
+    about_it = (step_id, "unknown")
+    return any(
+        (one.step_id, one.purpose) == about_it and one.opened_seq > step.claim > 0
         for one in state.questions.values()
-        if (one.step_id, one.purpose) == (step_id, "unknown") and one.opened_seq > step.claim > 0
-    ]
-    return any(not _is_told(state, one.request.request_id) for one in asked)
+        if not _is_told(one)
+    )
 
 
-def _is_told(state: ConversationState, question_id: str) -> bool:
+def _is_told(question: QuestionState) -> bool:
     """Whether a person has said what became of it, or to do it again."""
-    question = state.questions[question_id]
-    actions = {one.option_id: one.action for one in question.request.options}
     answered = question.status is InteractionStatus.ANSWERED
-    return answered and actions.get(str(question.option_id)) in _GOING_ON
+    return answered and action_of(question, question.option_id) in LEADS_TO_THE_CALL
 
 
 def is_doubtful(state: ConversationState, step_id: str) -> bool:
@@ -99,16 +96,14 @@ def failed_late(state: ConversationState, event: v.TaskBroke) -> ConversationSta
 
 def child_heard_late(state: ConversationState, event: ChildHeard) -> ConversationState:
     """The child run of a failed task is mended without us, or ended."""
-    state = changed(state, heard=state.heard.insert(event.child_id, event.seq))
+    state = changed(state, heard=state.heard.set(event.child_id, event.seq))
     former = evolve(state.former[event.step_id], child_status=event.status)
     match event.status:
         case RunStatus.DONE if state.phase not in PUT_ASIDE:
             # Its task is about to start: the result is at hand then.
             former = evolve(former, child_id=None, carried=(event.result,))
-        case RunStatus.DONE if not _reports_failure(event.result):
-            task = replace(state.tasks[event.step_id], status="finished", result=event.result)
-            tasks = state.tasks.insert(event.step_id, task)
-            return changed(state, tasks=tasks, former=state.former.discard(event.step_id))
+        case RunStatus.DONE if not says_failure(event.result):
+            return done_late(state, event.step_id, event.result)
         case RunStatus.DONE | RunStatus.CANCELLED:
             former = evolve(former, child_id=None)
         case _:
@@ -117,13 +112,19 @@ def child_heard_late(state: ConversationState, event: ChildHeard) -> Conversatio
     return _put(state, event.step_id, former, status)
 
 
-def _reports_failure(result: Json) -> bool:
-    return isinstance(result, Mapping) and result.get("success") is False
+def done_late(state: ConversationState, step_id: str, result: Json) -> ConversationState:
+    """A task that was under way when its turn failed has been done after all."""
+    state = with_task(state, step_id, status="finished", result=result)
+    return changed(state, former=without(state.former, step_id))
 
 
 def _put(
     state: ConversationState, step_id: str, former: StepState, status: str
 ) -> ConversationState:
-    task = replace(state.tasks[step_id], status=status)
-    kept = state.former.insert(step_id, former)
-    return changed(state, tasks=state.tasks.insert(step_id, task), former=kept)
+    state = changed(state, former=state.former.set(step_id, former))
+    return with_task(state, step_id, status=status)
+
+
+def with_task(state: ConversationState, step_id: str, **changes: Any) -> ConversationState:
+    task = replace(state.tasks[step_id], **changes)
+    return changed(state, tasks=state.tasks.set(step_id, task))

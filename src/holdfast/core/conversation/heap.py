@@ -7,17 +7,15 @@ rightmost way down, which merging keeps short.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TypeAlias
+from functools import reduce
+from typing import TypeAlias, cast
 
 Item: TypeAlias = tuple[int, int]
 Heap: TypeAlias = tuple[int, Item, "Heap", "Heap"] | None
 
 
 def of(items: Iterable[Item]) -> Heap:
-    heap: Heap = None
-    for item in items:
-        heap = push(heap, item)
-    return heap
+    return reduce(push, items, cast(Heap, None))
 
 
 def push(heap: Heap, item: Item) -> Heap:

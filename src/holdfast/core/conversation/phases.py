@@ -6,7 +6,13 @@ from holdfast.core.conversation import questions
 from holdfast.core.conversation.draft import Draft
 from holdfast.core.conversation.references import with_dependencies
 from holdfast.core.conversation.schedule import problem_with
-from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE
+from holdfast.core.conversation.state import (
+    ANSWER,
+    CONFIRM,
+    CONTEXT,
+    DECOMPOSE,
+    ConversationState,
+)
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import TemplateError
 from holdfast.model import commands as c
@@ -17,6 +23,21 @@ from holdfast.model.retry import FailureKind
 
 _WORTH_ASKING = (FailureKind.TRANSIENT, FailureKind.PERMANENT, FailureKind.UNKNOWN)
 """Failures about which a person is asked; what a person has refused is not asked again."""
+
+_WORKING = (EngineState.CONTEXT_FETCHING, EngineState.DECOMPOSING, EngineState.EXECUTING)
+
+MOST_AHEAD = 64
+"""Events that are recorded before the consumer asks for them, so that a turn ends."""
+
+
+def go_ahead(draft: Draft) -> None:
+    """All that follows; a task, which may change the world, begins only when it is asked for."""
+    for _ in range(MOST_AHEAD):
+        before = draft.state.version
+        if not may_choose(draft.state):
+            advance(draft)
+        if draft.state.version == before:
+            return
 
 
 def advance(draft: Draft) -> None:
@@ -74,26 +95,32 @@ def _execute(draft: Draft) -> None:
         _tell(draft, state.untold[0])
     elif state.all_told:
         _complete(draft)
-    elif state.queue is not None and state.places > 0:
+    elif may_choose(state):
+        assert state.queue is not None
         _, number = state.queue[1]
         draft.emit(v.TaskChosen(f"t{number}"))
 
 
+def may_choose(state: ConversationState) -> bool:
+    """Whether the next event that the consumer asks for is the start of another task."""
+    executing = state.phase is EngineState.EXECUTING and not state.untold
+    return executing and state.queue is not None and state.places > 0
+
+
+def rests(state: ConversationState) -> bool:
+    """Nothing follows before word comes of the work that is under way."""
+    working = state.in_flight > 0 and state.phase in _WORKING
+    return working and not state.untold and not may_choose(state)
+
+
 def _complete(draft: Draft) -> None:
     """The last word comes first, where there is a model to say it."""
-    step = draft.state.steps.get(ANSWER)
     if draft.state.by_model and not draft.state.answer:
-        if step is None or step.status is StepStatus.READY:
-            draft.emit(WorkStarted(ANSWER, draft.state.turn))
-        if step is None or step.status is not StepStatus.DONE:
-            return
-    draft.enter(EngineState.COMPLETED)
-    draft.emit(v.EngineCompleted())
-
-
-def written(draft: Draft, text: str) -> None:
-    """A model that has nothing to say does not keep what was done from being told."""
-    draft.emit(v.AnswerWritten(text.strip()))
+        _work_or_go_on(draft, ANSWER, EngineState.COMPLETED)
+    else:
+        draft.enter(EngineState.COMPLETED)
+    if draft.state.phase is EngineState.COMPLETED:
+        draft.emit(v.EngineCompleted())
 
 
 def _tell(draft: Draft, step_id: str) -> None:
@@ -107,10 +134,6 @@ def _tell(draft: Draft, step_id: str) -> None:
         questions.ask_about_failure(draft, step_id, step.failure)
     else:
         draft.fail(step.failure.message, step_id)
-
-
-def fetched(draft: Draft, outcome: c.Fetched) -> None:
-    draft.emit(v.ContextReceived(outcome.rules, outcome.knowledge, outcome.tools))
 
 
 def decomposed(draft: Draft, outcome: c.Decomposed) -> None:

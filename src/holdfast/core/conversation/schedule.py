@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 
-from rpds import HashTrieMap
+from immutables import Map
 
 from holdfast.core.conversation import heap
 from holdfast.core.conversation.heap import Heap
@@ -68,7 +68,7 @@ def dependents(tasks: Sequence[SubTask]) -> dict[str, list[str]]:
 
 
 def with_dependents(
-    frees: Mapping[str, Sequence[str]] | HashTrieMap[str, tuple[str, ...]], steps: Sequence[str]
+    frees: Mapping[str, Sequence[str]] | Map[str, tuple[str, ...]], steps: Sequence[str]
 ) -> list[str]:
     """These steps and all that wait for one of them, directly or not."""
     found, left = dict.fromkeys(steps), list(steps)

@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from holdfast.core.conversation.former import PUT_ASIDE, is_doubtful
 from holdfast.core.conversation.schedule import problem_with
-from holdfast.core.conversation.state import ConversationState, Turn
+from holdfast.core.conversation.state import ConversationState, told_turn
 from holdfast.core.conversation.tables import PAUSABLE, THINKING
 from holdfast.core.language.strict import strict_json
 from holdfast.core.run.state import StepState
@@ -52,6 +52,8 @@ _STATUSES = ("pending", "scheduled", *_BEGUN)
 _WITH_RESULT = ("finished", "completed", "skipped")
 _TOLD = ("completed", "skipped")
 _CONTEXT = ("rules", "knowledge", "tools")
+AS_THEY_ARE = ("error", "kept", "pausing", "confirmed", "feedback", "by_model", "answer")
+"""What a state and its snapshot both have under one name, and a new turn has not yet."""
 _NEAR = 0.01
 """How far a progress may be from the counts: somebody may have rounded it."""
 _BEFORE_TASKS = (EngineState.IDLE, EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
@@ -78,21 +80,9 @@ def dump(state: ConversationState) -> dict[str, Json]:
         "scheduled": state.scheduled,
         "context": dict(state.context),
         "complaint": state.complaint,
-        "history": [_dump_turn(one) for one in state.history],
-        "error": state.error,
-        "kept": state.kept,
-        "pausing": state.pausing,
-        "confirmed": state.confirmed,
-        "feedback": state.feedback,
-        "by_model": state.by_model,
-        "answer": state.answer,
+        "history": [told_turn(one) for one in state.history],
+        **{name: getattr(state, name) for name in AS_THEY_ARE},
     }
-
-
-def _dump_turn(turn: Turn) -> dict[str, Json]:
-    told: dict[str, Json] = {"text": turn.text, "results": dict(turn.results)}
-    told = {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
-    return {**told, "answer": turn.answer} if turn.answer else told
 
 
 def _dump_task(state: ConversationState, step_id: str, task: SubTask) -> dict[str, Json]:
@@ -132,7 +122,8 @@ def checked(raw: object) -> dict[str, Json]:
     if type(version) is not int or version not in (0, VERSION):
         raise _damaged(f"it has version {version!r}; this Holdfast reads 0 and {VERSION}")
     phase = _phase(body.get("state"))
-    left = _phase(body.get("left", _left(phase)))
+    usual = EngineState.EXECUTING if phase is EngineState.PAUSED else EngineState.IDLE
+    left = _phase(body.get("left", usual))
     at = left if phase is EngineState.PAUSED else phase
     listed = _list(body.get("tasks"), "its tasks")
     tasks = [_task(one) for one in listed]
@@ -167,10 +158,6 @@ def checked(raw: object) -> dict[str, Json]:
         "by_model": _flag(body, "by_model"),
         "answer": _text(body.get("answer", ""), "answer"),
     }
-
-
-def _left(phase: EngineState) -> str:
-    return EngineState.EXECUTING if phase is EngineState.PAUSED else EngineState.IDLE
 
 
 def _phase(raw: object) -> EngineState:

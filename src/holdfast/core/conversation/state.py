@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from rpds import HashTrieMap
+from immutables import Map
 
 from holdfast.core.conversation.heap import Heap
 from holdfast.core.conversation.tables import CONVERSATION
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import Lifecycle
 from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
-from holdfast.model.record import record
+from holdfast.model.record import record, state
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 
@@ -42,7 +42,7 @@ class Turn:
     answer: str = ""
 
 
-@dataclass(frozen=True)
+@state
 class ConversationState(RunState):
     """`tasks` are kept by their steps, `steps_of` finds those by the tasks' own ids.
 
@@ -66,26 +66,26 @@ class ConversationState(RunState):
     context: Mapping[str, Json] = field(default_factory=dict)
     complaint: str = ""
     history: tuple[Turn, ...] = ()
-    tasks: HashTrieMap[str, SubTask] = HashTrieMap()
-    steps_of: HashTrieMap[str, str] = HashTrieMap()
+    tasks: Map[str, SubTask] = Map()
+    steps_of: Map[str, str] = Map()
     order: tuple[str, ...] = ()
     scheduled: int = 0
-    waits_for: HashTrieMap[str, int] = HashTrieMap()
-    frees: HashTrieMap[str, tuple[str, ...]] = HashTrieMap()
+    waits_for: Map[str, int] = Map()
+    frees: Map[str, tuple[str, ...]] = Map()
     queue: Heap = None
     untold: tuple[str, ...] = ()
     total: int = 0
     completed: int = 0
     skipped: int = 0
     error: str = ""
-    former: HashTrieMap[str, StepState] = HashTrieMap()
+    former: Map[str, StepState] = Map()
     kept: bool = False
     pausing: bool = False
     confirmed: bool = False
     feedback: str = ""
     by_model: bool = False
     answer: str = ""
-    filling: HashTrieMap[str, Mapping[str, Json]] = HashTrieMap()
+    filling: Map[str, Mapping[str, Json]] = Map()
 
     @property
     def settings(self) -> ConversationSettings:
@@ -115,6 +115,13 @@ class ConversationState(RunState):
     def has_room(self) -> bool:
         """Whether one more may start: what waited for a person comes back beside the others."""
         return self.in_flight - self.paused_children < self.settings.max_parallel
+
+
+def told_turn(turn: Turn) -> dict[str, Json]:
+    """A former turn as the model hears of it, and as a snapshot keeps it."""
+    told: dict[str, Json] = {"text": turn.text, "results": dict(turn.results)}
+    told = {**told, "unfinished": dict(turn.unfinished)} if turn.unfinished else told
+    return {**told, "answer": turn.answer} if turn.answer else told
 
 
 def results_before(state: ConversationState, task: SubTask) -> Mapping[str, Json]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.run.tables import INSTANCE, Lifecycle, Signal, Verdict, verdicts
+from holdfast.core.run.tables import INSTANCE, Lifecycle, Signal, Verdict, of_every_run, verdicts
 from holdfast.errors import IllegalTransition
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineState
@@ -40,8 +40,7 @@ CONVERSATION: Lifecycle = {
     R.CONTINUE: {**INSTANCE[R.CONTINUE], Signal.FINISH: R.DONE},
 }
 
-_BEGUN = set(R) - {R.NOT_STARTED}
-_LIVING = _BEGUN - {R.CANCELLING, R.CANCELLED}
+_LIVING = set(R) - {R.NOT_STARTED, R.CANCELLING, R.CANCELLED}
 
 COMMANDS: Mapping[type, Mapping[R, Verdict]] = {
     c.OpenConversation: verdicts({R.NOT_STARTED}),
@@ -54,13 +53,7 @@ COMMANDS: Mapping[type, Mapping[R, Verdict]] = {
     c.StartOver: verdicts(_LIVING),
     c.RestoreSnapshot: verdicts(_LIVING),
     c.StartStep: verdicts(_LIVING, Verdict.IGNORE),
-    c.ReportOutcome: verdicts(_BEGUN, Verdict.IGNORE),
-    c.Answer: verdicts(_BEGUN),
-    c.KeepDraft: verdicts(_BEGUN),
-    c.Cancel: verdicts(_LIVING, ignore={R.CANCELLING}),
-    c.HearChild: verdicts(_LIVING | {R.CANCELLING}, Verdict.IGNORE),
-    c.Tick: verdicts(_LIVING | {R.CANCELLING}, Verdict.IGNORE),
-    c.Recover: verdicts(_LIVING | {R.CANCELLING}, Verdict.IGNORE),
+    **of_every_run(_LIVING),
 }
 
 

@@ -17,13 +17,12 @@ from holdfast.core.interactions.opening import NO_FIELDS
 from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.state import EMPTY
-from holdfast.core.run.steps import counts, lost, repeatable, tries_again
+from holdfast.core.run.steps import counts, lost, release, repeatable, says_failure, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import TemplateError
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
-from holdfast.model.events import StepReleased
 from holdfast.model.form import FieldType, Form
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
@@ -54,15 +53,11 @@ def start(draft: Draft, command: c.StartStep) -> None:
         case "tool":
             _start_tool(draft, step_id, args, command.tool)
         case "agent" | "plan":
-            child_id = step.child_id or _child_id(draft, step_id)
+            # By the claim of this very start: no other turn or attempt has had such a child.
+            child_id = step.child_id or f"{state.run_id}.{step_id}.{state.version + 1}"
             _started(draft, step_id, args, idempotent=True, child_id=child_id)
         case _:
             _started(draft, step_id, args, idempotent=task.route != "once")
-
-
-def _child_id(draft: Draft, step_id: str) -> str:
-    """Named by the claim of this very start: no other turn or attempt has had such a child."""
-    return f"{draft.state.run_id}.{step_id}.{draft.state.version + 1}"
 
 
 def _start_tool(
@@ -107,7 +102,7 @@ def _lacks(
 def _conclude_filling(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
     """Only what fits is taken; a model that fails leaves it to a person."""
     if draft.state.status is RunStatus.CANCELLING or isinstance(outcome, c.NotSent):
-        _release(draft, step_id)
+        release(draft, step_id)
         return
     values = outcome.values if isinstance(outcome, c.Filled) else EMPTY
     parameters = draft.state.filling[step_id]
@@ -160,7 +155,7 @@ def conclude_carried(draft: Draft, step_id: str) -> None:
     if carried is None:
         return
     (result,) = carried
-    if isinstance(result, Mapping) and result.get("success") is False:
+    if says_failure(result):
         why = str(result.get("error") or "the work reported success: false")
         _fail(draft, step_id, Failure(FailureKind.PERMANENT, why))
     else:
@@ -182,25 +177,26 @@ def report(draft: Draft, command: c.ReportOutcome) -> None:
 
 def _conclude_phase(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
     if draft.state.status is RunStatus.CANCELLING:
-        _release(draft, step_id)
+        release(draft, step_id)
         return
     match outcome:
         case c.Fetched():
-            phases.fetched(draft, outcome)
+            draft.emit(v.ContextReceived(outcome.rules, outcome.knowledge, outcome.tools))
         case c.Decomposed():
             phases.decomposed(draft, outcome)
         case c.Undecomposed(reason=reason):
             phases.undecomposed(draft, reason)
         case c.Written(text=text):
-            phases.written(draft, text)
+            draft.emit(v.AnswerWritten(text.strip()))
         case c.Failed() | c.Lost() if step_id == ANSWER:
-            phases.written(draft, "")
+            # A model that has nothing to say does not keep what was done from being told.
+            draft.emit(v.AnswerWritten(""))
         case c.Failed(failure=failure):
             draft.fail(failure.message)
         case c.Lost(reason=reason):
             draft.fail(reason)
         case _:
-            _release(draft, step_id)
+            release(draft, step_id)
 
 
 def _conclude(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
@@ -218,11 +214,7 @@ def _conclude(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> Non
         case c.Lost():
             lose(draft, step_id, lost(outcome))
         case _:
-            _release(draft, step_id)
-
-
-def _release(draft: Draft, step_id: str) -> None:
-    draft.emit(StepReleased(step_id, draft.step(step_id).firing))
+            release(draft, step_id)
 
 
 def _fail(draft: Draft, step_id: str, failure: Failure) -> None:

@@ -135,22 +135,18 @@ def _downwards(
 
 def _balance(drawings: Sequence[Sequence[float]], heights: Sequence[float]) -> list[float]:
     """Moves the drawings onto the flattest one, then takes the average of the two middles."""
-    tops = [
-        min(middle - height / 2 for middle, height in zip(drawing, heights, strict=True))
-        for drawing in drawings
-    ]
-    bottoms = [
-        max(middle + height / 2 for middle, height in zip(drawing, heights, strict=True))
-        for drawing in drawings
-    ]
-    flattest = min(range(len(drawings)), key=lambda one: bottoms[one] - tops[one])
-    shifts = [
-        tops[flattest] - tops[one] if one % 2 == 0 else bottoms[flattest] - bottoms[one]
-        for one in range(len(drawings))
-    ]
+    extents = [_extent(drawing, heights) for drawing in drawings]
+    flattest = min(extents, key=lambda one: one[1] - one[0])
+    shifts = [flattest[one % 2] - extent[one % 2] for one, extent in enumerate(extents)]
     balanced = []
     for middles in zip(*drawings, strict=True):
         ordered = sorted(middle + shift for middle, shift in zip(middles, shifts, strict=True))
         balanced.append((ordered[1] + ordered[2]) / 2)
-    top = min(middle - height / 2 for middle, height in zip(balanced, heights, strict=True))
+    top, _ = _extent(balanced, heights)
     return [middle - top for middle in balanced]
+
+
+def _extent(middles: Sequence[float], heights: Sequence[float]) -> tuple[float, float]:
+    """Where a drawing begins and where it ends."""
+    halves = [(middle, height / 2) for middle, height in zip(middles, heights, strict=True)]
+    return min(at - half for at, half in halves), max(at + half for at, half in halves)

@@ -32,7 +32,8 @@ class Web:
 def order_layers(web: Web) -> list[list[int]]:
     layers = _first_order(web)
     best, fewest = [list(layer) for layer in layers], count_crossings(layers, web)
-    patience, sweep, most = _PATIENCE, 0, _sweeps(web)
+    patience, sweep = _PATIENCE, 0
+    most = _MOST_SWEEPS if len(web.ranks) < _LARGE else _PATIENCE
     while fewest and patience and sweep < most:
         _sweep(layers, web, sweep)
         crossings = count_crossings(layers, web)
@@ -40,10 +41,6 @@ def order_layers(web: Web) -> list[list[int]]:
         if crossings < fewest:
             best, fewest, patience = [list(layer) for layer in layers], crossings, _PATIENCE
     return best
-
-
-def _sweeps(web: Web) -> int:
-    return _MOST_SWEEPS if len(web.ranks) < _LARGE else _PATIENCE
 
 
 def _first_order(web: Web) -> list[list[int]]:

@@ -13,7 +13,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final, assert_never
 
-from rpds import HashTrieMap
+from immutables import Map
 
 from holdfast.core.drawing.outline import outline
 from holdfast.core.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
@@ -311,4 +311,4 @@ def _work(listener: Listener, state: PlanState | None, say: Say) -> tuple[str, s
 
 def _asked(title: str, state: PlanState | None) -> str:
     """A question as it is put; what it names and nobody knows yet is left open."""
-    return preview(title, TaskFacts(HashTrieMap() if state is None else state.tasks))
+    return preview(title, TaskFacts(Map() if state is None else state.tasks))

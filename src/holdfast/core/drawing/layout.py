@@ -92,34 +92,22 @@ def _backward(count: int, links: Sequence[Link]) -> frozenset[int]:
     found: set[int] = set()
     on_path, seen = [False] * count, [False] * count
     for start in sorted(range(count), key=lambda box: box in entered):
-        if not seen[start]:
-            _walk(start, links, leaving, on_path, seen, found)
-    return frozenset(found)
-
-
-def _walk(
-    start: int,
-    links: Sequence[Link],
-    leaving: Sequence[Sequence[int]],
-    on_path: list[bool],
-    seen: list[bool],
-    found: set[int],
-) -> None:
-    seen[start] = on_path[start] = True
-    trail = [(start, iter(leaving[start]))]
-    while trail:
-        box, rest = trail[-1]
-        index = next(rest, None)
-        if index is None:
-            on_path[box] = False
-            trail.pop()
+        if seen[start]:
             continue
-        target = links[index][1]
-        if on_path[target]:
-            found.add(index)
-        elif not seen[target]:
-            seen[target] = on_path[target] = True
-            trail.append((target, iter(leaving[target])))
+        trail = [(start, iter(leaving[start]))]
+        seen[start] = on_path[start] = True
+        while trail:
+            box, rest = trail[-1]
+            link = next(rest, None)
+            if link is None:
+                on_path[box] = False
+                trail.pop()
+            elif on_path[target := links[link][1]]:
+                found.add(link)
+            elif not seen[target]:
+                seen[target] = on_path[target] = True
+                trail.append((target, iter(leaving[target])))
+    return frozenset(found)
 
 
 def _longest_paths(after: Sequence[Sequence[int]]) -> list[int]:

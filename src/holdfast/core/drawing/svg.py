@@ -177,13 +177,9 @@ def _document(picture: Picture, layout: Layout, styled: bool) -> Iterator[str]:
     yield f'<g transform="translate({_n(_MARGIN)} {_n(_MARGIN)})">\n<g aria-hidden="true">\n'
     yield from _edges(picture, layout)
     yield "</g>\n"
-    for index in _reading_order(layout):
+    for index in sorted(range(len(layout.centres)), key=layout.centres.__getitem__):
         yield _node(picture.nodes[index], layout.centres[index], layout.layer_widths[index])
     yield "</g>\n</svg>\n"
-
-
-def _reading_order(layout: Layout) -> list[int]:
-    return sorted(range(len(layout.centres)), key=lambda index: layout.centres[index])
 
 
 def _edges(picture: Picture, layout: Layout) -> Iterator[str]:

@@ -36,16 +36,13 @@ def picture_of_tasks(state: ConversationState, say: Say = english) -> Picture:
         if before in places
     ]
     nodes = [_node(state, one, say) for one in shown]
-    condition, told = _run_standing(state)
+    standing_of_run = (INSTANCES[state.status], run_words(state.status))
+    condition, told = _STOPPED if state.stopped else standing_of_run
     title = f"{state.run_id} {GLYPHS[condition]} {say(told)}"
     size = say("{done} of {total} tasks done", done=state.completed, total=state.total)
     if state.skipped:
         size += say(", {n} skipped", n=state.skipped)
     return Picture(title, size, tuple(nodes), tuple(edges))
-
-
-def _run_standing(state: ConversationState) -> tuple[Condition, str]:
-    return _STOPPED if state.stopped else (INSTANCES[state.status], run_words(state.status))
 
 
 def standing(state: ConversationState, step_id: str, say: Say) -> tuple[Condition, str]:

@@ -33,7 +33,7 @@ from holdfast.core.forms.schemas import KEYWORDS
 from holdfast.core.forms.shapes import answer_problem, default_problem, type_of_choice
 from holdfast.core.forms.validation import answers_asked
 from holdfast.core.forms.values import is_empty, longest
-from holdfast.core.language.spelling import nearest
+from holdfast.core.language.spelling import remedy
 from holdfast.errors import FormRejected
 from holdfast.model.form import CHOICES, Field, FieldType, Form, Option, Validation
 from holdfast.model.values import Json, JsonObject
@@ -105,9 +105,12 @@ def _says_of_null(
 
 def _check_argument(name: str, known: JsonObject, place: Place) -> None:
     if name not in known:
-        meant = nearest(name, known)
-        hint = f"did you mean {meant}?" if meant else f"it has {', '.join(known) or 'none'}"
-        place.report(f"the tool has no argument {name}: {hint}")
+        place.report(no_such_argument(name, known))
+
+
+def no_such_argument(name: str, known: JsonObject) -> str:
+    hint = remedy(name, known, f"it has {', '.join(known) or 'none'}")
+    return f"the tool has no argument {name}: {hint}"
 
 
 def _fields(

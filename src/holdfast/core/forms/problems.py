@@ -12,7 +12,7 @@ from itertools import islice
 from typing import TypeAlias
 
 from holdfast.core.forms.values import echo
-from holdfast.core.language.spelling import MOST_UNKNOWN, nearest
+from holdfast.core.language.spelling import MOST_UNKNOWN, remedy
 from holdfast.errors import FormProblem
 from holdfast.model.values import Json
 
@@ -46,6 +46,5 @@ class Place:
 
     def known_keys(self, raw: Mapping[str, Json], known: Collection[str]) -> None:
         for key in islice((key for key in raw if key not in known), MOST_UNKNOWN):
-            meant = nearest(key, known)
-            hint = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
+            hint = remedy(key, known, f"known are {', '.join(known)}")
             self.at(key).report(f"unknown key: {hint}")

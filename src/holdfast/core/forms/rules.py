@@ -8,6 +8,7 @@ for its own text; they are then about that text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from dataclasses import fields
 from typing import Any, Final
 
 from holdfast.core.forms.patterns import LONGEST_PATTERN, compile_pattern, most_text
@@ -21,18 +22,8 @@ from holdfast.core.forms.values import (
 from holdfast.model.form import Field, FieldType, Validation
 from holdfast.model.values import Json
 
-_RULE_KEYS: Final = {
-    "values": "values",
-    "pattern": "pattern",
-    "min": "minimum",
-    "max": "maximum",
-    "min_length": "min_length",
-    "max_length": "max_length",
-    "min_items": "min_items",
-    "max_items": "max_items",
-    "not_before": "not_before",
-    "not_after": "not_after",
-}
+_SHORT: Final = {"minimum": "min", "maximum": "max"}
+_RULE_KEYS: Final = {_SHORT.get(each.name, each.name): each.name for each in fields(Validation)}
 _BOUNDS: Final = (
     ("min", "max"),
     ("min_length", "max_length"),
@@ -165,8 +156,9 @@ def _check_text_bound(rules: Mapping[str, Any], place: Place) -> None:
 
 
 def _check_bounds(field: Field, low: str, high: str, place: Place) -> None:
-    rules = _usual_bounds(field) | rules_of(field)
-    read: Callable[[Any], Any] = _MOMENT_READERS.get(field.type, _as_it_is)
+    usual = {"max_length": longest(field), "max_items": len(field.options)}
+    rules = usual | rules_of(field)
+    read: Callable[[Any], Any] = _MOMENT_READERS.get(field.type, lambda rule: rule)
     bounds = {key: read(rules[key]) for key in (low, high) if key in rules}
     for key, bound in bounds.items():
         if bound is None:
@@ -175,14 +167,6 @@ def _check_bounds(field: Field, low: str, high: str, place: Place) -> None:
             )
     if len(bounds) == 2 and None not in bounds.values() and bounds[low] > bounds[high]:
         place.at(low).report(f"is beyond {high}, which is {rules[high]}: nothing would fit")
-
-
-def _usual_bounds(field: Field) -> dict[str, Any]:
-    return {"max_length": longest(field), "max_items": len(field.options)}
-
-
-def _as_it_is(rule: Any) -> Any:
-    return rule
 
 
 _MOMENT_READERS: Final[Mapping[FieldType, Callable[[str], Any]]] = {

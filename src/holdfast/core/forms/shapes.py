@@ -29,7 +29,7 @@ from holdfast.core.forms.rules import check_rules, read_validation, rules_of
 from holdfast.core.forms.validation import answers_asked
 from holdfast.core.forms.values import Refusal, clean, echo, is_empty, texts
 from holdfast.core.language.conditions import parse
-from holdfast.core.language.spelling import nearest
+from holdfast.core.language.spelling import remedy
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import ConditionError, FormRejected, InvalidValue
 from holdfast.model.form import CHOICES, Field, FieldType, Form, JsonType, Option, Validation
@@ -170,8 +170,7 @@ def _read_type(raw: Mapping[str, Json], options: Sequence[Option], place: Place)
     if word in _TYPES:
         return _TYPES[word]
     if word:
-        meant = nearest(word, _TYPES)
-        hint = f"did you mean {meant}?" if meant else f"use {', '.join(_TYPES)}"
+        hint = remedy(word, _TYPES, f"use {', '.join(_TYPES)}")
         place.at("type").report(f"there is no field type {echo(word)}: {hint}")
     return type_of_choice(options) if options else FieldType.TEXT
 
@@ -195,16 +194,13 @@ def _read_options(raw: Json, place: Place) -> Iterator[Option]:
 def _read_option(raw: Mapping[str, Json], place: Place) -> Option:
     value = raw.get("value")
     if not isinstance(value, str) or not value.strip():
-        hint = f"write {json.dumps(json.dumps(value))}" if _is_scalar(value) else "give it one"
+        scalar = isinstance(value, bool | int | float)
+        hint = f"write {json.dumps(json.dumps(value))}" if scalar else "give it one"
         place.at("value").report(f"an option's value must be text: {hint}")
         value = ""
     extras = {key: each for key, each in raw.items() if key not in _OPTION_KEYS}
     label = place.text(raw, "label", default=value)
     return Option(value, label, place.flag(raw, "requires_input"), extras)
-
-
-def _is_scalar(value: Json) -> bool:
-    return isinstance(value, bool | int | float)
 
 
 def _check_type(field: Field, place: Place) -> None:
@@ -267,14 +263,10 @@ def _check_visibility(form: Form, place: Place, enriches: bool) -> None:
             here.report(str(error))
         else:
             wrong = answers_asked(field) - set(names[:index])
-            _report_unseen(wrong & set(names) if enriches else wrong, here)
+            for name in sorted(wrong & set(names) if enriches else wrong):
+                here.report(f"values.{name} is no field above this one")
             if condition.task_ids or condition.asks_triggers:
                 here.report("a form knows only its own answers: ask about values.<field>")
-
-
-def _report_unseen(names: set[str], place: Place) -> None:
-    for name in sorted(names):
-        place.report(f"values.{name} is no field above this one")
 
 
 def _dump_field(field: Field) -> dict[str, Any]:

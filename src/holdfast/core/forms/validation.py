@@ -24,15 +24,20 @@ from typing import Final, NoReturn
 from holdfast.core.forms.patterns import MATCH_BUDGET
 from holdfast.core.forms.values import Refusal, chosen, clean, cost, is_empty
 from holdfast.core.language import conditions
-from holdfast.core.language.spelling import MOST_UNKNOWN, nearest
+from holdfast.core.language.spelling import (
+    LONGEST_NAME_SHOWN,
+    MOST_UNKNOWN,
+    printable,
+    remedy,
+)
 from holdfast.core.language.strict import strict_json
 from holdfast.core.secrets import is_reference
 from holdfast.errors import InvalidValue
 from holdfast.model.form import CHOICES, Field, FieldType, Form
 from holdfast.model.values import Json
 
+_SECRET: Final = FieldType.SECRET
 _NOTHING: Final = object()
-_LONGEST_NAME_SHOWN: Final = 100
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +92,7 @@ def unsealed(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
     return {
         field.name: "this is a secret: only a reference to it may be recorded"
         for field in form.fields
-        if field.type is FieldType.SECRET
+        if field.type is _SECRET
         and not is_empty(field, data.get(field.name))
         and not is_reference(data[field.name])
     }
@@ -119,10 +124,10 @@ class _Answers:
 
     names: Mapping[str, Json]
 
-    def status(self, task_id: str) -> NoReturn:
+    def status_of(self, task_id: str) -> NoReturn:
         raise KeyError(task_id)
 
-    def context(self, task_id: str) -> NoReturn:
+    def context_of(self, task_id: str) -> NoReturn:
         raise KeyError(task_id)
 
 
@@ -175,14 +180,9 @@ def _unasked(field: Field, data: Mapping[str, Json]) -> object:
 def _unknown_fields(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
     names = [field.name for field in form.fields]
     unknown = islice((name for name in data if name not in names), MOST_UNKNOWN)
-    return {_printable(name): _no_such_field(name, names) for name in unknown}
+    return {printable(name): _no_such_field(name, names) for name in unknown}
 
 
 def _no_such_field(name: str, names: list[str]) -> str:
-    meant = nearest(name[:_LONGEST_NAME_SHOWN], names)
-    hint = f"did you mean {meant}?" if meant else f"it has {', '.join(names) or 'no fields'}"
-    return f"the form has no such field: {hint}"
-
-
-def _printable(name: str) -> str:
-    return name[:_LONGEST_NAME_SHOWN].encode("utf-8", "backslashreplace").decode()
+    known = f"it has {', '.join(names) or 'no fields'}"
+    return f"the form has no such field: {remedy(name[:LONGEST_NAME_SHOWN], names, known)}"

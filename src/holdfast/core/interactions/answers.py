@@ -16,6 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from holdfast.core.forms.validation import Validated, unsealed, validate, validate_changes
 from holdfast.core.interactions.consent import bind_consent, call_name
@@ -25,8 +26,9 @@ from holdfast.core.interactions.saying import as_said, open_fields
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.draft import iso
 from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.steps import AnyDraft
 from holdfast.core.run.wanting import CLOCK as CLOCK
-from holdfast.core.run.wanting import refuse_who_wants_it, wanting_now
+from holdfast.core.run.wanting import option_of, refuse_who_wants_it, wanting_now
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.events import DraftKept, QuestionAnswered, QuestionExpired
@@ -39,13 +41,18 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.record import record
+from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
-_CUSTOM = InteractionAction.CUSTOM
-_PROVIDE = InteractionAction.PROVIDE_INFO
-_APPROVE = InteractionAction.APPROVE_AND_EXECUTE
-_GOING_ON = (_APPROVE, _PROVIDE)
-_ABOUT_A_CALL = ("approval", "unknown")
+_OPEN: Final = InteractionStatus.OPEN
+_ANSWERED: Final = InteractionStatus.ANSWERED
+_CUSTOM: Final = InteractionAction.CUSTOM
+_PROVIDE: Final = InteractionAction.PROVIDE_INFO
+_APPROVE: Final = InteractionAction.APPROVE_AND_EXECUTE
+_GOING_ON: Final = (_APPROVE, _PROVIDE)
+_ABOUT_A_CALL: Final = ("approval", "unknown")
+
+NOBODY: Final = "nobody answered in time"
 
 
 @record
@@ -66,6 +73,25 @@ class _Reply:
     feedback: str | None = None
 
 
+def take(draft: AnyDraft, command: Answer) -> Judged | None:
+    """Record an answer that counts; what it leads to is the machine's."""
+    question = find(draft.state, command.question_id)
+    judged = judge(draft.state, question, command, draft.now, draft.wanted_by)
+    if judged is not None:
+        draft.emit(judged.event)
+    return judged
+
+
+def keep_draft(draft: AnyDraft, command: KeepDraft) -> None:
+    question = find(draft.state, command.question_id)
+    draft.emit(kept_draft(question, command, draft.now))
+
+
+def rejection(by: str, reason: str) -> Failure:
+    text = f"rejected by {by}" + (f": {reason}" if reason else "")
+    return Failure(FailureKind.FORBIDDEN, text)
+
+
 def find(state: RunState, question_id: str) -> QuestionState:
     question = state.questions.get(question_id)
     if question is None:
@@ -84,7 +110,7 @@ def judge(
 
     Under four eyes `wanted_by` says who wants what the other runs of the tree do.
     """
-    if question.status is InteractionStatus.ANSWERED:
+    if question.status is _ANSWERED:
         _refuse_unless_same(question, command)
         return None
     _refuse_late(question, now)
@@ -93,7 +119,8 @@ def judge(
     reply = _understood(option, command)
     wanted_by = wanting_now(state, question, wanted_by)
     refuse_who_wants_it(wanted_by, command.by, reply.action)
-    _refuse_raw_secrets(question.request.form, command.data, reply.data)
+    if question.request.form.fields:
+        _refuse_raw_secrets(question.request.form, command.data, reply.data)
     filled = _filled_in(question, option, reply)
     answered = QuestionAnswered(
         question_id=command.question_id,
@@ -114,8 +141,7 @@ def judge(
 def expiry(question: QuestionState) -> tuple[QuestionExpired, InteractionAction | None]:
     """The deadline has passed: the default option is taken, else nobody answered."""
     request = question.request
-    named = (one for one in request.options if one.option_id == request.default_option_id)
-    option = next(named, None)
+    option = option_of(question, request.default_option_id)
     if option is None or not _clock_may_take(question, option):
         return QuestionExpired(request.request_id), None
     reply = _Reply(option.action, {})
@@ -139,24 +165,19 @@ def _refuse_unless_same(question: QuestionState, command: Answer) -> None:
     )
     if same:
         return
-    at = question.closed_at or 0.0
+    at, option = question.closed_at or 0.0, option_of(question, question.option_id)
+    label = question.option_id if option is None else option.label
     raise AlreadyAnswered(
         f"{question.request.title!r} was already answered by {question.by} at {iso(at)}"
-        f" with {_label(question)!r}",
+        f" with {label!r}",
         by=question.by or "",
         at=at,
         option_id=question.option_id,
     )
 
 
-def _label(question: QuestionState) -> str | None:
-    options = question.request.options
-    labels = (one.label for one in options if one.option_id == question.option_id)
-    return next(labels, question.option_id)
-
-
 def _refuse_late(question: QuestionState, now: float) -> None:
-    if question.status is not InteractionStatus.OPEN:
+    if question.status is not _OPEN:
         raise TooLate(f"{question.request.title!r} is {question.status}; nothing was changed")
     if question.deadline is not None and now >= question.deadline:
         raise TooLate(f"{question.request.title!r} expired at {iso(question.deadline)}")
@@ -164,13 +185,14 @@ def _refuse_late(question: QuestionState, now: float) -> None:
 
 def _chosen(question: QuestionState, command: Answer) -> InteractionOption:
     """The option that was named, or the one that bare data can only be meant for."""
-    named = {one.option_id: one for one in question.request.options}
     wanted = command.option_id or _meant_by_data(question, command)
-    if wanted is not None and wanted in named:
-        return named[wanted]
+    option = option_of(question, wanted)
+    if option is not None:
+        return option
     problem = "" if wanted is None else f"there is no option {wanted!r}; "
     lacking = {} if command.data or wanted else _lacking(question)
-    raise InvalidAnswer(f"{problem}choose one of: {', '.join(named)}", lacking)
+    named = ", ".join(one.option_id for one in question.request.options)
+    raise InvalidAnswer(f"{problem}choose one of: {named}", lacking)
 
 
 def _lacking(question: QuestionState) -> Mapping[str, str]:
@@ -260,15 +282,15 @@ def for_the_handler(
 
 def _filled_in(
     question: QuestionState, option: InteractionOption, reply: _Reply
-) -> Mapping[str, Json]:
-    """What the reply puts into the form, checked field by field; empty where it fills in none."""
+) -> Mapping[str, Json] | None:
+    """What the reply puts into the form, checked field by field; None where it fills in none."""
     if _fills_in(question, option, reply):
         return _fitting(question, _meant_for_the_form(question, option, reply))
     free = option.requires_input or option.action is _CUSTOM or reply.action is _PROVIDE
     if reply.data and not free:
         unasked = dict.fromkeys(reply.data, "not asked for")
         raise InvalidAnswer(f"{option.label} takes no data", unasked)
-    return {}
+    return None
 
 
 def _fills_in(question: QuestionState, option: InteractionOption, reply: _Reply) -> bool:
@@ -330,20 +352,19 @@ def _values(
     question: QuestionState,
     option: InteractionOption,
     reply: _Reply,
-    filled: Mapping[str, Json],
+    filled: Mapping[str, Json] | None,
 ) -> Mapping[str, Json]:
     """What the work receives: the form, or the option with whatever was said along with it.
 
     Only a handler changes what the option's author attached to it, and nobody which it was.
     """
-    attached = _metadata(option)
-    fills = _fills_in(question, option, reply)
-    if reply.action is _PROVIDE and fills:
+    if reply.action is _PROVIDE and filled is not None:
         return filled
+    attached = _metadata(option) if option.metadata else option.metadata
     if reply.action is _APPROVE and question.purpose == "missing":
-        return {**attached, **filled}
+        return {**attached, **(filled or {})}
     # What an approval fills in are the arguments, which consent is bound to.
-    given = reply.data if not fills else {} if question.purpose == "approval" else filled
+    given = reply.data if filled is None else {} if question.purpose == "approval" else filled
     values = {**attached, **given} if option.action is _CUSTOM else {**given, **attached}
     values["option"] = option.option_id
     if words := _words(reply):

@@ -7,7 +7,7 @@ attach strict JSON. The bounds are wide: a call's arguments, twice, are among wh
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
 from holdfast.core.language.strict import strict_json, strict_text
@@ -32,16 +32,18 @@ _OPTION_TEXTS: Final = ("option_id", "label", "description", "input_prompt")
 _OPTION_FLAGS: Final = ("is_default", "is_dangerous", "requires_input")
 
 
-def journal_problems(request: InteractionRequest) -> Problems:
-    for name in _TEXTS:
-        yield from _text_problems(name, getattr(request, name))
-    for name in _OPTIONAL_TEXTS:
-        if getattr(request, name) is not None:
-            yield from _text_problems(name, getattr(request, name))
+def journal_problems(
+    request: InteractionRequest, options: tuple[InteractionOption, ...]
+) -> Problems:
+    """Those of a request, and of such options of it as are to be looked at."""
+    yield from _text_problems("", request, _TEXTS)
+    given = [one for one in _OPTIONAL_TEXTS if getattr(request, one) is not None]
+    yield from _text_problems("", request, given)
     yield from _kind_problems("type", request.type, InteractionType)
     yield from _kind_problems("required", request.required, bool)
-    yield from _json_problems("context", request.context)
-    for index, option in enumerate(request.options):
+    if request.context or type(request.context) is not dict:
+        yield from _json_problems("context", request.context)
+    for index, option in enumerate(options):
         yield from _option_problems(f"options[{index}].", option)
 
 
@@ -52,19 +54,23 @@ def kept(attached: Mapping[str, Json]) -> dict[str, Json]:
 
 
 def _option_problems(place: str, option: InteractionOption) -> Problems:
-    for name in _OPTION_TEXTS:
-        yield from _text_problems(place + name, getattr(option, name))
+    yield from _text_problems(place, option, _OPTION_TEXTS)
     for name in _OPTION_FLAGS:
         yield from _kind_problems(place + name, getattr(option, name), bool)
     yield from _kind_problems(f"{place}action", option.action, InteractionAction)
-    yield from _json_problems(f"{place}metadata", option.metadata)
+    if option.metadata or type(option.metadata) is not dict:
+        yield from _json_problems(f"{place}metadata", option.metadata)
 
 
-def _text_problems(name: str, value: object) -> Problems:
-    try:
-        strict_text(value, name, longest=_LARGEST)
-    except InvalidValue as refused:
-        yield name, str(refused).removeprefix(f"{name}: ")
+def _text_problems(place: str, one: object, names: Iterable[str]) -> Problems:
+    for name in names:
+        text = getattr(one, name)
+        if type(text) is str and text.isascii() and len(text) <= _LARGEST:
+            continue
+        try:
+            strict_text(text, place + name, longest=_LARGEST)
+        except InvalidValue as refused:
+            yield place + name, str(refused).removeprefix(f"{place}{name}: ")
 
 
 def _kind_problems(name: str, value: object, kind: type) -> Problems:

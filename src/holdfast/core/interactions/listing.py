@@ -5,7 +5,7 @@ The same stands in the question's context for programs; a person is not shown it
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
@@ -19,12 +19,15 @@ _MOST_LINES: Final = 30
 
 
 def listed_tasks(tasks: Json) -> str:
-    return _listed(map(_task_line, tasks)) if _is_list_of_objects(tasks) else ""
+    objects = isinstance(tasks, Sequence) and all(isinstance(one, Mapping) for one in tasks)
+    return _listed(map(_task_line, tasks)) if objects and not isinstance(tasks, str) else ""
 
 
 def listed_results(results: Json) -> str:
     """By the tasks that they are of."""
-    return _listed(_result_lines(results)) if isinstance(results, Mapping) else ""
+    if not isinstance(results, Mapping):
+        return ""
+    return _listed(f"{one}: {canonical_json(result)}" for one, result in results.items())
 
 
 def shown_context(request: InteractionRequest) -> dict[str, Json]:
@@ -42,11 +45,6 @@ _LISTS: Final[Mapping[str, Callable[[Json], str]]] = {
 }
 
 
-def _is_list_of_objects(value: Json) -> bool:
-    objects = isinstance(value, Sequence) and all(isinstance(one, Mapping) for one in value)
-    return objects and not isinstance(value, str)
-
-
 def _listed(lines: Iterable[str]) -> str:
     """One line for each, and no more than a person reads."""
     shown = [clip(one, _LONGEST_LINE) for one in islice(lines, _MOST_LINES + 1)]
@@ -62,7 +60,3 @@ def _task_line(task: Mapping[str, Json]) -> str:
     )
     first = task.get("dependencies")
     return f"{told}; needs first: {', '.join(map(str, first))}" if first else told
-
-
-def _result_lines(results: Mapping[str, Json]) -> Iterator[str]:
-    return (f"{one}: {canonical_json(result)}" for one, result in results.items())

@@ -8,18 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
-from typing import Any, TypeAlias
 
 from holdfast.core.interactions.proposals import change_form, differences, shown_call
 from holdfast.core.interactions.requests import (
     APPROVAL_OPTIONS,
-    PROVIDE_OPTION,
+    PROVIDE_OPTIONS,
     UNKNOWN_OPTIONS,
     request_from_asking,
 )
 from holdfast.core.language.display import clip
-from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.fold_questions import deadline_of
+from holdfast.core.run.steps import AnyDraft
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.run.wanting import asked_before, asked_of
 from holdfast.errors import InvalidAnswer
@@ -29,8 +28,6 @@ from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import Asking, InteractionOption, InteractionType
 from holdfast.model.record import record
 from holdfast.model.values import Json
-
-AnyDraft: TypeAlias = RunDraft[Any, Any]
 
 _LONGEST_REASON = 500
 """Columns of what a tool said: it may repeat a model's words, and those never look like ours."""
@@ -63,7 +60,7 @@ def missing_question(
     title: str,
     asking: Asking = AS_USUAL,
     context: Mapping[str, Json] | None = None,
-    options: tuple[InteractionOption, ...] = (PROVIDE_OPTION,),
+    options: tuple[InteractionOption, ...] = PROVIDE_OPTIONS,
     *,
     version: str = "",
     outdated: Sequence[str] = (),
@@ -165,7 +162,7 @@ def open_question(
         )
     except InvalidAnswer as error:
         return str(error)
-    wanted_by = draft.moment.wanted_by
+    wanted_by = draft.wanted_by
     if wanted_by is None:
         wanted_by = asked_before(draft.state, step.former_consent)
     draft.emit(

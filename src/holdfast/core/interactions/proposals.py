@@ -47,12 +47,8 @@ def _changeable(parameters: JsonObject, field: Field) -> Field:
 
 def missing_arguments(parameters: JsonObject, args: Mapping[str, Json]) -> list[str]:
     """What is required and absent, or null where the tool does not say that it takes null."""
-    required = parameters.get("required", ())
-    return [name for name in required if not _is_given(parameters, args, name)]
-
-
-def _is_given(parameters: JsonObject, args: Mapping[str, Json], name: str) -> bool:
-    return name in args and (args[name] is not None or allows_null(parameters, name))
+    empty = (name for name in parameters.get("required", ()) if args.get(name) is None)
+    return [name for name in empty if name not in args or not allows_null(parameters, name)]
 
 
 def unknown_arguments(facts: ToolFacts, args: Mapping[str, Json]) -> list[str]:

@@ -18,8 +18,9 @@ A question that is not `required` can be skipped: where no option says so, one i
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import fields
 from itertools import chain, count, pairwise
+from operator import attrgetter, is_
 from typing import Final, TypeGuard
 
 from holdfast.core.forms.validation import validate
@@ -41,9 +42,11 @@ from holdfast.model.interaction import (
     InteractionRequest,
     InteractionType,
 )
+from holdfast.model.record import replacing
 from holdfast.model.values import Json
 
 PROVIDE_OPTION: Final = InteractionOption("provide", "Provide", InteractionAction.PROVIDE_INFO)
+PROVIDE_OPTIONS: Final = (PROVIDE_OPTION,)
 SKIP_OPTION: Final = InteractionOption("skip", "Skip", InteractionAction.SKIP)
 CONFIRM_OPTIONS: Final = (
     InteractionOption("confirm", "Confirm", InteractionAction.APPROVE_AND_EXECUTE),
@@ -94,20 +97,36 @@ UNKNOWN_OPTIONS: Final = (
     ),
 )
 
+_CUSTOMARY: Final = frozenset(
+    map(id, (PROVIDE_OPTIONS, CONFIRM_OPTIONS, APPROVAL_OPTIONS, UNKNOWN_OPTIONS))
+)
+"""Options of ours that are sound in any question, and are not looked at each time."""
+
 LONGEST_WAIT: Final = 10 * 365 * 86_400.0
 """Ten years, in seconds."""
 
 _NO_WAIT: Final = "must be a number of seconds above 0, and at most ten years"
 _NO_FORM: Final = Form()
-_LEADS_TO_THE_CALL: Final = frozenset(
-    {InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO}
-)
+_APPROVAL: Final = InteractionType.TOOL_APPROVAL
+_CHOICE: Final = InteractionType.USER_CHOICE
+_CUSTOM_TYPE: Final = InteractionType.CUSTOM
+_CUSTOM: Final = InteractionAction.CUSTOM
+_PROVIDE: Final = InteractionAction.PROVIDE_INFO
+_SKIP: Final = InteractionAction.SKIP
+_LEADS_TO_THE_CALL: Final = (InteractionAction.APPROVE_AND_EXECUTE, _PROVIDE)
+
+_manner = attrgetter(*[one.name for one in fields(InteractionRequest)[9:]])
+"""How an author wants it asked: what follows the form among the fields of a request."""
+_with = replacing(InteractionRequest)
+_option_with = replacing(InteractionOption)
 
 
 def sound(request: InteractionRequest) -> InteractionRequest:
     """The request with its customs filled in, or InvalidAnswer with all that is wrong."""
-    _refuse(journal_problems(request))
-    full = replace(request, options=_offered(request))
+    known = id(request.options) in _CUSTOMARY
+    _refuse(journal_problems(request, () if known else request.options))
+    offered = _offered(request)
+    full = request if offered is request.options else _with(request, options=offered)
     _refuse(_problems(full))
     return _settled(full)
 
@@ -138,36 +157,30 @@ def request_from_asking(
     A tool's approval stays one: under another type the clock might consent to the call.
     """
     kind = asking.type or type
-    if type is InteractionType.TOOL_APPROVAL and kind is not type:
+    if type is _APPROVAL and kind is not type:
         remedy = f"a tool's approval cannot be asked as {kind}: leave the type out"
         raise InvalidAnswer(f"this question cannot be asked: {remedy}", {"type": remedy})
-    _refuse(reserved_problems(asking.options))
+    if asking.options:
+        _refuse(reserved_problems(asking.options))
     return sound(
         InteractionRequest(
-            request_id=request_id,
-            session_id=session_id,
-            type=kind,
-            title=asking.title or title,
-            message=asking.message or message,
-            details=asking.details,
-            context={} if context is None else context,
-            options=asking.options or options,
-            form=form,
-            required=asking.required,
-            timeout_seconds=asking.timeout_seconds,
-            default_option_id=asking.default_option_id,
-            role=asking.role,
-            reminders=asking.reminders,
-            escalate_after=asking.escalate_after,
-            escalate_to=asking.escalate_to,
-            custom_type=asking.custom_type,
+            request_id,
+            session_id,
+            kind,
+            asking.title or title,
+            asking.message or message,
+            asking.details,
+            {} if context is None else context,
+            asking.options or options,
+            form,
+            *_manner(asking),
         )
     )
 
 
 def is_dangerous(request: InteractionRequest, option: InteractionOption) -> bool:
     """Whether a person should be asked twice, and the clock never take it."""
-    approval = request.type is InteractionType.TOOL_APPROVAL
+    approval = request.type is _APPROVAL
     return option.is_dangerous or (approval and option.action in _LEADS_TO_THE_CALL)
 
 
@@ -179,11 +192,11 @@ def clock_may_take(request: InteractionRequest, option: InteractionOption) -> bo
 def _clocks_objection(request: InteractionRequest, option: InteractionOption) -> str | None:
     if is_dangerous(request, option):
         return "it is dangerous"
-    if option.action is InteractionAction.CUSTOM:
+    if option.action is _CUSTOM:
         return "a handler decides about it"
     if option.requires_input:
         return "it requires input"
-    provides = option.action is InteractionAction.PROVIDE_INFO
+    provides = option.action is _PROVIDE
     missing = list(validate(request.form, {}).errors) if provides else []
     return f"the form requires {', '.join(missing)}" if missing else None
 
@@ -191,10 +204,9 @@ def _clocks_objection(request: InteractionRequest, option: InteractionOption) ->
 def _offered(request: InteractionRequest) -> tuple[InteractionOption, ...]:
     """The author's options or the customary ones; what is not required can be skipped."""
     options = request.options or _customary_options(request)
-    skippable = any(one.action is InteractionAction.SKIP for one in options)
-    if request.required or skippable or not options:
+    if request.required or not options or any(one.action is _SKIP for one in options):
         return options
-    return (*options, replace(SKIP_OPTION, option_id=_free_id(options)))
+    return (*options, _option_with(SKIP_OPTION, option_id=_free_id(options)))
 
 
 def _free_id(options: tuple[InteractionOption, ...]) -> str:
@@ -206,24 +218,25 @@ def _free_id(options: tuple[InteractionOption, ...]) -> str:
 def _customary_options(request: InteractionRequest) -> tuple[InteractionOption, ...]:
     """By custom; a choice without a form has none, for there is nothing to choose from."""
     if request.form.fields:
-        return (PROVIDE_OPTION,)
-    if request.type is InteractionType.TOOL_APPROVAL:
+        return PROVIDE_OPTIONS
+    if request.type is _APPROVAL:
         return APPROVAL_OPTIONS
-    return () if request.type is InteractionType.USER_CHOICE else CONFIRM_OPTIONS
+    return () if request.type is _CHOICE else CONFIRM_OPTIONS
 
 
 def _problems(request: InteractionRequest) -> Problems:
     if not request.title.strip():
         yield "title", "is empty: say what is asked"
     yield from _type_problems(request)
-    yield from _option_problems(request.options)
-    yield from id_problems(request)
+    if id(request.options) not in _CUSTOMARY:
+        yield from _option_problems(request.options)
+        yield from id_problems(request)
     yield from _default_problems(request)
     yield from _time_problems(request)
 
 
 def _type_problems(request: InteractionRequest) -> Problems:
-    custom = request.type is InteractionType.CUSTOM
+    custom = request.type is _CUSTOM_TYPE
     if custom and not (request.custom_type or "").strip():
         yield "custom_type", "is missing: name the registered type of a CUSTOM question"
     if not custom and request.custom_type is not None:
@@ -305,20 +318,22 @@ def _escalation_problems(request: InteractionRequest, end: float | None) -> Prob
 
 def _settled(request: InteractionRequest) -> InteractionRequest:
     """Both ways to name the default agree, and what is dangerous is marked so."""
-    marked = (option.option_id for option in request.options if option.is_default)
-    default = request.default_option_id or next(marked, None)
-    options = (
-        replace(
-            option,
-            is_default=option.option_id == default,
-            is_dangerous=is_dangerous(request, option),
-            metadata=kept(option.metadata),
-        )
-        for option in request.options
-    )
-    return replace(
-        request,
-        options=tuple(options),
-        default_option_id=default,
-        context=kept(request.context),
-    )
+    marked = [option.option_id for option in request.options if option.is_default]
+    default = request.default_option_id or (marked[0] if marked else None)
+    options = tuple([_settled_option(request, one, default) for one in request.options])
+    same = default == request.default_option_id and all(map(is_, options, request.options))
+    if same and not request.context:
+        return request
+    context = kept(request.context)
+    return _with(request, options=options, default_option_id=default, context=context)
+
+
+def _settled_option(
+    request: InteractionRequest, option: InteractionOption, default: str | None
+) -> InteractionOption:
+    by_default, dangerous = option.option_id == default, is_dangerous(request, option)
+    same = option.is_default is by_default and option.is_dangerous is dangerous
+    if same and not option.metadata:
+        return option
+    metadata = kept(option.metadata)
+    return _option_with(option, is_default=by_default, is_dangerous=dangerous, metadata=metadata)

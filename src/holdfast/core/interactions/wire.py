@@ -20,13 +20,18 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import MISSING, Field, fields
 from enum import StrEnum
-from typing import Any, Final, TypeAlias, TypeVar
+from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
 from holdfast.core.forms.problems import Place
 from holdfast.core.forms.schemas import json_schema
 from holdfast.core.forms.shapes import dump_form, parse_form
 from holdfast.core.forms.values import echo
-from holdfast.core.language.spelling import MOST_UNKNOWN, nearest
+from holdfast.core.language.spelling import (
+    LONGEST_NAME_SHOWN,
+    MOST_UNKNOWN,
+    printable,
+    remedy,
+)
 from holdfast.core.language.strict import strict_json
 from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
 from holdfast.model.form import Form
@@ -43,26 +48,15 @@ T = TypeVar("T")
 Reader: TypeAlias = Callable[[Any, Place], Any]
 
 _OUR_FIELDS: Final = ("role", "reminders", "escalate_after", "escalate_to", "custom_type")
-_LONGEST_NAME_SHOWN: Final = 100
 
 
 def request_to_wire(request: InteractionRequest) -> dict[str, Any]:
     """Every field of the seed, and ours where set; InvalidValue if `context` is not JSON."""
-    seed = {
-        "request_id": request.request_id,
-        "session_id": request.session_id,
-        "type": request.type,
-        "title": request.title,
-        "message": request.message,
-        "details": request.details,
-        "context": dict(request.context),
-        "options": [option_to_wire(option) for option in request.options],
-        "required": request.required,
-        "timeout_seconds": request.timeout_seconds,
-        "default_option_id": request.default_option_id,
-    }
-    ours = {name: getattr(request, name) for name in _OUR_FIELDS}
-    return _written(seed | _set_ones(ours)) | _form_to_wire(request.form)
+    options = [option_to_wire(option) for option in request.options]
+    given = _fields_of(request) | {"context": dict(request.context), "options": options}
+    unset = {name for name in _OUR_FIELDS if given[name] in (None, ())}
+    seed = {name: value for name, value in given.items() if name not in {"form", *unset}}
+    return _written(seed) | _form_to_wire(request.form)
 
 
 def request_from_wire(raw: object) -> InteractionRequest:
@@ -72,8 +66,7 @@ def request_from_wire(raw: object) -> InteractionRequest:
 
 def option_to_wire(option: InteractionOption) -> dict[str, Any]:
     """Every field of the seed; InvalidValue if `metadata` is not JSON."""
-    given = {each.name: getattr(option, each.name) for each in fields(option)}
-    return _written(given | {"metadata": dict(option.metadata)})
+    return _written(_fields_of(option) | {"metadata": dict(option.metadata)})
 
 
 def option_from_wire(raw: object) -> InteractionOption:
@@ -83,8 +76,7 @@ def option_from_wire(raw: object) -> InteractionOption:
 
 def response_to_wire(response: InteractionResponse) -> dict[str, Any]:
     """Every field of the seed; InvalidValue if `data` is not JSON."""
-    given = {each.name: getattr(response, each.name) for each in fields(response)}
-    return _written(given | {"data": dict(response.data)})
+    return _written(_fields_of(response) | {"data": dict(response.data)})
 
 
 def response_from_wire(raw: object) -> InteractionResponse:
@@ -92,12 +84,12 @@ def response_from_wire(raw: object) -> InteractionResponse:
     return _from_wire(InteractionResponse, raw, "response")
 
 
+def _fields_of(one: Any) -> dict[str, Any]:
+    return {each.name: getattr(one, each.name) for each in fields(one)}
+
+
 def _written(given: Mapping[str, object]) -> dict[str, Json]:
     return {camel(name): strict_json(value) for name, value in given.items()}
-
-
-def _set_ones(given: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in given.items() if value not in (None, ())}
 
 
 def _form_to_wire(form: Form) -> dict[str, Any]:
@@ -121,16 +113,12 @@ def _from_wire(kind: type[T], raw: object, what: str) -> T:
 def _refusal(problems: list[FormProblem], what: str) -> InvalidAnswer:
     messages: dict[str, str] = {}
     for problem in problems:
-        name = _printable(problem.place) if problem.path else "$"
+        name = printable(problem.place) if problem.path else "$"
         before = f"{messages[name]}; " if name in messages else ""
         messages[name] = before + problem.message
     name, message = next(iter(messages.items()))
     others = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
     return InvalidAnswer(f"this {what} cannot be read: {name}: {message}{others}", messages)
-
-
-def _printable(name: str) -> str:
-    return name[:_LONGEST_NAME_SHOWN].encode("utf-8", "backslashreplace").decode()
 
 
 def _read(kind: type[T], raw: object, place: Place) -> T | None:
@@ -162,8 +150,7 @@ def _given(kind: type, raw: Mapping[Any, object], place: Place) -> Iterator[tupl
 
 def _report_unknown(key: str, known: Mapping[str, str], place: Place) -> None:
     names = [camel(name) for name in dict.fromkeys(known.values())]
-    meant = nearest(key[:_LONGEST_NAME_SHOWN], names)
-    hint = f"did you mean {meant}?" if meant else f"known are {', '.join(names)}"
+    hint = remedy(key[:LONGEST_NAME_SHOWN], names, f"known are {', '.join(names)}")
     place.at(key).report(f"unknown key: {hint}")
 
 
@@ -239,8 +226,7 @@ def _word_of(words: type[StrEnum]) -> Reader:
         if not isinstance(word, str):
             return None
         if word not in known:
-            meant = nearest(word[:_LONGEST_NAME_SHOWN], known)
-            hint = f"did you mean {meant}?" if meant else f"use {', '.join(known)}"
+            hint = remedy(word[:LONGEST_NAME_SHOWN], known, f"use {', '.join(known)}")
             place.report(f"there is no {echo(word)}: {hint}")
         return known.get(word)
 
@@ -263,36 +249,22 @@ def _form(value: object, place: Place) -> Form:
         return Form()
 
 
-_READERS: Final[Mapping[str, Reader]] = {
-    "request_id": _text,
-    "session_id": _text,
-    "type": _word_of(InteractionType),
-    "title": _text,
-    "message": _text,
-    "details": _text,
-    "context": _mapping,
-    "options": _options,
-    "form": _form,
-    "required": _flag,
-    "timeout_seconds": _number,
-    "default_option_id": _text,
-    "role": _text,
-    "reminders": _numbers,
-    "escalate_after": _number,
-    "escalate_to": _text,
-    "custom_type": _text,
-    "option_id": _text,
-    "label": _text,
-    "action": _word_of(InteractionAction),
-    "description": _text,
-    "is_default": _flag,
-    "is_dangerous": _flag,
-    "requires_input": _flag,
-    "input_prompt": _text,
-    "metadata": _mapping,
-    "selected_option_id": _text,
-    "data": _mapping,
-    "feedback": _text,
+_BY_TYPE: Final[Mapping[Any, Reader]] = {
+    str: _text,
+    str | None: _text,
+    bool: _flag,
+    float | None: _number,
+    tuple[float, ...]: _numbers,
+    Mapping[str, Json]: _mapping,
+    Form: _form,
+    InteractionType: _word_of(InteractionType),
+    InteractionAction: _word_of(InteractionAction),
+    tuple[InteractionOption, ...]: _options,
+}
+_READERS: Final = {
+    name: _BY_TYPE[declared]
+    for kind in (InteractionRequest, InteractionOption, InteractionResponse)
+    for name, declared in get_type_hints(kind).items()
 }
 
 

@@ -13,9 +13,9 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import lru_cache
-from typing import Any, Final, cast
+from typing import Final, cast
 
-from lark import Lark, Token, Transformer
+from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
 from holdfast.core.language.condition_nodes import (
@@ -82,15 +82,8 @@ _GRAMMAR: Final = r"""
 """
 
 
-def read_nodes(text: str) -> Node:
-    return _read(text, _Builder)
-
-
-def read_argument_nodes(text: str) -> Node:
-    return _read(text, _ArgumentBuilder)
-
-
-def _read(text: str, builder: type[_Builder]) -> Node:
+def read_nodes(text: str, *, of_arguments: bool) -> Node:
+    builder = _ArgumentBuilder if of_arguments else _Builder
     if len(text) > MAX_LENGTH:
         raise Misread(f"longer than {MAX_LENGTH:,} characters: split it", MAX_LENGTH + 1)
     try:
@@ -104,71 +97,64 @@ def _parser(builder: type[_Builder]) -> Lark:
     return Lark(_GRAMMAR, parser="lalr", lexer="basic", transformer=builder())
 
 
+@v_args(inline=True)
 class _Builder(Transformer[Token, Node]):
     """Called by the parser for each rule, innermost first."""
 
-    def path(self, children: list[Token]) -> Node:
-        (token,) = children
+    def path(self, token: Token) -> Node:
         try:
             return Read(split_path(token), _column(token))
         except ValueError as problem:
             raise Misread(str(problem), _column(token)) from None
 
-    def number(self, children: list[Token]) -> Node:
-        (token,) = children
+    def number(self, token: Token) -> Node:
         kind: Callable[[str], float] = float if re.search("[.eE]", token) else int
         return Literal(kind(token), _column(token))
 
-    def text(self, children: list[Token]) -> Node:
-        (token,) = children
+    def text(self, token: Token) -> Node:
         return Literal(_unescaped(token), _column(token))
 
-    def word(self, children: list[Token]) -> Node:
-        (token,) = children
+    def word(self, token: Token) -> Node:
         if token in STATUSES:
             return Status(str(token), _column(token))
         if token in _LITERALS:
             return Literal(_LITERALS[token], _column(token))
         raise Misread(_about_word(token), _column(token))
 
-    def items(self, children: list[Any]) -> Node:
-        opening, *items = children
-        return Items(tuple(items), _column(opening))
+    def items(self, opening: Token, *items: Node) -> Node:
+        return Items(items, _column(opening))
 
-    def operator(self, children: list[Token]) -> str:
-        return " ".join(children)
+    def operator(self, *signs: Token) -> str:
+        return " ".join(signs)
 
-    def compare(self, children: list[Any]) -> Node:
-        left, operator, right = children
+    def compare(self, left: Node, operator: str, right: Node) -> Node:
         return Compare(left, operator, right, left.column)
 
-    def negate(self, children: list[Node]) -> Node:
-        (operand,) = children
+    def negate(self, operand: Node) -> Node:
         return Not(operand, operand.column)
 
-    def both(self, children: list[Node]) -> Node:
-        return Both(tuple(children), children[0].column)
+    def both(self, *operands: Node) -> Node:
+        return Both(operands, operands[0].column)
 
-    def either(self, children: list[Node]) -> Node:
-        return Either(tuple(children), children[0].column)
+    def either(self, *operands: Node) -> Node:
+        return Either(operands, operands[0].column)
 
 
+@v_args(inline=True)
 class _ArgumentBuilder(_Builder):
     """Reads words as the names of arguments."""
 
-    def path(self, children: list[Token]) -> Node:
-        (token,) = children
+    def path(self, token: Token) -> Node:
         parts = tuple(token.split("."))
         return Read(parts if parts[0] == ARGUMENTS else (ARGUMENTS, *parts), _column(token))
 
-    def word(self, children: list[Token]) -> Node:
-        (token,) = children
+    def word(self, token: Token) -> Node:
         if token in _LITERALS:
-            return super().word(children)
+            return super().word(token)
         if token in STATUSES or token.split(".")[0].isdecimal():
             reason = f"{token} names no argument: put text in quotes, or write args.{token}"
             raise Misread(reason, _column(token))
-        return self.path(children)
+        return self.path(token)
 
 
 def _column(token: Token) -> int:

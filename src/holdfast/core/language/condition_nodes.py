@@ -88,18 +88,11 @@ class Misread(Exception):
         return ConditionError(f"{self.reason}\n{_excerpt(text, self.column)}", self.column)
 
 
-def read_nodes(text: str) -> Node:
-    """The condition as nodes, or Misread."""
+def read_nodes(text: str, *, of_arguments: bool = False) -> Node:
+    """The condition as nodes, or Misread; `of_arguments`, every path starts with `args`."""
     from holdfast.core.language import condition_grammar
 
-    return condition_grammar.read_nodes(text)
-
-
-def read_argument_nodes(text: str) -> Node:
-    """A condition over a call's arguments as nodes, or Misread; every path starts with `args`."""
-    from holdfast.core.language import condition_grammar
-
-    return condition_grammar.read_argument_nodes(text)
+    return condition_grammar.read_nodes(text, of_arguments=of_arguments)
 
 
 def _excerpt(text: str, column: int) -> str:

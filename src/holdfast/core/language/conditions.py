@@ -34,7 +34,7 @@ from holdfast.core.language.condition_nodes import (
     read_nodes,
 )
 from holdfast.core.language.facts import ROOTS, Facts, Path, reader
-from holdfast.core.language.spelling import nearest
+from holdfast.core.language.spelling import remedy
 from holdfast.model.values import Json
 
 MAX_NESTING: Final = 50
@@ -188,7 +188,7 @@ def _every_trigger(name: str) -> Test:
     def test(triggers: Triggers, facts: Facts) -> bool:
         try:
             for task_id in triggers:
-                if facts.status(task_id) != name:
+                if facts.status_of(task_id) != name:
                     return False
         except LookupError:
             return False
@@ -235,7 +235,7 @@ def _comparison(node: Compare, depth: int) -> Test:
 def _task_has_status(task_id: str, name: str) -> Test:
     def test(triggers: Triggers, facts: Facts) -> bool:
         try:
-            return facts.status(task_id) == name
+            return facts.status_of(task_id) == name
         except LookupError:
             return False
 
@@ -253,8 +253,7 @@ def _check_status_words(asked: Node, other: Node) -> None:
     for node in _children(other) if isinstance(other, Items) else (other,):
         if isinstance(node, Literal) and node.value is not None and node.value not in STATUSES:
             shown = json.dumps(node.value, ensure_ascii=False)
-            meant = nearest(str(node.value), STATUSES)
-            hint = f"did you mean {meant}?" if meant else f"use {', '.join(sorted(STATUSES))}"
+            hint = remedy(str(node.value), STATUSES, f"use {', '.join(sorted(STATUSES))}")
             raise Misread(f"{shown} is no task status: {hint}", node.column)
 
 

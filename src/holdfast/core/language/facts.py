@@ -27,9 +27,9 @@ class Facts(Protocol):
     def names(self) -> Mapping[str, Json]:
         """The values of the named roots; one that does not apply is absent."""
 
-    def status(self, task_id: str) -> str: ...
+    def status_of(self, task_id: str) -> str: ...
 
-    def context(self, task_id: str) -> Mapping[str, Json]: ...
+    def context_of(self, task_id: str) -> Mapping[str, Json]: ...
 
 
 Reader: TypeAlias = Callable[[Facts], Json]
@@ -53,14 +53,14 @@ def reader(path: Path, absent: Reader) -> Reader:
     named = root in ROOTS
     if not named and path[1] == "status":
         return _status(root, absent)
-    steps = tuple((part, _index(part)) for part in path[1 if named else 2 :])
-    whole = not named and not steps
+    parts = path[1 if named else 2 :]
+    whole = not named and not parts
 
     def read(facts: Facts) -> Json:
         try:
-            value = facts.names[root] if named else facts.context(root)
-            for part, index in steps:
-                value = value[part] if type(value) is dict else _step(value, part, index)
+            value = facts.names[root] if named else facts.context_of(root)
+            for part in parts:
+                value = value[part] if type(value) is dict else step_into(value, part)
             return dict(value) if whole else value
         except LookupError:
             return absent(facts)
@@ -70,30 +70,22 @@ def reader(path: Path, absent: Reader) -> Reader:
 
 def step_into(value: Json, part: str) -> Json:
     """The part of a list or dict that one word of a path names; LookupError when absent."""
-    return _step(value, part, _index(part))
-
-
-def _status(task_id: str, absent: Reader) -> Reader:
-    def read(facts: Facts) -> Json:
-        try:
-            return str(facts.status(task_id))
-        except LookupError:
-            return absent(facts)
-
-    return read
-
-
-def _index(part: str) -> int | None:
-    # A longer number is beyond any list, and int() refuses thousands of digits.
-    return int(part) if part.isdecimal() and len(part) <= _MOST_INDEX_DIGITS else None
-
-
-def _step(value: Json, part: str, index: int | None) -> Json:
     try:
         if type(value) is not list:
             return value[part]
     except TypeError:
         raise LookupError(part) from None
-    if index is None:
+    # A longer number is beyond any list, and int() refuses thousands of digits.
+    if not part.isdecimal() or len(part) > _MOST_INDEX_DIGITS:
         raise LookupError(part)
-    return value[index]
+    return value[int(part)]
+
+
+def _status(task_id: str, absent: Reader) -> Reader:
+    def read(facts: Facts) -> Json:
+        try:
+            return str(facts.status_of(task_id))
+        except LookupError:
+            return absent(facts)
+
+    return read

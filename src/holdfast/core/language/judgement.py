@@ -29,7 +29,7 @@ from holdfast.core.language.condition_nodes import (
     Not,
     Read,
     Status,
-    read_argument_nodes,
+    read_nodes,
 )
 from holdfast.core.language.conditions import MAX_NESTING
 from holdfast.core.language.facts import Path, step_into
@@ -54,7 +54,7 @@ class Judgement:
 def parse(text: str) -> Judgement:
     """The condition, or ConditionError with a caret under the mistake."""
     try:
-        return Judgement(text, _question(read_argument_nodes(text), MAX_NESTING))
+        return Judgement(text, _question(read_nodes(text, of_arguments=True), MAX_NESTING))
     except Misread as mistake:
         raise mistake.within(text) from None
 

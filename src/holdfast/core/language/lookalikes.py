@@ -18,6 +18,8 @@ _RARE: Final = "\u0180"
 
 def plain(text: str) -> str:
     """As it is read at a glance: without marks, and wide or ornate letters as common ones."""
+    if text.isascii():
+        return text
     parts = unicodedata.normalize("NFKD", text)
     seen = (one for one in parts if not unicodedata.category(one).startswith("M"))
     return "".join(seen).translate(_STROKED)
@@ -25,6 +27,8 @@ def plain(text: str) -> str:
 
 def disguised(text: str) -> bool:
     """Whether it has signs that nobody sees, letters of two alphabets, or rare Latin ones."""
+    if text.isascii():
+        return not text.isprintable()
     letters = [one for one in unicodedata.normalize("NFKC", text) if one.isalpha()]
     names = {one: unicodedata.name(one, "") for one in letters}
     names = {one: name for one, name in names.items() if not name.startswith(_UNLIKE_OTHERS)}

@@ -9,6 +9,7 @@ from typing import Final
 _LIKENESS: Final = 0.7
 _LONGEST_WORD: Final = 100
 _MOST_WORDS: Final = 200
+LONGEST_NAME_SHOWN: Final = 100
 MOST_UNKNOWN: Final = 10
 """Of how many unknown words in one thing it is said what may have been meant."""
 
@@ -23,3 +24,14 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
             return candidate
     close = get_close_matches(word, candidates, n=1, cutoff=_LIKENESS)
     return close[0] if close else None
+
+
+def remedy(word: str, known: Iterable[str], otherwise: str) -> str:
+    """What to tell who wrote an unknown word: the one that was meant, if any is close."""
+    meant = nearest(word, known)
+    return f"did you mean {meant}?" if meant else otherwise
+
+
+def printable(name: str) -> str:
+    """As much of an unknown name as a message shows; it may be no text at all."""
+    return name[:LONGEST_NAME_SHOWN].encode("utf-8", "backslashreplace").decode()

@@ -25,6 +25,7 @@ from holdfast.model.values import Json
 _SMALLEST_INT: Final = -(2**63)
 _LARGEST_INT: Final = 2**63 - 1
 _VALUE_SIZE: Final = 20
+_ENTRY_SIZE: Final = 3 + _VALUE_SIZE
 _CONTAINER_SIZE: Final = 100
 """What a value counts as at least: to look at a million takes time, however small they are."""
 _TOO_LARGE: Final = (
@@ -32,6 +33,7 @@ _TOO_LARGE: Final = (
     "reference"
 )
 _LONGEST_KEY_SHOWN: Final = 40
+_FEW: Final = 16
 _CONTAINERS: Final = frozenset({dict, list})
 _JSON_TYPES: Final = _CONTAINERS | {str, int, float, bool, type(None)}
 
@@ -50,20 +52,41 @@ _encode = json.JSONEncoder(
 ).encode
 
 
-def strict_json(value: object, *, max_depth: int = 64, max_bytes: int = 1_000_000) -> Json:
+def strict_json(value: Any, *, max_depth: int = 64, max_bytes: int = 1_000_000) -> Json:
     """A fresh, plain copy of `value`, or InvalidValue saying what is wrong and where.
 
     `max_depth` counts nested lists and dicts, `max_bytes` the approximate serialised size, in
     which every value counts as at least 20, and a list or dict as 100.
     """
-    left = max_bytes
-    whole: _Level = (..., [], iter([(0, value)]), 0)
-    source, copied, entries, part = whole
+    left = max_bytes - _CONTAINER_SIZE
+    if type(value) is dict and len(value) <= _FEW and max_depth > 0:
+        # Most values are a few plain ones with names: what they are is all there is to look at.
+        for key, item in value.items():
+            kind = type(item)
+            if type(key) is not str or not key.isascii():
+                break
+            if kind is str and item.isascii():
+                left -= len(item)
+            elif kind is int and _SMALLEST_INT <= item <= _LARGEST_INT:
+                pass
+            elif kind is not bool and item is not None:
+                break
+            left -= _ENTRY_SIZE + len(key)
+        else:
+            if left >= 0:
+                return {**value}
+    # A plain dict is walked as it is; anything else as the only entry of a list.
+    plain = type(value) is dict and max_depth > 0 and max_bytes >= _CONTAINER_SIZE
+    source, part = value if plain else ..., None
+    copied: Any = {} if plain else []
+    entries = iter(value.items() if plain else [(None, value)])
+    left = max_bytes - _CONTAINER_SIZE if plain else max_bytes
     around: list[_Level] = []
     try:
         while True:
+            named = type(copied) is dict
             for part, item in entries:
-                if type(copied) is dict:
+                if named:
                     if type(part) is str and part.isascii():
                         left -= 3 + len(part)
                     else:
@@ -72,22 +95,22 @@ def strict_json(value: object, *, max_depth: int = 64, max_bytes: int = 1_000_00
                 kind = type(item)
                 if kind not in _JSON_TYPES:
                     kind, item = _plain(item)
+                made = item
                 if kind is str:
-                    left -= _VALUE_SIZE + (len(item) if item.isascii() else _utf8_size(item, left))
+                    left -= len(item) if item.isascii() else _utf8_size(item, left)
+                elif kind is int:
+                    if not _SMALLEST_INT <= item <= _LARGEST_INT:
+                        raise _Refused("an integer beyond 64 bits: send it as text")
                 elif kind in _CONTAINERS:
-                    if len(around) == max_depth:
+                    if len(around) + plain == max_depth:
                         raise _Refused("nested too deep: flatten it", at=item)
-                    left -= _CONTAINER_SIZE
-                elif kind is int and not _SMALLEST_INT <= item <= _LARGEST_INT:
-                    raise _Refused("an integer beyond 64 bits: send it as text")
+                    left, made = left + _VALUE_SIZE - _CONTAINER_SIZE, kind()
                 elif kind is float and not isfinite(item):
                     raise _Refused("NaN and Infinity are not JSON: send null or text")
-                else:
-                    left -= _VALUE_SIZE
+                left -= _VALUE_SIZE
                 if left < 0:
                     raise _Refused(_TOO_LARGE)
-                made = kind() if kind in _CONTAINERS else item
-                if type(copied) is dict:
+                if named:
                     copied[part] = made
                 else:
                     copied.append(made)
@@ -98,7 +121,7 @@ def strict_json(value: object, *, max_depth: int = 64, max_bytes: int = 1_000_00
                     break
             else:
                 if not around:
-                    return copied[0]
+                    return copied if plain else copied[0]
                 source, copied, entries, part = around.pop()
     except _Refused as refused:
         raise refused.told([*around, (source, copied, entries, part)], max_bytes) from None
@@ -148,12 +171,13 @@ class _Refused(Exception):
         self.at = at
 
     def told(self, levels: list[_Level], max_bytes: int) -> InvalidValue:
-        """With its place: the parts on the way. The first level only holds the whole value."""
-        path = [part for _, _, _, part in levels[1:] if part is not None]
-        for depth, (source, *_) in enumerate(levels):
+        """With its place: the parts on the way."""
+        path: list[str | int] = []
+        for source, _, _, part in levels:
             if source is self.at:
-                cycle = "contains itself: JSON cannot hold a cycle"
-                return InvalidValue(cycle, json_path(path[: depth - 1]))
+                return InvalidValue("contains itself: JSON cannot hold a cycle", json_path(path))
+            if part is not None:
+                path.append(part)
         reason = self.reason.format(max_bytes) if self.reason is _TOO_LARGE else self.reason
         return InvalidValue(reason, json_path(path))
 

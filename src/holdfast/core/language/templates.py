@@ -52,12 +52,16 @@ Filler: TypeAlias = Callable[[Facts], Json]
 
 @dataclass(frozen=True, slots=True)
 class Template:
-    """A compiled template; a constant one renders to the very value it was compiled from."""
+    """A compiled template; a constant one renders to the very value it was compiled from.
+
+    What a `bounded` one renders to is as large and as deep as one result and the template itself.
+    """
 
     value: Json
     task_paths: tuple[Path, ...]
     result_paths: tuple[Path, ...]
     constant: bool
+    bounded: bool
     fill: Filler = field(compare=False, repr=False)
 
 
@@ -86,6 +90,7 @@ def compile_template(value: Json) -> Template:
         task_paths=tuple(path for path in paths if path[0] != "result"),
         result_paths=tuple(path for path in paths if path[0] == "result"),
         constant=fill is None,
+        bounded=not compiler.paths or [path[0] for path in compiler.paths] == ["result"],
         fill=fill or (lambda facts: value),
     )
 
@@ -244,8 +249,8 @@ def _absence(placeholder: _Placeholder, facts: Facts) -> str:
     if path[0] in ROOTS:
         return f"{placeholder.source}: {_missing_part(path, 0, facts.names)}"
     try:
-        facts.status(path[0])
-        context = facts.context(path[0])
+        facts.status_of(path[0])
+        context = facts.context_of(path[0])
     except LookupError:
         return f"{placeholder.source}: there is no task {path[0]}"
     return f"{placeholder.source}: {_missing_part(path, 2, context)}"

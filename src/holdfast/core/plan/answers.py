@@ -8,41 +8,34 @@ from __future__ import annotations
 
 from typing import assert_never
 
-from holdfast.core.interactions import answers
+from holdfast.core.interactions.answers import NOBODY, expiry, rejection, take
+from holdfast.core.interactions.answers import keep_draft as keep_draft
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.planner import fail_listener, skip_listener
 from holdfast.core.run.steps import terminate
 from holdfast.core.run.wanting import CLOCK
-from holdfast.model.commands import Answer, KeepDraft
+from holdfast.model.commands import Answer
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind
 
 
 def answer(draft: Draft, command: Answer) -> None:
-    question = answers.find(draft.state, command.question_id)
-    wanted_by = draft.moment.wanted_by
-    judged = answers.judge(draft.state, question, command, draft.now, wanted_by)
-    if judged is None:
-        return
-    draft.emit(judged.event)
-    _follow(draft, question.step_id, judged.action, by=command.by, reason=judged.reason)
-
-
-def keep_draft(draft: Draft, command: KeepDraft) -> None:
-    question = answers.find(draft.state, command.question_id)
-    draft.emit(answers.kept_draft(question, command, draft.now))
+    judged = take(draft, command)
+    if judged is not None:
+        listener_id = draft.state.questions[command.question_id].step_id
+        _follow(draft, listener_id, judged.action, by=command.by, reason=judged.reason)
 
 
 def expire(draft: Draft, question_id: str) -> None:
     """The deadline has passed: the default option is taken, else the listener fails."""
     question = draft.state.questions[question_id]
-    expired, action = answers.expiry(question)
+    expired, action = expiry(question)
     draft.emit(expired)
     if action is None:
-        failure = Failure(FailureKind.MISSING, "nobody answered in time")
+        failure = Failure(FailureKind.MISSING, NOBODY)
         fail_listener(draft, question.step_id, failure, final=True)
         return
-    _follow(draft, question.step_id, action, by=CLOCK, reason="nobody answered in time")
+    _follow(draft, question.step_id, action, by=CLOCK, reason=NOBODY)
 
 
 def _follow(
@@ -50,14 +43,6 @@ def _follow(
 ) -> None:
     """What the chosen action does; the step is ready again and may simply go on."""
     match action:
-        case InteractionAction.REJECT_WITH_REASON:
-            text = f"rejected by {by}" + (f": {reason}" if reason else "")
-            failure = Failure(FailureKind.FORBIDDEN, text)
-            fail_listener(draft, listener_id, failure, final=True)
-        case InteractionAction.SKIP:
-            skip_listener(draft, listener_id, by, reason)
-        case InteractionAction.TERMINATE:
-            terminate(draft, by, reason)
         case (
             InteractionAction.APPROVE_AND_EXECUTE
             | InteractionAction.PROVIDE_INFO
@@ -65,5 +50,11 @@ def _follow(
             | InteractionAction.CUSTOM
         ):
             return
+        case InteractionAction.REJECT_WITH_REASON:
+            fail_listener(draft, listener_id, rejection(by, reason), final=True)
+        case InteractionAction.SKIP:
+            skip_listener(draft, listener_id, by, reason)
+        case InteractionAction.TERMINATE:
+            terminate(draft, by, reason)
         case _:
             assert_never(action)

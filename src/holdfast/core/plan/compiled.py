@@ -11,8 +11,6 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from functools import cached_property
 
 from holdfast.core.forms.lost_results import lost_result_form
 from holdfast.core.language.conditions import Condition, parse
@@ -20,6 +18,7 @@ from holdfast.core.language.templates import Template, compile_template
 from holdfast.errors import NotFound
 from holdfast.model.events import Move
 from holdfast.model.form import Form
+from holdfast.model.lazy import lazy
 from holdfast.model.plan import (
     AgentAction,
     Check,
@@ -31,6 +30,7 @@ from holdfast.model.plan import (
     PlanAction,
     TaskStatus,
     ToolAction,
+    WhilePaused,
 )
 from holdfast.model.retry import RetryPolicy
 
@@ -51,27 +51,32 @@ class CompiledListener:
         self.verifies = self.id.startswith(VERIFY)
         output = listener.success_output
         self.target = output.task_id if output else None
+        self.is_code = isinstance(listener.action, CodeAction)
+        self.tool: str | None = None
+        if isinstance(listener.action, ToolAction):
+            self.tool, self.fields = listener.action.tool, listener.action.fields
 
     def prepare(self) -> None:
         _ = (self.condition, self.wanted, self.args, self.success, self.failure, self.expect)
+        assert self.bounded is not None
 
-    @cached_property
+    @lazy
     def condition(self) -> Condition:
         return parse(self.listener.trigger_condition)
 
-    @cached_property
+    @lazy
     def wanted(self) -> TaskStatus | None:
         """The status its only trigger must have, where that is the whole condition."""
         listener = self.listener
         alone = len(listener.trigger_task_id) == 1 and self.condition.bare_status
         return _STATUSES.get(listener.trigger_condition.strip()) if alone else None
 
-    @cached_property
+    @lazy
     def running(self) -> tuple[Move, ...]:
         """Its target is Running while it works; this is the move where it fires nothing."""
         return (Move(self.target, TaskStatus.RUNNING, self.id),) if self.target else ()
 
-    @cached_property
+    @lazy
     def args(self) -> Template:
         match self.action:
             case ToolAction(args=args):
@@ -83,33 +88,38 @@ class CompiledListener:
             case _:
                 return compile_template({})
 
-    @cached_property
+    @lazy
     def words(self) -> Template:
         """The title and message of a question to a person."""
         assert isinstance(self.action, HumanAction)
         asking = self.action.asking
         return compile_template([asking.title, asking.message, asking.details])
 
-    @cached_property
+    @lazy
     def success(self) -> Template:
         return _output_template(self.listener.success_output)
 
-    @cached_property
+    @lazy
     def failure(self) -> Template:
         return _output_template(self.listener.failure_output)
 
-    @cached_property
+    @lazy
+    def bounded(self) -> bool:
+        """What its outputs set is bounded as its result is; a snippet may set what it likes."""
+        return not self.is_code and self.success.bounded and self.failure.bounded
+
+    @lazy
     def expect(self) -> Condition | None:
         return parse(self.check.expect) if self.check and self.check.expect else None
 
-    @cached_property
+    @lazy
     def lost_result(self) -> Form:
         """What a person must tell of a result that is lost: all that the plan reads of it."""
         judged = self.expect.paths if self.expect else ()
         checked = (path for path in judged if path[0] == "result")
         return lost_result_form((*self.success.result_paths, *checked))
 
-    @cached_property
+    @lazy
     def code_reads(self) -> frozenset[str] | None:
         """The task ids a snippet reads by literal name, or None when it may read any."""
         assert isinstance(self.action, CodeAction)
@@ -156,21 +166,18 @@ def _literal_lookup(node: ast.AST) -> tuple[ast.Name | None, str | None]:
             return None, None
 
 
-@dataclass(frozen=True, eq=False)
 class CompiledPlan:
-    plan: Plan
-    digest: str
+    """`holds` says that other branches stop while a person is asked, here or in a child run."""
 
-    @cached_property
-    def main(self) -> str:
-        return self.plan.main_task_id
+    def __init__(self, plan: Plan, digest: str) -> None:
+        self.plan = plan
+        self.digest = digest
+        self.main = plan.main_task_id
+        self.holds = plan.while_paused is WhilePaused.HOLD
+        self.task_ids = frozenset(task.task_id for task in plan.tasks)
+        self.listeners = self._compiled()
 
-    @cached_property
-    def task_ids(self) -> frozenset[str]:
-        return frozenset(task.task_id for task in self.plan.tasks)
-
-    @cached_property
-    def listeners(self) -> Mapping[str, CompiledListener]:
+    def _compiled(self) -> Mapping[str, CompiledListener]:
         compiled = {one.listener_id: CompiledListener(one) for one in self.plan.listeners}
         if self.plan.inputs.fields:
             compiled[INPUTS] = CompiledListener(self._inputs_listener())
@@ -182,14 +189,14 @@ class CompiledPlan:
             compiled[one.listener_id] = CompiledListener(one)
         return compiled
 
-    @cached_property
+    @lazy
     def agent_ids(self) -> tuple[str, ...]:
         """The agents that take part, each of which looks at the outcome in the end."""
         actions = (one.action for one in self.plan.listeners)
         ids = (one.agent_id for one in actions if isinstance(one, AgentAction))
         return tuple(dict.fromkeys(ids))
 
-    @cached_property
+    @lazy
     def by_trigger(self) -> Mapping[str, tuple[CompiledListener, ...]]:
         found: dict[str, list[CompiledListener]] = {}
         for one in self.plan.listeners:
@@ -197,7 +204,7 @@ class CompiledPlan:
                 found.setdefault(task_id, []).append(self.listeners[one.listener_id])
         return {task_id: tuple(listeners) for task_id, listeners in found.items()}
 
-    @cached_property
+    @lazy
     def watching(self) -> Mapping[tuple[str, TaskStatus], tuple[CompiledListener, ...]]:
         """The listeners that a task's move to a status may fire; absent where there are none."""
         found: dict[tuple[str, TaskStatus], list[CompiledListener]] = {}
@@ -207,7 +214,7 @@ class CompiledPlan:
                     found.setdefault((task_id, status), []).append(one)
         return {moved: tuple(listeners) for moved, listeners in found.items()}
 
-    @cached_property
+    @lazy
     def verify_ids(self) -> tuple[str, ...]:
         numbers = range(1, len(self.plan.verify) + 1)
         return tuple(f"{VERIFY}{one}" for one in (*numbers, *self.agent_ids))

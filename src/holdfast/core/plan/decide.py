@@ -2,6 +2,8 @@
 
     state, command, moment ──> decide ──> Decision(events, effects, state)
 
+`carry_out` is the same for a draft, into which several commands may be decided one after another.
+
 Pure: it never awaits, logs, sleeps, reads a clock or invents an id. `COMMANDS`
 says which command is welcome in which status; a refusal raises and changes
 nothing; a word that comes too late decides nothing.
@@ -9,21 +11,18 @@ nothing; a word that comes too late decides nothing.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
-from typing import Final, assert_never
+from typing import Any, Final
 
 from holdfast.core.forms.validation import unsealed, validate
 from holdfast.core.plan import answers, people, planner, questions, steps
-from holdfast.core.plan.apply import write
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
 from holdfast.core.plan.draft import Draft
-from holdfast.core.plan.follow_up import effects_in_flight, effects_of, goes_on_by_itself
+from holdfast.core.plan.follow_up import EFFECTS, effects_in_flight, goes_on_by_itself
 from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.tables import COMMANDS
-from holdfast.core.run.apply import replayed
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, unwelcome
-from holdfast.core.run.state import EMPTY
+from holdfast.core.run.decision import MAX_RECOVERIES, Decision, decided, unwelcome
 from holdfast.core.run.steps import hears, terminate
 from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.core.run.timing import tick
@@ -45,56 +44,31 @@ def blank(run_id: str, plan: CompiledPlan) -> PlanState:
 
 def replay(state: PlanState, records: Iterable[tuple[float, PlanEvent]]) -> PlanState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
-    return replayed(state, records, write)
+    return Draft(state).replay(records)
 
 
 def decide(
     state: PlanState, command: c.Command, moment: c.Moment
 ) -> Decision[PlanState, PlanEvent]:
-    if COMMANDS.get(type(command), EMPTY).get(state.status) is not ACCEPT:
-        return unwelcome(state, command, COMMANDS)
     draft = Draft(state, moment)
-    effects: list[Effect] = []
-    accepted: c.PlanCommand = command  # type: ignore[assignment]  # the table has no others
-    match accepted:
-        case c.ReportOutcome():
-            steps.report(draft, accepted)
-        case c.StartStep():
-            steps.start(draft, accepted)
-        case c.StartRun():
-            _start_run(draft, accepted)
-        case c.Advise():
-            planner.advise(draft, accepted)
-        case c.Answer():
-            answers.answer(draft, accepted)
-        case c.KeepDraft():
-            answers.keep_draft(draft, accepted)
-        case c.Resume():
-            planner.resume(draft, accepted)
-        case c.Skip():
-            people.skip(draft, accepted)
-        case c.MarkDone():
-            people.mark_done(draft, accepted)
-        case c.EditContext():
-            people.edit_context(draft, accepted)
-        case c.RerunFrom():
-            people.rerun_from(draft, accepted)
-        case c.Cancel():
-            people.cancel(draft, accepted)
-        case c.HearChild():
-            _hear_child(draft, accepted)
-        case c.Tick():
-            tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
-        case c.Recover():
-            effects += _recover(draft)
-        case _:
-            assert_never(accepted)
-    events = draft.events
-    if events and (not draft.state.active or draft.state.status is _CANCELLING):
+    return decided(draft, carry_out(draft, command))
+
+
+def carry_out(draft: Draft, command: c.Command) -> Sequence[Effect]:
+    decided = WELCOME[draft.state.status].get(type(command))
+    if decided is None:
+        return unwelcome(draft.state, command, COMMANDS)
+    events, before = draft.events, len(draft.events)
+    effects = decided(draft, command) or ()
+    if len(events) == before:
+        return effects
+    state = draft.state
+    if not state.active or state.status is _CANCELLING:
         planner.settle(draft)
-    for event in events:
-        effects += effects_of(draft.state, event)
-    return Decision(draft.state, tuple(events), tuple(effects))
+    for _, event in events[before:]:
+        if (follow := EFFECTS.get(type(event))) is not None:
+            effects = (*effects, *follow(state, event))
+    return effects
 
 
 def _start_run(draft: Draft, command: c.StartRun) -> None:
@@ -156,13 +130,17 @@ def _follow_child(draft: Draft, command: c.HearChild) -> None:
         steps.child_finished(draft, command.step_id, command.result)
 
 
+def _tick(draft: Draft, command: c.Tick) -> None:
+    tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
+
+
 def _end_grace(draft: Draft) -> None:
     for listener_id, step in sorted(draft.state.steps.items()):
         if step.status is StepStatus.RUNNING:
             questions.ask_unknown(draft, listener_id, "it had not ended when the grace was over")
 
 
-def _recover(draft: Draft) -> tuple[Effect, ...]:
+def _recover(draft: Draft, command: c.Recover) -> tuple[Effect, ...]:
     """A run that only rests lost nothing with its owner; the others count the loss."""
     if not goes_on_by_itself(draft.state):
         return ()
@@ -175,3 +153,28 @@ def _recover(draft: Draft) -> tuple[Effect, ...]:
     if count >= MAX_RECOVERIES:
         steps.quarantine(draft, count)
     return effects_in_flight(draft.state)
+
+
+DECISIONS: Final[Mapping[type, Callable[[Draft, Any], Sequence[Effect] | None]]] = {
+    c.StartRun: _start_run,
+    c.StartStep: steps.start,
+    c.ReportOutcome: steps.report,
+    c.Advise: planner.advise,
+    c.Answer: answers.answer,
+    c.KeepDraft: answers.keep_draft,
+    c.Resume: planner.resume,
+    c.Skip: people.skip,
+    c.MarkDone: people.mark_done,
+    c.EditContext: people.edit_context,
+    c.RerunFrom: people.rerun_from,
+    c.Cancel: people.cancel,
+    c.HearChild: _hear_child,
+    c.Tick: _tick,
+    c.Recover: _recover,
+}
+"""What each command that `COMMANDS` accepts leads to; the effects that follow from no event."""
+
+WELCOME: Final = {
+    status: {kind: DECISIONS[kind] for kind, row in COMMANDS.items() if row[status] is ACCEPT}
+    for status in PlanInstanceStatus
+}

@@ -9,28 +9,27 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.core.language.conditions import holds
-from holdfast.core.plan.apply import write
+from holdfast.core.plan.apply import FOLDS
 from holdfast.core.plan.compiled import CompiledListener, CompiledPlan
 from holdfast.core.plan.fold import moved
-from holdfast.core.plan.state import NEW_TASK, PlanState, TaskFacts
+from holdfast.core.plan.state import NEW_TASK, PlanState
 from holdfast.core.plan.tables import SETTABLE
 from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.state import successor
 from holdfast.errors import OutputRefused
 from holdfast.model.events import Move, PlanEvent
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model.record import constructor
 
 _CANCELLING: Final = PlanInstanceStatus.CANCELLING
+_move: Final = constructor(Move)
 
 
 class Draft(RunDraft[PlanState, PlanEvent]):
-    write = staticmethod(write)
+    FOLDS = FOLDS
 
     def listener(self, listener_id: str) -> CompiledListener:
         return self.state.plan.listener(listener_id)
-
-    def facts(self) -> TaskFacts:
-        return TaskFacts(self.state.tasks)
 
     def moves(self, updates: Iterable[TaskUpdate]) -> tuple[Move, ...]:
         """The moves that these updates are, each with the listeners that it fires."""
@@ -44,7 +43,7 @@ class Draft(RunDraft[PlanState, PlanEvent]):
                 raise OutputRefused(_why_refused(plan, before, update))
             watching = plan.watching.get((task_id, status))
             fired = self._fired(watching, update, made) if watching else ()
-            made.append(Move(task_id, status, update.reason, update.context, (), fired))
+            made.append(_move(task_id, status, update.reason, update.context, (), fired))
         return tuple(made)
 
     def _fired(
@@ -66,9 +65,8 @@ class Draft(RunDraft[PlanState, PlanEvent]):
 
     def _holds(self, listener: CompiledListener, update: TaskUpdate, made: Sequence[Move]) -> bool:
         last = Move(update.task_id, update.status, update.reason, update.context)
-        after = moved(successor(self.state), (*made, last), self.now)
-        facts = TaskFacts(after.tasks)
-        return holds(listener.condition, listener.listener.trigger_task_id, facts)
+        after = moved(successor(self.state, []), (*made, last), self.now)
+        return holds(listener.condition, listener.listener.trigger_task_id, after)
 
     def unrepeated(self, move: Move) -> Move:
         """The same move where it fires nothing that has fired before, not even what repeats."""

@@ -7,32 +7,37 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.core.plan.state import NEW_TASK, PlanState, TaskState, TraceEntry
+from holdfast.core.plan.state import NEW_TASK, PlanState, TaskState
 from holdfast.core.plan.tables import TASK, next_task
-from holdfast.core.run.moves import add_step, move_step
+from holdfast.core.run.moves import move_step
 from holdfast.core.run.state import NEW_STEP, StepState
 from holdfast.core.run.tables import ACTIVE_STEPS, StepMove, StepStatus
 from holdfast.model.events import Move
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 
 _DONE: Final = TaskStatus.DONE
+_new: Final = tuple.__new__
+"""Makes a named tuple without a call of its constructor."""
 
 
 def moved(state: PlanState, moves: tuple[Move, ...], at: float) -> PlanState:
     fields = state.__dict__
     for move in moves:
-        task, status = state.tasks.get(move.task_id, NEW_TASK), move.status
-        if status not in TASK[task.status]:
-            next_task(task.status, status)  # which raises
-        context, trace = task.context, task.trace
-        if move.context:
-            context = {**context, **move.context}
+        tasks, task_id, status = fields["tasks"], move.task_id, move.status
+        task = tasks.get(task_id, NEW_TASK)
+        before, context, trace = task[0], task[1], task[2]
+        if status not in TASK[before]:
+            next_task(before, status)  # which raises
+        if more := move.context:
+            context = {**context, **more} if context else more
         if move.drop:
             context = {name: one for name, one in context.items() if name not in move.drop}
-        if move.reason or status is not task.status:
-            trace = trace.push_front(TraceEntry(status, move.reason, at))
-        fields["tasks"] = state.tasks.insert(move.task_id, TaskState(status, context, trace))
-        fields["done_tasks"] += (status is _DONE) - (task.status is _DONE)
+        reason = move.reason
+        if reason or status is not before:
+            trace = trace.push_front((status, reason, at))
+        fields["tasks"] = tasks.set(task_id, _new(TaskState, (status, context, trace)))
+        if status is _DONE or before is _DONE:
+            fields["done_tasks"] += (status is _DONE) - (before is _DONE)
         if move.fired:
             fire(state, move.fired)
     return state
@@ -40,10 +45,14 @@ def moved(state: PlanState, moves: tuple[Move, ...], at: float) -> PlanState:
 
 def fire(state: PlanState, listener_ids: tuple[str, ...]) -> PlanState:
     """A listener that is still busy with an earlier firing remembers that it was triggered."""
+    fields = state.__dict__
     for listener_id in listener_ids:
-        step = state.steps.get(listener_id)
+        steps = fields["steps"]
+        step = steps.get(listener_id)
         if step is None:
-            add_step(state, listener_id)
+            fields["steps"] = steps.set(listener_id, NEW_STEP)
+            fields["active"] += 1
+            fields["readied"].append(listener_id)
         elif step.status in ACTIVE_STEPS or step.status is StepStatus.FAILED:
             move_step(state, listener_id, None, pending=step.pending + 1)
         else:

@@ -9,14 +9,14 @@ from holdfast.core.plan.compiled import VERIFY
 from holdfast.core.plan.refusals import reason
 from holdfast.core.plan.state import PlanState, TaskState
 from holdfast.core.run import moves
-from holdfast.core.run.fold_steps import children_resumed
-from holdfast.core.run.state import EMPTY, NEW_STEP, StepState, changed, evolve
+from holdfast.core.run.fold_steps import children_resumed, ended
+from holdfast.core.run.state import ANY_STEP, EMPTY, NEW_STEP, StepState, changed, evolve
 from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, StepStatus
-from holdfast.core.run.wanting import REGISTERED, RESUMED, STARTED, wants
+from holdfast.core.run.wanting import CHANGED, REGISTERED, RESUMED, STARTED, wants
 from holdfast.model import events as e
 
 
-def started(state: PlanState, event: e.RunStarted, at: float) -> PlanState:
+def started(state: PlanState, event: e.RunStarted, at: float) -> None:
     state = changed(
         state,
         plan_id=event.plan_id,
@@ -31,18 +31,19 @@ def started(state: PlanState, event: e.RunStarted, at: float) -> PlanState:
         state = wants(state, author, REGISTERED)
     if event.values:
         held = TaskState(context=event.values)
-        state = changed(state, tasks=state.tasks.insert(state.plan.main, held))
-    return fold.fire(moves.signal(state, Signal.START), event.fired)
+        state = changed(state, tasks=state.tasks.set(state.plan.main, held))
+    fold.fire(moves.signal(state, Signal.START), event.fired)
+    fold.moved(state, event.moves, at)
 
 
-def planner_retried(state: PlanState, event: e.PlannerRetried, at: float) -> PlanState:
+def planner_retried(state: PlanState, event: e.PlannerRetried, at: float) -> None:
     """The backoff of the next round goes on from all tries so far."""
     step, due = state.steps[event.listener_id], event.retry_at
     state = changed(state, retried=state.retried + 1)
     if due is not None:
-        timers = state.timers.insert(moves.retry_timer(event.listener_id), due)
+        timers = state.timers.set(moves.retry_timer(event.listener_id), due)
         state = changed(state, timers=timers)
-    return _refire_keeping(
+    state = _refire_keeping(
         state,
         event.listener_id,
         step,
@@ -53,17 +54,18 @@ def planner_retried(state: PlanState, event: e.PlannerRetried, at: float) -> Pla
         repeats=step.repeats,
         why=event.why if due is not None else "",
     )
+    fold.moved(state, event.moves, at)
 
 
-def planner_gave_up(state: PlanState, event: e.PlannerGaveUp) -> PlanState:
+def planner_gave_up(state: PlanState, event: e.PlannerGaveUp, at: float) -> None:
     for listener_id in event.failed:
         if state.steps[listener_id].status is not StepStatus.FAILED:
             state = moves.move_step(state, listener_id, StepMove.GIVE_UP, calling=None)
         state = moves.add_failed(state, listener_id)
-    return moves.signal(state, Signal.GIVE_UP)
+    fold.moved(moves.signal(state, Signal.GIVE_UP), event.moves, at)
 
 
-def resumed(state: PlanState, event: e.RunResumed) -> PlanState:
+def resumed(state: PlanState, event: e.RunResumed, at: float) -> None:
     state = wants(state, event.by, RESUMED)
     state = moves.signal(changed(state, failed=(), recoveries=0), Signal.RESUME)
     state = _counted_anew(state)
@@ -76,7 +78,10 @@ def resumed(state: PlanState, event: e.RunResumed) -> PlanState:
         else:
             state = _refire_keeping(state, listener_id, step)
     state = children_resumed(state, event.children)
-    return moves.signal(state, Signal.ASK) if moves.asks(state) else state
+    if moves.asks(state):
+        moves.signal(state, Signal.ASK)
+    state.readied.append(ANY_STEP)
+    fold.moved(state, event.moves, at)
 
 
 def _counted_anew(state: PlanState) -> PlanState:
@@ -114,10 +119,23 @@ def _refire_keeping(
     )
 
 
-def closed_by_hand(state: PlanState, listener_ids: tuple[str, ...]) -> PlanState:
-    for listener_id in listener_ids:
-        state = _closed_by_hand(state, listener_id)
-    return state
+def verification_started(state: PlanState, event: e.VerificationStarted, at: float) -> None:
+    fold.fire(changed(state, verifying=True), event.fired)
+
+
+def completed(state: PlanState, event: e.RunCompleted, at: float) -> None:
+    ended(fold.moved(state, event.moves, at), Signal.FINISH)
+
+
+def cancelled(state: PlanState, event: e.RunCancelled, at: float) -> None:
+    ended(fold.moved(state, event.moves, at), Signal.STOPPED)
+
+
+def tasks_edited(state: PlanState, event: e.TasksEdited, at: float) -> None:
+    wants(state, event.by, CHANGED)
+    for listener_id in event.closed:
+        _closed_by_hand(state, listener_id)
+    fold.moved(state, event.moves, at)
 
 
 def _closed_by_hand(state: PlanState, listener_id: str) -> PlanState:
@@ -134,13 +152,12 @@ def _closed_by_hand(state: PlanState, listener_id: str) -> PlanState:
 _NEVER_FIRED = evolve(NEW_STEP, firing=0, status=StepStatus.SKIPPED)
 
 
-def listeners_reset(state: PlanState, event: e.ListenersReset) -> PlanState:
+def listeners_reset(state: PlanState, event: e.ListenersReset, at: float) -> None:
     """A forgotten step keeps its count, so that its next firing has a key of its own."""
+    state = wants(state, event.by, CHANGED)
     checks = [one for one in event.forgotten if one.startswith(VERIFY)]
     if checks and not event.fired[0].startswith(VERIFY):
         state = changed(state, verifying=False, verification=EMPTY)
     for listener_id in event.forgotten:
         state = moves.move_step(state, listener_id, None, forgotten=True)
-    for listener_id in event.fired:
-        state = fold.fire(state, (listener_id,))
-    return state
+    fold.moved(fold.fire(state, event.fired), event.moves, at)

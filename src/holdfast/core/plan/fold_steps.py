@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.core.plan import fold
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run import moves
-from holdfast.core.run.state import NEW_STEP, changed
-from holdfast.core.run.tables import StepMove, StepStatus
+from holdfast.core.run.state import StepState, changed, new, set_step_fields, without
+from holdfast.core.run.tables import STEP, StepMove, StepStatus, next_step
+from holdfast.core.run.wanting import CHANGED, wants
 from holdfast.model import events as e
 from holdfast.model.effects import RecordedCall
 
@@ -16,47 +18,79 @@ _START: Final = StepMove.START
 _SUCCEED: Final = StepMove.SUCCEED
 
 
-def started(state: PlanState, event: e.ListenerStarted) -> PlanState:
-    step = state.steps[event.listener_id]
-    return moves.move_step(
-        state,
-        event.listener_id,
-        _START,
-        attempt=event.attempt,
-        generation=event.generation,
-        claim=state.version,
-        clock=step.clock if step.calls else state.updated_at,
-        args=event.args,
-        consent=event.consent,
-        idempotent=event.idempotent,
-        pure=event.pure,
-        child_id=event.child_id or step.child_id,
-        failure=None,
-    )
+def started(state: PlanState, event: e.ListenerStarted, at: float) -> None:
+    step_id = event.listener_id
+    step = state.steps[step_id]
+    after, fields = new(StepState), {**step.__dict__}
+    set_step_fields(after, fields)
+    fields["status"] = STEP[step.status].get(_START) or next_step(step.status, _START)
+    fields["attempt"] = event.attempt
+    fields["generation"] = event.generation
+    fields["claim"] = state.version
+    fields["clock"] = step.clock if step.calls else at
+    fields["args"] = event.args
+    fields["consent"] = event.consent
+    fields["idempotent"] = event.idempotent
+    fields["pure"] = event.pure
+    fields["child_id"] = event.child_id or step.child_id
+    fields["failure"] = None
+    moves.put_step(state, step_id, step, after)
+    if event.moves:
+        fold.moved(state, event.moves, at)
 
 
-def succeeded(state: PlanState, event: e.ListenerSucceeded) -> PlanState:
+def succeeded(state: PlanState, event: e.ListenerSucceeded, at: float) -> None:
     """What the firing needed is forgotten; how often it was tried is not."""
-    step = state.steps[event.listener_id]
-    moves.move_step(
-        state,
-        event.listener_id,
-        _SUCCEED,
-        NEW_STEP,
-        firing=step.firing,
-        attempt=step.attempt,
-        generation=step.generation,
-        retries=step.retries,
-        pending=step.pending,
-        repeats=step.repeats,
-        child_id=step.child_id,
+    step_id = event.listener_id
+    step = state.steps[step_id]
+    if _SUCCEED not in STEP[step.status]:
+        next_step(step.status, _SUCCEED)  # which raises
+    after = _finished(
+        step.firing,
+        step.attempt,
+        step.generation,
+        step.retries,
+        step.pending,
+        step.repeats,
+        step.child_id,
     )
+    moves.put_step(state, step_id, step, after)
     if state.recoveries:
         moves.progressed(state)
-    return fold.follow_pending(state, event.listener_id) if step.pending else state
+    if step.pending:
+        fold.follow_pending(state, step_id)
+    if event.moves:
+        fold.moved(state, event.moves, at)
 
 
-def failed(state: PlanState, event: e.ListenerFailed) -> PlanState:
+@lru_cache
+def _finished(
+    firing: int,
+    attempt: int,
+    generation: int,
+    retries: int,
+    pending: int,
+    repeats: int,
+    child_id: str | None,
+) -> StepState:
+    """Most steps end alike: those that do share one record."""
+    return StepState(
+        firing=firing,
+        status=StepStatus.DONE,
+        attempt=attempt,
+        generation=generation,
+        retries=retries,
+        pending=pending,
+        repeats=repeats,
+        child_id=child_id,
+    )
+
+
+def failed(state: PlanState, event: e.ListenerFailed, at: float) -> None:
+    fold.moved(_failed(state, event), event.moves, at)
+
+
+def _failed(state: PlanState, event: e.ListenerFailed) -> PlanState:
     state = moves.progressed(state)
     carried = (event.result,) if event.kept else None
     changes = {"failure": event.failure, "carried": carried, "calling": None}
@@ -72,23 +106,24 @@ def _handled(state: PlanState, listener_id: str, changes: dict[str, Any]) -> Pla
     return fold.follow_pending(state, listener_id)
 
 
-def skipped(state: PlanState, listener_id: str) -> PlanState:
+def skipped(state: PlanState, event: e.ListenerSkipped, at: float) -> None:
     """Only this firing is passed over: a repeating listener still follows its other triggers."""
-    return fold.follow_pending(closed(state, listener_id), listener_id)
+    closed(wants(state, event.by, CHANGED), event.listener_id)
+    fold.moved(fold.follow_pending(state, event.listener_id), event.moves, at)
 
 
 def closed(state: PlanState, listener_id: str) -> PlanState:
-    timers = state.timers.discard(moves.retry_timer(listener_id))
+    timers = without(state.timers, moves.retry_timer(listener_id))
     state = moves.unfail(changed(state, timers=timers), listener_id)
     return moves.move_step(state, listener_id, StepMove.SKIP)
 
 
-def function_called(state: PlanState, event: e.FunctionCalled) -> PlanState:
+def function_called(state: PlanState, event: e.FunctionCalled, at: float) -> PlanState:
     calling = (event.function, event.args, event.idempotent)
     return moves.move_step(state, event.listener_id, None, calling=calling, claim=state.version)
 
 
-def function_returned(state: PlanState, event: e.FunctionReturned) -> PlanState:
+def function_returned(state: PlanState, event: e.FunctionReturned, at: float) -> PlanState:
     step = state.steps[event.listener_id]
     assert step.calling is not None
     function, args, _ = step.calling
@@ -104,7 +139,7 @@ def function_returned(state: PlanState, event: e.FunctionReturned) -> PlanState:
     )
 
 
-def check_concluded(state: PlanState, event: e.CheckConcluded) -> PlanState:
+def check_concluded(state: PlanState, event: e.CheckConcluded, at: float) -> PlanState:
     verification = {**state.verification, event.listener_id: event.verdict}
     state = moves.progressed(changed(state, verification=verification))
     if event.verdict != "failed":

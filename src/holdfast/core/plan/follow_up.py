@@ -6,8 +6,8 @@ function gives the same effect for what was in flight.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from typing import Final, assert_never
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, assert_never
 
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.moves import asks
@@ -22,11 +22,16 @@ from holdfast.model.plan import (
     PlanAction,
     PlanInstanceStatus,
     ToolAction,
-    WhilePaused,
 )
+from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
 
 _RUNNING: Final = StepStatus.RUNNING
+_ERROR: Final = PlanInstanceStatus.ERROR
+_CANCELLING: Final = PlanInstanceStatus.CANCELLING
+_OVER: Final = (PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED)
+_claimed: Final = constructor(f.Work)
+_call_tool: Final = constructor(f.CallTool)
 
 
 def effects_in_flight(state: PlanState) -> tuple[f.Effect, ...]:
@@ -52,16 +57,14 @@ def _word_to_child(state: PlanState, child_id: str, step: StepState) -> Iterator
 
 def goes_on_by_itself(state: PlanState) -> bool:
     """Something is under way or ready to start, so a new owner has work to take up."""
-    match state.status:
-        case PlanInstanceStatus.DONE | PlanInstanceStatus.CANCELLED:
-            return False
-        case PlanInstanceStatus.CANCELLING:
-            return state.in_flight > 0
-        case PlanInstanceStatus.ERROR:
-            return _under_way(state)
-        case _:
-            held = state.plan.plan.while_paused is WhilePaused.HOLD and asks(state)
-            return _under_way(state) if held else state.active > state.resting
+    status = state.status
+    if status in _OVER:
+        return False
+    if status is _CANCELLING:
+        return state.in_flight > 0
+    if status is _ERROR or (state.plan.holds and asks(state)):
+        return _under_way(state)
+    return state.active > state.resting
 
 
 def _under_way(state: PlanState) -> bool:
@@ -73,28 +76,46 @@ def _under_way(state: PlanState) -> bool:
     )
 
 
-def effects_of(state: PlanState, event: e.PlanEvent) -> Iterable[f.Effect]:
-    """The effects of an event that has just been decided; `state` is the one after them all."""
-    match event:
-        case e.ListenerSucceeded():
-            return ()
-        case e.ListenerStarted() | e.FunctionCalled() | e.FunctionReturned():
-            step = state.steps[event.listener_id]
-            if step.status is _RUNNING:
-                return (_work(state, event.listener_id, step),)
-        case e.ListenerFailed():
-            step = state.steps[event.listener_id]
-            if step.status is StepStatus.CONSULTING:
-                return (_consultation(state, event.listener_id, step),)
-        case e.RunResumed(children=children, by=by):
-            return [f.ResumeChild(str(state.steps[one].child_id), by) for one in children]
-        case e.ListenerSkipped(listener_id=listener_id, by=by, reason=reason):
-            return _abandoned(state, (listener_id,), by, reason)
-        case e.TasksEdited(closed=closed, by=by, reason=reason):
-            return _abandoned(state, closed, by, reason)
-        case e.CancelRequested(by=by, reason=reason):
-            return _abandoned(state, sorted(state.steps), by, reason)
-    return ()
+def _started(
+    state: PlanState, event: e.ListenerStarted | e.FunctionCalled | e.FunctionReturned
+) -> Iterable[f.Effect]:
+    step = state.steps[event.listener_id]
+    return (_work(state, event.listener_id, step),) if step.status is _RUNNING else ()
+
+
+def _failed(state: PlanState, event: e.ListenerFailed) -> Iterable[f.Effect]:
+    step = state.steps[event.listener_id]
+    if step.status is StepStatus.CONSULTING:
+        yield _consultation(state, event.listener_id, step)
+
+
+def _resumed(state: PlanState, event: e.RunResumed) -> Iterable[f.Effect]:
+    return [f.ResumeChild(str(state.steps[one].child_id), event.by) for one in event.children]
+
+
+def _skipped(state: PlanState, event: e.ListenerSkipped) -> Iterable[f.Effect]:
+    return _abandoned(state, (event.listener_id,), event.by, event.reason)
+
+
+def _edited(state: PlanState, event: e.TasksEdited) -> Iterable[f.Effect]:
+    return _abandoned(state, event.closed, event.by, event.reason)
+
+
+def _cancelled(state: PlanState, event: e.CancelRequested) -> Iterable[f.Effect]:
+    return _abandoned(state, sorted(state.steps), event.by, event.reason)
+
+
+EFFECTS: Final[Mapping[type, Callable[[PlanState, Any], Iterable[f.Effect]]]] = {
+    e.ListenerStarted: _started,
+    e.FunctionCalled: _started,
+    e.FunctionReturned: _started,
+    e.ListenerFailed: _failed,
+    e.RunResumed: _resumed,
+    e.ListenerSkipped: _skipped,
+    e.TasksEdited: _edited,
+    e.CancelRequested: _cancelled,
+}
+"""The effects of events that have just been decided; the state is the one after them all."""
 
 
 def _abandoned(
@@ -103,7 +124,7 @@ def _abandoned(
     """Child runs that nobody waits for any more; one in error would wait for ever."""
     for listener_id in listener_ids:
         step = state.steps[listener_id]
-        over = step.child_status in (PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED)
+        over = step.child_status in _OVER
         if step.awaits_child and step.status in _LEFT_BEHIND and not over:
             yield f.CancelChild(str(step.child_id), by, reason)
 
@@ -116,16 +137,15 @@ def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
     listener = state.plan.listeners[listener_id]
     run_id, firing, timeout = state.run_id, step.firing, listener.listener.timeout
     key = f"{run_id}:{listener_id}:{firing}:{step.generation}"
-    work = f.Work(run_id, listener_id, firing, step.attempt, step.claim, key, timeout)
+    work = _claimed(run_id, listener_id, firing, step.attempt, step.claim, key, timeout)
     if step.carried is not None:
         return f.Conclude(work, step.carried[0])
     if step.calling is not None:
         function, args, idempotent = step.calling
         return f.CallFunction(work, len(step.calls), function, args, idempotent)
+    if listener.tool is not None:
+        return _call_tool(work, listener.tool, step.args or EMPTY, step.idempotent, step.consent)
     match listener.action:
-        case ToolAction(tool=tool):
-            args = step.args or EMPTY
-            return f.CallTool(work, tool, args, step.idempotent, step.consent)
         case CodeAction(code_snippet=snippet, functions=functions):
             return f.RunSnippet(work, snippet, functions, step.calls, step.provided, step.clock)
         case PlanAction(plan_id=plan_id):
@@ -135,7 +155,7 @@ def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
             prompt = str((step.args or EMPTY).get("prompt", ""))
             child_id, only = str(step.child_id), listener.verifies
             return f.StartAgent(work, child_id, agent_id, prompt, state.root_id, only)
-        case HumanAction():
+        case HumanAction() | ToolAction():
             raise AssertionError(f"{listener_id} has no work to do outside")
         case _:
             assert_never(listener.action)

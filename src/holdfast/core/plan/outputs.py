@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.plan.compiled import INPUTS, CompiledListener
-from holdfast.core.plan.state import TaskFacts
+from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.errors import TemplateError
-from holdfast.model.plan import CodeAction, TaskStatus, TaskUpdate
+from holdfast.model.plan import TaskStatus, TaskUpdate
 from holdfast.model.values import Json
 
 
@@ -24,10 +24,10 @@ def succeeded(result: Json) -> bool:
 
 
 def updates_for(
-    listener: CompiledListener, success: bool, result: Json, facts: TaskFacts
+    listener: CompiledListener, success: bool, result: Json, facts: PlanState | TaskFacts
 ) -> tuple[TaskUpdate, ...]:
     """The updates of a finished listener; TemplateError when its output does not render."""
-    named = facts.with_names({"result": result})
+    named = TaskFacts(facts.tasks, {"result": result})
     return tuple(TaskUpdate(**one) for one in told_updates(listener, success, result, named))
 
 
@@ -35,18 +35,19 @@ def told_updates(
     listener: CompiledListener, success: bool, result: Json, facts: TaskFacts
 ) -> list[dict[str, Any]]:
     """The same in the words of a driver; the facts know the result by its name."""
-    if isinstance(listener.action, CodeAction) and (own := _own_output(listener, result)):
+    if listener.is_code and (own := _own_output(listener, result)):
         return [own]
     output = listener.listener.success_output if success else listener.listener.failure_output
     if output is None:
         return []
-    if listener.id == INPUTS:
+    reason = listener.id
+    if reason == INPUTS:
         context, reason = dict(result or {}), "start"
     else:
-        template = listener.success if success else listener.failure
-        context, reason = template.fill(facts), listener.id
-    update = {"task_id": output.task_id, "status": output.status}
-    return [{**update, "context": context, "reason": reason}]
+        context = (listener.success if success else listener.failure).fill(facts)
+    return [
+        {"task_id": output.task_id, "status": output.status, "context": context, "reason": reason}
+    ]
 
 
 def _own_output(listener: CompiledListener, result: Json) -> dict[str, Any] | None:

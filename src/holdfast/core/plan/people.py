@@ -13,27 +13,19 @@ from holdfast.core.plan.planner import (
     skip_listener,
 )
 from holdfast.core.run.steps import cancel_run
-from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.tables import HELD_UP, StepStatus
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.model import commands as c
 from holdfast.model.events import ListenersReset, Move, QuestionWithdrawn, RunResumed, TasksEdited
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
 from holdfast.model.values import Json
 
-_SKIPPABLE = (
-    StepStatus.READY,
-    StepStatus.BACKOFF,
-    StepStatus.WAITING,
-    StepStatus.CONSULTING,
-    StepStatus.FAILED,
-)
-
 
 def skip(draft: Draft, command: c.Skip) -> None:
     listener = draft.listener(command.listener_id)
-    step = draft.state.steps.get(listener.id)
-    if step is None or step.status not in _SKIPPABLE:
-        state = "has not fired" if step is None else f"is {step.status}"
+    status = _status(draft, listener.id)
+    if status not in HELD_UP:
+        state = "has not fired" if status is None else f"is {status}"
         raise NotAllowed(f"{listener.id} {state}; only one that waits or failed can be skipped")
     _withdraw(draft, (listener.id,), f"{command.by} skipped {listener.id}")
     skip_listener(draft, listener.id, command.by, command.reason)
@@ -75,11 +67,11 @@ def rerun_from(draft: Draft, command: c.RerunFrom) -> None:
     listener = draft.listener(command.listener_id)
     _refuse_rerun(draft, listener.id)
     listeners, tasks = _downstream(draft, listener)
-    busy = [one for one in listeners if _is_running(draft, one)]
+    busy = [one for one in listeners if _status(draft, one) is StepStatus.RUNNING]
     if busy:
         raise NotAllowed(f"{', '.join(busy)} is still running; wait for it or cancel the run")
     _withdraw(draft, listeners, f"{command.by} runs again from {listener.id}")
-    closed = tuple(one for one in listeners if _may_close(draft, one))
+    closed = tuple(one for one in listeners if _status(draft, one) in HELD_UP)
     if closed:
         draft.emit(TasksEdited(command.by, "rerun", (), closed))
     known = tuple(one for one in listeners if one in draft.state.steps)
@@ -113,7 +105,7 @@ def _main_reopened(draft: Draft, reason: str) -> tuple[Move, ...]:
 
 
 def cancel(draft: Draft, command: c.Cancel) -> None:
-    cancel_run(draft, command.by, command.reason, command.grace)
+    cancel_run(draft, command)
 
 
 def _known_task(draft: Draft, task_id: str) -> None:
@@ -130,7 +122,7 @@ def _withdraw(draft: Draft, listener_ids: Iterable[str], reason: str) -> None:
 
 def _settled_by(draft: Draft, task_id: str) -> Iterable[str]:
     for listener_id, step in sorted(draft.state.steps.items()):
-        if step.status in _SKIPPABLE and draft.listener(listener_id).target == task_id:
+        if step.status in HELD_UP and draft.listener(listener_id).target == task_id:
             yield listener_id
 
 
@@ -146,14 +138,9 @@ def _spared_by(draft: Draft, task_id: str, fired: Container[str]) -> Iterable[st
             yield compiled.id
 
 
-def _is_running(draft: Draft, listener_id: str) -> bool:
+def _status(draft: Draft, listener_id: str) -> StepStatus | None:
     step = draft.state.steps.get(listener_id)
-    return step is not None and step.status is StepStatus.RUNNING
-
-
-def _may_close(draft: Draft, listener_id: str) -> bool:
-    step = draft.state.steps.get(listener_id)
-    return step is not None and step.status in _SKIPPABLE
+    return None if step is None else step.status
 
 
 def _downstream(draft: Draft, first: CompiledListener) -> tuple[list[str], list[str]]:

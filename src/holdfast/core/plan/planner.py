@@ -95,7 +95,7 @@ def _failure_moves(
     try:
         if updates is None:
             failed = {"success": False, "error": failure.message}
-            updates = updates_for(listener, False, result or failed, draft.facts())
+            updates = updates_for(listener, False, result or failed, draft.state)
         return draft.moves(updates)
     except (TemplateError, OutputRefused):
         return ()
@@ -185,7 +185,7 @@ def _while_retrying(main: TaskState) -> TaskStatus:
 
 def _before_the_trouble(main: TaskState) -> TaskStatus:
     trouble = (TaskStatus.ERROR, TaskStatus.RETRYING)
-    calm = (entry.status for entry in main.trace if entry.status not in trouble)
+    calm = (status for status, _, _ in main.moves if status not in trouble)
     return next(calm, TaskStatus.RUNNING)
 
 
@@ -288,8 +288,8 @@ def resuming_move(draft: Draft) -> Move:
 def _now_holding(draft: Draft) -> list[str]:
     """Listeners whose conditions hold, by a person's edits or once the main task runs again."""
     main = draft.state.main_task
-    going_on = TaskState(TaskStatus.RUNNING, main.context, main.trace)
-    facts = TaskFacts(draft.state.tasks.insert(draft.state.plan.main, going_on))
+    going_on = TaskState(TaskStatus.RUNNING, main.context, main.moves)
+    facts = TaskFacts(draft.state.tasks.set(draft.state.plan.main, going_on))
     steps = draft.state.steps
     return [
         one.listener_id
@@ -323,19 +323,11 @@ def settle(draft: Draft) -> None:
 
 
 def _cancelled_moves(draft: Draft) -> tuple[Move, ...]:
-    unfinished = (
-        TaskStatus.RUNNING,
-        TaskStatus.PENDING,
-        TaskStatus.RETRYING,
-        TaskStatus.ERROR,
-        TaskStatus.NOT_STARTED,
-    )
-    moves = [
+    return tuple(
         quiet(task_id, TaskStatus.CANCELLED, "cancelled")
         for task_id, task in sorted(draft.state.tasks.items())
-        if task.status in unfinished
-    ]
-    return tuple(moves)
+        if task.status not in (*_ENDS, TaskStatus.CANCELLED)
+    )
 
 
 def _nothing_left(draft: Draft) -> None:
@@ -365,9 +357,8 @@ def _mended_moves(draft: Draft) -> tuple[Move, ...]:
 
 
 def _why_nothing_fires(draft: Draft) -> str:
-    facts = draft.facts()
     waiting = [
-        f"{one.listener_id}: {explain(compiled.condition, one.trigger_task_id, facts)}"
+        f"{one.listener_id}: {explain(compiled.condition, one.trigger_task_id, draft.state)}"
         for one in draft.state.plan.plan.listeners
         if draft.may_fire(compiled := draft.listener(one.listener_id))
     ]

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
+from typing import Final
 
 from holdfast.core.forms.validation import answers_asked, visible_fields
 from holdfast.core.interactions.opening import (
@@ -20,7 +21,7 @@ from holdfast.core.interactions.opening import (
     open_question,
     unknown_question,
 )
-from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTION
+from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTIONS
 from holdfast.core.language.display import visible
 from holdfast.core.plan.compiled import INPUTS
 from holdfast.core.plan.draft import Draft, quiet
@@ -31,16 +32,20 @@ from holdfast.model.events import Move
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import Asking, InteractionType
 from holdfast.model.plan import HumanAction, TaskStatus, ToolAction
+from holdfast.model.record import replacing
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
+_CONFIRMATION: Final = InteractionType.USER_CONFIRMATION
+_INPUT: Final = InteractionType.USER_INPUT
+_PENDING: Final = TaskStatus.PENDING
+_WAITS: Final = (TaskStatus.NOT_STARTED, TaskStatus.RUNNING)
+
+_asking_with = replacing(Asking)
+
 
 def ask_missing(
-    draft: Draft,
-    listener_id: str,
-    form: Form,
-    args: Mapping[str, Json] = EMPTY,
-    version: str = "",
+    draft: Draft, listener_id: str, form: Form, args: Mapping[str, Json], version: str
 ) -> None:
     """The work lacks parameters: pause for them, and go on at this very point.
 
@@ -64,19 +69,27 @@ def ask_missing(
 
 def ask_human(draft: Draft, listener_id: str, action: HumanAction, words: Sequence[str]) -> None:
     form = _still_missing(draft, action.form) if listener_id == INPUTS else action.form
-    asking = action.asking
-    title, message, details = map(_spoken, (asking.title, asking.message, asking.details), words)
-    title = title.replace("\n", visible("\n"))
+    asking = _filled_in(action.asking, *words)
     confirmation = not form.fields
     question = Question(
         "human",
-        InteractionType.USER_CONFIRMATION if confirmation else InteractionType.USER_INPUT,
-        _title(draft, listener_id),
-        options=CONFIRM_OPTIONS if confirmation else (PROVIDE_OPTION,),
+        _CONFIRMATION if confirmation else _INPUT,
+        asking.title or _title(draft, listener_id),
+        options=CONFIRM_OPTIONS if confirmation else PROVIDE_OPTIONS,
         form=form,
-        asking=replace(asking, title=title, message=message, details=details),
+        asking=asking,
     )
     _ask(draft, listener_id, question)
+
+
+def _filled_in(asking: Asking, title: str, message: str, details: str) -> Asking:
+    """With its words as they were rendered; a title has one line."""
+    same = (title, message, details) == (asking.title, asking.message, asking.details)
+    if same and "\n" not in title:
+        return asking
+    title = _spoken(asking.title, title).replace("\n", visible("\n"))
+    message, details = _spoken(asking.message, message), _spoken(asking.details, details)
+    return _asking_with(asking, title=title, message=message, details=details)
 
 
 def _spoken(written: str, filled_in: str) -> str:
@@ -126,12 +139,11 @@ def _known(args: Mapping[str, Json], form: Form) -> dict[str, Json]:
 def _waiting_moves(draft: Draft, listener_id: str) -> tuple[Move, ...]:
     """The sub-task is Pending while its listener waits for a person."""
     target = draft.listener(listener_id).target
-    waits = {TaskStatus.NOT_STARTED, TaskStatus.RUNNING}
     if target is None or target == draft.state.plan.main:
         return ()
-    if draft.state.task(target).status not in waits:
+    if draft.state.task(target).status not in _WAITS:
         return ()
-    return (quiet(target, TaskStatus.PENDING, "waiting_for_person"),)
+    return (quiet(target, _PENDING, "waiting_for_person"),)
 
 
 def _title(draft: Draft, listener_id: str) -> str:

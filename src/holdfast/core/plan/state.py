@@ -6,37 +6,46 @@ What has never been touched is not stored: a task without an entry is NotStarted
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
+from typing import ClassVar, NamedTuple
 
-from rpds import HashTrieMap, List
+from immutables import Map
+from rpds import List
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import EMPTY, RunState
 from holdfast.model.plan import TaskStatus
-from holdfast.model.record import record
+from holdfast.model.record import state
 from holdfast.model.values import Json
 
 
-@record
-class TraceEntry:
+class TraceEntry(NamedTuple):
     status: TaskStatus
     reason: str
     at: float
 
 
-@record
-class TaskState:
+class TaskState(NamedTuple):
     status: TaskStatus = TaskStatus.NOT_STARTED
-    context: Mapping[str, Json] = field(default_factory=dict)
-    trace: List[TraceEntry] = List()
+    context: Mapping[str, Json] = EMPTY
+    moves: List[tuple[TaskStatus, str, float]] = List()
+    """The newest first; `trace` has them by name."""
+
+    @property
+    def trace(self) -> list[TraceEntry]:
+        return [TraceEntry(*one) for one in self.moves]
 
 
-@dataclass(frozen=True)
+@state
 class PlanState(RunState):
+    """Conditions and templates read it as it is (`Facts`)."""
+
+    names: ClassVar[Mapping[str, Json]] = EMPTY
+
     plan: CompiledPlan = field(kw_only=True)
     plan_id: str = ""
     prompt: str = ""
-    tasks: HashTrieMap[str, TaskState] = HashTrieMap()
+    tasks: Map[str, TaskState] = Map()
     done_tasks: int = 0
     verifying: bool = False
     verification: Mapping[str, str] = field(default_factory=dict)
@@ -48,26 +57,25 @@ class PlanState(RunState):
     def task(self, task_id: str) -> TaskState:
         return self.tasks.get(task_id, NEW_TASK)
 
+    def status_of(self, task_id: str) -> str:
+        return self.tasks.get(task_id, NEW_TASK).status
+
+    def context_of(self, task_id: str) -> Mapping[str, Json]:
+        return self.tasks.get(task_id, NEW_TASK).context
+
 
 NEW_TASK = TaskState()
 
 
 class TaskFacts:
-    """The tasks as conditions and templates see them."""
+    """The tasks as conditions and templates see them, with values by name: as a plan's state,
+    which knows none."""
 
-    __slots__ = ("_tasks", "names")
+    __slots__ = ("names", "tasks")
 
-    def __init__(
-        self, tasks: HashTrieMap[str, TaskState], names: Mapping[str, Json] = EMPTY
-    ) -> None:
-        self._tasks = tasks
+    def __init__(self, tasks: Map[str, TaskState], names: Mapping[str, Json] = EMPTY) -> None:
+        self.tasks = tasks
         self.names = names
 
-    def with_names(self, names: Mapping[str, Json]) -> TaskFacts:
-        return TaskFacts(self._tasks, names)
-
-    def status(self, task_id: str) -> str:
-        return self._tasks.get(task_id, NEW_TASK).status
-
-    def context(self, task_id: str) -> Mapping[str, Json]:
-        return self._tasks.get(task_id, NEW_TASK).context
+    status_of = PlanState.status_of
+    context_of = PlanState.context_of

@@ -15,7 +15,6 @@ from holdfast.core.interactions.calling import (
 )
 from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.language.conditions import holds
-from holdfast.core.language.templates import render
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.outputs import succeeded, updates_for
@@ -29,7 +28,7 @@ from holdfast.core.plan.questions import (
 from holdfast.core.plan.state import NEW_TASK, TaskFacts
 from holdfast.core.run.moves import asks
 from holdfast.core.run.state import EMPTY, StepState
-from holdfast.core.run.steps import counts, in_flight, lost, release, repeatable, tries_again
+from holdfast.core.run.steps import counts_late, in_flight, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.model import commands as c
@@ -43,24 +42,24 @@ from holdfast.model.events import (
     Move,
 )
 from holdfast.model.plan import (
-    AgentAction,
     CodeAction,
     HumanAction,
-    PlanAction,
     PlanInstanceStatus,
     TaskStatus,
     TaskUpdate,
     ToolAction,
-    WhilePaused,
 )
+from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
 _READY: Final = StepStatus.READY
-_HOLD: Final = WhilePaused.HOLD
+_RUNNING: Final = StepStatus.RUNNING
 _CANCELLING: Final = PlanInstanceStatus.CANCELLING
 _TASK_RUNNING: Final = TaskStatus.RUNNING
 _TASK_RETRYING: Final = TaskStatus.RETRYING
+_listener_started: Final = constructor(ListenerStarted)
+_listener_succeeded: Final = constructor(ListenerSucceeded)
 
 
 def start(draft: Draft, command: c.StartStep) -> None:
@@ -69,8 +68,8 @@ def start(draft: Draft, command: c.StartStep) -> None:
     step = state.steps.get(command.step_id)
     if step is None or step.status is not _READY:
         return
-    if plan.plan.while_paused is _HOLD and asks(state):
-        return  # Other branches stop while a person is asked, here or in a child.
+    if plan.holds and asks(state):
+        return
     listener = plan.listeners[command.step_id]
     if step.repeats >= listener.listener.max_firings:
         _stop_cycle(draft, listener)
@@ -78,19 +77,18 @@ def start(draft: Draft, command: c.StartStep) -> None:
     if step.carried is not None:
         _started(draft, listener, step, pure=True)
         return
+    if listener.tool is not None:
+        _start_tool(draft, listener, listener.tool, step, command.tool)
+        return
     match listener.action:
-        case ToolAction() as action:
-            _start_tool(draft, listener, action, step, command.tool)
         case _ if listener.listener.approval:
             _fail_unsent(draft, listener, "only a tool call can be approved")
         case CodeAction():
             _started(draft, listener, step, pure=listener.pure, idempotent=True)
         case HumanAction() as action:
             _ask_human(draft, listener, action)
-        case PlanAction() | AgentAction():
+        case _:  # a plan's or an agent's
             _start_child(draft, listener, step)
-        case _:
-            assert_never(listener.action)
 
 
 def _stop_cycle(draft: Draft, listener: CompiledListener) -> None:
@@ -102,7 +100,7 @@ def _stop_cycle(draft: Draft, listener: CompiledListener) -> None:
 def _start_tool(
     draft: Draft,
     listener: CompiledListener,
-    action: ToolAction,
+    name: str,
     step: StepState,
     tool: c.ToolFacts | None,
 ) -> None:
@@ -111,12 +109,13 @@ def _start_tool(
     Nor under a key that the outside world may have seen: it stands for the bytes sent with it.
     """
     if tool is None:
-        _fail_unsent(draft, listener, f"there is no tool {action.tool}")
+        _fail_unsent(draft, listener, f"there is no tool {name}")
         return
     args = step.args
     if args is None or (step.consent is None and not _may_have_been_sent(step)):
         try:
-            args = {**render(listener.args, TaskFacts(draft.state.tasks)), **step.provided}
+            args = {**listener.args.fill(draft.state)}
+            args.update(step.provided)
         except TemplateError as error:
             _fail_unsent(draft, listener, str(error))
             return
@@ -126,11 +125,11 @@ def _start_tool(
     if listener.listener.approval and mode is ApprovalMode.AUTO:
         mode = ApprovalMode.REQUIRE_APPROVAL
     call = (draft.state.run_id, listener.id, step.firing)
-    verdict = judge_call(call, action.tool, args, tool, mode, step.consent, action.fields)
+    verdict = judge_call(call, name, args, tool, mode, step.consent, listener.fields)
+    if isinstance(verdict, Start):
+        _started(draft, listener, step, args, tool.idempotent, consent=verdict.consent)
+        return
     match verdict:
-        case Start(consent=consent):
-            idempotent = tool.idempotent
-            _started(draft, listener, step, args=args, idempotent=idempotent, consent=consent)
         case NeedArguments(form=form):
             ask_missing(draft, listener.id, form, args, tool.version)
         case NeedConsent(consent=bound):
@@ -148,7 +147,7 @@ def _may_have_been_sent(step: StepState) -> bool:
 
 def _ask_human(draft: Draft, listener: CompiledListener, action: HumanAction) -> None:
     try:
-        words = render(listener.words, draft.facts())
+        words = listener.words.fill(draft.state)
     except TemplateError as error:
         _fail_unsent(draft, listener, str(error))
         return
@@ -157,7 +156,7 @@ def _ask_human(draft: Draft, listener: CompiledListener, action: HumanAction) ->
 
 def _start_child(draft: Draft, listener: CompiledListener, step: StepState) -> None:
     try:
-        values = render(listener.args, draft.facts())
+        values = listener.args.fill(draft.state)
     except TemplateError as error:
         _fail_unsent(draft, listener, str(error))
         return
@@ -169,9 +168,9 @@ def _started(
     draft: Draft,
     listener: CompiledListener,
     step: StepState,
-    *,
     args: Mapping[str, Json] | None = None,
     idempotent: bool = False,
+    *,
     pure: bool = False,
     child_id: str | None = None,
     consent: str | None = None,
@@ -187,7 +186,7 @@ def _started(
     else:
         moves = listener.running
     draft.emit(
-        ListenerStarted(
+        _listener_started(
             listener.id,
             step.firing,
             step.attempt + 1,
@@ -208,20 +207,24 @@ def _fail_unsent(draft: Draft, listener: CompiledListener, message: str) -> None
 
 
 def report(draft: Draft, command: c.ReportOutcome) -> None:
-    step = draft.state.steps.get(command.step_id)
-    if step is None or not counts(draft, step, command):
+    state, step_id = draft.state, command.step_id
+    step = state.steps.get(step_id)
+    if step is None:
         return
-    listener = draft.state.plan.listeners[command.step_id]
-    cancelling = draft.state.status is _CANCELLING
+    expected = step.status is _RUNNING and step.claim == command.claim
+    if not expected and not counts_late(draft, step, command):
+        return
+    listener = state.plan.listeners[step_id]
     outcome: c.PlanOutcome = command.outcome  # type: ignore[assignment]  # its driver's
+    if isinstance(outcome, c.Succeeded):
+        _succeed(draft, listener, step.firing, outcome.result, outcome.updates)
+        return
     match outcome:
-        case c.Succeeded(result=result, updates=updates):
-            _succeed(draft, listener, step.firing, result, updates)
         case c.Failed():
             _fail_attempt(draft, listener, outcome)
         case c.OutputBroken(result=result, message=message):
             _break_output(draft, listener, result, message)
-        case c.Missing() | c.CallWanted() if cancelling:
+        case c.Missing() | c.CallWanted() if draft.state.status is _CANCELLING:
             # It would need something more, and nothing more may start.
             release(draft, listener.id)
         case c.Missing(form=form, version=version):
@@ -256,7 +259,7 @@ def _succeed(
     except OutputRefused as error:
         _break_output(draft, listener, result, str(error))
         return
-    draft.emit(ListenerSucceeded(listener.id, firing, result, moves))
+    draft.emit(_listener_succeeded(listener.id, firing, result, moves))
 
 
 def _moves_after_retry(draft: Draft, updates: tuple[TaskUpdate, ...]) -> tuple[Move, ...]:
@@ -274,7 +277,7 @@ def _check(draft: Draft, listener: CompiledListener, result: Json) -> None:
     if listener.check is None:
         _agent_checked(draft, listener, result)
         return
-    facts = draft.facts().with_names({"result": result})
+    facts = TaskFacts(draft.state.tasks, {"result": result})
     expected = listener.expect is None or holds(listener.expect, (), facts)
     verdict = "verified" if succeeded(result) and expected else "failed"
     expect = listener.check.expect if not expected else ""
@@ -350,7 +353,7 @@ def child_finished(draft: Draft, listener_id: str, result: Json) -> None:
     listener = draft.listener(listener_id)
     success = succeeded(result)
     try:
-        updates = updates_for(listener, success, result, draft.facts())
+        updates = updates_for(listener, success, result, draft.state)
     except TemplateError as error:
         _break_output(draft, listener, result, str(error))
         return

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.run.tables import Verdict, verdicts
+from holdfast.core.run.tables import Verdict, of_every_run, verdicts
 from holdfast.errors import IllegalTransition
 from holdfast.model import commands as c
 from holdfast.model.plan import PlanInstanceStatus as I
@@ -34,24 +34,18 @@ SETTABLE: Mapping[T, frozenset[T]] = {one: there - {T.CANCELLED} for one, there 
 
 
 _OPEN = {I.RUNNING, I.PAUSE, I.CONTINUE}
-_BEGUN = set(I) - {I.NOT_STARTED}
+_ALIVE = _OPEN | {I.ERROR}
 
 COMMANDS: Mapping[type, Mapping[I, Verdict]] = {
     c.StartRun: verdicts({I.NOT_STARTED}),
     c.StartStep: verdicts(_OPEN, Verdict.IGNORE),
-    c.ReportOutcome: verdicts(_BEGUN, Verdict.IGNORE),
     c.Advise: verdicts(_OPEN, Verdict.IGNORE),
-    c.Answer: verdicts(_BEGUN),
-    c.KeepDraft: verdicts(_BEGUN),
     c.Resume: verdicts({I.ERROR}),
-    c.Skip: verdicts(_OPEN | {I.ERROR}),
-    c.MarkDone: verdicts(_OPEN | {I.ERROR}),
-    c.EditContext: verdicts(_OPEN | {I.ERROR}),
-    c.RerunFrom: verdicts(_OPEN | {I.ERROR}),
-    c.Cancel: verdicts(_OPEN | {I.ERROR}, ignore={I.CANCELLING}),
-    c.HearChild: verdicts(_OPEN | {I.ERROR, I.CANCELLING}, Verdict.IGNORE),
-    c.Tick: verdicts(_OPEN | {I.ERROR, I.CANCELLING}, Verdict.IGNORE),
-    c.Recover: verdicts(_OPEN | {I.ERROR, I.CANCELLING}, Verdict.IGNORE),
+    c.Skip: verdicts(_ALIVE),
+    c.MarkDone: verdicts(_ALIVE),
+    c.EditContext: verdicts(_ALIVE),
+    c.RerunFrom: verdicts(_ALIVE),
+    **of_every_run(_ALIVE),
 }
 
 

@@ -14,18 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.interactions import answers
+from holdfast.core.interactions.answers import NOBODY, expiry, take
 from holdfast.core.language.display import unquoted
 from holdfast.core.language.strict import canonical_json
 from holdfast.core.react.draft import Draft
 from holdfast.core.run.state import QuestionState
 from holdfast.core.run.steps import terminate
-from holdfast.core.run.wanting import CLOCK
-from holdfast.model.commands import Answer, KeepDraft
+from holdfast.core.run.wanting import CLOCK, option_of
+from holdfast.model.commands import Answer
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.values import Json
 
-_NOBODY = "nobody answered in time"
 _UNRUN = {
     InteractionAction.REJECT_WITH_REASON: "rejected",
     InteractionAction.RETRY_WITH_FEEDBACK: "retry",
@@ -34,31 +33,23 @@ _UNRUN = {
 
 
 def answer(draft: Draft, command: Answer) -> None:
-    question = answers.find(draft.state, command.question_id)
-    wanted_by = draft.moment.wanted_by
-    judged = answers.judge(draft.state, question, command, draft.now, wanted_by)
-    if judged is None:
-        return
-    draft.emit(judged.event)
-    _follow(draft, question, judged.action, command.by, judged.reason, judged.event.values)
-
-
-def keep_draft(draft: Draft, command: KeepDraft) -> None:
-    question = answers.find(draft.state, command.question_id)
-    draft.emit(answers.kept_draft(question, command, draft.now))
+    judged = take(draft, command)
+    if judged is not None:
+        question = draft.state.questions[command.question_id]
+        _follow(draft, question, judged.action, command.by, judged.reason, judged.event.values)
 
 
 def expire(draft: Draft, question_id: str) -> None:
     """The default option is taken, else the model is told that nobody answered."""
     question = draft.state.questions[question_id]
-    expired, action = answers.expiry(question)
+    expired, action = expiry(question)
     draft.emit(expired)
     if action is not None:
-        _follow(draft, question, action, CLOCK, _NOBODY, expired.values)
+        _follow(draft, question, action, CLOCK, NOBODY, expired.values)
     elif _is_call(draft, question):
-        draft.end(question.step_id, "expired", {"error": _NOBODY})
+        draft.end(question.step_id, "expired", {"error": NOBODY})
     else:
-        draft.end(question.step_id, "expired", _told(draft, question, _NOBODY))
+        draft.end(question.step_id, "expired", _told(draft, question, NOBODY))
 
 
 def _follow(
@@ -116,5 +107,7 @@ def _told(draft: Draft, question: QuestionState, words: str) -> str:
 
 def _chosen_label(question: QuestionState) -> str:
     """Empty where it says no more than the option's id, which is told anyway."""
-    chosen = (one for one in question.request.options if one.option_id == question.option_id)
-    return next((one.label for one in chosen if one.label.lower() != one.option_id.lower()), "")
+    chosen = option_of(question, question.option_id)
+    if chosen is None or chosen.label.lower() == chosen.option_id.lower():
+        return ""
+    return chosen.label

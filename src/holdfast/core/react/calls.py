@@ -22,7 +22,7 @@ from holdfast.core.react import questions, thinking
 from holdfast.core.react.draft import Draft
 from holdfast.core.react.state import HELPER, THINK
 from holdfast.core.run.state import EMPTY
-from holdfast.core.run.steps import counts, lost, release, repeatable, tries_again
+from holdfast.core.run.steps import counts, lost, release, repeatable, says_failure, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import react_events as r
@@ -47,7 +47,7 @@ def start(draft: Draft, command: c.StartStep) -> None:
 
 def _carry(draft: Draft, step_id: str, result: Json) -> None:
     """The result is at hand already: a child run's, or what a person told of a lost call."""
-    draft.end(step_id, "failed" if _says_failure(result) else "done", result)
+    draft.end(step_id, "failed" if says_failure(result) else "done", result)
 
 
 def _start_call(draft: Draft, call: r.Call, tool: c.ToolFacts | None) -> None:
@@ -84,7 +84,7 @@ def _start_helper(draft: Draft, call: r.Call) -> None:
         args,
         agent=state.agent.approval,
         session=state.approval,
-        four_eyes=draft.moment.wanted_by is not None,
+        four_eyes=draft.wanted_by is not None,
     )
     _judge(draft, call, HELPER, args, mode)
 
@@ -98,7 +98,7 @@ def _start_tool(draft: Draft, call: r.Call, tool: c.ToolFacts) -> None:
         own=tool.approval,
         agent=state.agent.approval,
         session=state.approval,
-        four_eyes=draft.moment.wanted_by is not None,
+        four_eyes=draft.wanted_by is not None,
     )
     if call.proposed and mode is ApprovalMode.AUTO:
         mode = ApprovalMode.REQUIRE_APPROVAL
@@ -134,7 +134,7 @@ def _given_consent(draft: Draft, call: r.Call) -> str | None:
     if step.grant_id is None:
         return step.consent
     grant = draft.state.grants.get(step.grant_id)
-    over = lapsed(grant, draft.now) or draft.moment.wanted_by is not None
+    over = lapsed(grant, draft.now) or draft.wanted_by is not None
     return None if over else step.consent
 
 
@@ -152,7 +152,7 @@ def _consent(
 def _grant(draft: Draft, call: r.Call, tool: c.ToolFacts, args: Mapping[str, Json]) -> Grant | None:
     """A remembered approval; what is proposed from outside is always asked, and under four eyes
     every call is."""
-    if call.proposed or draft.moment.wanted_by is not None:
+    if call.proposed or draft.wanted_by is not None:
         return None
     return best(draft.state.grants.values(), call.tool, tool.version, args, draft.now)
 
@@ -236,7 +236,3 @@ def lose(draft: Draft, step_id: str, failure: Failure) -> None:
         questions.ask_unknown(draft, step_id, failure.message)
     elif not tries_again(draft, step_id, draft.state.agent.retry, failure):
         _tell_failure(draft, step_id, failure, None)
-
-
-def _says_failure(result: Json) -> bool:
-    return isinstance(result, Mapping) and result.get("success") is False

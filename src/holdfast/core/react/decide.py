@@ -9,24 +9,23 @@ a minute or a month.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import partial
 from math import isfinite
 from typing import assert_never, cast
 
 from holdfast.core.approval import lets_run
+from holdfast.core.interactions.answers import keep_draft
 from holdfast.core.react import answers, calls, questions
-from holdfast.core.react.apply import write
 from holdfast.core.react.draft import Draft
 from holdfast.core.react.follow_up import effects_in_flight, effects_of, goes_on_by_itself
 from holdfast.core.react.state import THINK, AgentDefinition, ReactState
 from holdfast.core.react.tables import COMMANDS
-from holdfast.core.run.apply import replayed
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, unwelcome
+from holdfast.core.run.decision import MAX_RECOVERIES, Decision, decided, unwelcome
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable, terminate
 from holdfast.core.run.tables import ACCEPT, StepStatus
-from holdfast.core.run.timing import tick
+from holdfast.core.run.timing import end_grace, tick
 from holdfast.core.run.wanting import refuse_beforehand
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.model import commands as c
@@ -45,22 +44,27 @@ def blank(run_id: str, definition: AgentDefinition) -> ReactState:
 
 def replay(state: ReactState, records: Iterable[tuple[float, r.ReactEvent]]) -> ReactState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
-    return replayed(state, records, write)
+    return Draft(state).replay(records)
 
 
 def decide(
     state: ReactState, command: c.Command, moment: c.Moment
 ) -> Decision[ReactState, r.ReactEvent]:
-    if isinstance(command, c.Say):
-        _refuse_while_open(state)
-    if COMMANDS.get(type(command), EMPTY).get(state.status) is not ACCEPT:
-        return unwelcome(state, command, COMMANDS)
     draft = Draft(state, moment)
-    effects = _carry_out(draft, cast(c.ReactCommand, command))
+    return decided(draft, carry_out(draft, command))
+
+
+def carry_out(draft: Draft, command: c.Command) -> Sequence[Effect]:
+    if isinstance(command, c.Say):
+        _refuse_while_open(draft.state)
+    if COMMANDS.get(type(command), EMPTY).get(draft.state.status) is not ACCEPT:
+        return unwelcome(draft.state, command, COMMANDS)
+    before = len(draft.events)
+    effects = _accepted(draft, cast(c.ReactCommand, command))
     if draft.state.status is RunStatus.CANCELLING and draft.state.in_flight == 0:
         draft.emit(RunCancelled())
-    events = tuple(draft.events)
-    return Decision(draft.state, events, (*effects, *effects_of(draft.state, events)))
+    events = [event for _, event in draft.events[before:]]
+    return (*effects, *effects_of(draft.state, events))
 
 
 def _refuse_while_open(state: ReactState) -> None:
@@ -71,7 +75,7 @@ def _refuse_while_open(state: ReactState) -> None:
         raise NotAllowed(f"{state.run_id} was ended by {state.cancelled_by}; start another session")
 
 
-def _carry_out(draft: Draft, command: c.ReactCommand) -> tuple[Effect, ...]:
+def _accepted(draft: Draft, command: c.ReactCommand) -> tuple[Effect, ...]:
     match command:
         case c.StartStep():
             calls.start(draft, command)
@@ -90,7 +94,7 @@ def _carry_out(draft: Draft, command: c.ReactCommand) -> tuple[Effect, ...]:
         case c.Answer():
             answers.answer(draft, command)
         case c.KeepDraft():
-            answers.keep_draft(draft, command)
+            keep_draft(draft, command)
         case c.RememberApproval():
             _remember(draft, command)
         case c.RevokeApproval():
@@ -98,12 +102,16 @@ def _carry_out(draft: Draft, command: c.ReactCommand) -> tuple[Effect, ...]:
         case c.Resume():
             _resume(draft, command)
         case c.Cancel():
-            cancel_run(draft, command.by, command.reason, command.grace)
+            cancel_run(draft, command)
         case c.HearChild():
             if hears(draft, command):
                 _heard(draft, command)
         case c.Tick():
-            tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
+            tick(
+                draft,
+                partial(answers.expire, draft),
+                partial(end_grace, draft, questions.ask_unknown),
+            )
         case c.Recover():
             return _recover(draft)
         case _:
@@ -114,7 +122,7 @@ def _carry_out(draft: Draft, command: c.ReactCommand) -> tuple[Effect, ...]:
 def _start(draft: Draft, command: c.StartSession) -> None:
     """A run below inherits the rules of its session, and what they loosen is passed over there."""
     if command.parent is None and any(map(lets_run, command.approval.values())):
-        refuse_beforehand(draft.moment.wanted_by)
+        refuse_beforehand(draft.wanted_by)
     definition = draft.state.definition
     draft.emit(
         r.SessionStarted(
@@ -159,7 +167,7 @@ def _propose(draft: Draft, command: c.Propose) -> None:
 
 
 def _remember(draft: Draft, command: c.RememberApproval) -> None:
-    refuse_beforehand(draft.moment.wanted_by)
+    refuse_beforehand(draft.wanted_by)
     uses, expires_at = command.uses, command.expires_at
     if uses is not None and (type(uses) is not int or uses < 1):
         message = "an approval is remembered for a whole number of uses, one at least"
@@ -214,12 +222,6 @@ def _follow_child(draft: Draft, command: c.HearChild) -> None:
         draft.emit(r.TurnFailed(message, (command.step_id,)))
     elif command.status == RunStatus.DONE:
         draft.end(command.step_id, "done", command.result)
-
-
-def _end_grace(draft: Draft) -> None:
-    for step_id, step in sorted(draft.state.steps.items()):
-        if step.status is StepStatus.RUNNING:
-            questions.ask_unknown(draft, step_id, "it had not ended when the grace was over")
 
 
 def _release_calls(draft: Draft) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.language.strict import canonical_json
-from holdfast.core.react.apply import write
+from holdfast.core.react.apply import FOLDS
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.state import StepState
@@ -12,7 +12,7 @@ from holdfast.model.values import Json
 
 
 class Draft(RunDraft[ReactState, ReactEvent]):
-    write = staticmethod(write)
+    FOLDS = FOLDS
 
     def call(self, step_id: str) -> Call:
         return self.state.calls[step_id]

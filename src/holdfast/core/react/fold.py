@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from holdfast.core.approval import spend
 from holdfast.core.react.state import THINK, ReactState
-from holdfast.core.run import moves
-from holdfast.core.run.fold_steps import children_resumed
-from holdfast.core.run.state import NEW_STEP, changed
+from holdfast.core.run import fold_questions, fold_steps, moves
+from holdfast.core.run.state import ANY_STEP, NEW_STEP, changed, without
 from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove
 from holdfast.core.run.wanting import CHANGED, RESUMED, SPOKE, STARTED, wants
 from holdfast.model import events as e
@@ -37,7 +36,7 @@ def session_started(state: ReactState, event: r.SessionStarted, at: float) -> Re
     return moves.signal(wants(state, event.by, STARTED), Signal.START)
 
 
-def turn_started(state: ReactState, event: r.TurnStarted) -> ReactState:
+def turn_started(state: ReactState, event: r.TurnStarted, at: float) -> ReactState:
     state = changed(
         state, turn=event.turn, text=event.text, open=True, iteration=0, did=(), error="", failed=()
     )
@@ -46,7 +45,7 @@ def turn_started(state: ReactState, event: r.TurnStarted) -> ReactState:
     return think_next(state)
 
 
-def call_proposed(state: ReactState, event: r.CallProposed) -> ReactState:
+def call_proposed(state: ReactState, event: r.CallProposed, at: float) -> ReactState:
     """The model finds the call as if it had wanted it, and hears what came of it."""
     call, words = event.call, f"[{event.by} proposes to call {event.call.tool}]"
     state = wants(state, event.by, SPOKE)
@@ -80,19 +79,20 @@ def think_next(state: ReactState) -> ReactState:
     return moves.move_step(state, THINK, StepMove.FIRE, NEW_STEP, firing=step.firing + 1)
 
 
-def thinking_started(state: ReactState, event: r.ThinkingStarted) -> ReactState:
+def thinking_started(state: ReactState, event: r.ThinkingStarted, at: float) -> ReactState:
     state = changed(state, iteration=state.iteration + (event.attempt == 1))
     return moves.move_step(
         state, THINK, StepMove.START, attempt=event.attempt, claim=state.version, idempotent=True
     )
 
 
-def not_asked(state: ReactState, event: e.StepReleased) -> ReactState:
+def released(state: ReactState, event: e.StepReleased, at: float) -> ReactState:
     """Thinking that was released is no round of thinking."""
-    return changed(state, iteration=state.iteration - (event.step_id == THINK))
+    state = changed(state, iteration=state.iteration - (event.step_id == THINK))
+    return fold_steps.released(state, event, at)
 
 
-def model_replied(state: ReactState, event: r.ModelReplied) -> ReactState:
+def model_replied(state: ReactState, event: r.ModelReplied, at: float) -> ReactState:
     state = _forget_ended(moves.move_step(moves.progressed(state), THINK, StepMove.SUCCEED))
     said = tuple(
         ToolCall(call.call_id, call.tool, call.args, call.malformed) for call in event.calls
@@ -111,7 +111,7 @@ def model_replied(state: ReactState, event: r.ModelReplied) -> ReactState:
 
 
 def new_step(state: ReactState, call: r.Call) -> ReactState:
-    state = changed(state, calls=state.calls.insert(call.step_id, call))
+    state = changed(state, calls=state.calls.set(call.step_id, call))
     return moves.add_step(state, call.step_id)
 
 
@@ -120,41 +120,32 @@ def _forget_ended(state: ReactState) -> ReactState:
     steps, calls = state.steps, state.calls
     for step_id in state.calls:
         if steps[step_id].status not in ACTIVE_STEPS:
-            steps, calls = steps.discard(step_id), calls.discard(step_id)
+            steps, calls = without(steps, step_id), without(calls, step_id)
     return changed(state, steps=steps, calls=calls)
 
 
-def asked(state: ReactState, event: e.QuestionOpened) -> ReactState:
+def question_opened(state: ReactState, event: e.QuestionOpened, at: float) -> ReactState:
     """A question that belongs to no call is a step of its own."""
-    if event.step_id in state.steps:
-        return state
-    state = changed(state, numbered=state.numbered + 1)
-    return new_step(state, r.Call(event.step_id, "", ""))
+    if event.step_id not in state.steps:
+        state = changed(state, numbered=state.numbered + 1)
+        state = new_step(state, r.Call(event.step_id, "", ""))
+    return fold_questions.opened(state, event, at)
 
 
-def call_started(state: ReactState, event: r.CallStarted) -> ReactState:
-    step = state.steps[event.step_id]
-    state = moves.move_step(
-        state,
-        event.step_id,
-        StepMove.START,
-        attempt=event.attempt,
-        generation=event.generation,
-        claim=state.version,
-        args=event.args,
-        consent=event.consent,
-        grant_id=event.grant_id or (step.grant_id if event.consent else None),
-        idempotent=event.idempotent,
-        child_id=event.child_id or step.child_id,
-        failure=None,
-    )
+def cancel_requested(state: ReactState, event: e.CancelRequested, at: float) -> ReactState:
+    return fold_steps.cancel_requested(changed(state, open=False), event, at)
+
+
+def call_started(state: ReactState, event: r.CallStarted, at: float) -> ReactState:
+    granted = state.steps[event.step_id].grant_id if event.consent else None
+    state = fold_steps.call_started(state, event, grant_id=event.grant_id or granted)
     if event.grant_id is None:
         return state
     grant = spend(state.grants[event.grant_id])
-    return changed(state, grants=state.grants.insert(event.grant_id, grant))
+    return changed(state, grants=state.grants.set(event.grant_id, grant))
 
 
-def step_ended(state: ReactState, event: r.StepEnded) -> ReactState:
+def step_ended(state: ReactState, event: r.StepEnded, at: float) -> ReactState:
     call = state.calls[event.step_id]
     state = moves.move_step(moves.progressed(state), event.step_id, StepMove.SUCCEED, carried=None)
     if not call.tool:
@@ -174,46 +165,47 @@ def _answer_heard(state: ReactState, text: str) -> ReactState:
     return changed(state, asides=(*state.asides, text))
 
 
-def turn_completed(state: ReactState, event: r.TurnCompleted) -> ReactState:
+def turn_completed(state: ReactState, event: r.TurnCompleted, at: float) -> ReactState:
     state = changed(state, answer=event.text, open=False)
     return moves.signal(state, Signal.FINISH)
 
 
-def turn_failed(state: ReactState, event: r.TurnFailed) -> ReactState:
+def turn_failed(state: ReactState, event: r.TurnFailed, at: float) -> ReactState:
     for step_id in event.failed:
         state = moves.move_step(state, step_id, StepMove.GIVE_UP)
         state = moves.add_failed(state, step_id)
     return moves.signal(changed(state, error=event.message), Signal.GIVE_UP)
 
 
-def abandoned(state: ReactState, event: r.StepAbandoned) -> ReactState:
+def abandoned(state: ReactState, event: r.StepAbandoned, at: float) -> ReactState:
     """A call that failed for good, and that the next turn does not wait for."""
     call = state.calls[event.step_id]
     state = moves.unfail(moves.move_step(state, event.step_id, StepMove.SKIP), event.step_id)
     return _say(state, ToolReturned(call.call_id, call.tool, event.content, True))
 
 
-def turn_resumed(state: ReactState, event: r.TurnResumed) -> ReactState:
+def turn_resumed(state: ReactState, event: r.TurnResumed, at: float) -> ReactState:
     """Only what failed goes on: helpers where they stopped, calls and thinking anew."""
     failed = state.failed
     state = wants(state, event.by, RESUMED)
     state = changed(state, failed=(), error="", recoveries=0, iteration=0)
-    state = children_resumed(moves.signal(state, Signal.RESUME), event.children)
+    state = fold_steps.children_resumed(moves.signal(state, Signal.RESUME), event.children)
     for step_id in failed:
         if step_id != THINK and step_id not in event.children:
             state = moves.move_step(state, step_id, StepMove.GO_ON)
     state = think_next(state)
+    state.readied.append(ANY_STEP)
     return moves.signal(state, Signal.ASK) if moves.asks(state) else state
 
 
-def remembered(state: ReactState, event: r.ApprovalRemembered) -> ReactState:
+def remembered(state: ReactState, event: r.ApprovalRemembered, at: float) -> ReactState:
     state = wants(state, event.grant.by, CHANGED)
-    return changed(state, grants=state.grants.insert(event.grant.grant_id, event.grant))
+    return changed(state, grants=state.grants.set(event.grant.grant_id, event.grant))
 
 
-def revoked(state: ReactState, event: r.ApprovalRevoked) -> ReactState:
+def revoked(state: ReactState, event: r.ApprovalRevoked, at: float) -> ReactState:
     state = wants(state, event.by, CHANGED)
-    return changed(state, grants=state.grants.discard(event.grant_id))
+    return changed(state, grants=without(state.grants, event.grant_id))
 
 
 def _say(state: ReactState, message: Message) -> ReactState:

@@ -51,7 +51,7 @@ def ask(draft: Draft, command: Ask) -> None:
     asked = replace(command.request, request_id=draft.unguessable(), session_id=run_id)
     request = sound(asked)
     deadline = deadline_of(request, draft.now)
-    wanted_by = asked_of(draft.state, request.type, "asked", draft.moment.wanted_by)
+    wanted_by = asked_of(draft.state, request.type, "asked", draft.wanted_by)
     step_id = f"q{number}"
     draft.emit(QuestionOpened(request, step_id, 1, "asked", deadline, wanted_by=wanted_by))
 

@@ -6,7 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
 
-from rpds import HashTrieMap, List
+from immutables import Map
+from rpds import List
 
 from holdfast.core.react.tables import SESSION, ReActStage
 from holdfast.core.run.state import RunState
@@ -16,6 +17,7 @@ from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.commands import ToolFacts
 from holdfast.model.message import Message, Usage
 from holdfast.model.react_events import Call
+from holdfast.model.record import state
 from holdfast.model.values import Json
 
 THINK = "think"
@@ -39,7 +41,7 @@ class AgentDefinition:
     digest: str
 
 
-@dataclass(frozen=True)
+@state
 class ReactState(RunState):
     """`messages` has the newest first. `calls` are those of the model's last reply, and the
     questions since. `did` lists what this turn has called, with how it ended and what came
@@ -52,7 +54,7 @@ class ReactState(RunState):
     approval: Mapping[str, ApprovalRule] = field(default_factory=dict)
     only: tuple[str, ...] | None = None
     messages: List[Message] = List()
-    calls: HashTrieMap[str, Call] = HashTrieMap()
+    calls: Map[str, Call] = Map()
     did: tuple[tuple[str, str, Json], ...] = ()
     asides: tuple[str, ...] = ()
     turn: int = 0
@@ -64,7 +66,7 @@ class ReactState(RunState):
     error: str = ""
     usage: Usage = Usage()
     requests: int = 0
-    grants: HashTrieMap[str, Grant] = HashTrieMap()
+    grants: Map[str, Grant] = Map()
 
     @property
     def agent(self) -> Agent:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import StrEnum
 
-from holdfast.core.run.tables import INSTANCE, Lifecycle, Signal, Verdict, verdicts
+from holdfast.core.run.tables import INSTANCE, Lifecycle, Signal, Verdict, of_every_run, verdicts
 from holdfast.model import commands as c
 from holdfast.model.run import RunStatus as R
 
@@ -34,7 +34,6 @@ class ReActStage(StrEnum):
 
 
 _OPEN = {R.RUNNING, R.PAUSE, R.CONTINUE}
-_BEGUN = set(R) - {R.NOT_STARTED}
 _ALIVE = _OPEN | {R.DONE, R.ERROR}
 
 COMMANDS: Mapping[type, Mapping[R, Verdict]] = {
@@ -45,12 +44,6 @@ COMMANDS: Mapping[type, Mapping[R, Verdict]] = {
     c.RememberApproval: verdicts(_ALIVE),
     c.RevokeApproval: verdicts(_ALIVE),
     c.StartStep: verdicts(_OPEN, Verdict.IGNORE),
-    c.ReportOutcome: verdicts(_BEGUN, Verdict.IGNORE),
-    c.Answer: verdicts(_BEGUN),
-    c.KeepDraft: verdicts(_BEGUN),
     c.Resume: verdicts({R.ERROR}),
-    c.Cancel: verdicts(_ALIVE, ignore={R.CANCELLING}),
-    c.HearChild: verdicts(_ALIVE | {R.CANCELLING}, Verdict.IGNORE),
-    c.Tick: verdicts(_ALIVE | {R.CANCELLING}, Verdict.IGNORE),
-    c.Recover: verdicts(_ALIVE | {R.CANCELLING}, Verdict.IGNORE),
+    **of_every_run(_ALIVE),
 }

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Final, Generic, TypeAlias, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Final, Generic, TypeAlias, TypeVar
 
-from holdfast.core.run.state import EMPTY, S
+from holdfast.core.run.draft import RunDraft
+from holdfast.core.run.state import EMPTY, RunState, S
 from holdfast.core.run.tables import Verdict
 from holdfast.errors import NotAllowed
 from holdfast.model.effects import Effect
@@ -23,6 +24,10 @@ class Decision(Generic[S, E]):
     state: S
     events: tuple[E, ...] = ()
     effects: tuple[Effect, ...] = ()
+
+
+def decided(draft: RunDraft[S, E], effects: Sequence[Effect]) -> Decision[S, E]:
+    return Decision(draft.state, tuple(event for _, event in draft.events), tuple(effects))
 
 
 SAID: Final[Mapping[str, str]] = {
@@ -44,10 +49,10 @@ SAID: Final[Mapping[str, str]] = {
 Commands: TypeAlias = Mapping[type, Mapping[RunStatus, Verdict]]
 
 
-def unwelcome(state: S, command: object, table: Commands) -> Decision[S, Any]:
+def unwelcome(state: RunState, command: object, table: Commands) -> tuple[Effect, ...]:
     """Of a command that is not accepted: a word that comes too late decides nothing, any other
     is refused."""
     if table.get(type(command), EMPTY).get(state.status) is Verdict.IGNORE:
-        return Decision(state)
+        return ()
     name = SAID.get(type(command).__name__, type(command).__name__)
     raise NotAllowed(f"{name} is not possible: {state.run_id} is {state.status}")

@@ -1,40 +1,82 @@
 """A decision in the making: the state so far, and the events that led to it.
 
-The functions of a machine's `decide` write their events through a `RunDraft`, which
-applies each at once, so that what is decided next sees what was decided before. It has one
-successor of the state that it was given, and writes all its events into that.
+The functions of a machine's `carry_out` write their events through a `RunDraft`, which
+applies each at once, so that what is decided next sees what was decided before. A replay
+writes recorded events in the same way.
+
+A draft writes into a successor of its own. It makes another where the one it has may be held
+elsewhere (`shared`); until then further decisions go into the same.
 """
 
 from __future__ import annotations
 
 import hashlib
-from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterable, Mapping
 from datetime import UTC, datetime
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
 
+from holdfast.core.run.moves import CONTINUE, settle
 from holdfast.core.run.state import S, StepState, successor
 from holdfast.model.commands import Moment
 
 E = TypeVar("E")
+Fold: TypeAlias = Callable[[Any, Any, float], object]
+
+NO_MOMENT = Moment(0.0)
 
 
-class RunDraft(ABC, Generic[S, E]):
-    def __init__(self, state: S, moment: Moment) -> None:
+class RunDraft(Generic[S, E]):
+    FOLDS: ClassVar[Mapping[type, Fold]]
+    """What each event does to the state: the one place where it changes."""
+
+    def __init__(self, state: S, moment: Moment = NO_MOMENT) -> None:
         self.state = state
-        self.moment = moment
-        self.now = moment.now
-        self.events: list[E] = []
+        self.shared = True
+        self._folds = self.FOLDS
+        self.now, self.entropy, self.wanted_by = moment.now, moment.entropy, moment.wanted_by
+        self.events: list[tuple[float, E]] = []
+        self.readied: list[str] = []
+        """The steps that have become ready, for the scheduler to take."""
+
+    @property
+    def moment(self) -> Moment:
+        """When it decides, for what another draft decides with it."""
+        return Moment(self.now, self.entropy, self.wanted_by)
+
+    @property
+    def mark(self) -> tuple[int, int]:
+        """Where it stands, for `rewind`."""
+        return len(self.events), len(self.readied)
 
     def emit(self, event: E) -> None:
-        if not self.events:
-            self.state = successor(self.state)
-        self.events.append(event)
-        self.write(self.state, event, self.now)
+        state, now = self.state, self.now
+        if self.shared:
+            self.state = state = successor(state, self.readied)
+            self.shared = False
+        fields = state.__dict__
+        self.events.append((now, event))
+        fields["version"] += 1
+        fields["updated_at"] = now
+        self._folds[type(event)](state, event, now)
+        if fields["status"] is CONTINUE:
+            settle(state, event)
 
-    @staticmethod
-    @abstractmethod
-    def write(state: Any, event: Any, at: float) -> None:
-        """Write `event` into a state that nobody else holds; each machine has its own way."""
+    def replay(self, records: Iterable[tuple[float, E]]) -> S:
+        """The state after `(at, event)` records."""
+        for self.now, event in records:
+            self.emit(event)
+            self.events.clear()
+        return self.state
+
+    def rewind(self, base: S, mark: tuple[int, int]) -> None:
+        """Undo what was decided since `mark`; the events began with `base`."""
+        decided, readied = mark
+        if len(self.events) > decided:
+            kept, now = self.events[:decided], self.now
+            self.state, self.shared = base, True
+            self.replay(kept)
+            self.events[:], self.now = kept, now
+            del self.readied[readied:]
 
     def step(self, step_id: str) -> StepState:
         return self.state.steps[step_id]
@@ -50,7 +92,7 @@ class RunDraft(ABC, Generic[S, E]):
     def _drawn(self, size: int) -> bytes:
         """Bytes that follow from the moment's secret and this place in this run's journal."""
         place = f"{self.state.run_id}:{self.state.version}".encode()
-        return hashlib.blake2b(place, key=self.moment.entropy[:64], digest_size=size).digest()
+        return hashlib.blake2b(place, key=self.entropy[:64], digest_size=size).digest()
 
 
 def iso(at: float) -> str:

@@ -3,37 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
-from typing import Any
+from typing import Any, Final
 
-from rpds import HashTrieMap
+from immutables import Map
 
 from holdfast.core.forms.lost_results import told_result
 from holdfast.core.run import moves, wanting
-from holdfast.core.run.state import EMPTY, QuestionState, RunState, S, StepState, changed
+from holdfast.core.run.state import EMPTY, QuestionState, S, StepState, changed, without
 from holdfast.core.run.tables import Signal, StepMove, StepStatus, close_question
 from holdfast.model import events as e
 from holdfast.model.effects import RecordedCall
-from holdfast.model.interaction import (
-    RUN_AGAIN,
-    InteractionAction,
-    InteractionRequest,
-    InteractionStatus,
-)
+from holdfast.model.interaction import RUN_AGAIN, InteractionRequest, InteractionStatus
+from holdfast.model.record import replacing
 
-_GOING_ON = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
+_GOING_ON: Final = wanting.LEADS_TO_THE_CALL
+_ANSWERED: Final = InteractionStatus.ANSWERED
+_RUNNING: Final = StepStatus.RUNNING
+_ASK: Final = StepMove.ASK
+_GO_ON: Final = StepMove.GO_ON
+_SIGNAL_ASK: Final = Signal.ASK
+_SIGNAL_ANSWER: Final = Signal.ANSWER
 
-
-def deadline_timer(question_id: str) -> str:
-    return f"question:{question_id}"
-
-
-def reminder_timer(question_id: str) -> str:
-    return f"remind:{question_id}"
-
-
-def escalation_timer(question_id: str) -> str:
-    return f"escalate:{question_id}"
+_with = replacing(QuestionState)
 
 
 def deadline_of(request: InteractionRequest, now: float) -> float | None:
@@ -43,52 +34,50 @@ def deadline_of(request: InteractionRequest, now: float) -> float | None:
 def opened(state: S, event: e.QuestionOpened, at: float) -> S:
     question_id = event.request.request_id
     question = QuestionState(
-        request=event.request,
-        step_id=event.step_id,
-        firing=event.firing,
-        purpose=event.purpose,
-        opened_at=at,
-        opened_seq=state.version,
-        deadline=event.deadline,
-        args=event.args,
-        consent=event.consent,
+        event.request,
+        event.step_id,
+        event.firing,
+        event.purpose,
+        at,
+        state.version,
+        event.deadline,
+        event.args,
+        event.consent,
         role=event.request.role,
         wanted_by=event.wanted_by,
     )
     state = changed(
         state,
-        questions=state.questions.insert(question_id, question),
+        questions=state.questions.set(question_id, question),
         open_questions=state.open_questions.insert(question_id),
         timers=_with_timers(state.timers, question),
     )
-    changes = {"question_id": question_id, **_asked_by_the_work(state, event)}
-    state = moves.move_step(state, event.step_id, StepMove.ASK, **changes)
-    return moves.signal(state, Signal.ASK)
+    asked = _asked_by_the_work(state.steps[event.step_id], event)
+    state = moves.move_step(state, event.step_id, _ASK, question_id=question_id, **asked)
+    return moves.signal(state, _SIGNAL_ASK)
 
 
-def _with_timers(
-    timers: HashTrieMap[str, float], question: QuestionState
-) -> HashTrieMap[str, float]:
+def _with_timers(timers: Map[str, float], question: QuestionState) -> Map[str, float]:
     for name, at in _timers_of(question):
-        timers = timers.insert(name, at)
+        timers = timers.set(name, at)
     return timers
 
 
 def _timers_of(question: QuestionState) -> Iterator[tuple[str, float]]:
     request = question.request
     if question.deadline is not None:
-        yield deadline_timer(request.request_id), question.deadline
+        yield f"question:{request.request_id}", question.deadline
     if question.reminded < len(request.reminders):
         due = question.opened_at + request.reminders[question.reminded]
-        yield reminder_timer(request.request_id), due
+        yield f"remind:{request.request_id}", due
     if request.escalate_after is not None and question.role != request.escalate_to:
-        yield escalation_timer(request.request_id), question.opened_at + request.escalate_after
+        due = question.opened_at + request.escalate_after
+        yield f"escalate:{request.request_id}", due
 
 
-def _asked_by_the_work(state: RunState, event: e.QuestionOpened) -> dict[str, Any]:
+def _asked_by_the_work(step: StepState, event: e.QuestionOpened) -> dict[str, Any]:
     """The work itself said what it lacks: it failed at nothing, and will send other bytes."""
-    step = state.steps[event.step_id]
-    if event.purpose != "missing" or step.status is not StepStatus.RUNNING:
+    if event.purpose != "missing" or step.status is not _RUNNING:
         return {}
     return {"attempt": 0, "generation": step.generation + 1}
 
@@ -97,8 +86,8 @@ def answered(state: S, event: e.QuestionAnswered, at: float) -> S:
     question = state.questions[event.question_id]
     state = _closed(
         state,
-        event.question_id,
-        InteractionStatus.ANSWERED,
+        question,
+        _ANSWERED,
         at,
         by=event.by,
         option_id=event.option_id,
@@ -109,10 +98,11 @@ def answered(state: S, event: e.QuestionAnswered, at: float) -> S:
     )
     state = changed(state, provided_params=event.values, continued_at=at)
     state = wanting.answered(state, question, event)
-    state = moves.signal(state, Signal.ANSWER)
-    said = None if _goes_on(question, event) else event.values.get("feedback") or event.feedback
-    state = moves.move_step(state, question.step_id, None, feedback=said)
-    return _answer_taken(state, question, event)
+    state = moves.signal(state, _SIGNAL_ANSWER)
+    said = event.values.get("feedback") or event.feedback
+    learnt = _learnt(state, question, event) if _goes_on(question, event) else {"feedback": said}
+    changes = {"question_id": None, "feedback": None, **learnt}
+    return moves.move_step(state, question.step_id, _GO_ON, **changes)
 
 
 def _changed_call(event: e.QuestionAnswered) -> dict[str, Any]:
@@ -124,46 +114,49 @@ def _changed_call(event: e.QuestionAnswered) -> dict[str, Any]:
 
 def expired(state: S, event: e.QuestionExpired, at: float) -> S:
     question = state.questions[event.question_id]
-    state = _closed(
-        state, event.question_id, InteractionStatus.EXPIRED, at, option_id=event.option_id
-    )
-    state = _unasked(state)
-    return state if event.option_id is None else _answer_taken(state, question, event)
+    closed = _closed(state, question, InteractionStatus.EXPIRED, at, option_id=event.option_id)
+    state = _unasked(closed)
+    learnt = _learnt(state, question, event) if _goes_on(question, event) else {}
+    move = None if event.option_id is None else _GO_ON
+    return moves.move_step(state, question.step_id, move, question_id=None, **learnt)
 
 
 def withdrawn(state: S, event: e.QuestionWithdrawn, at: float) -> S:
-    return _unasked(_closed(state, event.question_id, InteractionStatus.WITHDRAWN, at))
+    question = state.questions[event.question_id]
+    state = _unasked(_closed(state, question, InteractionStatus.WITHDRAWN, at))
+    return moves.move_step(state, question.step_id, None, question_id=None)
 
 
-def reminded(state: S, event: e.QuestionReminded) -> S:
+def reminded(state: S, event: e.QuestionReminded, at: float) -> S:
     return _changed_while_open(state, event.question_id, reminded=event.count)
 
 
-def escalated(state: S, event: e.QuestionEscalated) -> S:
+def escalated(state: S, event: e.QuestionEscalated, at: float) -> S:
     return _changed_while_open(state, event.question_id, role=event.role)
 
 
-def draft_kept(state: S, event: e.DraftKept) -> S:
+def draft_kept(state: S, event: e.DraftKept, at: float) -> S:
     question = state.questions[event.question_id]
     drafts = {**question.drafts, event.by: event.data}
-    return _put(state, replace(question, drafts=drafts))
+    return _put(state, _with(question, drafts=drafts))
 
 
 def _changed_while_open(state: S, question_id: str, **changes: Any) -> S:
     """The timer that brought this is over; the question's next one is set."""
-    question = replace(state.questions[question_id], **changes)
+    question = _with(state.questions[question_id], **changes)
     timers = _without_timers(state.timers, question_id)
     return _put(changed(state, timers=_with_timers(timers, question)), question)
 
 
 def _put(state: S, question: QuestionState) -> S:
-    questions = state.questions.insert(question.request.request_id, question)
+    questions = state.questions.set(question.request.request_id, question)
     return changed(state, questions=questions)
 
 
-def _without_timers(timers: HashTrieMap[str, float], question_id: str) -> HashTrieMap[str, float]:
-    for name in (deadline_timer, reminder_timer, escalation_timer):
-        timers = timers.discard(name(question_id))
+def _without_timers(timers: Map[str, float], question_id: str) -> Map[str, float]:
+    if len(timers):
+        for name in ("question", "remind", "escalate"):
+            timers = without(timers, f"{name}:{question_id}")
     return timers
 
 
@@ -171,17 +164,10 @@ def _unasked(state: S) -> S:
     return state if moves.asks(state) else moves.signal(state, Signal.GO_ON)
 
 
-def _answer_taken(
-    state: S, question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired
-) -> S:
-    """The step learns the answer; what follows from it stands in the next events."""
-    changes = _learnt(state, question, event) if _goes_on(question, event) else {}
-    return moves.move_step(state, question.step_id, StepMove.GO_ON, **changes)
-
-
 def _learnt(
-    state: RunState, question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired
+    state: S, question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired
 ) -> dict[str, Any]:
+    """What the step takes from the answer; what follows from it stands in the next events."""
     step = state.steps[question.step_id]
     match question.purpose:
         case "missing":
@@ -233,17 +219,19 @@ def _asked_anew(step: StepState) -> dict[str, Any]:
 def _goes_on(question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired) -> bool:
     if isinstance(event, e.QuestionAnswered) and event.action is not None:
         return event.action in _GOING_ON
-    options = question.request.options
-    return any(one.option_id == event.option_id and one.action in _GOING_ON for one in options)
+    return wanting.action_of(question, event.option_id) in _GOING_ON
 
 
-def _closed(state: S, question_id: str, closed: InteractionStatus, at: float, **answer: Any) -> S:
-    question = state.questions[question_id]
+def _closed(
+    state: S, question: QuestionState, closed: InteractionStatus, at: float, **answer: Any
+) -> S:
+    """The step that asked it is still to be told."""
+    question_id = question.request.request_id
     status = close_question(question.status, closed)
-    question = replace(question, status=status, closed_at=at, drafts={}, **answer)
-    state = changed(
-        _put(state, question),
+    question = _with(question, status=status, closed_at=at, drafts={}, **answer)
+    return changed(
+        state,
+        questions=state.questions.set(question_id, question),
         open_questions=state.open_questions.remove(question_id),
         timers=_without_timers(state.timers, question_id),
     )
-    return moves.move_step(state, question.step_id, None, question_id=None)

@@ -4,23 +4,40 @@ from __future__ import annotations
 
 from typing import Any
 
-from rpds import HashTrieMap
+from immutables import Map
 
 from holdfast.core.run import moves
-from holdfast.core.run.state import S, StepState, changed
-from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove, StepStatus
+from holdfast.core.run.state import S, StepState, changed, without
+from holdfast.core.run.tables import HELD_UP, Signal, StepMove, StepStatus
 from holdfast.core.run.wanting import CHANGED, wants
 from holdfast.model import events as e
+from holdfast.model.conversation_events import TaskStarted
+from holdfast.model.react_events import CallStarted
 from holdfast.model.retry import FailureKind
 from holdfast.model.run import RunStatus
 
-_STOPPED_AT_ONCE = (ACTIVE_STEPS - {StepStatus.RUNNING}) | {StepStatus.FAILED}
+
+def call_started(state: S, event: CallStarted | TaskStarted, **more: Any) -> S:
+    return moves.move_step(
+        state,
+        event.step_id,
+        StepMove.START,
+        attempt=event.attempt,
+        generation=event.generation,
+        claim=state.version,
+        args=event.args,
+        consent=event.consent,
+        idempotent=event.idempotent,
+        child_id=event.child_id or state.steps[event.step_id].child_id,
+        failure=None,
+        **more,
+    )
 
 
-def attempt_failed(state: S, event: e.AttemptFailed) -> S:
+def attempt_failed(state: S, event: e.AttemptFailed, at: float) -> S:
     """Only a failure that the tool itself answered calls for a new key."""
     answered = event.failure.kind is not FailureKind.UNKNOWN
-    timers = state.timers.insert(moves.retry_timer(event.step_id), event.retry_at)
+    timers = state.timers.set(moves.retry_timer(event.step_id), event.retry_at)
     return moves.move_step(
         moves.progressed(changed(state, timers=timers, retried=state.retried + 1)),
         event.step_id,
@@ -32,12 +49,12 @@ def attempt_failed(state: S, event: e.AttemptFailed) -> S:
     )
 
 
-def woken(state: S, event: e.StepWoken) -> S:
-    timers = state.timers.discard(moves.retry_timer(event.step_id))
+def woken(state: S, event: e.StepWoken, at: float) -> S:
+    timers = without(state.timers, moves.retry_timer(event.step_id))
     return moves.move_step(changed(state, timers=timers), event.step_id, StepMove.WAKE, why="")
 
 
-def released(state: S, event: e.StepReleased) -> S:
+def released(state: S, event: e.StepReleased, at: float) -> S:
     """As if it had not started; a run that is being cancelled will not start it again."""
     cancelling = state.status is RunStatus.CANCELLING
     attempt = state.steps[event.step_id].attempt - 1
@@ -46,7 +63,7 @@ def released(state: S, event: e.StepReleased) -> S:
     return moves.move_step(state, event.step_id, move, attempt=attempt, calling=None)
 
 
-def outcome_lost(state: S, event: e.OutcomeLost) -> S:
+def outcome_lost(state: S, event: e.OutcomeLost, at: float) -> S:
     """A run that is being cancelled asks nobody: the step ends here, its outcome unknown."""
     if state.status is not RunStatus.CANCELLING:
         return state
@@ -56,10 +73,11 @@ def outcome_lost(state: S, event: e.OutcomeLost) -> S:
     return moves.move_step(state, event.step_id, StepMove.STOP, **changes)
 
 
-def child_heard(state: S, event: e.ChildHeard) -> S:
-    state = changed(state, heard=state.heard.insert(event.child_id, event.seq))
+def child_heard(state: S, event: e.ChildHeard, at: float) -> S:
+    state = changed(state, heard=state.heard.set(event.child_id, event.seq))
     step = state.steps[event.step_id]
-    if step.status not in (StepStatus.RUNNING, StepStatus.FAILED):
+    revivable = step.status is StepStatus.FAILED and state.status is not RunStatus.CANCELLING
+    if step.status is not StepStatus.RUNNING and not revivable:
         return state
     was, now = (one == RunStatus.PAUSE for one in (step.child_status, event.status))
     state = changed(state, paused_children=state.paused_children + now - was)
@@ -116,18 +134,26 @@ def children_resumed(state: S, step_ids: tuple[str, ...]) -> S:
     return state
 
 
-def cancel_requested(state: S, event: e.CancelRequested) -> S:
+def recovered(state: S, event: e.RunRecovered, at: float) -> S:
+    return changed(state, recoveries=event.count)
+
+
+def cancel_requested(state: S, event: e.CancelRequested, at: float) -> S:
     """Whoever waits for the run goes on without it, as the one who ended it wants."""
     state = wants(state, event.by, CHANGED)
     for step_id, step in list(state.steps.items()):
-        if step.status in _STOPPED_AT_ONCE:
+        if step.status in HELD_UP:
             state = moves.move_step(state, step_id, StepMove.STOP, pending=0)
-    timers: HashTrieMap[str, float] = HashTrieMap({moves.CANCEL_TIMER: event.grace_until})
+    timers: Map[str, float] = Map({moves.CANCEL_TIMER: event.grace_until})
     ended_by = event.by if event.everything else ""
     state = changed(state, timers=timers, cancelled_by=event.by, ended_by=ended_by, failed=())
     return moves.signal(state, Signal.CANCEL)
 
 
+def cancelled(state: S, event: e.RunCancelled, at: float) -> S:
+    return ended(state, Signal.STOPPED)
+
+
 def ended(state: S, how: Signal) -> S:
     """A run that has ended is never woken."""
-    return moves.signal(changed(state, timers=HashTrieMap()), how)
+    return moves.signal(changed(state, timers=Map()), how)

@@ -8,10 +8,9 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from holdfast.core.run.state import NEW_STEP, RunState, S, StepState, changed
+from holdfast.core.run.state import NEW_STEP, RunState, S, StepState, changed, evolve
 from holdfast.core.run.tables import (
     COUNTED,
-    STEP,
     Signal,
     StepMove,
     StepStatus,
@@ -47,13 +46,7 @@ def settle(state: RunState, event: object) -> None:
 
 def add_step(state: S, step_id: str, step: StepState = NEW_STEP) -> S:
     """Store a step that there has not been, and count it."""
-    active, in_flight, resting = _counts(step) if step.child_id else COUNTED[step.status]
-    fields = state.__dict__
-    fields["steps"] = state.steps.insert(step_id, step)
-    fields["active"] += active
-    fields["in_flight"] += in_flight
-    fields["resting"] += resting
-    return state
+    return put_step(state, step_id, _ABSENT, step)
 
 
 def move_step(
@@ -64,25 +57,49 @@ def move_step(
     /,
     **changes: Any,
 ) -> S:
-    """Move one step by the table, and keep the counts that summarise all steps.
+    """Move one step by the table.
 
     The step stays as it was but for its `changes`, or becomes what is `known` instead.
     """
     before = state.steps[step_id]
     if move is not None:
-        status = before.status
-        changes["status"] = STEP[status].get(move) or next_step(status, move)
-    after = object.__new__(StepState)
-    object.__setattr__(after, "__dict__", (known or before).__dict__ | changes)
-    fields = state.__dict__
-    fields["steps"] = state.steps.insert(step_id, after)
-    was = _counts(before) if before.child_id else COUNTED[before.status]
-    now = _counts(after) if after.child_id else COUNTED[after.status]
-    if was is not now:
-        fields["active"] += now[0] - was[0]
-        fields["in_flight"] += now[1] - was[1]
-        fields["resting"] += now[2] - was[2]
+        changes["status"] = next_step(before.status, move)
+    return put_step(state, step_id, before, evolve(known or before, **changes))
+
+
+def put_step(state: S, step_id: str, before: StepState, after: StepState) -> S:
+    """Store a step, and keep the counts that summarise all steps."""
+    fields, was, now = state.__dict__, before.status, after.status
+    fields["steps"] = fields["steps"].set(step_id, after)
+    if before.child_id or after.child_id:
+        counted, counts = _counts(before), _counts(after)
+        for place, name in enumerate(_COUNTERS):
+            fields[name] += counts[place] - counted[place]
+    elif now is not was:
+        for name, more in _SHIFTS[was][now]:
+            fields[name] += more
+    if now is _READY is not was:
+        fields["readied"].append(step_id)
     return state
+
+
+_COUNTERS: Final = ("active", "in_flight", "resting")
+_SHIFTS: Final = {
+    was: {
+        now: tuple(
+            (name, after - before)
+            for name, before, after in zip(_COUNTERS, COUNTED[was], COUNTED[now], strict=True)
+            if before != after
+        )
+        for now in StepStatus
+    }
+    for was in StepStatus
+}
+"""What a step's move from one status to another adds to the counts."""
+
+_READY: Final = StepStatus.READY
+_ABSENT: Final = evolve(NEW_STEP, status=StepStatus.STOPPED)
+"""What counts for nothing, in place of a step that there is not yet."""
 
 
 def _counts(step: StepState) -> tuple[int, int, int]:

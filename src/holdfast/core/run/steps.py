@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Final, TypeAlias
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias, TypeGuard
 
 from holdfast.core.run.backoff import retry_delay, why
 from holdfast.core.run.draft import RunDraft
@@ -19,6 +20,7 @@ from holdfast.model.events import (
 )
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
 
 AnyDraft: TypeAlias = RunDraft[Any, Any]
 
@@ -26,9 +28,14 @@ _RUNNING: Final = StepStatus.RUNNING
 
 
 def counts(draft: AnyDraft, step: StepState | None, command: c.ReportOutcome) -> bool:
-    """Whether an outcome is the one that its step waits for; a late result is kept for audit."""
+    """Whether an outcome is the one that its step waits for, or counts although it is late."""
     if step is not None and step.status is _RUNNING and step.claim == command.claim:
         return True
+    return counts_late(draft, step, command)
+
+
+def counts_late(draft: AnyDraft, step: StepState | None, command: c.ReportOutcome) -> bool:
+    """Whether it tells what a person is being asked; a result that does not is kept for audit."""
     if step is not None and _withdraws_unknown(draft, step, command):
         return True
     match command.outcome:
@@ -82,6 +89,11 @@ def release(draft: AnyDraft, step_id: str) -> None:
     draft.emit(StepReleased(step_id, draft.step(step_id).firing))
 
 
+def says_failure(result: Json) -> TypeGuard[Mapping[str, Json]]:
+    """Work that was done, and reports that it came to nothing."""
+    return isinstance(result, Mapping) and result.get("success") is False
+
+
 def in_flight(draft: AnyDraft) -> tuple[str, ...]:
     """The steps whose work this very process does; a child run looks after itself."""
     return tuple(
@@ -117,13 +129,12 @@ def hears(draft: AnyDraft, command: c.HearChild) -> bool:
 
 def terminate(draft: AnyDraft, by: str, reason: str) -> None:
     """A person ends everything: this run, and those that wait for it."""
-    cancel_run(draft, by, reason or f"{by} chose to stop", everything=True)
+    cancel_run(draft, c.Cancel(by, reason or f"{by} chose to stop"), everything=True)
 
 
-def cancel_run(
-    draft: AnyDraft, by: str, reason: str, grace: float = 10.0, *, everything: bool = False
-) -> None:
+def cancel_run(draft: AnyDraft, command: c.Cancel, *, everything: bool = False) -> None:
     """Nothing new starts; what is in flight may finish until the grace is over."""
     for question_id in sorted(draft.state.open_questions):
         draft.emit(QuestionWithdrawn(question_id, "the run is being cancelled"))
-    draft.emit(CancelRequested(by, reason, draft.now + grace, everything))
+    until = draft.now + command.grace
+    draft.emit(CancelRequested(command.by, command.reason, until, everything))

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Final, TypeAlias
 
 from holdfast.errors import IllegalTransition
+from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionStatus as Q
 from holdfast.model.run import RunStatus as I
 
@@ -35,6 +36,14 @@ class Signal(StrEnum):
 
 Lifecycle: TypeAlias = Mapping[I, Mapping[Signal, I]]
 
+_WITH_A_PERSON: Mapping[Signal, I] = {
+    Signal.ASK: I.PAUSE,
+    Signal.ANSWER: I.CONTINUE,
+    Signal.GO_ON: I.RUNNING,
+    Signal.GIVE_UP: I.ERROR,
+    Signal.CANCEL: I.CANCELLING,
+}
+
 INSTANCE: Lifecycle = {
     I.NOT_STARTED: {Signal.START: I.RUNNING},
     I.RUNNING: {
@@ -43,20 +52,8 @@ INSTANCE: Lifecycle = {
         Signal.FINISH: I.DONE,
         Signal.CANCEL: I.CANCELLING,
     },
-    I.PAUSE: {
-        Signal.ASK: I.PAUSE,
-        Signal.ANSWER: I.CONTINUE,
-        Signal.GO_ON: I.RUNNING,
-        Signal.GIVE_UP: I.ERROR,
-        Signal.CANCEL: I.CANCELLING,
-    },
-    I.CONTINUE: {
-        Signal.ASK: I.PAUSE,
-        Signal.ANSWER: I.CONTINUE,
-        Signal.GO_ON: I.RUNNING,
-        Signal.GIVE_UP: I.ERROR,
-        Signal.CANCEL: I.CANCELLING,
-    },
+    I.PAUSE: _WITH_A_PERSON,
+    I.CONTINUE: _WITH_A_PERSON,
     I.ERROR: {
         Signal.ASK: I.ERROR,
         Signal.ANSWER: I.ERROR,
@@ -154,6 +151,9 @@ STEP: Mapping[StepStatus, Mapping[StepMove, StepStatus]] = {
 
 ACTIVE_STEPS = frozenset({S.READY, S.RUNNING, S.BACKOFF, S.WAITING, S.CONSULTING})
 
+HELD_UP = (ACTIVE_STEPS - {S.RUNNING}) | {S.FAILED}
+"""Nothing is out in the world for them: they are stopped or skipped at once."""
+
 COUNTED: Mapping[StepStatus, tuple[int, int, int]] = {
     one: (int(one in ACTIVE_STEPS), int(one is S.RUNNING), int(one in (S.WAITING, S.BACKOFF)))
     for one in S
@@ -197,15 +197,19 @@ def close_question(status: Q, closed: Q) -> Q:
     return closed
 
 
-def verdicts(
-    accept: set[I], otherwise: Verdict = Verdict.REFUSE, **named: set[I]
-) -> Mapping[I, Verdict]:
-    ignored = named.get("ignore", set())
+def verdicts(accept: set[I], otherwise: Verdict = Verdict.REFUSE) -> dict[I, Verdict]:
+    return {status: Verdict.ACCEPT if status in accept else otherwise for status in I}
+
+
+def of_every_run(alive: set[I]) -> Mapping[type, Mapping[I, Verdict]]:
+    """The commands that every machine knows, by where a run of its may still move."""
+    begun, until_it_ends = set(I) - {I.NOT_STARTED}, alive | {I.CANCELLING}
     return {
-        status: Verdict.ACCEPT
-        if status in accept
-        else Verdict.IGNORE
-        if status in ignored
-        else otherwise
-        for status in I
+        c.ReportOutcome: verdicts(begun, Verdict.IGNORE),
+        c.Answer: verdicts(begun),
+        c.KeepDraft: verdicts(begun),
+        c.Cancel: {**verdicts(alive), I.CANCELLING: Verdict.IGNORE},
+        c.HearChild: verdicts(until_it_ends, Verdict.IGNORE),
+        c.Tick: verdicts(until_it_ends, Verdict.IGNORE),
+        c.Recover: verdicts(until_it_ends, Verdict.IGNORE),
     }

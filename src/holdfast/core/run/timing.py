@@ -8,11 +8,14 @@ that jumps ahead fires each once, for what fires is gone.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, TypeVar
 
 from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.moves import CANCEL_TIMER
+from holdfast.core.run.tables import StepStatus
 from holdfast.model.events import QuestionEscalated, QuestionReminded, StepWoken
+
+D = TypeVar("D", bound=RunDraft[Any, Any])
 
 
 def tick(
@@ -37,6 +40,13 @@ def tick(
             case _:
                 assert name == CANCEL_TIMER
                 end_grace()
+
+
+def end_grace(draft: D, ask_unknown: Callable[[D, str, str], None]) -> None:
+    """What has not ended by now is not waited for; whoever cancelled it is told so."""
+    for step_id, step in sorted(draft.state.steps.items()):
+        if step.status is StepStatus.RUNNING:
+            ask_unknown(draft, step_id, "it had not ended when the grace was over")
 
 
 def _reminders_due(draft: RunDraft[Any, Any], question_id: str) -> int:

@@ -6,6 +6,8 @@ know what is asked without reading those below.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from holdfast.core.run.state import RunState
 from holdfast.model.interaction import Waiting
 from holdfast.model.run import RunStatus
@@ -13,26 +15,14 @@ from holdfast.model.run import RunStatus
 
 def waits_for(state: RunState) -> tuple[str, Waiting] | None:
     """The step that waits, and for what; None where nothing is asked, or nobody has said what."""
-    asked = [*_own(state), *_in_children(state)]
-    return min(asked, key=lambda one: one[1].opened_at, default=None)
+    return min(_asked(state), key=lambda one: one[1].opened_at, default=None)
 
 
-def _own(state: RunState) -> list[tuple[str, Waiting]]:
-    opened = [state.questions[one] for one in state.open_questions]
-    return [
-        (
-            one.step_id,
-            Waiting(one.request.request_id, one.purpose, one.request.form, one.opened_at),
-        )
-        for one in sorted(opened, key=lambda one: one.opened_seq)
-    ]
-
-
-def _in_children(state: RunState) -> list[tuple[str, Waiting]]:
-    if not state.paused_children:
-        return []
-    return [
-        (step_id, step.waits_for)
-        for step_id, step in sorted(state.steps.items())
-        if step.waits_for is not None and step.child_status == RunStatus.PAUSE
-    ]
+def _asked(state: RunState) -> Iterator[tuple[str, Waiting]]:
+    opened = (state.questions[one] for one in state.open_questions)
+    for one in sorted(opened, key=lambda one: one.opened_seq):
+        request = one.request
+        yield one.step_id, Waiting(request.request_id, one.purpose, request.form, one.opened_at)
+    for step_id, step in sorted(state.steps.items()) if state.paused_children else ():
+        if step.waits_for is not None and step.child_status == RunStatus.PAUSE:
+            yield step_id, step.waits_for

@@ -14,7 +14,7 @@ from typing import Final
 from holdfast.core.run.state import QuestionState, RunState, S, changed
 from holdfast.errors import NotPermitted
 from holdfast.model.events import QuestionAnswered
-from holdfast.model.interaction import InteractionAction, InteractionType
+from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionType
 
 CLOCK: Final = "clock"
 
@@ -34,8 +34,11 @@ HOW: Final[Mapping[str, str]] = {
     REGISTERED: "you registered a plan that this run uses",
 }
 
-_YES_OR_NO: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.REJECT_WITH_REASON)
-_ENDS: Final = (InteractionAction.REJECT_WITH_REASON, InteractionAction.TERMINATE)
+_APPROVAL: Final = InteractionType.TOOL_APPROVAL
+_REJECT: Final = InteractionAction.REJECT_WITH_REASON
+_YES_OR_NO: Final = (InteractionAction.APPROVE_AND_EXECUTE, _REJECT)
+_BARE_ON_APPROVAL: Final = (*_YES_OR_NO, InteractionAction.PROVIDE_INFO)
+_TERMINATE: Final = InteractionAction.TERMINATE
 LEADS_TO_THE_CALL: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
 
 
@@ -43,7 +46,7 @@ def wants(state: S, by: str, how: str) -> S:
     """How somebody first said so is kept, unless it can be said closer; the clock wants nothing."""
     if by in ("", CLOCK) or state.wanting.get(by, CHANGED) != CHANGED:
         return state
-    return changed(state, wanting=state.wanting.insert(by, how))
+    return changed(state, wanting=state.wanting.set(by, how))
 
 
 def answered(state: S, question: QuestionState, event: QuestionAnswered) -> S:
@@ -57,7 +60,7 @@ def _is_bare(question: QuestionState, event: QuestionAnswered) -> bool:
     action = event.action or action_of(question, event.option_id)
     if question.purpose == "approval":
         unchanged = event.args is None or event.args == question.args
-        return unchanged and action in (*_YES_OR_NO, InteractionAction.PROVIDE_INFO)
+        return unchanged and action in _BARE_ON_APPROVAL
     bare = action in _YES_OR_NO and not event.data and event.values.keys() <= {"option"}
     return bare and not _is_choice(question, action)
 
@@ -65,21 +68,25 @@ def _is_bare(question: QuestionState, event: QuestionAnswered) -> bool:
 def _is_choice(question: QuestionState, action: InteractionAction | None) -> bool:
     """Whether other options would have said yes too, or no: which of them was taken may flow on."""
     ways = [one.action for one in question.request.options]
-    if action is InteractionAction.REJECT_WITH_REASON:
+    if action is _REJECT:
         return ways.count(action) > 1
-    return sum(one not in _ENDS for one in ways) > 1
+    return len(ways) - ways.count(_REJECT) - ways.count(_TERMINATE) > 1
+
+
+def option_of(question: QuestionState, option_id: str | None) -> InteractionOption | None:
+    return next((one for one in question.request.options if one.option_id == option_id), None)
 
 
 def action_of(question: QuestionState, option_id: str | None) -> InteractionAction | None:
-    options = question.request.options
-    return next((one.action for one in options if one.option_id == option_id), None)
+    option = option_of(question, option_id)
+    return None if option is None else option.action
 
 
 def asked_of(
     state: RunState, kind: InteractionType, purpose: str, wanted_by: Mapping[str, str] | None
 ) -> Mapping[str, str] | None:
     """What a question about a call says of who wants it; None where two eyes are enough."""
-    about_a_call = kind is InteractionType.TOOL_APPROVAL or purpose == "unknown"
+    about_a_call = kind is _APPROVAL or purpose == "unknown"
     if wanted_by is None or not about_a_call:
         return None
     return {**wanted_by, **state.wanting}
@@ -97,7 +104,7 @@ def wanting_now(
     state: RunState, question: QuestionState, wanted_by: Mapping[str, str] | None
 ) -> Mapping[str, str] | None:
     """Who may not approve the call: who wanted it when it was asked, or has come to since."""
-    approval = question.request.type is InteractionType.TOOL_APPROVAL
+    approval = question.request.type is _APPROVAL
     if not approval or (question.wanted_by is None and wanted_by is None):
         return None
     return {**(question.wanted_by or {}), **(wanted_by or {}), **state.wanting}

@@ -62,7 +62,8 @@ def agent_problems(placed: Sequence[Placed], known: Surroundings) -> Iterator[Fi
     agents = _agents(placed, known)
     for path, agent in placed:
         yield from _tool_problems(agent, path, known)
-        yield from _approval_problems(agent, path)
+        for name, message in not_subject(agent, agent.approval).items():
+            yield Finding((*path, "approval", name), message)
         yield from _names_problems(agent, path)
         yield from _offer_problems(agent, path)
         for index, name in enumerate(agent.agents):
@@ -101,11 +102,6 @@ def _tool_problems(agent: Agent, path: Path, known: Surroundings) -> Iterator[Fi
         looks = known.read_only is None or only_looks(tool, known.read_only)
         if not unknown and not looks:
             yield not_looking(tool, where)
-
-
-def _approval_problems(agent: Agent, path: Path) -> Iterator[Finding]:
-    for name, message in not_subject(agent, agent.approval).items():
-        yield Finding((*path, "approval", name), message)
 
 
 def _names_problems(agent: Agent, path: Path) -> Iterator[Finding]:

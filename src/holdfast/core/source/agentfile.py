@@ -15,11 +15,11 @@ from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.core.source.agentcheck import Placed, Surroundings, agent_problems
 from holdfast.core.source.asking import read_asking
 from holdfast.core.source.nodes import Mapping, Node, Scalar
-from holdfast.core.source.places import Path, Places, repeats, reported, to_problem
+from holdfast.core.source.places import Path, Places, reported
 from holdfast.core.source.retry import read_retry
 from holdfast.core.source.shape import ShapeReader
 from holdfast.core.source.yaml import read_document
-from holdfast.errors import AuthorError, PlanRejected, Problem
+from holdfast.errors import AuthorError, PlanRejected
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule
 
@@ -61,16 +61,10 @@ def load_agents(
     shape = ShapeReader(file, Places(text), list(document.problems), whole="the agent")
     placed = [] if document.root is None else list(_AgentReader(shape).agents(document.root))
     known = Surroundings(tools, read_only, agents, others)
-    problems = [*shape.problems, *_judged(placed, shape, known)]
+    problems = [*shape.problems, *shape.judged(agent_problems(placed, known))]
     if problems:
         raise PlanRejected(reported(problems))
     return tuple(agent for _, agent in placed)
-
-
-def _judged(placed: list[Placed], shape: ShapeReader, known: Surroundings) -> Iterator[Problem]:
-    for finding in agent_problems(placed, known):
-        if not repeats(finding, shape.broken):
-            yield to_problem(finding, shape.file, shape.places)
 
 
 @dataclass(slots=True)

@@ -6,6 +6,7 @@ As with plans, the keys are those of the YAML file, what has its usual value is 
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Final
 
 from holdfast.core.approval import rule_from_json, rule_to_json
@@ -45,20 +46,13 @@ def agent_to_json(agent: Agent) -> dict[str, Any]:
 
 def agent_from_json(raw: JsonObject) -> Agent:
     """The agent behind `agent_to_json`'s answer."""
+    given: dict[str, Any] = {
+        each.name: raw[each.name] for each in fields(Agent) if each.name in raw
+    }
+    for key in ("tools", "agents", "verification_tools"):
+        given[key] = tuple(raw.get(key, ()))
     rules = raw.get("approval", {})
-    return Agent(
-        agent_id=raw["agent_id"],
-        name=raw.get("name", ""),
-        system_context=raw.get("system_context", ""),
-        model=raw.get("model"),
-        description=raw.get("description", ""),
-        tools=tuple(raw.get("tools", ())),
-        agents=tuple(raw.get("agents", ())),
-        verification_tools=tuple(raw.get("verification_tools", ())),
-        approval={tool: rule_from_json(rule) for tool, rule in rules.items()},
-        asking=asking_from_json(raw.get("asking", {})),
-        asks_people=raw.get("asks_people", False),
-        max_iterations=raw.get("max_iterations", _USUAL.max_iterations),
-        context_limit=raw.get("context_limit", _USUAL.context_limit),
-        retry=retry_from_json(raw.get("retry")),
-    )
+    given["approval"] = {tool: rule_from_json(rule) for tool, rule in rules.items()}
+    given["asking"] = asking_from_json(raw.get("asking", {}))
+    given["retry"] = retry_from_json(raw.get("retry"))
+    return Agent(**given)

@@ -36,6 +36,7 @@ ASKING_KEYS: Final = (
     "escalate",
 )
 SHORT_KEYS: Final = {"default": "default_option_id"}
+_AS_THEY_ARE: Final = {*ASKING_KEYS} - {"type", "options", "reminders", "escalate"}
 
 _USUAL: Final = Asking()
 
@@ -51,6 +52,7 @@ _OPTION_KEYS: Final = (
     "metadata",
     "handler",
 )
+_FLAGS: Final = {"default": "is_default", "dangerous": "is_dangerous"}
 _TYPES: Final = {each.value.lower(): each for each in InteractionType}
 _ACTIONS: Final = {
     "approve": InteractionAction.APPROVE_AND_EXECUTE,
@@ -169,16 +171,9 @@ def asking_from_json(raw: JsonObject) -> Asking:
     """The asking behind `asking_to_json`'s answer; other keys of its owner are left alone."""
     escalate = raw.get("escalate", {})
     return Asking(
-        title=raw.get("title", ""),
-        message=raw.get("message", ""),
-        details=raw.get("details", ""),
+        **{key: raw[key] for key in _AS_THEY_ARE if key in raw},
         type=InteractionType(raw["type"]) if "type" in raw else None,
-        custom_type=raw.get("custom_type"),
         options=tuple(_option_from_json(option) for option in raw.get("options", ())),
-        required=raw.get("required", True),
-        role=raw.get("role"),
-        timeout_seconds=raw.get("timeout_seconds"),
-        default_option_id=raw.get("default_option_id"),
         reminders=tuple(raw.get("reminders", ())),
         escalate_after=escalate.get("after"),
         escalate_to=escalate.get("role"),
@@ -207,14 +202,7 @@ def _option_to_json(option: InteractionOption) -> dict[str, Any]:
 
 
 def _option_from_json(raw: JsonObject) -> InteractionOption:
-    return InteractionOption(
-        option_id=raw["option_id"],
-        label=raw.get("label", raw["option_id"]),
-        action=InteractionAction(raw["action"]),
-        description=raw.get("description", ""),
-        is_default=raw.get("default", False),
-        is_dangerous=raw.get("dangerous", False),
-        requires_input=raw.get("requires_input", False),
-        input_prompt=raw.get("input_prompt", ""),
-        metadata=raw.get("metadata", {}),
-    )
+    shape = {key: raw[key] for key in _OPTION_KEYS if key in raw}
+    shape |= {"label": raw.get("label", raw["option_id"])}
+    shape |= {"action": InteractionAction(raw["action"])}
+    return InteractionOption(**{_FLAGS.get(key, key): value for key, value in shape.items()})

@@ -24,11 +24,11 @@ from holdfast.core.language.templates import Template, compile_template
 from holdfast.core.source.flow import flow_problems
 from holdfast.core.source.names import not_known, not_looking, only_looks, unknown
 from holdfast.core.source.numbers import range_problems, wait_problems
-from holdfast.core.source.places import Finding, Path, Places, reported, to_problem
+from holdfast.core.source.places import Finding, Path
 from holdfast.core.source.retry import retry_problems
 from holdfast.core.source.snippets import SnippetProblem, syntax_problems
 from holdfast.core.source.soundness import WHAT_IS_MISSING, asking_problems
-from holdfast.errors import ConditionError, FormRejected, InvalidValue, Problem, TemplateError
+from holdfast.errors import ConditionError, FormRejected, InvalidValue, TemplateError
 from holdfast.model.form import Form
 from holdfast.model.interaction import Asking, InteractionType
 from holdfast.model.plan import (
@@ -63,23 +63,6 @@ class Catalog:
     agents: Collection[str] | None = None
     plans: Collection[str] | None = None
     snippet_checker: SnippetChecker = syntax_problems
-
-
-def check_plan(
-    plan: Plan,
-    *,
-    tools: Mapping[str, JsonObject] | None = None,
-    read_only: Collection[str] = frozenset(),
-    agents: Collection[str] | None = None,
-    plans: Collection[str] | None = None,
-    snippet_checker: SnippetChecker | None = None,
-    positions: Places | None = None,
-    file: str = "<plan>",
-) -> list[Problem]:
-    """The mistakes of a plan, as `reported`; without `positions` line and column are 0."""
-    catalog = Catalog(tools, read_only, agents, plans, snippet_checker or syntax_problems)
-    found = find_problems(plan, catalog)
-    return reported(to_problem(each, file, positions) for each in found)
 
 
 def find_problems(plan: Plan, catalog: Catalog) -> Iterator[Finding]:

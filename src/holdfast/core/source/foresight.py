@@ -74,11 +74,11 @@ class _Example:
     outlook: Outlook
     names: Mapping[str, Json] = field(default_factory=dict)
 
-    def status(self, task_id: str) -> str:
+    def status_of(self, task_id: str) -> str:
         possible = self.outlook(task_id)
         return next((each for each in ("Done", "Running") if each in possible), "NotStarted")
 
-    def context(self, task_id: str) -> Mapping[str, Json]:
+    def context_of(self, task_id: str) -> Mapping[str, Json]:
         return {}
 
 

@@ -8,7 +8,7 @@ repeats that a broken part is broken. See `check` for what a plan must satisfy.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import TypeVar
@@ -17,11 +17,11 @@ from holdfast.core.source.asking import ASKING_KEYS, SHORT_KEYS, asking_from, re
 from holdfast.core.source.check import Catalog, find_problems
 from holdfast.core.source.forms import read_form
 from holdfast.core.source.nodes import Mapping, Node
-from holdfast.core.source.places import Path, Places, repeats, reported, to_problem
+from holdfast.core.source.places import Path, Places, reported
 from holdfast.core.source.retry import read_retry
 from holdfast.core.source.shape import ShapeReader
 from holdfast.core.source.yaml import read_document
-from holdfast.errors import PlanRejected, Problem
+from holdfast.errors import PlanRejected
 from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
@@ -88,9 +88,7 @@ class Draft:
     """A plan as far as it could be read; `plan` is None when nothing could."""
 
     plan: Plan | None
-    places: Places
-    problems: tuple[Problem, ...]
-    broken: frozenset[Path] = frozenset()
+    shape: ShapeReader
 
 
 def read_plan(text: str, file: str = "<plan>") -> Plan:
@@ -101,44 +99,33 @@ def read_plan(text: str, file: str = "<plan>") -> Plan:
 def load_plan(text: str, file: str, catalog: Catalog) -> Plan:
     """The plan in `text`, or PlanRejected with its problems in the file's order."""
     draft = read_draft(text, file)
-    problems = [*draft.problems, *_semantic_problems(draft, file, catalog)]
+    found = () if draft.plan is None else find_problems(draft.plan, catalog)
+    problems = [*draft.shape.problems, *draft.shape.judged(found)]
     if problems or draft.plan is None:
         raise PlanRejected(reported(problems))
     return draft.plan
 
 
-def _semantic_problems(draft: Draft, file: str, catalog: Catalog) -> Iterator[Problem]:
-    if draft.plan is None:
-        return
-    for finding in find_problems(draft.plan, catalog):
-        if not repeats(finding, draft.broken):
-            yield to_problem(finding, file, draft.places)
-
-
 def read_draft(text: str, file: str = "<plan>") -> Draft:
     """Never raises: whatever the text, there is a plan or a problem."""
     document = read_document(text, file)
-    places = Places(text)
-    if document.root is None:
-        return Draft(None, places, document.problems)
-    shape = ShapeReader(file, places, list(document.problems))
-    plan = _PlanReader(shape, places).plan(document.root)
-    return Draft(plan, places, tuple(shape.problems), frozenset(shape.broken))
+    shape = ShapeReader(file, Places(text), list(document.problems))
+    root = document.root
+    return Draft(None if root is None else _PlanReader(shape).plan(root), shape)
 
 
 @dataclass(slots=True)
 class _PlanReader:
     shape: ShapeReader
-    places: Places
 
     def plan(self, node: Node) -> Plan | None:
         if not isinstance(node, Mapping):
             self.shape.wrong(node, (), "a plan is a mapping; it begins with plan_id: …")
             return None
-        self.places.record((), Mapping((), node.line, node.column))
+        self.shape.places.record((), Mapping((), node.line, node.column))
         found = self.shape.entries(node, (), known=_PLAN_KEYS, required=_PLAN_REQUIRED)
         for key in found.keys() - {"tasks", "listeners", "verify"}:
-            self.places.record((key,), found[key])
+            self.shape.places.record((key,), found[key])
         shape = self.shape
         plan_id = shape.text(found.get("plan_id"), ("plan_id",))
         return Plan(
@@ -162,11 +149,11 @@ class _PlanReader:
         parts: list[Part] = []
         if key in found:
             node = found[key]
-            self.places.record((key,), Mapping((), node.line, node.column))
+            self.shape.places.record((key,), Mapping((), node.line, node.column))
         for item in self.shape.items(found.get(key), (key,)):
             path = (key, len(parts))
             if isinstance(item, Mapping):
-                self.places.record(path, item)
+                self.shape.places.record(path, item)
                 parts.append(read(item, path))
             else:
                 self.shape.note(item, f"each of {key} must be a mapping")
@@ -240,17 +227,24 @@ class _PlanReader:
         )
 
     def _action(self, kind: ListenerType | None, found: dict[str, Node], path: Path) -> Action:
+        shape = self.shape
         match kind:
             case ListenerType.TOOL:
                 return self._tool(found, path)
             case ListenerType.CODE:
-                return self._code(found, path)
+                code = shape.text(found.get("code_snippet"), (*path, "code_snippet"))
+                return CodeAction(code, shape.texts(found.get("functions"), (*path, "functions")))
             case ListenerType.PLAN:
-                return self._sub_plan(found, path)
+                plan_id = shape.text(found.get("plan_id"), (*path, "plan_id"))
+                values = shape.json_object(found.get("values"), (*path, "values"))
+                return PlanAction(plan_id, values)
             case ListenerType.AGENT:
-                return self._agent(found, path)
+                agent_id = shape.text(found.get("agent_id"), (*path, "agent_id"))
+                prompt = shape.text(found.get("action_prompt"), (*path, "action_prompt"))
+                return AgentAction(agent_id, prompt)
             case _:
-                return self._human(found, path)
+                form = read_form(shape, found.get("form"), (*path, "form"))
+                return HumanAction(form, asking_from(shape, found, path))
 
     def _tool(self, found: dict[str, Node], path: Path) -> ToolAction:
         return ToolAction(
@@ -270,31 +264,8 @@ class _PlanReader:
             self.shape.note(
                 found["consent"], "approval says how consent is asked; keep one of them"
             )
-        self.places.record(path, approval)
+        self.shape.places.record(path, approval)
         return read_asking(self.shape, approval, path)
-
-    def _code(self, found: dict[str, Node], path: Path) -> CodeAction:
-        functions = found.get("functions")
-        return CodeAction(
-            code_snippet=self.shape.text(found.get("code_snippet"), (*path, "code_snippet")),
-            functions=self.shape.texts(functions, (*path, "functions")),
-        )
-
-    def _human(self, found: dict[str, Node], path: Path) -> HumanAction:
-        form = read_form(self.shape, found.get("form"), (*path, "form"))
-        return HumanAction(form, asking_from(self.shape, found, path))
-
-    def _sub_plan(self, found: dict[str, Node], path: Path) -> PlanAction:
-        return PlanAction(
-            plan_id=self.shape.text(found.get("plan_id"), (*path, "plan_id")),
-            values=self.shape.json_object(found.get("values"), (*path, "values")),
-        )
-
-    def _agent(self, found: dict[str, Node], path: Path) -> AgentAction:
-        return AgentAction(
-            agent_id=self.shape.text(found.get("agent_id"), (*path, "agent_id")),
-            action_prompt=self.shape.text(found.get("action_prompt"), (*path, "action_prompt")),
-        )
 
     def _output(self, node: Node | None, path: Path) -> Output | None:
         if node is None:

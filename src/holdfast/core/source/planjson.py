@@ -91,9 +91,10 @@ def _check_to_json(check: Check) -> dict[str, Any]:
 
 
 def listener_to_json(listener: Listener) -> dict[str, Any]:
+    triggers = listener.trigger_task_id
     shape: dict[str, Any] = {
         "listener_id": listener.listener_id,
-        "trigger_task_id": _triggers_to_json(listener.trigger_task_id),
+        "trigger_task_id": triggers[0] if len(triggers) == 1 else list(triggers),
         "trigger_condition": listener.trigger_condition,
         "listener_type": listener.listener_type,
     }
@@ -113,10 +114,6 @@ def listener_to_json(listener: Listener) -> dict[str, Any]:
     if listener.max_firings != _USUAL_FIRINGS:
         shape["max_firings"] = listener.max_firings
     return shape
-
-
-def _triggers_to_json(task_ids: tuple[str, ...]) -> str | list[str]:
-    return task_ids[0] if len(task_ids) == 1 else list(task_ids)
 
 
 def _action_to_json(action: Action) -> dict[str, Any]:

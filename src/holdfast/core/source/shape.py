@@ -9,7 +9,7 @@ word is read as the one that was surely meant, so that one typo is one problem.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection
+from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Mapping as Lookup
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -24,7 +24,7 @@ from holdfast.core.source.nodes import (
     Unreadable,
     scalar_value,
 )
-from holdfast.core.source.places import Path, Places
+from holdfast.core.source.places import Finding, Path, Places, repeats, to_problem
 from holdfast.errors import Problem
 from holdfast.model.values import Json
 
@@ -54,6 +54,12 @@ class ShapeReader:
 
     def note(self, node: Node, message: str) -> None:
         self.problems.append(Problem(message, self.file, node.line, node.column))
+
+    def judged(self, findings: Iterable[Finding]) -> Iterator[Problem]:
+        """What is reported of them; not that a broken part is broken."""
+        for finding in findings:
+            if not repeats(finding, self.broken):
+                yield to_problem(finding, self.file, self.places)
 
     def entries(
         self,
@@ -170,38 +176,20 @@ class ShapeReader:
         return words[meant] if meant else None
 
     def flag(self, node: Node | None, path: Path, default: bool = False) -> bool:
-        value = self._scalar(node, path)
-        if value is None:
-            return default
-        if isinstance(value, bool):
-            return value
-        assert node is not None
-        self.wrong(node, path, f"{self._name(path)} must be true or false, not {_shown(node)}")
-        return default
+        value = self._scalar(node, path, "true or false", bool)
+        return default if value is None else bool(value)
 
     def integer(self, node: Node | None, path: Path, default: int) -> int:
-        value = self._scalar(node, path)
-        if value is None:
-            return default
-        if isinstance(value, int) and not isinstance(value, bool):
-            return value
-        assert node is not None
-        self.wrong(node, path, f"{self._name(path)} must be a whole number, not {_shown(node)}")
-        return default
+        value = self._scalar(node, path, "a whole number", int)
+        return default if value is None else int(value)
 
     def number(self, node: Node | None, path: Path, default: float) -> float:
         value = self.optional_number(node, path)
         return default if value is None else value
 
     def optional_number(self, node: Node | None, path: Path) -> float | None:
-        value = self._scalar(node, path)
-        if value is None:
-            return None
-        if isinstance(value, int | float) and not isinstance(value, bool):
-            return float(value)
-        assert node is not None
-        self.wrong(node, path, f"{self._name(path)} must be a number, not {_shown(node)}")
-        return None
+        value = self._scalar(node, path, "a number", int, float)
+        return None if value is None else float(value)
 
     def numbers(self, node: Node | None, path: Path) -> tuple[float, ...]:
         read = (
@@ -210,14 +198,16 @@ class ShapeReader:
         )
         return tuple(number for number in read if number is not None)
 
-    def _scalar(self, node: Node | None, path: Path) -> Json:
+    def _scalar(self, node: Node | None, path: Path, wanted: str, *kinds: type) -> Json:
         """None when absent, and when a problem has been noted."""
-        if node is None:
-            return None
-        value = self.json(node, path)
-        if value is None and path not in self.broken:
+        value = None if node is None else self.json(node, path)
+        if node is None or type(value) in kinds:
+            return value
+        if value is not None:
+            self.wrong(node, path, f"{self._name(path)} must be {wanted}, not {_shown(node)}")
+        elif path not in self.broken:
             self.wrong(node, path, f"{self._name(path)} has no value; write one or remove the key")
-        return value
+        return None
 
     def json_object(self, node: Node | None, path: Path) -> dict[str, Json]:
         if node is None:

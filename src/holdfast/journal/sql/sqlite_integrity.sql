@@ -12,8 +12,13 @@ SELECT 1 FROM definitions WHERE digest = CAST(? AS TEXT);
 
 -- name: events
 -- One run's records with their checksums.
-SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc FROM events
-WHERE place > ? AND place < ? ORDER BY place;
+SELECT places.place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc
+FROM places CROSS JOIN events ON events.rowid = places.position
+WHERE places.place > :after AND places.place <= :last
+UNION ALL
+SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc FROM tail
+WHERE place > :after AND place <= :last
+ORDER BY 1;
 
 -- name: orphans
 -- Records whose run is not there.
@@ -55,3 +60,11 @@ SELECT position, runs.run_id, place & 0xFFFFFFFF FROM (
     FROM events
 ) JOIN runs ON runs.id = place >> 32
 WHERE position < before;
+
+-- name: misplaced
+-- Records that are not where they are looked for.
+SELECT runs.run_id, place & 0xFFFFFFFF FROM events JOIN runs ON runs.id = place >> 32
+WHERE position <= (SELECT placed FROM positions WHERE id = 1) AND NOT EXISTS (
+    SELECT 1 FROM places
+    WHERE places.place = events.place AND places.position = events.position
+);

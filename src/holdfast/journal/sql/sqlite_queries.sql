@@ -1,10 +1,13 @@
 -- name: locate_run
 -- A run's number, its version, which is that of its last record, and its last one of old.
-SELECT id, (
-    SELECT place & 0xFFFFFFFF FROM events
+SELECT id, coalesce((
+    SELECT max(place) & 0xFFFFFFFF FROM tail
+    WHERE place BETWEEN (runs.id << 32) AND ((runs.id << 32) | 0xFFFFFFFF)
+), (
+    SELECT place & 0xFFFFFFFF FROM places
     WHERE place BETWEEN (runs.id << 32) AND ((runs.id << 32) | 0xFFFFFFFF)
     ORDER BY place DESC LIMIT 1
-), crc_after
+)), crc_after
 FROM runs WHERE run_id = ?;
 
 -- name: create_run
@@ -27,6 +30,21 @@ UPDATE runs SET status = ?, active = ?, wake_at = ? WHERE id = ?;
 -- name: add_event
 -- Adds one record at its place, behind all others.
 INSERT INTO events (position, place, at, type, payload, crc) VALUES (?, ?, ?, ?, ?, ?);
+
+-- name: place_tail
+-- Writes down where the newest records lie.
+INSERT OR IGNORE INTO places (place, position) SELECT place, position FROM tail;
+
+-- name: place_newest
+-- Writes down where records lie that have no place yet, and of the newest whatever is said.
+INSERT OR IGNORE INTO places (place, position) SELECT place, position FROM events
+WHERE position > min(
+    (SELECT placed FROM positions WHERE id = 1), (SELECT max(position) FROM events) - ?
+);
+
+-- name: note_placed
+-- Whatever was committed up to a position has its place now.
+UPDATE positions SET placed = :position WHERE id = 1 AND placed <> :position;
 
 -- name: put_question
 -- Opens a question, or renews what may change of it.
@@ -56,7 +74,8 @@ DELETE FROM notices WHERE target_id = ? AND source_id = ? AND seq = ?;
 INSERT INTO snapshots (run, version, schema, payload, crc)
 SELECT id, :version, :schema, :payload, :crc FROM runs
 WHERE run_id = :run_id
-  AND EXISTS (SELECT 1 FROM events WHERE place = ((runs.id << 32) | :version))
+  AND (EXISTS (SELECT 1 FROM tail WHERE place = ((runs.id << 32) | :version))
+       OR EXISTS (SELECT 1 FROM places WHERE place = ((runs.id << 32) | :version)))
 ON CONFLICT (run) DO UPDATE
 SET version = excluded.version, schema = excluded.schema, payload = excluded.payload,
     crc = excluded.crc
@@ -98,8 +117,13 @@ UPDATE probes SET count = count + 1;
 
 -- name: read_events
 -- A stretch of one run's records, in order, as the bytes that their checksums are of.
-SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc FROM events
-WHERE place > ? AND place <= ? ORDER BY place;
+SELECT places.place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc
+FROM places CROSS JOIN events ON events.rowid = places.position
+WHERE places.place > :after AND places.place <= :last
+UNION ALL
+SELECT place, at, CAST(type AS BLOB), CAST(payload AS BLOB), crc FROM tail
+WHERE place > :after AND place <= :last
+ORDER BY 1;
 
 -- name: run
 -- One run's row.
@@ -310,6 +334,10 @@ WHERE events.position > :after ORDER BY events.position LIMIT :limit;
 -- The newest position that was given, be it that of a record that was removed.
 SELECT max(given, coalesce((SELECT max(position) FROM events), 0)) FROM positions
 WHERE id = 1;
+
+-- name: placed
+-- Up to which position records have their place.
+SELECT placed FROM positions WHERE id = 1;
 
 -- name: forgotten
 -- Up to which position nobody can tell what was committed.
