@@ -1,9 +1,10 @@
 // Sending an answer: the secrets first, each to its own place, then the rest. What is refused is
 // said at its field.
 
-import { newKey, post, Refusal, showFields } from "./api.js";
+import { newKey, post, Refusal } from "./api.js";
 import { settled } from "./asked.js";
 import { drop, forget, sendWith } from "./drafts.js";
+import { showFields } from "./field_errors.js";
 import { changes, control, isSecret, read, rows, values } from "./form.js";
 import { refresh } from "./live.js";
 import { notify } from "./shell.js";

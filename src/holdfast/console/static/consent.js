@@ -1,7 +1,8 @@
 // One answer for many questions. The server says once more what each of them asks, whole, and
 // the answer counts for exactly that: it names the digests of what was shown.
 
-import { Refusal, post, showFields } from "./api.js";
+import { Refusal, post } from "./api.js";
+import { showFields } from "./field_errors.js";
 import { at } from "./place.js";
 import { press } from "./shell.js";
 import { t } from "./words.js";

@@ -1,6 +1,7 @@
 // What a press asks first: a dialog of the server's that says what will come of it.
 
-import { Refusal, post, showFields } from "./api.js";
+import { Refusal, post } from "./api.js";
+import { showFields } from "./field_errors.js";
 import { refreshAll } from "./live.js";
 import { at } from "./place.js";
 import { notify, press } from "./shell.js";

@@ -1,7 +1,8 @@
 // What somebody writes in a chat: it is kept until it is sent, and Enter sends it. A chat that is
 // over takes nothing more; what was left unsent can still be read and copied.
 
-import { meanAnew, post, Refusal, showFields } from "./api.js";
+import { meanAnew, post, Refusal } from "./api.js";
+import { showFields } from "./field_errors.js";
 import { keep, kept } from "./kept.js";
 import { refresh } from "./live.js";
 import { press } from "./shell.js";

@@ -1,6 +1,7 @@
 // Signing in with a token that somebody pastes; a link's address works too.
 
-import { Refusal, newKey, post, showFields } from "./api.js";
+import { Refusal, newKey, post } from "./api.js";
+import { showFields } from "./field_errors.js";
 import { at } from "./place.js";
 
 const form = document.getElementById("sign-in");

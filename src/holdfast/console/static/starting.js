@@ -1,8 +1,9 @@
 // Starting a plan: its inputs, each read by its type, and a prompt. What is wrong is said at its
 // field; what is started is where one goes. What is filled in outlives a reload, secrets excepted.
 
-import { post, Refusal, showFields } from "./api.js";
+import { post, Refusal } from "./api.js";
 import { settle, settled } from "./asked.js";
+import { showFields } from "./field_errors.js";
 import { control, dress, isSecret, read, restore, rows, values } from "./form.js";
 import { drop, keep, kept } from "./kept.js";
 import { at } from "./place.js";
