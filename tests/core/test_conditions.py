@@ -199,7 +199,6 @@ def test_a_condition_tells_what_it_asks_about() -> None:
         ("006", "context", "b"),
         ("result", "x"),
     )
-    assert not condition.bare_status
     assert not condition.asks_triggers
 
 
@@ -207,10 +206,8 @@ def test_a_path_is_listed_once() -> None:
     assert parse("002.context.x > 1 && 002.context.x < 5").paths == (("002", "context", "x"),)
 
 
-def test_bare_status_means_one_word_and_nothing_else() -> None:
-    assert parse("Done").bare_status
-    assert parse(" (Done) ").bare_status
-    assert not parse("not Done").bare_status
+def test_a_status_word_alone_asks_the_triggers() -> None:
+    assert parse("Done").asks_triggers
     assert parse("not Done").asks_triggers
     assert not parse("002.status == Done").asks_triggers
 

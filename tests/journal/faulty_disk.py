@@ -277,6 +277,9 @@ class ApswConnection:
         except apsw.Error as error:
             raise _translated(error) from error
 
+    def cursor(self) -> ApswConnection:
+        return self
+
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> _Rows:
         for each in parameters:
             self.execute(sql, each)

@@ -74,6 +74,9 @@ class Spy:
             self._seen.append(("COMMIT", threading.get_ident()))
         return rows
 
+    def cursor(self) -> database.Executor:
+        return self
+
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> database.Cursor:
         return self._connection.executemany(sql, parameters)
 

@@ -17,6 +17,7 @@ from holdfast.journal.port import Record, Written
 
 _head = struct.Struct("<qd").pack
 _SIGN = 1 << 31
+_RANGE = 1 << 32
 
 
 def of_record(place: int, at: float, text: bytes) -> int:
@@ -30,7 +31,9 @@ def add_values(values: list[Any], records: Sequence[Written], position: int, pla
         position += 1
         place += 1
         crc = crc32(_head(place, at) + (kind + payload).encode())
-        values += (position, place, at, kind, payload, (crc ^ _SIGN) - _SIGN)
+        if crc >= _SIGN:
+            crc -= _RANGE
+        values += (position, place, at, kind, payload, crc)
 
 
 def record_of(row: tuple[Any, ...], crc_after: int | None) -> Record | None:

@@ -68,7 +68,11 @@ class Cursor(Protocol):
     def close(self) -> None: ...
 
 
-class Connection(Protocol):
+class Executor(Protocol):
+    def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
+
+
+class Connection(Executor, Protocol):
     """As much of `sqlite3.Connection` as the journal uses."""
 
     text_factory: Any
@@ -79,7 +83,7 @@ class Connection(Protocol):
     @property
     def total_changes(self) -> int: ...
 
-    def execute(self, sql: str, parameters: Any = ..., /) -> Cursor: ...
+    def cursor(self) -> Executor: ...
 
     def executemany(self, sql: str, parameters: Iterable[Any], /) -> Cursor: ...
 
@@ -96,6 +100,8 @@ class Transaction:
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
+        self.execute_alone = connection.cursor().execute
+        """Executes a statement that is a transaction by itself, with a cursor that is kept."""
         self.begun = False
 
     def execute(self, sql: str, parameters: Parameters = ()) -> Cursor:

@@ -12,15 +12,15 @@ from holdfast.journal.port import Append
 
 def check(append: Append) -> None:
     """Raise `InternalError` for an append that no store may accept."""
-    seq = append.expected
-    if seq == 0 and (append.row is None or not append.records):
+    seq, row = append.expected, append.row
+    if seq == 0 and (row is None or not append.records):
         raise InternalError(f"run {append.run_id} cannot be created without a row and a record")
-    for number, _, _, _ in append.records:
+    for one in append.records:
         seq += 1
-        if number != seq:
-            raise InternalError(f"run {append.run_id}: record {number} stands where {seq} belongs")
-    if append.row is not None and append.row.run_id != append.run_id:
-        raise InternalError(f"run {append.run_id} was given the row of {append.row.run_id}")
+        if one[0] != seq:
+            raise InternalError(f"run {append.run_id}: record {one[0]} stands where {seq} belongs")
+    if row is not None and row.run_id != append.run_id:
+        raise InternalError(f"run {append.run_id} was given the row of {row.run_id}")
     if append.questions or append.notices or append.births:
         _check_company(append)
 

@@ -172,11 +172,10 @@ class Scribe:
     def finish(self, transaction: Transaction) -> None:
         """The same when nothing else follows: where that is one statement, it commits by itself."""
         gathered = self.gathered
-        due = self._position >= self._place_at
-        if due or transaction.begun or len(gathered) > _AT_ONCE:
+        if self._position >= self._place_at or transaction.begun or len(gathered) > _AT_ONCE:
             self.prepare(transaction)
         elif gathered:
-            transaction.connection.execute(_ADD_EVENTS[len(gathered)], gathered)
+            transaction.execute_alone(_ADD_EVENTS[len(gathered)], gathered)
             gathered.clear()
 
     def write_snapshot(self, transaction: Transaction, snapshot: Snapshot) -> None:

@@ -75,7 +75,8 @@ class Actor:
     mailbox: deque[Letter] = field(default_factory=deque)
     births: list[tuple[Append, Actor]] = field(default_factory=list)
     attached: list[Attached] = field(default_factory=list)
-    flying: dict[tuple[str, int], asyncio.Future[None]] = field(default_factory=dict)
+    flying: dict[int | str, asyncio.Future[None]] = field(default_factory=dict)
+    """What is under way, by its claim; the planner's advice by what it is asked about."""
     draining: bool = False
     stale: bool = False
     hungry: bool = False

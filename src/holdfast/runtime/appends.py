@@ -33,7 +33,7 @@ def append_of(
     row, timers = None, state.timers
     goes_on_by_itself = actor.goes_on_by_itself
     goes_on = goes_on_by_itself(state)
-    standing = (state.status, goes_on, min(timers.values()) if len(timers) else None)
+    standing = (state.status, goes_on, min(timers.values()) if timers else None)
     at = unsaved[-1][0] if unsaved else 0.0
     if not goes_on or standing != actor.standing or at - actor.row_at >= ROW_LAG:
         actor.row_at, actor.standing = at, standing

@@ -57,7 +57,8 @@ class Dispatcher:
 
     def tool_facts(self, name: str) -> c.ToolFacts | None:
         """What the core must know of a tool, or None when there is none of that name."""
-        tool = self.driver.tools.find(name)
+        find = self.driver.tools.find  # an attribute, which Python reads slowly as a method
+        tool = find(name)
         if tool is None:
             return None
         spec, known = tool.spec, self._facts.get(name)
@@ -81,7 +82,8 @@ class Dispatcher:
             return self._work(effect, state)
         else:
             return self._in_turn(effect, state, actor, receiver)
-        tool, timeout = self.driver.tools.find(name), effect.work.timeout
+        find, timeout = self.driver.tools.find, effect.work.timeout
+        tool = find(name)
         if timeout is None and tool is not None:
             timeout = tool.spec.timeout
         if timeout is None and not isinstance(state, PlanState):
@@ -158,13 +160,8 @@ class Dispatcher:
             execution = await driver.execute_listener(listener.listener, context)
             # Our own driver's word needs no second look, where nobody has had a hand in it.
             ours = type(driver) is TaskDriver and not driver.__dict__
-            return outcomes.of_listener(
-                execution,
-                effect,
-                self.tool_facts,
-                strict=ours,
-                bounded=ours and listener.bounded,
-            )
+            bounded = ours and listener.bounded
+            return outcomes.of_listener(execution, effect, self.tool_facts, ours, bounded)
         match effect:
             case f.CallTool():
                 return outcomes.of_call(effect, await self.agents.call(effect), self.tool_facts)

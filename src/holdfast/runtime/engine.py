@@ -19,7 +19,6 @@ import os
 from collections.abc import Callable, Collection, Sequence
 from contextvars import copy_context
 from dataclasses import replace
-from itertools import islice
 from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
@@ -89,10 +88,11 @@ MOST_LETTERS = 64
 class Turn:
     """What one turn takes, decides and leaves to be done once it is on disk."""
 
-    letters: Sequence[Letter] = ()
-    replies: Sequence[tuple[Letter, HoldfastError | None]] = ()
-    effects: Sequence[f.Effect] = ()
-    waits = False
+    __slots__ = ("effects", "letters", "replies", "waits")
+    letters: Sequence[Letter]
+    replies: Sequence[tuple[Letter, HoldfastError | None]]
+    effects: Sequence[f.Effect]
+    waits: bool
 
 
 class Engine:
@@ -279,6 +279,7 @@ class Engine:
         """
         task, context = asyncio.current_task(), copy_context()
         assert task is not None
+        cancelling = task.cancelling
         while True:
             if call is not None:
                 try:
@@ -293,7 +294,7 @@ class Engine:
                 if actor.draining:
                     return
                 try:
-                    clean = not task.cancelling() and copy_context() == context
+                    clean = not cancelling() and copy_context() == context
                 except Exception:  # a value that was left there cannot be compared
                     clean = False
                 if not clean:
@@ -348,7 +349,7 @@ class Engine:
         for effect in actor.machine.effects_in_flight(state):
             if not isinstance(effect, PERFORMED):
                 self._performer.dispatch(actor, effect)
-            elif (effect.work.step_id, effect.work.claim) not in actor.flying:
+            elif effect.work.claim not in actor.flying:
                 # Behind what is in the mailbox: a result that was obtained counts before this.
                 actor.mailbox.append(Letter(report(effect.work, c.NotSent())))
 
@@ -356,12 +357,12 @@ class Engine:
         """What the letters come to, and what may start; nobody is told before it is on disk."""
         before = len(actor.unsaved)
         turn, draft, mailbox = Turn(), actor.draft, actor.mailbox
-        turn.letters = letters = list(islice(mailbox, MOST_LETTERS))
-        if len(letters) == len(mailbox):
+        if len(mailbox) <= MOST_LETTERS:
+            letters = list(mailbox)
             mailbox.clear()
         else:
-            for _ in letters:
-                mailbox.popleft()
+            letters = [mailbox.popleft() for _ in range(MOST_LETTERS)]
+        turn.letters = letters
         effects: list[f.Effect] = []
         carry_out, replies = actor.carry_out, []
         draft.shared, draft.now, draft.entropy = True, self.clock.now(), self._secret

@@ -58,8 +58,11 @@ class Readiness:
                 continue
             else:
                 step_id = heapq.heappop(heap)[2]
-            step = state.steps.get(step_id)
-            if step is not None and step.status is _READY:
+            try:
+                step = state.steps[step_id]
+            except KeyError:
+                continue
+            if step.status is _READY:
                 return step_id, step
         return None
 

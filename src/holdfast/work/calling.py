@@ -22,7 +22,8 @@ _call_info: Final = constructor(CallInfo)
 
 def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Awaitable[Any]:
     """What the tool returns, which the caller has yet to make strict."""
-    tool = tools.find(effect.tool) or tools.get(effect.tool)
+    find, name = tools.find, effect.tool
+    tool = find(name) or tools.get(name)
     rule, work = tool.spec.approval, effect.work
     if rule.mode is not _AUTO or rule.when is not None:
         _check_mode(tool.spec, effect)

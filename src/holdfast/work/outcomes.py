@@ -60,7 +60,6 @@ def of_listener(
     execution: Mapping[str, Any],
     effect: ListenerWork,
     facts_of: FactsOf,
-    *,
     strict: bool,
     bounded: bool,
 ) -> c.Outcome:

@@ -168,8 +168,9 @@ class PythonTool:
         )
 
     async def call(self, args: JsonObject, call: CallInfo) -> Any:
+        validate = self._validate
         try:
-            values = self._validate(args)
+            values = validate(args)
         except ValueError as error:
             raise PermanentError(_wrong_arguments(self.spec.name, error)) from None
         if self._call_parameter is not None:

@@ -51,12 +51,11 @@ Value: TypeAlias = Callable[[Triggers, Facts], Json]
 
 @dataclass(frozen=True, slots=True)
 class Condition:
-    """A parsed condition. `bare_status`: it is one status word, asked of every trigger task."""
+    """A parsed condition; with `asks_triggers`, a status word in it asks every trigger task."""
 
     text: str
     paths: tuple[Path, ...] = field(compare=False)
     task_ids: frozenset[str] = field(compare=False)
-    bare_status: bool = field(compare=False)
     asks_triggers: bool = field(compare=False)
     test: Test = field(compare=False, repr=False)
 
@@ -75,7 +74,6 @@ def parse(text: str) -> Condition:
         text=text,
         paths=paths,
         task_ids=frozenset(path[0] for path in paths if path[0] not in ROOTS),
-        bare_status=isinstance(root, Status),
         asks_triggers=any(_asks_triggers(node) for node in (Not(root, 1), *nodes)),
         test=test,
     )

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from holdfast.core.forms.lost_results import lost_result_form
 from holdfast.core.language.conditions import Condition, parse
@@ -51,30 +51,23 @@ class CompiledListener:
         self.verifies = self.id.startswith(VERIFY)
         output = listener.success_output
         self.target = output.task_id if output else None
+        self.running = (Move(self.target, TaskStatus.RUNNING, self.id),) if self.target else ()
+        """Its target is Running while it works; this is the move where it fires nothing."""
+        alone = len(listener.trigger_task_id) == 1
+        self.wanted = _STATUSES.get(listener.trigger_condition.strip()) if alone else None
+        """The status its only trigger must have, where that is the whole condition."""
         self.is_code = isinstance(listener.action, CodeAction)
         self.tool: str | None = None
         if isinstance(listener.action, ToolAction):
             self.tool, self.fields = listener.action.tool, listener.action.fields
 
     def prepare(self) -> None:
-        _ = (self.condition, self.wanted, self.args, self.success, self.failure, self.expect)
+        _ = (self.condition, self.args, self.success, self.failure, self.expect)
         assert self.bounded is not None
 
     @lazy
     def condition(self) -> Condition:
         return parse(self.listener.trigger_condition)
-
-    @lazy
-    def wanted(self) -> TaskStatus | None:
-        """The status its only trigger must have, where that is the whole condition."""
-        listener = self.listener
-        alone = len(listener.trigger_task_id) == 1 and self.condition.bare_status
-        return _STATUSES.get(listener.trigger_condition.strip()) if alone else None
-
-    @lazy
-    def running(self) -> tuple[Move, ...]:
-        """Its target is Running while it works; this is the move where it fires nothing."""
-        return (Move(self.target, TaskStatus.RUNNING, self.id),) if self.target else ()
 
     @lazy
     def args(self) -> Template:
@@ -176,6 +169,8 @@ class CompiledPlan:
         self.holds = plan.while_paused is WhilePaused.HOLD
         self.task_ids = frozenset(task.task_id for task in plan.tasks)
         self.listeners = self._compiled()
+        self.watching = self._watching()
+        """By a status, and by the task that gets it, the listeners that this may fire."""
 
     def _compiled(self) -> Mapping[str, CompiledListener]:
         compiled = {one.listener_id: CompiledListener(one) for one in self.plan.listeners}
@@ -204,15 +199,13 @@ class CompiledPlan:
                 found.setdefault(task_id, []).append(self.listeners[one.listener_id])
         return {task_id: tuple(listeners) for task_id, listeners in found.items()}
 
-    @lazy
-    def watching(self) -> Mapping[tuple[str, TaskStatus], tuple[CompiledListener, ...]]:
-        """The listeners that a task's move to a status may fire; absent where there are none."""
-        found: dict[tuple[str, TaskStatus], list[CompiledListener]] = {}
+    def _watching(self) -> Mapping[TaskStatus, Mapping[str, Sequence[CompiledListener]]]:
+        found: dict[TaskStatus, dict[str, list[CompiledListener]]] = {one: {} for one in TaskStatus}
         for task_id, triggered in self.by_trigger.items():
             for one in triggered:
                 for status in TaskStatus if one.wanted is None else (one.wanted,):
-                    found.setdefault((task_id, status), []).append(one)
-        return {moved: tuple(listeners) for moved, listeners in found.items()}
+                    found[status].setdefault(task_id, []).append(one)
+        return found
 
     @lazy
     def verify_ids(self) -> tuple[str, ...]:
@@ -221,7 +214,6 @@ class CompiledPlan:
 
     def prepare(self) -> None:
         """Parse everything now, so that no run has to wait for it."""
-        assert self.watching is not None
         for listener in self.listeners.values():
             listener.prepare()
 

@@ -35,6 +35,7 @@ from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
 _CANCELLING: Final = PlanInstanceStatus.CANCELLING
+_follow: Final = EFFECTS.get
 
 
 def blank(run_id: str, plan: CompiledPlan) -> PlanState:
@@ -66,7 +67,8 @@ def carry_out(draft: Draft, command: c.Command) -> Sequence[Effect]:
     if not state.active or state.status is _CANCELLING:
         planner.settle(draft)
     for _, event in events[before:]:
-        if (follow := EFFECTS.get(type(event))) is not None:
+        follow = _follow(type(event))
+        if follow is not None:
             effects = (*effects, *follow(state, event))
     return effects
 

@@ -41,7 +41,7 @@ class Draft(RunDraft[PlanState, PlanEvent]):
             before = before or self.state.tasks.get(task_id, NEW_TASK).status
             if task_id not in plan.task_ids or status not in SETTABLE[before]:
                 raise OutputRefused(_why_refused(plan, before, update))
-            watching = plan.watching.get((task_id, status))
+            watching = plan.watching[status].get(task_id)
             fired = self._fired(watching, update, made) if watching else ()
             made.append(_move(task_id, status, update.reason, update.context, (), fired))
         return tuple(made)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
 from typing import Any, Final
 
 from holdfast.core.plan import fold
@@ -45,15 +44,9 @@ def succeeded(state: PlanState, event: e.ListenerSucceeded, at: float) -> None:
     step = state.steps[step_id]
     if _SUCCEED not in STEP[step.status]:
         next_step(step.status, _SUCCEED)  # which raises
-    after = _finished(
-        step.firing,
-        step.attempt,
-        step.generation,
-        step.retries,
-        step.pending,
-        step.repeats,
-        step.child_id,
-    )
+    tried = (step.firing, step.attempt, step.generation, step.retries, step.pending, step.repeats)
+    plain = tried == _AT_ONCE and step.child_id is None
+    after = _DONE_AT_ONCE if plain else _finished(*tried, step.child_id)
     moves.put_step(state, step_id, step, after)
     if state.recoveries:
         moves.progressed(state)
@@ -63,7 +56,6 @@ def succeeded(state: PlanState, event: e.ListenerSucceeded, at: float) -> None:
         fold.moved(state, event.moves, at)
 
 
-@lru_cache
 def _finished(
     firing: int,
     attempt: int,
@@ -73,7 +65,6 @@ def _finished(
     repeats: int,
     child_id: str | None,
 ) -> StepState:
-    """Most steps end alike: those that do share one record."""
     return StepState(
         firing=firing,
         status=StepStatus.DONE,
@@ -84,6 +75,11 @@ def _finished(
         repeats=repeats,
         child_id=child_id,
     )
+
+
+_AT_ONCE: Final = (1, 1, 0, 0, 0, 0)
+_DONE_AT_ONCE: Final = _finished(*_AT_ONCE, None)
+"""Most steps end alike, and share one record."""
 
 
 def failed(state: PlanState, event: e.ListenerFailed, at: float) -> None:

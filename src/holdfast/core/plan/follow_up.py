@@ -79,8 +79,9 @@ def _under_way(state: PlanState) -> bool:
 def _started(
     state: PlanState, event: e.ListenerStarted | e.FunctionCalled | e.FunctionReturned
 ) -> Iterable[f.Effect]:
-    step = state.steps[event.listener_id]
-    return (_work(state, event.listener_id, step),) if step.status is _RUNNING else ()
+    step_id = event.listener_id
+    step = state.steps[step_id]
+    return (_work(state, step_id, step),) if step.status is _RUNNING else ()
 
 
 def _failed(state: PlanState, event: e.ListenerFailed) -> Iterable[f.Effect]:

@@ -61,7 +61,10 @@ class PlanState(RunState):
         return self.tasks.get(task_id, NEW_TASK).status
 
     def context_of(self, task_id: str) -> Mapping[str, Json]:
-        return self.tasks.get(task_id, NEW_TASK).context
+        try:
+            return self.tasks[task_id].context
+        except KeyError:
+            return EMPTY
 
 
 NEW_TASK = TaskState()

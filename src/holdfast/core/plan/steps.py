@@ -65,8 +65,11 @@ _listener_succeeded: Final = constructor(ListenerSucceeded)
 def start(draft: Draft, command: c.StartStep) -> None:
     """Start a ready listener, or ask for what it needs first."""
     state, plan = draft.state, draft.state.plan
-    step = state.steps.get(command.step_id)
-    if step is None or step.status is not _READY:
+    try:
+        step = state.steps[command.step_id]
+    except KeyError:
+        return
+    if step.status is not _READY:
         return
     if plan.holds and asks(state):
         return
@@ -114,8 +117,9 @@ def _start_tool(
     args = step.args
     if args is None or (step.consent is None and not _may_have_been_sent(step)):
         try:
-            args = {**listener.args.fill(draft.state)}
-            args.update(step.provided)
+            args = listener.args.fill(draft.state)
+            if step.provided:
+                args = {**args, **step.provided}
         except TemplateError as error:
             _fail_unsent(draft, listener, str(error))
             return
@@ -127,7 +131,7 @@ def _start_tool(
     call = (draft.state.run_id, listener.id, step.firing)
     verdict = judge_call(call, name, args, tool, mode, step.consent, listener.fields)
     if isinstance(verdict, Start):
-        _started(draft, listener, step, args, tool.idempotent, consent=verdict.consent)
+        _started(draft, listener, step, args, tool.idempotent, verdict.consent)
         return
     match verdict:
         case NeedArguments(form=form):
@@ -170,10 +174,9 @@ def _started(
     step: StepState,
     args: Mapping[str, Json] | None = None,
     idempotent: bool = False,
-    *,
+    consent: str | None = None,
     pure: bool = False,
     child_id: str | None = None,
-    consent: str | None = None,
 ) -> None:
     """The target sub-task is Running while its listener works."""
     state, target = draft.state, listener.target
@@ -181,7 +184,7 @@ def _started(
         moves: tuple[Move, ...] = ()
     elif state.tasks.get(target, NEW_TASK).status is _TASK_RUNNING:
         moves = ()
-    elif (target, _TASK_RUNNING) in state.plan.watching:
+    elif target in state.plan.watching[_TASK_RUNNING]:
         moves = draft.moves((TaskUpdate(target, _TASK_RUNNING, {}, listener.id),))
     else:
         moves = listener.running
@@ -208,11 +211,12 @@ def _fail_unsent(draft: Draft, listener: CompiledListener, message: str) -> None
 
 def report(draft: Draft, command: c.ReportOutcome) -> None:
     state, step_id = draft.state, command.step_id
-    step = state.steps.get(step_id)
-    if step is None:
+    try:
+        step = state.steps[step_id]
+    except KeyError:
         return
-    expected = step.status is _RUNNING and step.claim == command.claim
-    if not expected and not counts_late(draft, step, command):
+    late = step.status is not _RUNNING or step.claim != command.claim
+    if late and not counts_late(draft, step, command):
         return
     listener = state.plan.listeners[step_id]
     outcome: c.PlanOutcome = command.outcome  # type: ignore[assignment]  # its driver's
