@@ -6,11 +6,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from copy import deepcopy
 from functools import cached_property
 from typing import Any
 
 from holdfast.core.forms.shapes import dump_form
+from holdfast.core.language.strict import copied
 from holdfast.core.plan.decide import decide
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.draft import iso
@@ -37,7 +37,7 @@ class TaskInstance:
     @cached_property
     def context(self) -> dict[str, Any]:
         """The reader's own: changing it changes no run."""
-        return deepcopy(dict(self._task.context))
+        return {name: copied(value) for name, value in self._task.context.items()}
 
     @cached_property
     def trace(self) -> list[dict[str, str]]:
@@ -63,7 +63,7 @@ class PlanInstance(LiveRun[PlanState]):
     def result(self) -> dict[str, Any] | None:
         """What it has come to, once it is done: the main task's context."""
         done = self._state.status is PlanInstanceStatus.DONE
-        return deepcopy(PLAN.result(self._state)) if done else None
+        return copied(PLAN.result(self._state)) if done else None
 
     @property
     def error(self) -> str | None:
@@ -123,7 +123,7 @@ def instance_context(state: PlanState) -> dict[str, Any]:
     if state.continued_at is not None:
         context["provided_params"] = dict(state.provided_params)
         context["continue_timestamp"] = iso(state.continued_at)
-    return deepcopy(context)
+    return {name: copied(value) for name, value in context.items()}
 
 
 _REASONS = {

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from holdfast.core.language.strict import (
     canonical_json,
+    copied,
     digest,
     json_path,
     strict_json,
@@ -259,3 +260,12 @@ def test_a_callers_words_are_taken_as_they_are_or_refused() -> None:
 def test_words_that_are_no_text_are_refused() -> None:
     with pytest.raises(InvalidValue, match="by: must be text, not int"):
         strict_text(5, "by")
+
+
+def test_a_copy_shares_no_list_or_dict_with_the_value() -> None:
+    value: Any = {"a": [1, {"b": "c"}], "d": ({"e": None},)}
+    copy = copied(value)
+    assert copy == value
+    copy["a"][1]["b"] = copy["d"][0]["e"] = "changed"
+    copy["a"].clear()
+    assert value == {"a": [1, {"b": "c"}], "d": ({"e": None},)}

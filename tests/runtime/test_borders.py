@@ -384,3 +384,39 @@ async def test_a_form_that_a_tool_asks_for_beyond_the_bounds_fails_the_tool(
         assert told in str(instance.get_main_task_instance().context)
         assert await app.inbox() == []
     assert len(calls) == 1
+
+
+async def test_what_a_tool_does_to_its_arguments_stays_with_it() -> None:
+    """They are values of the run: what is told next, and what is replayed, does not change."""
+    app = Holdfast.in_memory()
+    given: list[Any] = []
+
+    @app.tool
+    async def fetch() -> dict[str, list[int]]:
+        return {"rows": [1, 2]}
+
+    @app.tool
+    async def spoil(rows: Any, also: Any) -> dict[str, bool]:
+        given.append((list(rows), also.copy()))
+        rows.append(99)
+        also.clear()
+        return {"success": True}
+
+    kept = '{task_id: "002", status: Done, context: {rows: "{{result.rows}}"}}'
+    args = ', args: {rows: "{002.context.rows}", also: {a: [1]}}'
+    app.load_plan_text(
+        plan(
+            tool("fetch", "001", "Running", kept),
+            tool("spoil", "002", "Done", '{task_id: "003", status: Done}', args),
+            tool("spoil", "003", "Done", DONE_1, args).replace("L_spoil", "L_again"),
+            head=HEAD.replace("}]", '}, {task_id: "003"}]'),
+        )
+    )
+    async with app:
+        for _ in range(2):
+            instance = await app.plans.start_plan_by_prompt("", "p")
+            assert await instance.wait_for_completion(30) == "done"
+            state = await app.engine.state(instance.id)
+            assert isinstance(state, PlanState)
+            assert state.task("002").context == {"rows": [1, 2]}
+    assert given == [([1, 2], {"a": [1]})] * 4

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -11,8 +11,9 @@ from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.errors import ForbiddenError
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.model.values import JsonObject
 from holdfast.work.calling import call_tool
-from holdfast.work.tools import PythonTool, ToolRegistry
+from holdfast.work.tools import CallInfo, PythonTool, ToolRegistry, ToolSpec
 
 WORK = f.Work("chat_000001", "c1", 1, 1, 7, "chat_000001:c1:1:0")
 DISABLED = ApprovalRule(ApprovalMode.DISABLED)
@@ -103,3 +104,32 @@ async def test_a_tool_may_be_disabled_for_some_arguments_only() -> None:
     with pytest.raises(ForbiddenError, match="disabled"):
         await call_tool(till.tools, till.consented(11))
     assert till.paid == [10]
+
+
+class Careless:
+    """A tool of somebody's own, which takes its arguments apart."""
+
+    def __init__(self, *secrets: str) -> None:
+        self.spec = ToolSpec("careless", "", {})
+        self.secrets = secrets
+
+    async def call(self, args: JsonObject, call: CallInfo) -> Any:
+        taken = cast(dict[str, Any], args)
+        taken.pop("who")
+        for one in taken.values():
+            one.clear()
+        return "done"
+
+
+@pytest.mark.parametrize("secrets", [(), ("canary",)])
+@pytest.mark.parametrize("args", [{"who": "Will Zhang"}, {"who": "Will Zhang", "rows": [1, 2]}])
+async def test_arguments_that_a_tool_takes_apart_stay_whole(
+    args: dict[str, Any], secrets: tuple[str, ...]
+) -> None:
+    tools = ToolRegistry()
+    tools.add(Careless(*secrets))
+    call = f.CallTool(WORK, "careless", args, True)
+    for _ in range(2):
+        assert await call_tool(tools, call) == "done"
+    assert args["who"] == "Will Zhang"
+    assert args.get("rows", [1, 2]) == [1, 2]

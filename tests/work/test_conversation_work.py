@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -188,3 +188,17 @@ class Exhausted:
 async def test_so_is_a_blocking_model() -> None:
     with pytest.raises(RuntimeError, match="decompose_goal raised StopIteration"):
         await worker(llm=Exhausted()).perform(f.Decompose(WORK, "Go.", {}, (), ""))
+
+
+async def test_what_is_offered_may_be_taken_apart() -> None:
+    def take_apart(task: SubTask, context: Any, results: Any) -> str:
+        cast(dict[str, Any], task.args)["rows"].clear()
+        context["rules"].clear()
+        results["t0"].clear()
+        return "done"
+
+    task = SubTask("t1", "Go.", "careless", args={"rows": [1]}, route="callable")
+    effect = f.RunTask(WORK, task, "Go.", {"rules": ["no"]}, {"t0": [2]})
+    whole = repr(effect)
+    assert await worker(careless=take_apart).perform(effect) == c.Succeeded("done")
+    assert repr(effect) == whole

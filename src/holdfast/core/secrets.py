@@ -26,7 +26,6 @@ HIDDEN: Final = "(secret)"
 
 _PREFIX: Final = "secret:"
 _REFERENCE: Final = re.compile(r"secret:[0-9a-f]{32}")
-_NO_REFERENCES: Final[frozenset[str]] = frozenset()
 _WITHOUT_TEXT: Final = frozenset({int, float, bool, type(None)})
 _SHORTEST_PART: Final = 4
 _SHORTEST_BASE64: Final = 6
@@ -41,23 +40,30 @@ def is_reference(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _REFERENCE.fullmatch(value) is not None
 
 
-def references_in(value: Json) -> frozenset[str]:
-    """Every reference anywhere in it, inside longer texts and names as well.
+def is_plain(args: Mapping[str, Json]) -> bool:
+    """Whether there is no reference in it, and nothing that could be changed but itself.
 
-    One loop that looks at exact types first: the arguments of every call pass here."""
-    found: list[str] = []
-    inside = [*value, *value.values()] if type(value) is dict else [value]
-    for one in inside:
+    It looks at exact types: the arguments of every call pass here."""
+    for one in [*args, *args.values()]:
         kind = type(one)
         if kind is int or (kind is str and _PREFIX not in one) or kind in _WITHOUT_TEXT:
             continue
+        return False
+    return True
+
+
+def references_in(value: Json) -> frozenset[str]:
+    """Every reference anywhere in it, inside longer texts and names as well."""
+    found: list[str] = []
+    inside = [value]
+    for one in inside:
         if isinstance(one, str):
             found += _REFERENCE.findall(one)
         elif isinstance(one, list | tuple):
             inside += one
-        elif not isinstance(one, int | float):
+        elif isinstance(one, Mapping):
             inside += (*one, *one.values())
-    return frozenset(found) if found else _NO_REFERENCES
+    return frozenset(found)
 
 
 def fill(value: Json, values: Mapping[str, str]) -> Json:

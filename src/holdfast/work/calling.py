@@ -7,14 +7,14 @@ from typing import Any, Final
 
 from holdfast.core.approval import mode_of
 from holdfast.core.interactions.consent import bind_consent, call_name
-from holdfast.core.secrets import references_in
+from holdfast.core.secrets import is_plain
 from holdfast.errors import ForbiddenError
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.record import constructor
 from holdfast.model.values import Json
 from holdfast.work.confidence import Hide, in_confidence
-from holdfast.work.tools import CallInfo, Tool, ToolRegistry, ToolSpec, kept
+from holdfast.work.tools import CallInfo, PythonTool, Tool, ToolRegistry, ToolSpec, kept
 
 _AUTO: Final = ApprovalMode.AUTO
 _call_info: Final = constructor(CallInfo)
@@ -29,9 +29,14 @@ def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Awaitable[Any]:
         _check_mode(tool.spec, effect)
     if effect.consent is not None:
         _check_consent(tool.spec, effect)
-    if getattr(tool, "secrets", None) or references_in(effect.args):
-        return call_with_secrets(tools, tool, effect.args, work, work.key)
-    return tool.call(effect.args, _call_info(work.key, work.run_id, work.attempt))
+    args = effect.args
+    if is_plain(args):
+        call = _call_info(work.key, work.run_id, work.attempt)
+        if type(tool) is PythonTool:  # it has no secrets, and leaves the dict as it is
+            return tool.call(args, call)
+        if not getattr(tool, "secrets", None):
+            return tool.call({**args}, call)
+    return call_with_secrets(tools, tool, args, work, work.key)
 
 
 def call_with_secrets(

@@ -22,6 +22,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from holdfast.core.language.strict import copied
 from holdfast.core.secrets import Scrubber, fill, references_in
 from holdfast.errors import (
     JournalUnavailable,
@@ -49,11 +50,11 @@ async def in_confidence(
     call: Callable[[Json, Hide], Awaitable[Json]],
     own: Collection[str] = (),
 ) -> Json:
-    """Call with values in place of the references in `given`; the result without them, and
-    without the tool's `own` secrets."""
+    """Call with a copy of `given`, values in place of its references; the result without them,
+    and without the tool's `own` secrets."""
     references = references_in(given)
     if not references and not own:
-        return await call(given, str)
+        return await call(copied(given), str)
     values = await _opened(secrets, references, run_id)
     _refuse_unknown(given, references.difference(values))
     scrubber = Scrubber(values, own)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from holdfast.core.language.strict import strict_json
+from holdfast.core.language.strict import copied, strict_json
 from holdfast.errors import InvalidValue, PermanentError
 from holdfast.model import commands as c
 from holdfast.model import effects as f
@@ -229,7 +229,7 @@ def _checked_task(task_id: str, raw: Mapping[str, Any]) -> SubTask:
 
 async def _call(function: Callable[..., Any], *given: Any, **offered: Any) -> Any:
     """Call with what it takes of what is offered; functions that block get a thread."""
-    taken = _taken(function, offered)
+    taken = copied(_taken(function, offered))
     if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
         getattr(function, "__call__", None)  # noqa: B004
     ):

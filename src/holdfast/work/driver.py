@@ -11,12 +11,11 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
-from copy import deepcopy
 from typing import Any, TypeAlias
 
 from immutables import Map
 
-from holdfast.core.language.strict import strict_json
+from holdfast.core.language.strict import copied, strict_json
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import told_updates
 from holdfast.core.plan.state import PlanState, TaskFacts
@@ -52,13 +51,13 @@ class ListenerContext(Mapping[str, Any]):
             case "plan_id":
                 return self.state.plan_id
             case "values":
-                return deepcopy(dict(self.state.main_task.context))
+                return copied(self.state.main_task.context)
             case "metadata":
                 return {"prompt": self.state.prompt, "started_by": self.state.started_by}
             case "tasks":
-                return deepcopy({one: dict(t.context) for one, t in self.state.tasks.items()})
+                return {one: copied(task.context) for one, task in self.state.tasks.items()}
             case "provided_params":
-                return deepcopy(dict(self.state.steps[self.listener.id].provided))
+                return copied(self.state.steps[self.listener.id].provided)
             case _:
                 raise KeyError(key)
 

@@ -14,7 +14,7 @@ and types, never values.
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from hashlib import sha256
 from math import isfinite
 from typing import Any, Final, TypeAlias
@@ -125,6 +125,15 @@ def strict_json(value: Any, *, max_depth: int = 64, max_bytes: int = 1_000_000) 
                 source, copied, entries, part = around.pop()
     except _Refused as refused:
         raise refused.told([*around, (source, copied, entries, part)], max_bytes) from None
+
+
+def copied(value: Json) -> Json:
+    """The value in lists and dicts of its own, for code that may change what it is given."""
+    if isinstance(value, Mapping):
+        return {name: copied(one) for name, one in value.items()}
+    if isinstance(value, list | tuple):
+        return type(value)(map(copied, value))
+    return value
 
 
 def strict_text(text: object, what: str, *, longest: int = 10_000) -> str:
