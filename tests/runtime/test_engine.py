@@ -6,7 +6,6 @@ import asyncio
 import gc
 import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -35,6 +34,7 @@ from holdfast.plans import PlannerAgent, RetrySituation
 from holdfast.runtime import mail
 from holdfast.runtime.machines import PlanMachine
 from holdfast.runtime.permits import Permits
+from holdfast.work import threads
 from holdfast.work.driver import TaskDriver
 
 PARENT = """
@@ -135,12 +135,17 @@ class Booth:
     def __init__(self) -> None:
         self.begun: list[str] = []
         self.open = threading.Event()
-        asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(1))
 
     def work(self, note: str) -> dict[str, str]:
         self.begun.append(note)
         assert self.open.wait(30)
         return {"note": note}
+
+
+@pytest.fixture
+def booth(monkeypatch: pytest.MonkeyPatch) -> Booth:
+    monkeypatch.setattr(threads, "POOL", threads.Threads(1))
+    return Booth()
 
 
 def side_by_side(*notes: str) -> Plan:
@@ -161,9 +166,9 @@ def side_by_side(*notes: str) -> Plan:
 
 @pytest.mark.parametrize("timeout", [None, 60.0])
 async def test_a_blocking_call_that_waits_for_a_thread_is_not_made_once_its_run_is_cancelled(
+    booth: Booth,
     timeout: float | None,
 ) -> None:
-    booth = Booth()
     app = Holdfast.in_memory()
     app.tool(booth.work, name="work", timeout=timeout)
     app.add_plan(side_by_side("a", "b", "c"))
@@ -180,7 +185,9 @@ async def test_a_blocking_call_that_waits_for_a_thread_is_not_made_once_its_run_
         await assert_sound(app, instance.id)
 
 
-async def test_a_call_that_was_not_made_is_not_sent_however_a_driver_tells_it() -> None:
+async def test_a_call_that_was_not_made_is_not_sent_however_a_driver_tells_it(
+    booth: Booth,
+) -> None:
     class Retelling(TaskDriver):
         async def execute_listener(self, listener: Any, context: Any) -> dict[str, Any]:
             try:
@@ -188,7 +195,6 @@ async def test_a_call_that_was_not_made_is_not_sent_however_a_driver_tells_it() 
             except Exception as error:
                 return {"success": False, "error": str(error), "task_updates": []}
 
-    booth = Booth()
     app = Holdfast.in_memory(driver=Retelling)
     app.tool(booth.work, name="work")
     app.add_plan(side_by_side("a", "b"))
@@ -202,10 +208,9 @@ async def test_a_call_that_was_not_made_is_not_sent_however_a_driver_tells_it() 
         assert len(of_kind(await history(app, instance.id), e.StepReleased)) == 1
 
 
-async def test_a_call_that_timed_out_before_a_thread_was_free_is_made_when_nobody_doubts_it() -> (
-    None
-):
-    booth = Booth()
+async def test_a_call_that_timed_out_before_a_thread_was_free_is_made_when_nobody_doubts_it(
+    booth: Booth,
+) -> None:
     app = Holdfast.in_memory()
     app.tool(booth.work, name="work")
     app.tool(booth.work, name="hasty", timeout=0.05)
@@ -226,9 +231,9 @@ async def test_a_call_that_timed_out_before_a_thread_was_free_is_made_when_nobod
 
 
 async def test_at_a_close_a_blocking_call_that_waits_for_a_thread_is_released(
+    booth: Booth,
     tmp_path: Path,
 ) -> None:
-    booth = Booth()
     app = Holdfast(tmp_path)
     app.tool(booth.work, name="work")
     app.add_plan(side_by_side("a", "b"))

@@ -21,6 +21,7 @@ from holdfast.model import effects as f
 from holdfast.model.conversation import SubTask
 from holdfast.model.values import Json
 from holdfast.work.conversations import ConversationWorker, Executor
+from holdfast.work.threads import in_own_thread
 from holdfast.work.tools import contained
 
 LONGEST_WORDS = 2_000
@@ -77,7 +78,7 @@ def _threaded(executor: Executor, running: dict[tuple[str, str], _Thread]) -> Ex
         thread = running[place] = _Thread(functools.partial(contained, executor, task, **more))
         thread.ended.add_done_callback(lambda _: running.pop(place, None))
         try:
-            await asyncio.to_thread(thread.work)
+            await in_own_thread(thread.work)
         except asyncio.CancelledError:
             thread.call_off()
             raise

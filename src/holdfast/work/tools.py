@@ -10,7 +10,6 @@ A tool tells how it failed by what it raises; `work/failures.py` reads it.
 
 from __future__ import annotations
 
-import asyncio
 import inspect
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextvars import ContextVar
@@ -37,6 +36,7 @@ from holdfast.model.record import record
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.failures import classify, error_of, words_of
 from holdfast.work.fingerprints import fingerprint, routine_of
+from holdfast.work.threads import in_own_thread
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -213,7 +213,7 @@ GATE: Final[ContextVar[Gate | None]] = ContextVar("holdfast_gate", default=None)
 
 async def in_thread(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
     """What a function that blocks returns or raises."""
-    return await asyncio.to_thread(contained, function, *given, **taken)
+    return await in_own_thread(contained, function, *given, **taken)
 
 
 def contained(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
