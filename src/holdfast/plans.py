@@ -86,6 +86,14 @@ class PlannerAgent:
     `decision_timeout` is how many seconds `decide_retry_strategy` may take.
     """
 
+    hears_of_tasks = False
+    """Whether `on_task_status_change` is overridden."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = cls.on_task_status_change is not PlannerAgent.on_task_status_change
+        cls.hears_of_tasks = own
+
     def __init__(
         self,
         a2a_client: Any = None,
@@ -104,9 +112,6 @@ class PlannerAgent:
         self.plan_module: PlanModule | None = None
         self.task_driver: TaskDriver | None = None
         self._told: set[asyncio.Task[None]] = set()
-        told = type(self).on_task_status_change
-        self.hears_of_tasks = told is not PlannerAgent.on_task_status_change
-        """Whether that is overridden."""
 
     async def decide_retry_strategy(self, situation: RetrySituation) -> int | Advice:
         """How many retries this failure may have in all; override to decide otherwise.

@@ -113,6 +113,7 @@ class Engine:
         self.clock = clock or SystemClock()
         self.worker = worker
         self._planner = planner
+        self._tells_of_tasks = planner.hears_of_tasks
         self._faults = faults
         self._secret = os.urandom(32)
         self._crew = Crew()
@@ -447,7 +448,7 @@ class Engine:
         actor.unsaved.clear()
         if children or actor.attached or actor.flush_timer is not None:
             actor.settle()
-        if self.wanting.four_eyes or self._planner.hears_of_tasks:
+        if self.wanting.four_eyes or self._tells_of_tasks:
             self._inform(before, state)
         self.hub.publish(before, state, append.records)
         for _, born in children:
@@ -468,7 +469,7 @@ class Engine:
         """Those of the engine itself, before its followers."""
         if self.wanting.four_eyes:
             self.wanting.note(state)
-        if self._planner.hears_of_tasks and isinstance(state, PlanState):
+        if self._tells_of_tasks and isinstance(state, PlanState):
             self._planner.tasks_changed(cast(PlanState, before), state)
 
     def _undo(self, actor: Actor, turn: Turn, error: Exception) -> None:
