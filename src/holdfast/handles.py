@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from copy import deepcopy
+
 from holdfast.core.conversation.state import ConversationState
+from holdfast.core.language.strict import copied
 from holdfast.core.react.outcome import result
 from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
@@ -43,7 +46,7 @@ class AgentSession(LiveRun[ReactState]):
     @property
     def result(self) -> dict[str, Json]:
         """The last turn as whoever handed over the work sees it."""
-        return result(self._state)
+        return {name: copied(value) for name, value in result(self._state).items()}
 
     @property
     def usage(self) -> Usage:
@@ -55,7 +58,7 @@ class AgentSession(LiveRun[ReactState]):
 
     @property
     def messages(self) -> list[Message]:
-        return list(reversed(list(self._state.messages)))
+        return deepcopy(list(self._state.messages))[::-1]
 
     @property
     def rules(self) -> Rules:

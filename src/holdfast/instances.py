@@ -87,7 +87,7 @@ class PlanInstance(LiveRun[PlanState]):
 
     @property
     def verification(self) -> Mapping[str, str]:
-        return self._state.verification
+        return dict(self._state.verification)
 
     def get_main_task_instance(self) -> TaskInstance:
         return TaskInstance(self._state, self._state.plan.main)

@@ -237,7 +237,7 @@ class AgentSessionHub(QuestionDesk):
         async with self._telling_apart:
             before = as_session(await self.engine.state(session_id)).questions
             state = await self.engine.submit(session_id, c.Ask(request))
-        return _asked_since(state, set(before)).request
+        return deepcopy(_asked_since(state, set(before)).request)
 
     async def pause_for_tool_approval(
         self,

@@ -9,12 +9,14 @@ come true.
 from __future__ import annotations
 
 from collections import deque
+from dataclasses import replace
 from typing import Any
 
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.decide import blank
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
+from holdfast.core.language.strict import copied
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotAllowed
 from holdfast.model.conversation import EngineEvent, EngineEventType, EngineState, SubTask
@@ -80,7 +82,8 @@ class Standing:
     @property
     def tasks(self) -> list[SubTask]:
         state = self._wished()
-        return [state.tasks[f"t{number}"] for number in range(1, state.total + 1)]
+        tasks = (state.tasks[f"t{number}"] for number in range(1, state.total + 1))
+        return [replace(one, args=copied(one.args), result=copied(one.result)) for one in tasks]
 
     def create_snapshot(self) -> dict[str, Any]:
         """Everything that another engine needs to go on, as plain JSON."""

@@ -98,7 +98,7 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
         "engine",
         "took a snapshot's place",
     ),
-    (e.StepReleased("t1", 1), "engine", "task pay was not handed over and is ready again"),
+    (e.StepReleased("t1", 1), "engine", "task pay was taken back and is ready again"),
     (
         e.OutcomeLost("t1", 1, "cut off"),
         "engine",

@@ -53,7 +53,7 @@ TOLD: list[tuple[r.ReactEvent, str, str]] = [
         'always allows pay with {"to":"张*"}',
     ),
     (r.ApprovalRevoked("g1", "will"), "will", "takes the remembered approval g1 back"),
-    (e.StepReleased("c1", 1), "agent", "pay (c1) was not handed over and is ready again"),
+    (e.StepReleased("c1", 1), "agent", "pay (c1) was taken back and is ready again"),
     (
         e.OutcomeLost("c1", 1, "cut off"),
         "agent",

@@ -52,7 +52,7 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (
         e.StepReleased("L001", 1),
         "plan",
-        "L001 (human) was not handed over and is ready again",
+        "L001 (human) was taken back and is ready again",
     ),
     (e.ListenerSkipped("L001", 1, "will", "not now"), "will", "skipped L001 (human): not now"),
     (
@@ -77,6 +77,11 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
         "will",
         "answered Did it happen? with happened: word = (secret), model = custom (Framework 13)"
         "; looked it up",
+    ),
+    (
+        e.QuestionAnswered("q1", "happened", "will", {"model": [[1, 2.5], {"a": "b"}]}),
+        "will",
+        'answered Did it happen? with happened: model = [[1,2.5],{"a":"b"}]',
     ),
     (
         e.QuestionExpired("q1", "stop"),

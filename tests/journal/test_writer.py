@@ -6,9 +6,11 @@ import asyncio
 import contextvars
 from collections.abc import AsyncIterator
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 
+from holdfast.errors import JournalUnavailable
 from holdfast.journal import writer
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import birth, step
@@ -71,3 +73,28 @@ async def test_each_goes_on_in_its_own_context(journal: SqliteJournal) -> None:
         return mine.get()
 
     assert await asyncio.gather(*map(one, RUNS)) == RUNS
+
+
+def test_an_interrupt_in_the_middle_of_a_commit_leaves_nobody_waiting(tmp_path: Path) -> None:
+    journal = SqliteJournal(tmp_path / "journal.db")
+
+    async def begin() -> None:
+        await journal.open()
+        await asyncio.gather(*(journal.append(birth(one)) for one in RUNS))
+
+    def interrupted(writes: object) -> NoReturn:
+        raise KeyboardInterrupt
+
+    with asyncio.Runner() as runner:
+        runner.run(begin())
+        loop = runner.get_loop()
+        together = [loop.create_task(live(journal, one, 1)) for one in RUNS]
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(journal._committer, "commit", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                loop.run_until_complete(asyncio.wait(together, timeout=20))
+        told = loop.run_until_complete(asyncio.gather(*together, return_exceptions=True))
+        assert {type(one) for one in told} == {JournalUnavailable}
+        assert runner.run(journal.version(RUNS[0])) == 1
+        runner.run(live(journal, RUNS[0], 1))
+        runner.run(asyncio.wait_for(journal.close(), 20))

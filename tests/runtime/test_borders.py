@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from typing import Any
 
 import pytest
@@ -12,6 +13,8 @@ from holdfast.core.plan.state import PlanState
 from holdfast.errors import InvalidValue, PermanentError, PlanRejected
 
 HEAD = 'plan_id: p\nmain_task_id: "001"\ntasks: [{task_id: "001"}, {task_id: "002"}]\nlisteners:\n'
+
+ALONE = HEAD.replace(', {task_id: "002"}', "")
 
 
 def plan(*listeners: str, head: str = HEAD) -> str:
@@ -420,3 +423,39 @@ async def test_what_a_tool_does_to_its_arguments_stays_with_it() -> None:
             assert isinstance(state, PlanState)
             assert state.task("002").context == {"rows": [1, 2]}
     assert given == [([1, 2], {"a": [1]})] * 4
+
+
+async def test_a_driver_that_changes_an_answer_changes_no_record_of_it() -> None:
+    class Careless(TaskDriver):
+        def determine_task_updates(
+            self, listener: Any, execution_result: Any, context: Any = None
+        ) -> list[dict[str, Any]]:
+            execution_result["result"].clear()
+            return super().determine_task_updates(listener, execution_result, context)
+
+    app = Holdfast.in_memory(driver=Careless)
+    ask = "{listener_id: L1, trigger_task_id: '001', trigger_condition: Running,"
+    form = " listener_type: human, title: Who, form: {name: {type: text, label: Name}},"
+    app.load_plan_text(plan(f"{ask}{form} success_output: {DONE_1}}}", head=ALONE))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        await until(app, instance, 1)
+        [question] = await app.inbox()
+        await app.answer(question.question_id, data={"name": "Will Zhang"})
+        assert await instance.wait_for_completion(30) == "done"
+        records = await app.journal.read(instance.id)
+        [answered] = [one.payload for one in records if one.type == "QuestionAnswered"]
+        assert json.loads(answered)["values"] == {"name": "Will Zhang"}
+
+
+async def test_a_reader_changes_nothing_of_a_run() -> None:
+    app = Holdfast.in_memory()
+    end = END.replace("001,002", "001").replace(" && 002.status == Done", "")
+    app.load_plan_text(plan(end, head=ALONE))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "done"
+        for shown in (instance.verification, instance.context, instance.result):
+            assert isinstance(shown, dict)
+            shown["note"] = ["mine"]
+        assert "note" not in {**instance.verification, **instance.context, **instance.result}

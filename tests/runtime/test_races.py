@@ -13,6 +13,7 @@ from holdfast.errors import AlreadyAnswered, JournalUnavailable, NotAllowed, Too
 from holdfast.instances import PlanInstance
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append
+from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.commands import Answer, Tick
 from holdfast.runtime import residents
@@ -434,6 +435,33 @@ async def test_a_caller_who_goes_away_leaves_the_others_turn_whole(
             assert await instance.wait_for_completion(20) == "done"
             await assert_sound(app, instance.id)
         assert len(desk.keys) == 20
+
+
+async def test_an_outdated_snippet_that_ends_is_not_taken_for_the_call_with_its_claim() -> None:
+    """After a refused append another step may start under the claim of one that is still at work;
+    a call that is thought not to be in flight would be made again."""
+    begun, end = asyncio.Event(), asyncio.Event()
+    app = Holdfast.in_memory()
+
+    @app.tool
+    async def send(note: str = "") -> dict[str, int]:
+        begun.set()
+        await end.wait()
+        return {}
+
+    app.add_plan(tools("one", "send"))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "one")
+        await asyncio.wait_for(begun.wait(), 20)
+        actor, task = app.engine._residents.actors[instance.id], asyncio.current_task()
+        assert task is not None
+        [place] = actor.flying
+        work = f.Work(instance.id, "outdated", 1, 1, place[1], "key")
+        snippet = f.RunSnippet(work, "result = {}", (), (), {}, 0.0)
+        await app.engine._performer.perform(actor, snippet, task)
+        assert list(actor.flying) == [place]
+        end.set()
+        assert await instance.wait_for_completion(20) == "done"
 
 
 @pytest.mark.parametrize("on_disk", [True, False])

@@ -138,6 +138,8 @@ def next_steps(state: RunState, options: str = "", *, elsewhere: bool = False) -
         case RunStatus.ERROR:
             again = f"to try again: holdfast resume {run_id}{options}"
             return [again, _instead(state, options)] if session else [again]
+        case RunStatus.RUNNING | RunStatus.CONTINUE if elsewhere:
+            return [f"it goes on there; to see it: holdfast watch {run_id}{options}"]
         case RunStatus.RUNNING | RunStatus.CONTINUE:
             return [f"to go on: {way_on(state, options)}"]
         case RunStatus.DONE if isinstance(state, PlanState) and state.verification:

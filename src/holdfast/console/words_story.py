@@ -93,7 +93,7 @@ _SHARED: Final = {
     "the sub-run {child} is {status}": "子运行 {child}：{status}",
     "; tries again {due}": "；{due}重试",
     "{step} is ready for its next try": "{step} 准备下次尝试",
-    "{step} was not handed over and is ready again": "{step} 未交付，重新就绪",
+    "{step} was taken back and is ready again": "{step} 已收回，重新就绪",
     "{step} was sent, but nobody knows whether it happened": "{step} 已发出，但结果未知",
     "{step} answered too late; the result is kept, without effect": (
         "{step} 回复太晚；结果仅作存档，不生效"

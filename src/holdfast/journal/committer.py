@@ -21,7 +21,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
 from typing import Any, TypeAlias
 
 from holdfast.errors import HoldfastError
@@ -41,7 +40,7 @@ _PROBE = load_queries("sqlite_queries.sql")["probe"]
 
 
 class Committer:
-    """Owns the writing connection; any thread may call, one at a time commits."""
+    """Owns the writing connection. Any thread may call, one at a time: the writer sees to that."""
 
     def __init__(self, connection: Connection, path: Path, scribe: Scribe) -> None:
         self._connection = connection
@@ -49,7 +48,6 @@ class Committer:
         self._path = path
         self._scribe = scribe
         self._flush = scribe.finish
-        self._turn = Lock()
         self.trouble: sqlite3.Error | None = None
         """Why it is suspended; None while it is not."""
         self._failed_at = 0.0
@@ -65,61 +63,54 @@ class Committer:
 
     def commit(self, writes: Sequence[Write]) -> list[Outcome]:
         """Commit all writes together; one outcome each, in order."""
-        turn = self._turn
-        turn.acquire()  # half the instructions of `with`
+        if self.trouble is not None and not self._probe():
+            return self._refuse(writes, self.trouble)
+        began = time.perf_counter()
         try:
-            if self.trouble is not None and not self._probe():
-                return self._refuse(writes, self.trouble)
-            began = time.perf_counter()
             outcomes = self._run_each(writes, self._flush)
             if self._transaction.begun:
                 self._transaction.commit()
-            if self._scribe.moves:
-                self._scribe.committed()
-            self.commit_seconds = time.perf_counter() - began
-            return outcomes
         except sqlite3.Error as error:
             return self._fail(writes, error)
         except BaseException:
             self._roll_back()
             raise
-        finally:
-            turn.release()
+        if self._scribe.moves:
+            self._scribe.committed()
+        self.commit_seconds = time.perf_counter() - began
+        return outcomes
 
     def prepare(self, writes: Sequence[Write]) -> list[Outcome]:
         """As much of it as does not wait for the disk; `finish` is the rest."""
-        with self._turn:
-            try:
-                return self._run_each(writes, self._scribe.prepare)
-            except sqlite3.Error as error:
-                return self._fail(writes, error)
-            except BaseException:
-                self._roll_back()
-                raise
+        try:
+            return self._run_each(writes, self._scribe.prepare)
+        except sqlite3.Error as error:
+            return self._fail(writes, error)
+        except BaseException:
+            self._roll_back()
+            raise
 
     def finish(self, outcomes: list[Outcome]) -> list[Outcome]:
         """Commit what was prepared with these outcomes."""
-        with self._turn:
-            began = time.perf_counter()
-            try:
-                if self._transaction.begun:
-                    self._transaction.commit()
-            except sqlite3.Error as error:
-                return self._fail(outcomes, error)
-            except BaseException:
-                self._roll_back()
-                raise
-            self._scribe.committed()
-            self.commit_seconds = time.perf_counter() - began
-            return outcomes
+        began = time.perf_counter()
+        try:
+            if self._transaction.begun:
+                self._transaction.commit()
+        except sqlite3.Error as error:
+            return self._fail(outcomes, error)
+        except BaseException:
+            self._roll_back()
+            raise
+        self._scribe.committed()
+        self.commit_seconds = time.perf_counter() - began
+        return outcomes
 
     def close(self) -> None:
         """Leave an empty log behind, if the disk lets us."""
-        with self._turn:
-            self._roll_back()
-            with suppress(sqlite3.Error):
-                self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            self._connection.close()
+        self._roll_back()
+        with suppress(sqlite3.Error):
+            self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._connection.close()
 
     def _run_each(
         self, writes: Sequence[Write], flush: Callable[[Transaction], None]

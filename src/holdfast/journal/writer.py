@@ -164,10 +164,17 @@ class Writer:
         return result
 
     def _commit_gathered(self) -> None:
-        committer = self._committer
-        while self._gathered and not self._away:
-            entries = self._next_batch()
-            writes = [entry.write for entry in entries]
+        try:
+            while self._gathered and not self._away:
+                self._commit_batch(self._next_batch())
+        finally:
+            if self._gathered and not self._away:  # it was interrupted
+                self._loop.call_soon(self._commit_gathered)
+            self._note_idle()
+
+    def _commit_batch(self, entries: list[Entry]) -> None:
+        committer, writes = self._committer, [entry.write for entry in entries]
+        try:
             if committer.trouble or not entries[0].may_block:
                 self._hand_over(entries, partial(committer.commit, writes))
             elif self._batches_away:
@@ -177,7 +184,10 @@ class Writer:
                 outcomes = _guarded(entries, partial(committer.commit, writes))
                 self._note_pace_here(len(entries))
                 self._settle(entries, outcomes)
-        self._note_idle()
+        except BaseException:  # at the terminal
+            broken = JournalUnavailable("the write was interrupted: nobody knows what became of it")
+            self._settle(entries, [(None, broken)] * len(entries))
+            raise
 
     def _next_batch(self) -> list[Entry]:
         """What may be committed together; what must not block goes alone."""

@@ -75,8 +75,9 @@ class Actor:
     mailbox: deque[Letter] = field(default_factory=deque)
     births: list[tuple[Append, Actor]] = field(default_factory=list)
     attached: list[Attached] = field(default_factory=list)
-    flying: dict[int | str, asyncio.Future[None]] = field(default_factory=dict)
-    """What is under way, by its claim; the planner's advice by what it is asked about."""
+    flying: dict[tuple[str, int], asyncio.Future[None]] = field(default_factory=dict)
+    """What is under way, by its step and claim: after a refused append another step may get the
+    claim of a snippet that is still at work."""
     draining: bool = False
     stale: bool = False
     hungry: bool = False

@@ -350,7 +350,7 @@ class Engine:
         for effect in actor.machine.effects_in_flight(state):
             if not isinstance(effect, PERFORMED):
                 self._performer.dispatch(actor, effect)
-            elif effect.work.claim not in actor.flying:
+            elif (effect.work.step_id, effect.work.claim) not in actor.flying:
                 # Behind what is in the mailbox: a result that was obtained counts before this.
                 actor.mailbox.append(Letter(report(effect.work, c.NotSent())))
 

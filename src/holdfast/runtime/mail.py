@@ -99,10 +99,9 @@ class Mail:
         time, and the run must know that."""
         loop = asyncio.get_running_loop()
         for number, letter in enumerate(letters):
-            place: int | str = f"letter:{id(letter)}"
-            command = letter.command
+            place, command = ("", id(letter)), letter.command
             if isinstance(command, c.ReportOutcome):
-                place = command.claim
+                place = (command.step_id, command.claim)
                 if letter.tries:
                     lost = c.Lost("its result could not be recorded")
                     letter = Letter(replace(command, outcome=lost), tries=letter.tries)
@@ -111,7 +110,7 @@ class Mail:
             actor.flying[place] = loop.create_future()  # it is still on its way
             loop.call_later(delay, self._put_again, actor, place, letter)
 
-    def _put_again(self, actor: Actor, place: int | str, letter: Letter) -> None:
+    def _put_again(self, actor: Actor, place: tuple[str, int], letter: Letter) -> None:
         if not self.closing and actor.flying.pop(place, None) is not None:
             self.put(actor, letter)
 

@@ -63,9 +63,10 @@ class Performer:
         """Carry out an effect whose start is on disk."""
         match effect:
             case effect if isinstance(effect, Performed):
-                actor.flying[effect.work.claim] = self._spawn(self._mail.carry(actor, effect))
+                place = (effect.work.step_id, effect.work.claim)
+                actor.flying[place] = self._spawn(self._mail.carry(actor, effect))
             case f.ConsultPlanner():
-                place = f"consult:{effect.listener_id}:{effect.firing}"
+                place = (f"consult:{effect.listener_id}", effect.firing)
                 if place not in actor.flying:
                     actor.flying[place] = self._spawn(self._consult(actor, effect, place))
             case f.ResumeChild(child_id=child_id, by=by):
@@ -82,8 +83,8 @@ class Performer:
     async def perform(self, actor: Actor, effect: Performed, task: asyncio.Task[Any]) -> Letter:
         """One attempt, made by `task`, and what came of it as a letter to the run."""
         work = effect.work
-        claim = work.claim
-        actor.flying[claim] = task
+        place = (work.step_id, work.claim)
+        actor.flying[place] = task
         called = isinstance(effect, f.CallTool)
         faults = self._faults
         outcome: c.Outcome = _NOT_SENT
@@ -107,9 +108,9 @@ class Performer:
         if sends and faults is not None:
             faults.reach("effect.after")
         # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
-        actor.flying.pop(claim, None)
+        actor.flying.pop(place, None)
         if called and type(outcome) not in _FAILURES:
-            return letter(report_outcome(work.step_id, work.firing, claim, outcome))
+            return letter(report_outcome(work.step_id, work.firing, work.claim, outcome))
         return self._letter(work, outcome, lazy=is_pure(effect))
 
     def wants(self, actor: Actor, work: f.Work) -> bool:
@@ -124,7 +125,7 @@ class Performer:
 
     async def _stop_model(self, actor: Actor, work: f.Work) -> None:
         """A reply that nobody waits for need not be waited for; asking changed nothing."""
-        asking = actor.flying.pop(work.claim, None)
+        asking = actor.flying.pop((work.step_id, work.claim), None)
         if asking is not None and asking.cancel():
             await asyncio.gather(asking, return_exceptions=True)
             await self._mail.post(actor.run_id, Letter(report(work, c.NotSent())))
@@ -150,7 +151,9 @@ class Performer:
         attached = noted(work, outcome, self._clock.now())
         return Letter(report(work, outcome), lazy=lazy, attached=attached)
 
-    async def _consult(self, actor: Actor, effect: f.ConsultPlanner, place: str) -> None:
+    async def _consult(
+        self, actor: Actor, effect: f.ConsultPlanner, place: tuple[str, int]
+    ) -> None:
         committed = actor.committed
         assert isinstance(committed, PlanState)
         advice = await self._planner.advise(effect, committed)

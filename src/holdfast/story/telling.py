@@ -18,6 +18,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, assert_never
 
 from holdfast.core.drawing.graph import run_words
+from holdfast.core.language.strict import canonical_json
 from holdfast.model import events as e
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionType
@@ -172,7 +173,7 @@ class Teller(ABC):
             case e.StepWoken():
                 return self.say("{step} is ready for its next try", step=step)
             case e.StepReleased():
-                return self.say("{step} was not handed over and is ready again", step=step)
+                return self.say("{step} was taken back and is ready again", step=step)
             case e.OutcomeLost():
                 told = self.say("{step} was sent, but nobody knows whether it happened", step=step)
                 return self.because(told, event.reason)
@@ -256,8 +257,10 @@ class Teller(ABC):
                 return visible(f"{chosen} ({text})")
             case bool():
                 return self.say("yes") if value else self.say("no")
-            case list():
-                return ", ".join(self._value(one, secret) for one in value)
+            case [*items] if not any(map(_nests, items)):
+                return ", ".join(self._value(one, secret) for one in items)
+            case list() | dict():
+                return visible(canonical_json(value))
             case _:
                 return visible(value)
 
@@ -265,3 +268,9 @@ class Teller(ABC):
         request = self._asked.get(question_id)
         fields = request.form.fields if request else ()
         return frozenset(one.name for one in fields if one.type is FieldType.SECRET)
+
+
+def _nests(value: Json) -> bool:
+    """Whether a list of such values is more than a list of what was chosen."""
+    choice = isinstance(value, dict) and value.keys() == {"value", "text"}
+    return isinstance(value, list | dict) and not choice

@@ -97,7 +97,7 @@ class TaskDriver:
                 wanted = {"success": False, "reason": "call_wanted", "call": result}
                 return {**wanted, "task_updates": []}
         else:
-            result = effect.result
+            result = copied(effect.result)
         said = result if type(result) is dict else _said_by(result)
         reason = said.get("reason")
         if reason is not None and reason == "missing_params":

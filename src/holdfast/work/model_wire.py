@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
 from holdfast.core.language.jsontext import load_json
-from holdfast.core.language.strict import strict_json
+from holdfast.core.language.strict import copied, strict_json
 from holdfast.errors import InternalError, InvalidValue
 from holdfast.model.message import (
     Message,
@@ -70,7 +70,7 @@ def to_parameters(system: str, tools: Iterable[ToolOffer]) -> ModelRequestParame
         ToolDefinition(
             name=offer.name,
             description=offer.description,
-            parameters_json_schema=dict(offer.parameters),
+            parameters_json_schema=copied(offer.parameters),
             # Strict, a model would invent what it does not know instead of leaving it out, and
             # the person who knows would never be asked.
             strict=False,
@@ -152,7 +152,7 @@ def _return(call: ToolCall, returned: ToolReturned | None) -> ToolReturnPart[Any
     if returned is None:
         return ToolReturnPart(call.tool, NO_RESULT, call.call_id, outcome="interrupted")
     outcome: Literal["failed", "success"] = "failed" if returned.failed else "success"
-    return ToolReturnPart(call.tool, returned.content, call.call_id, outcome=outcome)
+    return ToolReturnPart(call.tool, copied(returned.content), call.call_id, outcome=outcome)
 
 
 def _response(said: ModelSaid) -> ModelResponse:
@@ -160,7 +160,7 @@ def _response(said: ModelSaid) -> ModelResponse:
 
     parts: list[ModelResponsePart] = [TextPart(content=said.text)] if said.text else []
     for call in said.calls:
-        args = dict(call.args) if call.malformed is None else call.malformed
+        args = copied(call.args) if call.malformed is None else call.malformed
         parts.append(ToolCallPart(call.tool, args, call.call_id))
     return ModelResponse(parts=parts)
 
