@@ -127,6 +127,12 @@ def test_what_failed_is_resumed_and_what_is_unwanted_cancelled(there: There, pla
     assert [row["instance_id"] for row in rows] == ["inst_000002"]
 
 
+def test_what_goes_on_by_itself_is_said_to_be_watched(there: There) -> None:
+    begun = there("run", "call_slow", "--set", "who=x", "--no-wait")
+    assert "it goes on there; to see it: holdfast watch inst_000001" in begun.out
+    assert "to go on:" not in begun.out
+
+
 def test_several_questions_have_an_outcome_each(there: There) -> None:
     ids = [there("run", "call_pay", "--set", f"who={n}", "--json").json for n in "abc"]
     names = [one["questions"][0]["question_id"] for one in ids]

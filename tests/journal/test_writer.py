@@ -93,8 +93,9 @@ def test_an_interrupt_in_the_middle_of_a_commit_leaves_nobody_waiting(tmp_path: 
             patch.setattr(journal._committer, "commit", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 loop.run_until_complete(asyncio.wait(together, timeout=20))
-        told = loop.run_until_complete(asyncio.gather(*together, return_exceptions=True))
-        assert {type(one) for one in told} == {JournalUnavailable}
+        told, waiting = loop.run_until_complete(asyncio.wait(together, timeout=20))
+        assert not waiting
+        assert {type(one.exception()) for one in told} == {JournalUnavailable}
         assert runner.run(journal.version(RUNS[0])) == 1
         runner.run(live(journal, RUNS[0], 1))
         runner.run(asyncio.wait_for(journal.close(), 20))

@@ -6,7 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import aclosing
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from conversation_scenes import GOAL, ONCE, PATIENCE, Gate, Llm, heard, kinds, named, results_of
@@ -82,6 +82,9 @@ async def test_tools_agents_plans_and_callables_work_side_by_side(
     engine = engine_of(app, tasks, executors={"summarise": summarise})
     events = await heard(engine.run(GOAL))
     assert kinds(events)[-1] == "engine_completed"
+    for task in engine.tasks:
+        cast(dict[str, Any], task.args)["mine"] = task.result["mine"] = True
+    assert not any("mine" in {**task.args, **task.result} for task in engine.tasks)
     assert [task.route for task in engine.tasks] == ["tool", "plan", "agent", "callable"]
     results = results_of(engine)
     assert results["weather"] == {"sun": True}

@@ -455,8 +455,8 @@ async def test_an_outdated_snippet_that_ends_is_not_taken_for_the_call_with_its_
         await asyncio.wait_for(begun.wait(), 20)
         actor, task = app.engine._residents.actors[instance.id], asyncio.current_task()
         assert task is not None
-        [place] = actor.flying
-        work = f.Work(instance.id, "outdated", 1, 1, place[1], "key")
+        [place], [claim] = actor.flying, {one.claim for one in actor.committed.steps.values()}
+        work = f.Work(instance.id, "outdated", 1, 1, claim, "key")
         snippet = f.RunSnippet(work, "result = {}", (), (), {}, 0.0)
         await app.engine._performer.perform(actor, snippet, task)
         assert list(actor.flying) == [place]

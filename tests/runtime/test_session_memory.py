@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from session_scenes import (
@@ -57,6 +57,20 @@ async def pays(app: Holdfast, session: AgentSession, text: str) -> bool:
         await app.answer(request.request_id, option_id="reject", feedback="no")
     assert await ended(session) == "done"
     return not asked_for
+
+
+async def test_a_reader_of_a_session_changes_nothing_of_it(tmp_path: Path) -> None:
+    app, _ = desk(tmp_path)
+    async with app:
+        session = await begin(app, "pay 5 to ann")
+        [wanted] = await asked(app, session.id, 1)
+        spoken = [one for one in session.messages if isinstance(one, ModelSaid)]
+        cast(dict[str, Any], spoken[0].calls[0].args)["amount"] = 5_000
+        await app.answer(wanted.request_id, option_id="approve")
+        assert await ended(session) == "done"
+        session.result["tools"]["pay"]["paid"] = 5_000
+        assert session.result["tools"]["pay"] == {"paid": 5}
+        await assert_sound(app, session.id)
 
 
 async def test_the_next_turn_after_a_restart_has_the_whole_conversation(tmp_path: Path) -> None:

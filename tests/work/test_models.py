@@ -45,7 +45,7 @@ from holdfast.testing.model_script import (
     say,
     slow,
 )
-from holdfast.work.model_wire import from_wire, to_wire
+from holdfast.work.model_wire import from_wire, to_parameters, to_wire
 from holdfast.work.models import (
     ContextTooLong,
     ModelClient,
@@ -197,6 +197,19 @@ async def test_the_whole_conversation_goes_back_as_it_was(connect: Any) -> None:
     line = await connect(["You are welcome."])
     await line.ask(told)
     assert line.peer.seen[0].messages == tuple(told)
+
+
+def test_what_is_sent_shares_nothing_with_the_conversation() -> None:
+    call = ToolCall("c1", "order", {"rows": [1]})
+    told = [ModelSaid("", (call,)), ToolReturned("c1", "order", {"ids": [7]})]
+    offer = ToolOffer("order", "", {"properties": {"rows": {}}})
+    whole = repr((told, offer))
+    response, request = to_wire(told)
+    response.parts[0].args["rows"].clear()  # type: ignore[union-attr, index]
+    request.parts[0].content["ids"].clear()  # type: ignore[union-attr, index]
+    [sent] = to_parameters("", [offer]).function_tools
+    sent.parameters_json_schema["properties"].clear()
+    assert repr((told, offer)) == whole
 
 
 async def test_results_follow_their_calls_in_order_and_before_what_people_say(

@@ -131,8 +131,10 @@ def copied(value: Json) -> Json:
     """The value in lists and dicts of its own, for code that may change what it is given."""
     if isinstance(value, Mapping):
         return {name: copied(one) for name, one in value.items()}
-    if isinstance(value, list | tuple):
-        return type(value)(map(copied, value))
+    if isinstance(value, list):
+        return [copied(one) for one in value]
+    if isinstance(value, tuple):
+        return tuple(copied(one) for one in value)
     return value
 
 
