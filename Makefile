@@ -6,8 +6,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 BIN := .venv/bin
 READY := .venv/.ready
 
-# What must cover every branch of the pure part.
-COVERED := tests/core tests/model tests/replay tests/docs/test_diagrams.py \
+# The pure packages, and the tests that must cover every branch of them.
+PURE := core drawing forms language model source
+COVERED := tests/core tests/language tests/forms tests/source tests/drawing tests/model tests/replay \
+	tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
 .PHONY: demo test browser check bench bench-setup diagrams images format clean setup
@@ -16,7 +18,7 @@ demo: setup
 	@$(BIN)/holdfast demo
 
 test: setup browser
-	HOLDFAST_FROZEN=1 $(BIN)/pytest -n 2 $(COVERED) --cov=holdfast.core --cov=holdfast.model \
+	HOLDFAST_FROZEN=1 $(BIN)/pytest -n 2 $(COVERED) $(PURE:%=--cov=holdfast.%) \
 		--cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 	$(BIN)/pytest -n 2 $(COVERED:%=--ignore=%)
 

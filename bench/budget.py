@@ -55,7 +55,7 @@ from bench import ours, trial
 from bench.child import ROOT
 from bench.conversation import Row, nothing
 from bench.ours import Ours, sequence
-from holdfast.conversation import ConversationEngine, EngineEventType
+from holdfast.conversations.engine import ConversationEngine, EngineEventType
 from holdfast.journal import writer
 from holdfast.journal.database import Connection
 from holdfast.journal.port import RunQuery
@@ -69,7 +69,7 @@ PARTS = {
     "work/": "work",
     "runtime/hub.py": "publish",
     "runtime/appends.py": "append",
-    "runtime/views.py": "append",
+    "runtime/projections.py": "append",
     "runtime/": "turn",
     "journal/codec.py": "encode",
     "journal/checksums.py": "encode",

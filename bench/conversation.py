@@ -20,7 +20,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from holdfast.conversation import ConversationEngine, EngineEventType
+from holdfast.conversations.engine import ConversationEngine, EngineEventType
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal
 from holdfast.journal.sqlite import SqliteJournal

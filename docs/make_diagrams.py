@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from holdfast.core.drawing.diagrams import documents
+from holdfast.drawing.diagrams import documents
 
 DIAGRAMS = Path(__file__).parent / "diagrams"
 

@@ -6,8 +6,8 @@ import asyncio
 from pathlib import Path
 
 from holdfast.app import Holdfast
-from holdfast.core.drawing.graph import render_svg
 from holdfast.demo.office import Office
+from holdfast.drawing.graph import render_svg
 
 DEMO = Path(__file__).parents[1] / "src" / "holdfast" / "demo"
 PICTURE = Path(__file__).parent / "images" / "onboarding.svg"

@@ -6,9 +6,18 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from holdfast.agents.events import AgentEventType, AgentExecutionEvent
+    from holdfast.agents.sessions import (
+        AgentContext,
+        AgentSession,
+        AgentSessionHub,
+        ReActAgentStrategy,
+        ResumePoint,
+        ToolApprovalCallback,
+    )
     from holdfast.app import Holdfast
     from holdfast.client import Client, ServerEvent
-    from holdfast.conversation import (
+    from holdfast.conversations.engine import (
         VALID_STATE_TRANSITIONS,
         ConversationEngine,
         EngineEvent,
@@ -16,8 +25,7 @@ if TYPE_CHECKING:
         EngineState,
         SubTask,
     )
-    from holdfast.core.react.tables import ReActStage
-    from holdfast.instances import PlanInstance, TaskInstance
+    from holdfast.core.agent.tables import ReActStage
     from holdfast.model.agent import Agent
     from holdfast.model.approval import ApprovalMode
     from holdfast.model.interaction import (
@@ -31,16 +39,8 @@ if TYPE_CHECKING:
     )
     from holdfast.model.plan import PlanInstanceStatus
     from holdfast.model.retry import GiveUp, Retry
-    from holdfast.plans import PlanModule, PlannerAgent, RetrySituation
-    from holdfast.sessions import (
-        AgentContext,
-        AgentSession,
-        AgentSessionHub,
-        ReActAgentStrategy,
-        ResumePoint,
-        ToolApprovalCallback,
-    )
-    from holdfast.stream import AgentEventType, AgentExecutionEvent
+    from holdfast.plans.module import PlanModule, PlannerAgent, RetrySituation
+    from holdfast.runs.plan_instance import PlanInstance, TaskInstance
     from holdfast.work.coordinator import AppCoordinator
     from holdfast.work.driver import TaskDriver
     from holdfast.work.goals import GoalModel
@@ -91,22 +91,22 @@ __all__ = [
 ]
 
 _HOMES = {
-    "VALID_STATE_TRANSITIONS": "holdfast.conversation",
+    "VALID_STATE_TRANSITIONS": "holdfast.conversations.engine",
     "Agent": "holdfast.model.agent",
-    "AgentContext": "holdfast.contexts",
-    "AgentEventType": "holdfast.stream",
-    "AgentExecutionEvent": "holdfast.stream",
-    "AgentSession": "holdfast.handles",
-    "AgentSessionHub": "holdfast.sessions",
+    "AgentContext": "holdfast.agents.contexts",
+    "AgentEventType": "holdfast.agents.events",
+    "AgentExecutionEvent": "holdfast.agents.events",
+    "AgentSession": "holdfast.runs.handles",
+    "AgentSessionHub": "holdfast.agents.sessions",
     "AppCoordinator": "holdfast.work.coordinator",
     "ApprovalMode": "holdfast.model.approval",
     "Asking": "holdfast.model.interaction",
     "CallInfo": "holdfast.work.tools",
     "Client": "holdfast.client",
-    "ConversationEngine": "holdfast.conversation",
-    "EngineEvent": "holdfast.conversation",
-    "EngineEventType": "holdfast.conversation",
-    "EngineState": "holdfast.conversation",
+    "ConversationEngine": "holdfast.conversations.engine",
+    "EngineEvent": "holdfast.conversations.engine",
+    "EngineEventType": "holdfast.conversations.engine",
+    "EngineState": "holdfast.conversations.engine",
     "GiveUp": "holdfast.model.retry",
     "GoalModel": "holdfast.work.goals",
     "Holdfast": "holdfast.app",
@@ -116,21 +116,21 @@ _HOMES = {
     "InteractionResponse": "holdfast.model.interaction",
     "InteractionType": "holdfast.model.interaction",
     "Knowledge": "holdfast.work.knowledge",
-    "PlanInstance": "holdfast.instances",
+    "PlanInstance": "holdfast.runs.plan_instance",
     "PlanInstanceStatus": "holdfast.model.plan",
-    "PlanModule": "holdfast.plans",
-    "PlannerAgent": "holdfast.plans",
-    "ReActAgentStrategy": "holdfast.strategy",
-    "ReActStage": "holdfast.core.react.tables",
+    "PlanModule": "holdfast.plans.module",
+    "PlannerAgent": "holdfast.plans.module",
+    "ReActAgentStrategy": "holdfast.agents.strategy",
+    "ReActStage": "holdfast.core.agent.tables",
     "Resolution": "holdfast.model.interaction",
-    "ResumePoint": "holdfast.contexts",
+    "ResumePoint": "holdfast.agents.contexts",
     "Retry": "holdfast.model.retry",
-    "RetrySituation": "holdfast.plans",
+    "RetrySituation": "holdfast.plans.module",
     "ServerEvent": "holdfast.client",
-    "SubTask": "holdfast.conversation",
+    "SubTask": "holdfast.conversations.engine",
     "TaskDriver": "holdfast.work.driver",
-    "TaskInstance": "holdfast.instances",
-    "ToolApprovalCallback": "holdfast.contexts",
+    "TaskInstance": "holdfast.runs.plan_instance",
+    "ToolApprovalCallback": "holdfast.agents.contexts",
 }
 
 

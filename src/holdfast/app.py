@@ -25,30 +25,31 @@ from pathlib import Path
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, TypeVar
 
-from holdfast.core.language.strict import strict_json, strict_text
+from holdfast.agents.declarations import Declarations
+from holdfast.agents.sessions import AgentSessionHub
 from holdfast.core.run.state import RunState
-from holdfast.core.source.check import Catalog
-from holdfast.declarations import Declarations
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
-from holdfast.handlers import Handlers
-from holdfast.handles import AgentSession, ConversationRun, opened
-from holdfast.instances import PlanInstance
+from holdfast.interactions.handlers import Handlers
 from holdfast.journal.home import DATABASE, default_home
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import SqliteJournal
+from holdfast.journal.vault import Vault, key_source
+from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
 from holdfast.model.agent import Agent
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.plan import Plan
-from holdfast.plans import LOCAL, PlanModule, PlannerAgent
+from holdfast.plans.module import PlanModule, PlannerAgent
+from holdfast.runs.handles import AgentSession, ConversationRun, opened
+from holdfast.runs.plan_instance import PlanInstance
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.collector import COLLECTOR
-from holdfast.runtime.dispatch import Dispatcher
 from holdfast.runtime.engine import Engine
+from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.ports import FaultPoints
-from holdfast.sessions import AgentSessionHub
-from holdfast.vault import Vault, key_source
+from holdfast.runtime.worker import Dispatcher
+from holdfast.source.check import Catalog
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
 from holdfast.work.models import ModelClient
@@ -214,7 +215,7 @@ class Holdfast:
 
     def load_plan_text(self, text: str, file: str = "<plan>") -> Plan:
         """Read and check a plan; PlanRejected has every mistake with its place."""
-        from holdfast.core.source.planfile import load_plan
+        from holdfast.source.planfile import load_plan
 
         plan = load_plan(text, file, self.catalog())
         self.engine.library.add(plan)
@@ -222,7 +223,7 @@ class Holdfast:
 
     def load_plans(self, directory: str | Path) -> list[Plan]:
         """All plans of a directory, or one file; nothing is loaded if any is wrong."""
-        from holdfast.core.source.planfile import load_plan
+        from holdfast.source.planfile import load_plan
 
         root = Path(directory)
         files = sorted([*root.glob("*.yaml"), *root.glob("*.yml")]) if root.is_dir() else [root]

@@ -14,8 +14,8 @@ from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import pinned_settings
-from holdfast.story.conversations import PHASES, ConversationStory
-from holdfast.story.telling import UNTOLD
+from holdfast.views.stories.conversations import PHASES, ConversationStory
+from holdfast.views.stories.lines import UNTOLD
 
 QUESTION = InteractionRequest("q", "conv_000001", InteractionType.MISSING_INFO, "Task pay")
 BROKEN = Failure(FailureKind.TRANSIENT, "out of order")

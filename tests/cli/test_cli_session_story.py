@@ -6,18 +6,18 @@ from typing import get_args
 
 import pytest
 
-from holdfast.core.react.decide import blank
-from holdfast.core.react.state import AgentDefinition
+from holdfast.core.agent.decide import blank
+from holdfast.core.agent.state import AgentDefinition
+from holdfast.model import agent_events as r
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.model.agent import Agent
 from holdfast.model.approval import Grant
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.message import Usage
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
-from holdfast.story.sessions import SessionStory
-from holdfast.story.telling import UNTOLD
+from holdfast.views.stories.lines import UNTOLD
+from holdfast.views.stories.sessions import SessionStory
 
 PAY = r.Call("c1", "call_1", "pay", {"amount": 5})
 QUESTION = InteractionRequest("q", "chat_000001", InteractionType.TOOL_APPROVAL, "Run pay?")

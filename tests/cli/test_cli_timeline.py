@@ -8,7 +8,6 @@ import pytest
 from cli_scene import ASK
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.source.planfile import read_plan
 from holdfast.model import events as e
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
@@ -20,9 +19,10 @@ from holdfast.model.interaction import (
 from holdfast.model.plan import TaskStatus
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.runtime.hub import Recorded
-from holdfast.story.plans import PlanStory
-from holdfast.story.telling import UNTOLD
-from holdfast.story.text import clock
+from holdfast.source.planfile import read_plan
+from holdfast.views.stories.lines import UNTOLD
+from holdfast.views.stories.plans import PlanStory
+from holdfast.views.stories.text import clock
 
 BROKEN = Failure(FailureKind.TRANSIENT, "out of order")
 QUESTION = InteractionRequest(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from holdfast.cli.transcript import Transcript
-from holdfast.core.react.decide import blank
-from holdfast.core.react.state import AgentDefinition, ReactState
-from holdfast.model import react_events as r
+from holdfast.cli.terminal.transcript import Transcript
+from holdfast.core.agent.decide import blank
+from holdfast.core.agent.state import AgentDefinition, ReactState
+from holdfast.model import agent_events as r
 from holdfast.model.agent import Agent
 from holdfast.runtime.hub import Recorded, Spoken
 

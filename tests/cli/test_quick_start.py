@@ -31,7 +31,7 @@ HEAVY = {
 }
 """What only some programs need, each 5 to 100 ms."""
 
-CORES = {"holdfast.app", "holdfast.core.plan", "holdfast.core.react", "holdfast.core.conversation"}
+CORES = {"holdfast.app", "holdfast.core.plan", "holdfast.core.agent", "holdfast.core.conversation"}
 """What moves runs, and is not needed to list them."""
 
 TELL = """
@@ -89,7 +89,7 @@ def test_importing_the_application_loads_nothing_heavy() -> None:
 
 def test_every_public_name_can_still_be_imported() -> None:
     ended = after("from holdfast import *")
-    assert "holdfast.conversation" in ended.loaded
+    assert "holdfast.conversations.engine" in ended.loaded
 
 
 def test_help_loads_no_application() -> None:

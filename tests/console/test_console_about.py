@@ -8,7 +8,7 @@ from playwright.async_api import expect
 from run_scene import chat
 
 from holdfast import Holdfast
-from holdfast.console.views_about import LONGEST_WORDS, Told, about
+from holdfast.console.views.about import LONGEST_WORDS, Told, about
 from holdfast.errors import TransientError
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import as_plan

@@ -12,8 +12,8 @@ from card_scene import DISGUISED, HOSTILE, TWINS, Bureau, a_bureau, at_card
 from console_scene import House, OpenWindow, Window, housed
 from playwright.async_api import Page, Route, expect
 
-from holdfast.console.views_card import _labelled
-from holdfast.console.views_form import price_of
+from holdfast.console.views.card import _labelled
+from holdfast.console.views.form import price_of
 from holdfast.model.form import Field, Form
 from holdfast.model.run import RunStatus
 

@@ -18,7 +18,7 @@ from console_scene import House, housed, window
 from playwright.async_api import Browser, Page, expect
 
 from holdfast import Holdfast
-from holdfast.console.views_runs import PAGE
+from holdfast.console.views.runs import PAGE
 from holdfast.journal.database import Connection, connect
 from holdfast.journal.port import Append, Record, RunRow
 from holdfast.journal.sqlite import SqliteJournal

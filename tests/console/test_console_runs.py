@@ -8,7 +8,7 @@ from console_plans import GREET, started
 from console_scene import House, OpenWindow, Window
 from playwright.async_api import Page, Route, expect
 
-from holdfast.console.views_runs import PAGE
+from holdfast.console.views.runs import PAGE
 from holdfast.model.run import RunStatus
 
 SECRETIVE = """

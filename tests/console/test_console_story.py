@@ -11,19 +11,19 @@ import pytest
 from console_plans import an_office, started
 from run_scene import chain, trip
 
-from holdfast.console import past as pasts
-from holdfast.console.foresight import foresee
-from holdfast.console.past import Past
+from holdfast.console import replayed as pasts
+from holdfast.console.dry_run import foresee
+from holdfast.console.replayed import Past
 from holdfast.console.voices import voice
 from holdfast.console.words_story import CHINESE
-from holdfast.core.drawing.graph import STEPS, TASKS, run_words
-from holdfast.core.drawing.tasks import STATUSES
+from holdfast.drawing.graph import STEPS, TASKS, run_words
+from holdfast.drawing.tasks import STATUSES
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineState
 from holdfast.model.run import RunStatus
-from holdfast.story import conversations, plans, sessions
+from holdfast.views.stories import conversations, plans, sessions
 
-TOLD = ("holdfast.story", "holdfast.core.drawing")
+TOLD = ("holdfast.views.stories", "holdfast.drawing")
 
 
 def phrases() -> Iterator[str]:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias, TypeVar
 
 from conversation_promises import Auditor, check_event, fields_of
 
+from holdfast.conversations.events import narrate
 from holdfast.core.conversation import snapshot
 from holdfast.core.conversation.decide import blank, decide, replay
 from holdfast.core.conversation.state import (
@@ -32,7 +33,6 @@ from holdfast.model.conversation import AfterFailure, ConversationSettings, Engi
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
-from holdfast.narration import narrate
 
 WILL = "Will Zhang"
 RUN_ID = "conversation"

@@ -11,7 +11,6 @@ from typing import Any
 from dice import Dice
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.source.planjson import plan_digest
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Field, FieldType, Form
@@ -32,6 +31,7 @@ from holdfast.model.plan import (
     WhilePaused,
 )
 from holdfast.model.retry import RetryPolicy
+from holdfast.source.planjson import plan_digest
 
 MAIN = "001"
 

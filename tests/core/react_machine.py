@@ -13,18 +13,17 @@ from typing import Any, TypeAlias, TypeVar
 
 from react_promises import Auditor, check_decision, check_event
 
-from holdfast.core.react.decide import blank, decide, replay
-from holdfast.core.react.state import THINK, AgentDefinition, ReactState
+from holdfast.core.agent.decide import blank, decide, replay
+from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
 from holdfast.core.run.decision import Decision
 from holdfast.core.run.tables import StepStatus
-from holdfast.core.source.agentjson import agent_digest
 from holdfast.errors import CallerError
 from holdfast.journal.codec import decode, encode
 from holdfast.journal.port import Record
 from holdfast.journal.snapshots import dump_state, load_state
+from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model import react_events as r
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.interaction import InteractionOption, InteractionRequest
@@ -32,6 +31,7 @@ from holdfast.model.message import Message, ModelReply, ToolCall, ToolReturned, 
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
+from holdfast.source.agentjson import agent_digest
 
 WILL = "Will Zhang"
 RUN_ID = "chat_000001"

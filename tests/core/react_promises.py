@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
+from holdfast.core.agent.state import HELPER, THINK, ReactState
 from holdfast.core.approval import mode_for, mode_for_helper
 from holdfast.core.interactions.consent import bind_consent
-from holdfast.core.react.state import HELPER, THINK, ReactState
 from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
+from holdfast.model import agent_events as r
 from holdfast.model import effects as f
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
 from holdfast.model.interaction import InteractionAction, InteractionStatus

@@ -7,7 +7,6 @@ from typing import Any, cast
 from machine import Machine, Worked
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.source.planjson import plan_digest
 from holdfast.journal.codec import decode
 from holdfast.model import commands as c
 from holdfast.model import events as e
@@ -26,6 +25,7 @@ from holdfast.model.plan import (
     ToolAction,
 )
 from holdfast.model.retry import Failure, FailureKind
+from holdfast.source.planjson import plan_digest
 
 WILL = "Will Zhang"
 

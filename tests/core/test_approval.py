@@ -20,9 +20,9 @@ from holdfast.core.approval import (
     rule_to_json,
     spend,
 )
-from holdfast.core.language import judgement
-from holdfast.core.language.conditions import equal
 from holdfast.errors import AuthorError, ConditionError, InvalidAnswer
+from holdfast.language import judgement
+from holdfast.language.conditions import equal
 from holdfast.model.approval import ApprovalMode, ApprovalRule, Grant
 
 AUTO, REQUIRE, DISABLED = ApprovalMode

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.source.planfile import read_plan
 from holdfast.model.plan import CodeAction, Listener, Plan, Task, TaskStatus
+from holdfast.source.planfile import read_plan
 
 DEMO = Path(__file__).parents[2] / "src" / "holdfast" / "demo" / "plans"
 

@@ -15,7 +15,7 @@ from conversation_machine import (
     wanted,
 )
 
-from holdfast.core.conversation.follow_up import effects_in_flight, goes_on_by_itself
+from holdfast.core.conversation.effects import effects_in_flight, goes_on_by_itself
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, TooLate

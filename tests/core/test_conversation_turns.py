@@ -16,8 +16,8 @@ from conversation_machine import (
     wanted,
 )
 
-from holdfast.core.conversation.fold import MOST_HISTORY
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
+from holdfast.core.conversation.turn_reducers import MOST_HISTORY
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v

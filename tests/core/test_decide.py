@@ -30,7 +30,7 @@ from small_plans import (
 )
 
 from holdfast.core.plan.decide import blank, replay
-from holdfast.core.plan.follow_up import effects_in_flight, goes_on_by_itself
+from holdfast.core.plan.effects import effects_in_flight, goes_on_by_itself
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.journal.codec import decode

@@ -8,7 +8,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.forms.shapes import parse_form
 from holdfast.core.interactions.requests import (
     APPROVAL_OPTIONS,
     CONFIRM_OPTIONS,
@@ -22,6 +21,7 @@ from holdfast.core.interactions.requests import (
     sound,
 )
 from holdfast.errors import InvalidAnswer
+from holdfast.forms.shapes import parse_form
 from holdfast.model.form import Form
 from holdfast.model.interaction import (
     Asking,

@@ -9,8 +9,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.forms.schemas import json_schema
-from holdfast.core.forms.shapes import parse_form
 from holdfast.core.interactions.wire import (
     option_from_wire,
     option_to_wire,
@@ -20,6 +18,8 @@ from holdfast.core.interactions.wire import (
     response_to_wire,
 )
 from holdfast.errors import InvalidAnswer, InvalidValue
+from holdfast.forms.schemas import json_schema
+from holdfast.forms.shapes import parse_form
 from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,

@@ -9,13 +9,13 @@ from immutables import Map
 from machine import Machine
 from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 
-from holdfast.core.language.templates import render
+from holdfast.core.plan.builder import Draft
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.state import TaskFacts
 from holdfast.core.run.backoff import retry_delay
 from holdfast.errors import NotFound, OutputRefused, TemplateError
+from holdfast.language.templates import render
 from holdfast.model import commands as c
 from holdfast.model.plan import Check, CodeAction, Output, TaskStatus, TaskUpdate, ToolAction
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy

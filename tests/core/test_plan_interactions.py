@@ -32,8 +32,8 @@ from small_plans import (
     succeed,
 )
 
-from holdfast.core.forms.lost_results import WHOLE_RESULT
 from holdfast.core.run.tables import StepStatus
+from holdfast.forms.lost_results import WHOLE_RESULT
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e

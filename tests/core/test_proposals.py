@@ -7,7 +7,6 @@ from typing import Any, ClassVar
 
 import pytest
 
-from holdfast.core.forms.validation import validate
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.core.interactions.proposals import (
     change_form,
@@ -17,6 +16,7 @@ from holdfast.core.interactions.proposals import (
     unknown_arguments,
 )
 from holdfast.core.run.state import QuestionState
+from holdfast.forms.validation import validate
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import InteractionRequest, InteractionType

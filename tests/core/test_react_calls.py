@@ -16,11 +16,11 @@ from react_machine import (
     opened,
 )
 
-from holdfast.core.react.state import THINK
+from holdfast.core.agent.state import THINK
 from holdfast.core.run.tables import StepStatus
+from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import InteractionStatus, InteractionType

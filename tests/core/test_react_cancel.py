@@ -18,14 +18,14 @@ from react_machine import (
     request,
 )
 
-from holdfast.core.react.follow_up import goes_on_by_itself
-from holdfast.core.react.state import THINK
+from holdfast.core.agent.effects import goes_on_by_itself
+from holdfast.core.agent.state import THINK
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, TooLate
+from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import InteractionStatus, InteractionType
 from holdfast.model.message import ModelReply, ToolCall, Usage

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from react_machine import AUTO, DISABLED, REQUIRE, WILL, Chat, begun, clerk, opened
 
-from holdfast.core.react.state import THINK
+from holdfast.core.agent.state import THINK
 from holdfast.errors import NotAllowed
+from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model import react_events as r
 from holdfast.model.approval import ApprovalRule
 from holdfast.model.interaction import InteractionType
 from holdfast.model.message import ToolCall

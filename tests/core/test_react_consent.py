@@ -18,12 +18,12 @@ from react_machine import (
     option,
 )
 
+from holdfast.core.agent.state import THINK
 from holdfast.core.interactions.consent import bind_consent
-from holdfast.core.react.state import THINK
 from holdfast.errors import AlreadyAnswered, InvalidAnswer
+from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalMode, ApprovalRule, Rules
 from holdfast.model.interaction import Asking, InteractionAction, InteractionType, Resolution

@@ -8,8 +8,8 @@ import pytest
 from react_machine import TOOLS, TRANSIENT, WILL, Chat, opened
 
 from holdfast.errors import InvalidAnswer, NotFound
+from holdfast.model import agent_events as r
 from holdfast.model import commands as c
-from holdfast.model import react_events as r
 from holdfast.model.message import ToolCall
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json

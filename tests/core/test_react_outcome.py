@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from react_machine import PERMANENT, Chat, begun
 
-from holdfast.core.react import outcome
+from holdfast.core.agent import outcome
 from holdfast.model import commands as c
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json

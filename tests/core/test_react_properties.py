@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from react_machine import AUTO, REQUIRE, RUN_ID, TOOLS, WILL, Chat, Worked, clerk, option, request
 
-from holdfast.core.react.decide import blank, replay
+from holdfast.core.agent.decide import blank, replay
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import CallerError
 from holdfast.journal.codec import decode

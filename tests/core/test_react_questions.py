@@ -8,12 +8,12 @@ from typing import Any
 import pytest
 from react_machine import PERMANENT, WILL, Chat, begun, clerk, opened, option, request
 
+from holdfast.core.agent.state import THINK
 from holdfast.core.interactions.answers import CLOCK
-from holdfast.core.react.state import THINK
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, TooLate
+from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
     Asking,

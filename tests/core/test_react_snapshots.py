@@ -7,8 +7,8 @@ from dataclasses import fields
 
 from react_machine import REQUIRE, RUN_ID, WILL, Chat, begun, clerk, opened, request
 
-from holdfast.core.react.decide import blank
-from holdfast.core.react.state import THINK, ReactState
+from holdfast.core.agent.decide import blank
+from holdfast.core.agent.state import THINK, ReactState
 from holdfast.journal.snapshots import dump_state, load_state
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionType

@@ -9,7 +9,7 @@ from typing import get_args
 import pytest
 from react_machine import PERMANENT, WILL, Chat, begun, opened, request
 
-from holdfast.core.react.tables import COMMANDS, SESSION
+from holdfast.core.agent.tables import COMMANDS, SESSION
 from holdfast.core.run.tables import INSTANCE, Signal, Verdict, next_instance
 from holdfast.errors import CallerError, IllegalTransition, NotAllowed
 from holdfast.model import commands as c

@@ -7,12 +7,12 @@ from itertools import permutations
 import pytest
 from react_machine import PERMANENT, WILL, begun, clerk, helping, opened
 
-from holdfast.core.react.state import THINK
-from holdfast.core.react.tables import ReActStage
+from holdfast.core.agent.state import THINK
+from holdfast.core.agent.tables import ReActStage
 from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model import react_events as r
 from holdfast.model.message import ModelReply, ModelSaid, ToolCall, ToolReturned, Usage, UserSaid
 from holdfast.model.run import Parent, RunStatus
 

@@ -10,7 +10,6 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.window import (
     EARLIER_LEFT_OUT,
     SHORTEST_CUT,
@@ -20,6 +19,7 @@ from holdfast.core.run.window import (
     shorten,
     visible,
 )
+from holdfast.language.strict import canonical_json
 from holdfast.model.message import Message, ModelSaid, ToolCall, ToolReturned, UserSaid
 
 LIMIT = 4_000

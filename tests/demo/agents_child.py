@@ -16,12 +16,12 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.app import Holdfast
-from holdfast.core.source.check import syntax_problems
-from holdfast.core.source.planfile import load_plan
 from holdfast.demo.colleagues import office_model
 from holdfast.demo.onboarding import HERE, ONBOARDING_WITH_AGENTS, WILL_ZHANG
-from holdfast.instances import PlanInstance
+from holdfast.runs.plan_instance import PlanInstance
 from holdfast.runtime.ports import FaultPoints
+from holdfast.source.check import syntax_problems
+from holdfast.source.planfile import load_plan
 from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"

@@ -26,10 +26,10 @@ from holdfast.journal.codec import decode
 from holdfast.journal.home import DATABASE
 from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
+from holdfast.model import agent_events as r
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.runtime.machines import blank, definition_of, replay
-from holdfast.runtime.views import request_of
+from holdfast.runtime.projections import request_of
 
 RUN = "inst_000001"
 POINTS = ("append.before", "append.after", "effect.before", "effect.after")

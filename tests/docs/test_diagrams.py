@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from holdfast.core.drawing.diagrams import documents
+from holdfast.core.agent.tables import COMMANDS as SESSION_COMMANDS
+from holdfast.core.agent.tables import SESSION
 from holdfast.core.plan.tables import COMMANDS
-from holdfast.core.react.tables import COMMANDS as SESSION_COMMANDS
-from holdfast.core.react.tables import SESSION
 from holdfast.core.run.tables import INSTANCE, STEP
+from holdfast.drawing.diagrams import documents
 
 DIAGRAMS = Path(__file__).parents[2] / "docs" / "diagrams"
 

@@ -26,7 +26,7 @@ import pytest
 from shell_lines import Curl, Line, curl, lines, taken
 
 from holdfast import Holdfast
-from holdfast.server.principal import ADMIN, ANSWERS, APPROVES, ROLES, Permission
+from holdfast.server.auth.principal import ADMIN, ANSWERS, APPROVES, ROLES, Permission
 from holdfast.server.problems import TITLES
 from holdfast.server.settings import ServerSettings
 

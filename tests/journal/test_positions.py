@@ -18,7 +18,8 @@ import pytest
 from faulty_disk import GROWING_LOG, Disk, Sync, Write, power_cuts
 
 from holdfast.errors import JournalDamaged, JournalUnavailable
-from holdfast.journal import database, memory, scribe
+from holdfast.journal import append_writer as scribe
+from holdfast.journal import database, memory
 from holdfast.journal.integrity import examine
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Committed, Record, Snapshot

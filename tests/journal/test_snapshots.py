@@ -16,7 +16,6 @@ from holdfast.core.plan.decide import blank, decide
 from holdfast.core.plan.state import PlanState, TaskState, TraceEntry
 from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.core.run.tables import StepStatus
-from holdfast.core.source.planjson import plan_digest
 from holdfast.journal.snapshots import dump_state, load_state
 from holdfast.model.commands import Moment, StartRun
 from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
@@ -33,6 +32,7 @@ from holdfast.model.interaction import (
 from holdfast.model.plan import CodeAction, Listener, Plan, PlanInstanceStatus, Task, TaskStatus
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent
+from holdfast.source.planjson import plan_digest
 
 LISTENER = Listener("L001", ("001",), "Running", CodeAction("result = 1"))
 PLAN = Plan("p", "P", "001", (Task("001"),), (LISTENER,))

@@ -23,7 +23,8 @@ from holdfast.errors import (
     OperatorError,
     VersionConflict,
 )
-from holdfast.journal import committer, database, scribe, writer
+from holdfast.journal import append_writer as scribe
+from holdfast.journal import committer, database, writer
 from holdfast.journal.chain import verify
 from holdfast.journal.port import (
     Append,

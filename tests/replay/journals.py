@@ -12,13 +12,11 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from holdfast.core.agent.outcome import result
+from holdfast.core.agent.state import ReactState
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
-from holdfast.core.react.outcome import result
-from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
-from holdfast.core.source.agentjson import agent_digest, agent_from_json
-from holdfast.core.source.planjson import plan_digest, plan_from_json
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
 from holdfast.runtime.machines import (
@@ -29,6 +27,8 @@ from holdfast.runtime.machines import (
     kind_and_body,
     replay,
 )
+from holdfast.source.agentjson import agent_digest, agent_from_json
+from holdfast.source.planjson import plan_digest, plan_from_json
 
 HERE = Path(__file__).parent
 

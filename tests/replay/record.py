@@ -23,9 +23,9 @@ from holdfast import (
     SubTask,
 )
 from holdfast.demo.office import Office
-from holdfast.handles import ConversationRun
-from holdfast.live import LiveRun
-from holdfast.runtime.views import request_of
+from holdfast.runs.handles import ConversationRun
+from holdfast.runs.live import LiveRun
+from holdfast.runtime.projections import request_of
 from holdfast.testing.model_script import Fault, call, fail, say
 from holdfast.testing.scripted_model import ScriptedModel
 

@@ -18,10 +18,10 @@ from typing import Any
 
 import holdfast.demo
 from holdfast.app import Holdfast
-from holdfast.core.source.check import syntax_problems
-from holdfast.core.source.planfile import load_plan
-from holdfast.instances import PlanInstance
+from holdfast.runs.plan_instance import PlanInstance
 from holdfast.runtime.ports import FaultPoints
+from holdfast.source.check import syntax_problems
+from holdfast.source.planfile import load_plan
 from holdfast.testing.faults import CountFaults, KillAt
 
 DEMO = Path(holdfast.demo.__file__).parent

@@ -9,8 +9,6 @@ from contextlib import asynccontextmanager
 from holdfast.app import Holdfast
 from holdfast.core.plan.decide import blank, replay
 from holdfast.core.plan.state import PlanState
-from holdfast.core.source.check import Catalog
-from holdfast.core.source.planfile import load_plan
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
 from holdfast.model.plan import (
@@ -23,6 +21,8 @@ from holdfast.model.plan import (
     ToolAction,
 )
 from holdfast.model.recorded import Event
+from holdfast.source.check import Catalog
+from holdfast.source.planfile import load_plan
 from holdfast.work.tools import CallInfo
 
 

@@ -7,12 +7,8 @@ brings its new line along. `python -m bench.budget` has the whole table.
 from __future__ import annotations
 
 import sys
-from pathlib import Path
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).parents[2]))
-
 from bench.budget import MEASURES, STAGED, STAGES, Counts, counted
 
 STEPS = {

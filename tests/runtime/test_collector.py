@@ -12,7 +12,7 @@ from fastapi import FastAPI
 from holdfast import Holdfast
 from holdfast.model.plan import Listener, Output, Plan, Task, TaskStatus, ToolAction
 from holdfast.runtime.collector import TUNED, Collector
-from holdfast.runtime.library import compiled
+from holdfast.runtime.registry import compiled
 
 PYTHONS = (700, 10, 10)
 
@@ -24,7 +24,7 @@ def collector(monkeypatch: pytest.MonkeyPatch) -> Iterator[Collector]:
     gc.set_threshold(*PYTHONS)
     gc.unfreeze()
     mine = Collector()
-    for place in ("holdfast.app", "holdfast.runtime.library"):
+    for place in ("holdfast.app", "holdfast.runtime.registry"):
         monkeypatch.setattr(f"{place}.COLLECTOR", mine)
     yield mine
     gc.enable()

@@ -30,10 +30,10 @@ from holdfast.journal.port import Append, RunRow
 from holdfast.model import events as e
 from holdfast.model.commands import HearChild, ReportOutcome, Tick
 from holdfast.model.plan import Listener, Output, Plan, Task, TaskStatus, ToolAction
-from holdfast.plans import PlannerAgent, RetrySituation
-from holdfast.runtime import mail
+from holdfast.plans.module import PlannerAgent, RetrySituation
+from holdfast.runtime import delivery as mail
+from holdfast.runtime.concurrency import Permits
 from holdfast.runtime.machines import PlanMachine
-from holdfast.runtime.permits import Permits
 from holdfast.work import threads
 from holdfast.work.driver import TaskDriver
 

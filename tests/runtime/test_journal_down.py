@@ -8,30 +8,26 @@ obtained again; whatever was never handed over is released and handed over then.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections import Counter
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import pytest
+from faulty_disk import GROWING_LOG, Disk
 from scenes import PURE, Desk, assert_sound, chain, history, of_kind, plan, tools, until
 
 from holdfast.app import Holdfast
 from holdfast.errors import JournalUnavailable, PermanentError, TransientError
-from holdfast.instances import PlanInstance
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append, Journal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
 from holdfast.model.plan import ToolAction
-from holdfast.runtime import mail as mail_module
+from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runtime import delivery as mail_module
 from holdfast.runtime import timers as timers_module
 from holdfast.testing.clock import ManualClock
-
-sys.path.insert(0, str(Path(__file__).parents[1] / "journal"))
-
-from faulty_disk import GROWING_LOG, Disk
 
 T = TypeVar("T")
 

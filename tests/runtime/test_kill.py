@@ -25,13 +25,13 @@ from scenes import assert_sound, history, of_kind
 from holdfast.app import Holdfast
 from holdfast.demo.office import Office
 from holdfast.errors import AlreadyAnswered
-from holdfast.instances import PlanInstance
 from holdfast.journal.codec import decode
 from holdfast.journal.home import DATABASE
 from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
-from holdfast.runtime.views import request_of
+from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runtime.projections import request_of
 
 ONBOARDING = "onboard_will_zhang"
 RUN = "inst_000001"

@@ -10,13 +10,13 @@ from scenes import Desk, assert_sound, history, no_task_left_behind, of_kind, pl
 
 from holdfast.app import Holdfast
 from holdfast.errors import AlreadyAnswered, JournalUnavailable, NotAllowed, TooLate
-from holdfast.instances import PlanInstance
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.commands import Answer, Tick
-from holdfast.runtime import residents
+from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runtime import actors as residents
 from holdfast.testing.clock import ManualClock
 
 ORDER = """

@@ -9,8 +9,8 @@ import pytest
 from session_scenes import asked, begin, ended, history, of_kind
 
 from holdfast.app import Holdfast
+from holdfast.model import agent_events as r
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.testing.model_script import Entry, Seen, call
 from holdfast.testing.scripted_model import ScriptedModel
 from holdfast.work.tools import PythonTool

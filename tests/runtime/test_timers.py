@@ -10,9 +10,9 @@ from scenes import Desk, assert_sound, history, of_kind, tools, until
 
 from holdfast.app import Holdfast
 from holdfast.errors import JournalDamaged, JournalUnavailable, TransientError
-from holdfast.instances import PlanInstance
 from holdfast.journal.memory import MemoryJournal
 from holdfast.model import events as e
+from holdfast.runs.plan_instance import PlanInstance
 from holdfast.runtime import timers as timers_module
 from holdfast.runtime.clock import SystemClock
 from holdfast.runtime.timers import Timers

@@ -33,7 +33,7 @@ from holdfast.model.plan import (
 )
 from holdfast.runtime.engine import MOST_LETTERS
 from holdfast.runtime.machines import PlanMachine
-from holdfast.runtime.starting import MOST_AT_ONCE
+from holdfast.runtime.scheduler import MOST_AT_ONCE
 from holdfast.work.driver import TaskDriver
 
 ANYTHING: ContextVar[object] = ContextVar("anything")
@@ -365,7 +365,7 @@ async def test_a_tool_that_cannot_be_looked_at_costs_no_permit(
         app.tool(work)
         app.add_plan(tools("row", "work"))
         with monkeypatch.context() as bug:
-            bug.setattr("holdfast.runtime.dispatch._facts_of", lambda spec: 1 / 0)
+            bug.setattr("holdfast.runtime.worker._facts_of", lambda spec: 1 / 0)
             instance = await asyncio.wait_for(app.plans.start_plan_by_prompt("", "row"), 5)
         await app.engine.submit(instance.id, c.Tick())
         assert await instance.wait_for_completion(20) == "done"

@@ -14,17 +14,17 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, PlanInstance
+from holdfast.core.agent.state import ReactState
 from holdfast.core.plan.state import PlanState
-from holdfast.core.react.state import ReactState
 from holdfast.demo.colleagues import office_model
 from holdfast.demo.office import Office
 from holdfast.demo.onboarding import WILL_ZHANG, furnish
 from holdfast.journal.port import QuestionRow
-from holdfast.model import react_events as r
+from holdfast.model import agent_events as r
 from holdfast.model.form import Form
 from holdfast.model.message import ModelSaid
 from holdfast.model.recorded import Event
-from holdfast.runtime.views import request_of
+from holdfast.runtime.projections import request_of
 from holdfast.testing.scripted_model import ScriptedModel
 
 OpenApp = Callable[..., Awaitable[Holdfast]]

@@ -13,7 +13,7 @@ from unittest.mock import AsyncMock, MagicMock
 import pytest
 
 import holdfast
-from holdfast.conversation import (
+from holdfast.conversations.engine import (
     VALID_STATE_TRANSITIONS,
     ConversationEngine,
     EngineEvent,

@@ -9,7 +9,6 @@ server is mounted into, and the browser is signed in by a cookie.
 from __future__ import annotations
 
 import asyncio
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -24,12 +23,12 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from holdfast import Holdfast
-from holdfast.runtime.views import request_of
+from holdfast.runtime.projections import request_of
 from holdfast.testing.model_script import Entry, Seen, call, say
 from holdfast.testing.scripted_model import ScriptedModel
 
 HERE = Path(__file__).parent
-sys.path[:0] = [str(HERE.parent / "server"), str(HERE.parent / "console")]
+
 
 from chat_scene import Till  # noqa: E402
 from console_scene import launch  # noqa: E402

@@ -22,7 +22,7 @@ import uvicorn
 from starlette.types import ASGIApp
 
 from holdfast import Holdfast
-from holdfast.server.connections import bounded
+from holdfast.server.middleware.connections import bounded
 from holdfast.server.services import Services
 from holdfast.server.settings import ServerSettings
 

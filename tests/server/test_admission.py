@@ -11,8 +11,14 @@ from server_scene import Scene, start
 
 from holdfast.journal.memory import MemoryJournal
 from holdfast.runtime.hub import Hub
-from holdfast.server.admission import QUIET_SECONDS, SHARE, SLICE_SECONDS, Admission, Credit
-from holdfast.server.routes import GONE
+from holdfast.server.middleware.admission import (
+    QUIET_SECONDS,
+    SHARE,
+    SLICE_SECONDS,
+    Admission,
+    Credit,
+)
+from holdfast.server.routing import GONE
 from holdfast.server.serving import SWITCH_SECONDS, switching_often
 
 LONG = 1e6

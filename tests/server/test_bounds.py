@@ -12,13 +12,14 @@ import pytest
 from server_scene import Scene, start
 
 from holdfast import Holdfast
+from holdfast.i18n.spoken import MOST_LINES, MOST_PARTS, said
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Attached, Deed
-from holdfast.runtime.aside import MOST_WAITING, aside
-from holdfast.server import audit, plans, registered
+from holdfast.runtime.offload import MOST_WAITING, aside
+from holdfast.server import registered_plans as registered
 from holdfast.server.problems import MOST_SPOKEN, in_language, problem
+from holdfast.server.routes import audit, plans
 from holdfast.server.serving import keep_for_good
-from holdfast.server.spoken import MOST_LINES, MOST_PARTS, said
 
 OURS = "this is required: please fill it in"
 

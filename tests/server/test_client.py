@@ -24,7 +24,7 @@ from holdfast.client import ServerEvent
 from holdfast.client.following import Following
 from holdfast.client.wire import place
 from holdfast.server.settings import ServerSettings
-from holdfast.server.streams import Frame, encoded
+from holdfast.server.streams.sse import Frame, encoded
 
 HERE = Path(__file__).parent
 
@@ -251,7 +251,7 @@ async def finished(client: Client, scene: Scene) -> tuple[str, list[str]]:
 async def test_a_stream_cut_anywhere_goes_on_and_misses_and_repeats_nothing(
     scene: Scene, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.server.streams.RETRY", b"retry: 1\n\n")
+    monkeypatch.setattr("holdfast.server.streams.sse.RETRY", b"retry: 1\n\n")
     run_id, expected = await finished(client, scene)
     async with unreliable(scene) as (shaky, front):
         whole = (await shaky._wire.send("GET", f"/runs/{run_id}/events")).content
@@ -264,7 +264,7 @@ async def test_a_stream_cut_anywhere_goes_on_and_misses_and_repeats_nothing(
 async def test_a_question_is_handed_on_once_however_often_the_stream_comes_back(
     scene: Scene, client: Client, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.server.streams.RETRY", b"retry: 1\n\n")
+    monkeypatch.setattr("holdfast.server.streams.sse.RETRY", b"retry: 1\n\n")
     run_id, _ = await paused(client, scene)
     told = []
     async with (

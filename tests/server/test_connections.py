@@ -15,8 +15,8 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import Receive, Scope, Send
 
-from holdfast.server import connections
-from holdfast.server.connections import PIPELINED, Gate
+from holdfast.server.middleware import connections
+from holdfast.server.middleware.connections import PIPELINED, Gate
 from holdfast.server.settings import ServerSettings
 
 HEAD = b"GET / HTTP/1.1\r\nHost: x\r\n"

@@ -24,8 +24,9 @@ from holdfast import Holdfast
 from holdfast.journal import committer
 from holdfast.journal.database import Connection, connect
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.runtime import mail, timers
-from holdfast.server import probe
+from holdfast.runtime import delivery as mail
+from holdfast.runtime import timers
+from holdfast.server import readiness as probe
 
 APPROVE = {"selectedOptionId": "approve"}
 MODEL = {"computer_model": "MacBook Pro"}

@@ -19,10 +19,10 @@ from holdfast import Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Committed, QuestionQuery, QuestionRow, Record
-from holdfast.server import feed as feeding
-from holdfast.server import telling
-from holdfast.server.feed import Entry, Feed, Ring, Sight
-from holdfast.server.streams import Frame, Frames, encoded
+from holdfast.server.streams import feed as feeding
+from holdfast.server.streams import frames as telling
+from holdfast.server.streams.feed import Entry, Feed, Ring, Sight
+from holdfast.server.streams.sse import Frame, Frames, encoded
 from holdfast.testing.journal_samples import birth, question_row
 
 ALL = Sight(lambda name: True, everything=True)
@@ -414,7 +414,7 @@ async def test_over_http_a_bad_cursor_and_a_stranger_are_refused(scene: Scene) -
 async def test_more_questions_than_a_newcomer_is_shown_are_announced(
     scene: Scene, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.server.telling.MOST_QUESTIONS", 2)
+    monkeypatch.setattr("holdfast.server.streams.frames.MOST_QUESTIONS", 2)
     for _ in range(3):
         await start(scene)
     async with asyncio.timeout(30), listening_to(scene.admin, "/events") as one:

@@ -15,7 +15,7 @@ from holdfast import Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Attached
-from holdfast.server import probe
+from holdfast.server import readiness as probe
 
 LATE = """
 plan_id: late

@@ -15,10 +15,10 @@ from server_scene import GRANT_ACCESS, Office, Scene, furnish, serving, settled,
 
 from holdfast import Holdfast, errors
 from holdfast.journal.port import Attached
-from holdfast.results import Taken
-from holdfast.routing import Routed
-from holdfast.runtime.deeds import REQUEST
-from holdfast.server.late import LateKeeping
+from holdfast.plans.results import Taken
+from holdfast.plans.routing import Routed
+from holdfast.runtime.audit import REQUEST
+from holdfast.server.middleware.write_behind import LateKeeping
 from holdfast.testing.clock import ManualClock
 
 MODEL = {"computer_model": "MacBook Pro"}

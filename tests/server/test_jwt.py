@@ -20,8 +20,8 @@ from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 from holdfast.errors import IssuerUnavailable, Unauthenticated
-from holdfast.server.jwt import FRESH_SECONDS, PAUSE_SECONDS, STALE_SECONDS, Oidc
-from holdfast.server.principal import Principal
+from holdfast.server.auth.jwt import FRESH_SECONDS, PAUSE_SECONDS, STALE_SECONDS, Oidc
+from holdfast.server.auth.principal import Principal
 
 RSA_KEY = rsa.generate_private_key(65537, 2048)
 OTHER_RSA_KEY = rsa.generate_private_key(65537, 2048)
@@ -386,7 +386,7 @@ async def test_known_keys_go_on_for_a_day_without_the_issuer(
 async def test_while_the_issuer_is_slow_known_keys_do_and_nobody_waits_in_line(
     oidc: Oidc, issuer: Issuer, watch: Watch, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.server.jwt.PATIENCE_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.server.auth.jwt.PATIENCE_SECONDS", 0.01)
     await oidc.authenticate(signed(issuer))
     issuer.answers.clear()
     watch.at += FRESH_SECONDS

@@ -8,7 +8,7 @@ import pytest
 from server_scene import APPLY_COMPUTER, Scene, furnish, serving, settled, start
 
 from holdfast import Holdfast
-from holdfast.core.forms import values
+from holdfast.forms import values
 
 GREET = """\
 plan_id: greet

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.model.interaction import InteractionType
-from holdfast.server.principal import (
+from holdfast.server.auth.principal import (
     CONVERSATIONS,
     ROLES,
     Permission,

@@ -17,8 +17,8 @@ from hostile_scene import Ground, standing_ground
 from test_authority import OPERATIONS, TABLE, Ask
 
 from holdfast import Holdfast
-from holdfast.server.idempotency import Requests
-from holdfast.server.routes import UNSAFE
+from holdfast.server.middleware.idempotency import Requests
+from holdfast.server.routing import UNSAFE
 
 KEY = {"Idempotency-Key": "8e03978e-40d5-43e8-bc93"}
 

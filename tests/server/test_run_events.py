@@ -13,7 +13,7 @@ from holdfast import Holdfast
 from holdfast.journal.port import Record
 from holdfast.runtime.hub import PAGE
 from holdfast.server.settings import ServerSettings
-from holdfast.server.telling import told
+from holdfast.server.streams.frames import told
 
 PARENT = """\
 plan_id: parent

@@ -20,8 +20,8 @@ from listeners import Deaf, seen
 from server_scene import Scene, serving
 
 from holdfast import Holdfast
-from holdfast.server.feed import Ring
 from holdfast.server.settings import ServerSettings
+from holdfast.server.streams.feed import Ring
 
 LISTENERS = 200
 DEAF = 20

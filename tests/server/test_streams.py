@@ -17,8 +17,7 @@ from server_scene import listening
 from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import JournalUnavailable, Unauthenticated
-from holdfast.server import streams
-from holdfast.server.streams import (
+from holdfast.server.streams.sse import (
     Abortable,
     Comment,
     EventStream,
@@ -28,6 +27,7 @@ from holdfast.server.streams import (
     Streams,
     encoded,
 )
+from holdfast.server.streams.sse import sse as streams
 
 
 @dataclass

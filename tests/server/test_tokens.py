@@ -13,10 +13,10 @@ from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthen
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Attached, Journal, Kept
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.runtime.acting import Acting, Claim, acting
-from holdfast.server.credentials import LINK, SESSION, TOKEN, csrf_fits, csrf_token, hash_of
-from holdfast.server.principal import Principal
-from holdfast.server.tokens import KNOWN_SECONDS, SESSION_SECONDS, Tokens, ensure_first_link
+from holdfast.runtime.identity import Acting, Claim, acting
+from holdfast.server.auth.credentials import LINK, SESSION, TOKEN, csrf_fits, csrf_token, hash_of
+from holdfast.server.auth.principal import Principal
+from holdfast.server.auth.tokens import KNOWN_SECONDS, SESSION_SECONDS, Tokens, ensure_first_link
 from holdfast.testing.clock import ManualClock
 
 

@@ -9,8 +9,8 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.core.language.strict import strict_json
 from holdfast.errors import InvalidValue
+from holdfast.language.strict import strict_json
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.conversation import SubTask

@@ -6,8 +6,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from holdfast.core.language.strict import strict_json
 from holdfast.errors import CallerError
+from holdfast.language.strict import strict_json
 from holdfast.model.agent import Agent
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.plan import Plan

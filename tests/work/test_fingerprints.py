@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.language.strict import digest
+from holdfast.language.strict import digest
 from holdfast.work.fingerprints import fingerprint
 
 
@@ -131,7 +131,7 @@ def test_builtins_and_class_methods_go_by_their_names() -> None:
 def test_it_is_the_same_in_every_process() -> None:
     program = """if True:
         import sys
-        from holdfast.core.language.strict import digest
+        from holdfast.language.strict import digest
         from holdfast.work.fingerprints import fingerprint
         names = {}
         exec("def pay(x, y=object()): return x in {'a', 'b', 'c', 'd'} and (lambda: {1, 2})", names)

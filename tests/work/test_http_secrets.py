@@ -15,7 +15,7 @@ import httpx
 import pytest
 
 from holdfast import Holdfast
-from holdfast.core.secrets import HIDDEN
+from holdfast.forms.secrets import HIDDEN
 from holdfast.model.retry import RetryPolicy
 from holdfast.testing.model_script import Entry, Seen, call
 from holdfast.testing.scripted_model import ScriptedModel

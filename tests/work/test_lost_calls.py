@@ -27,7 +27,7 @@ from lossy_service import (
 from pydantic import SecretStr
 
 from holdfast import Client, Holdfast
-from holdfast.conversation import ConversationEngine, EngineEventType
+from holdfast.conversations.engine import ConversationEngine, EngineEventType
 from holdfast.journal.codec import decode
 from holdfast.model.events import AttemptFailed
 from holdfast.model.retry import RetryPolicy

@@ -18,7 +18,18 @@ from typing import Annotated
 
 import typer
 
-from holdfast.cli import audit, chat, converse, demo, doctor, plans, questions, runs, serve, tokens
+from holdfast.cli.commands import (
+    audit,
+    chat,
+    converse,
+    demo,
+    doctor,
+    plans,
+    questions,
+    runs,
+    serve,
+    tokens,
+)
 from holdfast.cli.shell import (
     EXIT_CODES,
     USAGE,

@@ -12,16 +12,16 @@ from typing import TypeAlias
 
 import typer
 
-from holdfast.cli.asking import Given, ask, confirmed, introduce
+from holdfast.cli.backend import House
 from holdfast.cli.driving import Driver, do_and_see
 from holdfast.cli.finding import find_question
-from holdfast.cli.foreign import BAR, rows, told
-from holdfast.cli.house import House
-from holdfast.cli.inquiry import asks_twice, meant
-from holdfast.cli.plain import print_json
 from holdfast.cli.report import exit_code
-from holdfast.cli.screen import say
 from holdfast.cli.shell import FAILED, OK, Settings
+from holdfast.cli.terminal.asking import Given, ask, confirmed, introduce
+from holdfast.cli.terminal.plain import print_json
+from holdfast.cli.terminal.question import asks_twice, meant
+from holdfast.cli.terminal.screen import say
+from holdfast.cli.terminal.untrusted_text import BAR, rows, told
 from holdfast.cli.values import read_values
 from holdfast.core.interactions.consequences import consequence
 from holdfast.core.run.state import RunState
@@ -29,8 +29,8 @@ from holdfast.errors import CallerError, HoldfastError, NotAllowed
 from holdfast.journal.port import QuestionRow
 from holdfast.model.form import Field
 from holdfast.model.interaction import InteractionOption, InteractionRequest
-from holdfast.runtime.views import request_of
-from holdfast.story.text import visible
+from holdfast.runtime.projections import request_of
+from holdfast.views.stories.text import visible
 
 Chosen: TypeAlias = tuple[InteractionRequest, InteractionOption]
 

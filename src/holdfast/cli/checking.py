@@ -9,9 +9,9 @@ from pathlib import Path
 from holdfast.cli.loading import load_agents, yaml_files
 from holdfast.cli.opening import AnyEnvironment, agent_places, app_with_tools
 from holdfast.cli.shell import Settings
-from holdfast.core.source.check import Catalog
-from holdfast.core.source.planfile import load_plan, read_draft
 from holdfast.errors import NotFound, PlanRejected, Problem
+from holdfast.source.check import Catalog
+from holdfast.source.planfile import load_plan, read_draft
 
 
 def find_problems(settings: Settings, path: Path) -> tuple[list[Problem], int]:

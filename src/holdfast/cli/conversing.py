@@ -12,25 +12,25 @@ from typing import cast
 import questionary
 from rich.text import Text
 
+from holdfast.agents.events import AgentEventType, AgentExecutionEvent, Narrator
+from holdfast.cli.backend import House, Partner
 from holdfast.cli.driving import Driver
-from holdfast.cli.foreign import BAR, rows
-from holdfast.cli.house import House, Partner
-from holdfast.cli.plain import print_json_line
-from holdfast.cli.progress import Silence, View, rests
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, usage_words, way_on
-from holdfast.cli.screen import say
 from holdfast.cli.shell import OK, Settings
-from holdfast.cli.transcript import Transcript
+from holdfast.cli.terminal.plain import print_json_line
+from holdfast.cli.terminal.progress import Silence, View, rests
+from holdfast.cli.terminal.screen import say
+from holdfast.cli.terminal.transcript import Transcript
+from holdfast.cli.terminal.untrusted_text import BAR, rows
+from holdfast.core.agent.state import ReactState
 from holdfast.core.interactions.wire import request_to_wire
-from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import Recorded, Spoken
 from holdfast.runtime.machines import as_session
-from holdfast.runtime.views import request_of
-from holdfast.story.text import visible, visible_lines
-from holdfast.stream import AgentEventType, AgentExecutionEvent, Narrator
+from holdfast.runtime.projections import request_of
+from holdfast.views.stories.text import visible, visible_lines
 
 HELP = (
     "/answer  show what is asked (an empty line does the same)",

@@ -12,9 +12,9 @@ from holdfast.cli.local import os_user
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
 from holdfast.runtime.clock import SystemClock
-from holdfast.server.credentials import Credential, listed
-from holdfast.server.principal import Kind
-from holdfast.server.tokens import Tokens
+from holdfast.server.auth.credentials import Credential, listed
+from holdfast.server.auth.principal import Kind
+from holdfast.server.auth.tokens import Tokens
 
 DAY = 86_400.0
 

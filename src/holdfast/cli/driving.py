@@ -12,22 +12,22 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.cli.asking import ask
-from holdfast.cli.foreign import rows
-from holdfast.cli.house import House
-from holdfast.cli.plain import note, print_json
-from holdfast.cli.progress import View, asks_or_rests, follow, rests, view_of
+from holdfast.cli.backend import House
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, standing_json, way_on
-from holdfast.cli.screen import say
 from holdfast.cli.shell import OK, Interrupted, Settings
+from holdfast.cli.terminal.asking import ask
+from holdfast.cli.terminal.plain import note, print_json
+from holdfast.cli.terminal.progress import View, asks_or_rests, follow, rests, view_of
+from holdfast.cli.terminal.screen import say
+from holdfast.cli.terminal.untrusted_text import rows
+from holdfast.conversations.runner import Left, Pursuit
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.run import RunStatus
-from holdfast.pursuing import Left, Pursuit
 from holdfast.runtime.machines import as_conversation
-from holdfast.runtime.views import request_of
+from holdfast.runtime.projections import request_of
 
 
 @dataclass(frozen=True, slots=True)

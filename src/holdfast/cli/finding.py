@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from holdfast.cli.house import Reading
+from holdfast.cli.backend import Reading
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.journal.port import QuestionQuery, QuestionRow
 

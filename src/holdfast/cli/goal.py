@@ -12,20 +12,23 @@ from functools import partial
 from typing import Any
 
 from holdfast.app import Holdfast
-from holdfast.cli.board import Board
 from holdfast.cli.driving import Driver
 from holdfast.cli.local import LocalHouse
 from holdfast.cli.needs import how_to_go_on, refuse_without_tools
-from holdfast.cli.plain import note, print_json_line
-from holdfast.cli.progress import Silence, View, view_of
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, way_on
-from holdfast.cli.screen import say
 from holdfast.cli.shell import OK, Settings
-from holdfast.conversation import ConversationEngine
+from holdfast.cli.terminal.board import Board
+from holdfast.cli.terminal.plain import note, print_json_line
+from holdfast.cli.terminal.progress import Silence, View, view_of
+from holdfast.cli.terminal.screen import say
+from holdfast.conversations.engine import ConversationEngine
+from holdfast.conversations.events import asked, narrate
+from holdfast.conversations.runner import Left, Pursuit, lacks_model, model_of
+from holdfast.conversations.workers import coordinator_of
 from holdfast.core.conversation import recovery
 from holdfast.core.conversation.decide import blank
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.run.draft import iso
+from holdfast.core.run.builder import iso
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.journal.port import QuestionRow
@@ -36,12 +39,9 @@ from holdfast.model.conversation import (
     EngineEventType,
 )
 from holdfast.model.run import RunStatus
-from holdfast.narration import asked, narrate
-from holdfast.pursuing import Left, Pursuit, lacks_model, model_of
 from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import as_conversation
-from holdfast.staff import coordinator_of
-from holdfast.story.text import visible
+from holdfast.views.stories.text import visible
 from holdfast.work.knowledge import Knowledge
 
 NO_MODEL = (

@@ -5,17 +5,17 @@ from __future__ import annotations
 import questionary
 from questionary import Choice
 
-from holdfast.cli.foreign import rows
 from holdfast.cli.needs import how_to_go_on
 from holdfast.cli.report import WAYS
-from holdfast.cli.screen import say
 from holdfast.cli.shell import Settings
+from holdfast.cli.terminal.screen import say
+from holdfast.cli.terminal.untrusted_text import rows
 from holdfast.core.conversation import recovery
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.run import RunStatus
-from holdfast.story.text import visible
+from holdfast.views.stories.text import visible
 
 
 async def chosen(state: RunState, failed: str | None, settings: Settings) -> AfterFailure | None:

@@ -12,9 +12,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from holdfast.app import Holdfast
-from holdfast.core.source.planfile import load_plan, read_draft
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.plan import Plan
+from holdfast.source.planfile import load_plan, read_draft
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,10 +13,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.app import Holdfast
+from holdfast.cli.backend import Heard, Outcomes, Partner, the_only_agent
 from holdfast.cli.homes import LOOK_AGAIN
-from holdfast.cli.house import Heard, Outcomes, Partner, the_only_agent
 from holdfast.cli.loading import LeftOut, is_plan_file, load_plan_file
 from holdfast.cli.needs import refuse_without_tools
+from holdfast.conversations.runner import Pursuit, pursuit_of
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import RunState
@@ -27,11 +28,9 @@ from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.interaction import InteractionResponse
-from holdfast.plans import LOCAL
-from holdfast.pursuing import Pursuit, pursuit_of
 from holdfast.runtime.about import about_question
-from holdfast.runtime.acting import Acting, acting
 from holdfast.runtime.hub import Recorded
+from holdfast.runtime.identity import LOCAL, Acting, acting
 from holdfast.runtime.machines import blank, definition_of
 from holdfast.runtime.tracebacks import Traceback, tracebacks_of
 

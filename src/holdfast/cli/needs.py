@@ -10,10 +10,10 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterable, Iterator
 
 from holdfast.app import Holdfast
+from holdfast.core.agent.state import ReactState
 from holdfast.core.conversation import recovery
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
-from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed

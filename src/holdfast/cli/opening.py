@@ -17,15 +17,15 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.app import Holdfast
+from holdfast.cli.backend import House
 from holdfast.cli.homes import refuse_empty
-from holdfast.cli.house import House
 from holdfast.cli.loading import LeftOut, load_agents, load_plans
 from holdfast.cli.local import LocalHouse
-from holdfast.cli.plain import note
 from holdfast.cli.shell import Settings
+from holdfast.cli.terminal.plain import note
 from holdfast.errors import CallerError, HoldfastError, NotFound
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.plans import LOCAL
+from holdfast.runtime.identity import LOCAL
 
 AGENTS = (Path("agents.yaml"), Path("agents"))
 PLANS = Path("plans")

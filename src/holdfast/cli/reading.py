@@ -21,10 +21,10 @@ from holdfast.errors import NotFound
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 
 if TYPE_CHECKING:
-    from holdfast.cli.house import Heard, Reading
+    from holdfast.cli.backend import Heard, Reading
     from holdfast.core.run.state import RunState
     from holdfast.runtime.hub import Recorded
-    from holdfast.runtime.library import Library
+    from holdfast.runtime.registry import Library
     from holdfast.runtime.tracebacks import Traceback
 
 
@@ -39,7 +39,7 @@ class HomeReading:
 
     @cached_property
     def library(self) -> Library:
-        from holdfast.runtime.library import Library
+        from holdfast.runtime.registry import Library
 
         return Library(self.journal)
 

@@ -14,16 +14,16 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.cli import received
-from holdfast.cli.house import Heard, Outcomes, Partner, the_only_agent
+from holdfast.cli.backend import Heard, Outcomes, Partner, the_only_agent
 from holdfast.cli.loading import is_plan_file
 from holdfast.cli.shell import Address
 from holdfast.client import Client
 from holdfast.client.refusals import refusal_in
+from holdfast.conversations.runner import Pursuit
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
-from holdfast.core.secrets import is_reference
 from holdfast.errors import (
     HoldfastError,
     InternalError,
@@ -33,16 +33,16 @@ from holdfast.errors import (
     OperatorError,
     Unauthenticated,
 )
+from holdfast.forms.secrets import is_reference
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
 from holdfast.model.run import KINDS
-from holdfast.pursuing import Pursuit
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.machines import blank, replay
+from holdfast.runtime.projections import request_of
 from holdfast.runtime.tracebacks import Traceback
-from holdfast.runtime.views import request_of
 
 PATIENCE = 5.0
 """Seconds that a command tries to reach a server which does not answer."""

@@ -11,7 +11,7 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
 from holdfast.journal.integrity import Report
 from holdfast.journal.port import DAMAGED_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
-from holdfast.runtime.views import question_row, request_of, run_row
+from holdfast.runtime.projections import question_row, request_of, run_row
 
 _ALL = 1_000_000
 _TRIES = 5

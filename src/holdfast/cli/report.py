@@ -8,23 +8,23 @@ from typing import Any
 
 from rich.text import Text
 
-from holdfast.cli.foreign import rows
-from holdfast.cli.inquiry import question_json, say_open
-from holdfast.cli.screen import say, status_text
 from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
+from holdfast.cli.terminal.question import question_json, say_open
+from holdfast.cli.terminal.screen import say, status_text
+from holdfast.cli.terminal.untrusted_text import rows
+from holdfast.core.agent.state import ReactState
 from holdfast.core.conversation import recovery
 from holdfast.core.conversation.briefing import came_of, final_answer, last_tasks
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
-from holdfast.core.react.state import ReactState
 from holdfast.core.run.state import RunState
-from holdfast.instances import task_statuses
 from holdfast.journal.port import QuestionRow
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.message import Usage
 from holdfast.model.run import RunStatus
+from holdfast.runs.plan_instance import task_statuses
 from holdfast.runtime.machines import machine_of
-from holdfast.story.text import named, visible
+from holdfast.views.stories.text import named, visible
 
 EXITS: Mapping[str, int] = {
     RunStatus.ERROR: WAITS_FOR_RESUME,

@@ -353,8 +353,8 @@ def run(settings: Settings, work: Callable[[], Ending]) -> int:
 def complain(
     kind: str, message: str, as_json: bool, particulars: dict[str, Any] | None = None
 ) -> None:
-    from holdfast.cli.plain import json_text
-    from holdfast.story.text import visible_lines
+    from holdfast.cli.terminal.plain import json_text
+    from holdfast.views.stories.text import visible_lines
 
     if as_json:
         error = {"kind": kind, "message": message.partition("\n")[0], **(particulars or {})}

@@ -16,15 +16,15 @@ from pathlib import Path
 
 import uvloop
 
+from holdfast.cli.commands.serve import link_address
 from holdfast.cli.local import os_user
-from holdfast.cli.plain import note, print_json_line
-from holdfast.cli.screen import say
-from holdfast.cli.serve import link_address
 from holdfast.cli.shell import Settings
+from holdfast.cli.terminal.plain import note, print_json_line
+from holdfast.cli.terminal.screen import say
 from holdfast.console import install
 from holdfast.demo.show import ASSISTANT, VISITOR, Show, open_show, play
 from holdfast.errors import OperatorError
-from holdfast.runtime.acting import Acting, acting
+from holdfast.runtime.identity import Acting, acting
 from holdfast.server.serving import Serving, listening, serve
 from holdfast.server.settings import ServerSettings
 

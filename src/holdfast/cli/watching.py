@@ -10,14 +10,14 @@ from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
+from holdfast.cli.backend import Reading
+from holdfast.cli.commands.runs import ROW_TITLES, event_json, row_cells, row_json
 from holdfast.cli.homes import PATIENCE
-from holdfast.cli.house import Reading
-from holdfast.cli.plain import print_json_line
-from holdfast.cli.progress import Silence, View, follow, rests, view_of
 from holdfast.cli.report import exit_code, say_standing
-from holdfast.cli.runs import ROW_TITLES, event_json, row_cells, row_json
-from holdfast.cli.screen import console, say, table
 from holdfast.cli.shell import FAILED, OK, Interrupted, Settings
+from holdfast.cli.terminal.plain import print_json_line
+from holdfast.cli.terminal.progress import Silence, View, follow, rests, view_of
+from holdfast.cli.terminal.screen import console, say, table
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow

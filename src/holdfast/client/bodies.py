@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, TypeAlias
 
 from holdfast.client.wire import Wire
-from holdfast.core.language.strict import strict_json
+from holdfast.language.strict import strict_json
 
 Answer: TypeAlias = dict[str, Any]
 """JSON as the server's OpenAPI describes it."""

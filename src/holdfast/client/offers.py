@@ -8,7 +8,7 @@ from typing import Final, Self
 
 from holdfast.client.bodies import Answer, answered
 from holdfast.client.following import Following, ServerEvent
-from holdfast.client.house import Agents, Audit, Tokens, Tools
+from holdfast.client.installation import Agents, Audit, Tokens, Tools
 from holdfast.client.people import Chats, Conversations, Interactions
 from holdfast.client.plans import Instances, Plans, Runs
 from holdfast.client.wire import Wire, place

@@ -15,20 +15,16 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import RedirectResponse
 from starlette.middleware.gzip import GZipMiddleware
 
-from holdfast.console import (
-    assets,
-    counts,
-    language,
-    pages_cards,
-    pages_chat,
-    pages_inbox,
-    pages_plans,
-    pages_run,
-    pages_runs,
-)
+from holdfast.console import assets, counts, language
+from holdfast.console.pages import cards as pages_cards
+from holdfast.console.pages import chat as pages_chat
+from holdfast.console.pages import inbox as pages_inbox
+from holdfast.console.pages import plans as pages_plans
+from holdfast.console.pages import run as pages_run
+from holdfast.console.pages import runs as pages_runs
 from holdfast.console.refusals import answer_refused_links, answer_with_pages, ask_to_sign_in
 from holdfast.console.showing import note_cursor
-from holdfast.server.place import CONSOLE, root_of
+from holdfast.server.mount import CONSOLE, root_of
 
 PAGES = (pages_runs, pages_run, pages_inbox, pages_chat, pages_plans)
 PARTS = (assets, language, counts, pages_cards)

@@ -18,7 +18,7 @@ from typing import Final
 
 from fastapi import APIRouter, Request, Response
 
-from holdfast.core.drawing.svg import STYLE
+from holdfast.drawing.svg import STYLE
 from holdfast.errors import NotFound
 
 FOREVER: Final = "public, max-age=31536000, immutable"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from fastapi import APIRouter, Request, Response
 
 from holdfast.console.showing import show_part, waiting_questions
-from holdfast.server.guard import Called
+from holdfast.server.auth.authentication import Called
 from holdfast.server.services import Served
 
 router = APIRouter()

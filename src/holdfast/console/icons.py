@@ -7,8 +7,8 @@ from typing import Final
 
 from markupsafe import Markup
 
-from holdfast.core.drawing.picture import Condition
-from holdfast.core.drawing.svg import ICONS
+from holdfast.drawing.picture import Condition
+from holdfast.drawing.svg import ICONS
 from holdfast.model.run import RunStatus
 
 PATHS: Final[Mapping[str, str]] = {

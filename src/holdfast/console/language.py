@@ -9,7 +9,7 @@ from fastapi import APIRouter, Request, Response
 from fastapi.responses import RedirectResponse
 
 from holdfast.console.rendering import COOKIE
-from holdfast.server.place import cookie_path, root_of_console
+from holdfast.server.mount import cookie_path, root_of_console
 
 YEAR: Final = 365 * 24 * 3600
 

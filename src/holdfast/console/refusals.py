@@ -18,11 +18,11 @@ from starlette.exceptions import HTTPException
 
 from holdfast.console.rendering import render
 from holdfast.errors import HoldfastError, TooMany, Unauthenticated
-from holdfast.server.guard import identify
-from holdfast.server.login import open_link, sign_in
-from holdfast.server.place import CONSOLE, root_of
-from holdfast.server.principal import Principal
+from holdfast.server.auth.authentication import identify
+from holdfast.server.auth.principal import Principal
+from holdfast.server.mount import CONSOLE, root_of
 from holdfast.server.problems import refusal, request_id, status_of
+from holdfast.server.routes.login import open_link, sign_in
 
 log = logging.getLogger("holdfast")
 

@@ -23,11 +23,11 @@ from markupsafe import Markup
 from holdfast.console import icons
 from holdfast.console.assets import address, imported_by
 from holdfast.console.words import Words, language_of
-from holdfast.core.language.display import clip, visible
-from holdfast.server import spoken
-from holdfast.server.languages import LANGUAGES
-from holdfast.server.place import root_of_console
-from holdfast.server.principal import Principal
+from holdfast.i18n import spoken
+from holdfast.i18n.languages import LANGUAGES
+from holdfast.language.display import clip, visible
+from holdfast.server.auth.principal import Principal
+from holdfast.server.mount import root_of_console
 from holdfast.server.services import services
 
 COOKIE: Final = "lang"

@@ -9,7 +9,7 @@ from fastapi.responses import HTMLResponse
 
 from holdfast.console.rendering import render
 from holdfast.journal.port import QuestionQuery
-from holdfast.server.guard import Caller
+from holdfast.server.auth.authentication import Caller
 from holdfast.server.questions import Questions
 from holdfast.server.services import Served, Services
 

@@ -13,9 +13,9 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from holdfast.console.passages import Passage, passages
-from holdfast.console.views_card import Card, OptionView, options_of
+from holdfast.console.views.card import Card, OptionView, options_of
+from holdfast.model import agent_events as r
 from holdfast.model import events as e
-from holdfast.model import react_events as r
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.values import Json
 from holdfast.runtime.hub import Recorded

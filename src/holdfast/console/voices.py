@@ -11,8 +11,8 @@ from functools import cache
 from holdfast.console.rendering import span
 from holdfast.console.words import Words
 from holdfast.console.words_story import CHINESE
-from holdfast.server.spoken import asked, said
-from holdfast.story.voice import SOON, Voice
+from holdfast.i18n.spoken import asked, said
+from holdfast.views.stories.phrases import SOON, Voice
 
 
 class ReadersVoice(Voice):

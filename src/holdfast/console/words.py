@@ -18,7 +18,7 @@ from holdfast.console import (
     words_runs,
     words_shell,
 )
-from holdfast.server.languages import LANGUAGES, preferred
+from holdfast.i18n.languages import LANGUAGES, preferred
 
 _PLACES: Final = {language: place for place, language in enumerate(LANGUAGES)}
 

@@ -22,10 +22,10 @@ from dataclasses import replace
 from math import inf
 from typing import Final
 
-from holdfast.core.forms.from_tools import no_such_argument
-from holdfast.core.language import judgement
-from holdfast.core.language.conditions import equal
 from holdfast.errors import AuthorError, ConditionError, InvalidAnswer
+from holdfast.forms.from_tools import no_such_argument
+from holdfast.language import judgement
+from holdfast.language.conditions import equal
 from holdfast.model.approval import ApprovalMode, ApprovalRule, Grant, Rules
 from holdfast.model.values import Json, JsonObject
 

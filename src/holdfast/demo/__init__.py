@@ -1,0 +1,1 @@
+"""The demo: sample plans and the mock office."""

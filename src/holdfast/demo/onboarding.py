@@ -21,8 +21,8 @@ from holdfast.core.plan.decide import blank
 from holdfast.core.plan.state import PlanState
 from holdfast.demo.office import Office
 from holdfast.errors import InvalidAnswer
-from holdfast.instances import PlanInstance
-from holdfast.plans import LOCAL
+from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_plan
 
 if TYPE_CHECKING:

@@ -1,0 +1,1 @@
+"""The journal: its port, the memory and SQLite adapters, the codec."""

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
-from holdfast.core.language.strict import digest
 from holdfast.journal.port import AuditEntry, Deed
+from holdfast.language.strict import digest
 from holdfast.model.values import Json
 
 START = ""

@@ -24,8 +24,8 @@ from pathlib import Path
 from typing import Any, TypeAlias
 
 from holdfast.errors import HoldfastError
+from holdfast.journal.append_writer import Scribe
 from holdfast.journal.database import Connection, Transaction, explain
-from holdfast.journal.scribe import Scribe
 from holdfast.journal.statements import load_queries
 
 Job: TypeAlias = Callable[[Transaction, Any], Any]

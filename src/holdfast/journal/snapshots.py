@@ -20,11 +20,11 @@ from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.plan.state import TaskState
 from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.model.adapters import adapter
+from holdfast.model.agent_events import Call
 from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.message import Message, ModelSaid, ToolReturned, Usage, UserSaid
 from holdfast.model.plan import TaskStatus
-from holdfast.model.react_events import Call
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 

@@ -20,8 +20,11 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import JournalDamaged, JournalUnavailable, NotFound
-from holdfast.journal import checksums, scribe
+from holdfast.journal import append_writer as scribe
+from holdfast.journal import checksums
+from holdfast.journal.append_writer import Scribe
 from holdfast.journal.committer import Committer
+from holdfast.journal.counters import Pair, Tally
 from holdfast.journal.database import (
     Connect,
     Connection,
@@ -54,9 +57,7 @@ from holdfast.journal.port import (
 )
 from holdfast.journal.rows import definition_of, entry_of, run_row, stretches_of
 from holdfast.journal.rules import check
-from holdfast.journal.scribe import Scribe
 from holdfast.journal.statements import load_queries, without_checksums
-from holdfast.journal.tallies import Pair, Tally
 from holdfast.journal.writer import Writer
 
 log = logging.getLogger("holdfast")

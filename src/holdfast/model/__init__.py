@@ -1,0 +1,1 @@
+"""Records without behaviour: commands, events and effects as closed unions."""

@@ -1,0 +1,1 @@
+"""Actors, timers and dispatch: the only package with tasks, clocks and loops."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.core.run.draft import NO_MOMENT, RunDraft
+from holdfast.core.run.builder import NO_MOMENT, RunDraft
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
 from holdfast.journal.port import NOTHING, Append, Attached
@@ -19,11 +19,11 @@ from holdfast.model.commands import Command, Moment, Outcome, ReportOutcome
 from holdfast.model.effects import Effect, Work
 from holdfast.model.record import constructor
 from holdfast.model.recorded import Event
-from holdfast.runtime.acting import Acting
-from holdfast.runtime.deeds import left_by
+from holdfast.runtime.audit import left_by
+from holdfast.runtime.identity import Acting
 from holdfast.runtime.machines import Machine, machine_of
+from holdfast.runtime.projections import Standing
 from holdfast.runtime.readiness import Readiness
-from holdfast.runtime.views import Standing
 
 
 @dataclass(slots=True)

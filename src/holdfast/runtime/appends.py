@@ -8,9 +8,9 @@ from typing import Final
 from holdfast.journal.codec import encode_all
 from holdfast.journal.port import NOTHING, Append, Attached
 from holdfast.model.record import constructor
-from holdfast.runtime import views
+from holdfast.runtime import projections as views
 from holdfast.runtime.actor import Actor, Letter
-from holdfast.runtime.deeds import together
+from holdfast.runtime.audit import together
 
 _append: Final = constructor(Append)
 

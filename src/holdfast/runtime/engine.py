@@ -8,7 +8,7 @@ Pure work needs no barrier: while a turn brings only that, its events ride with 
 next append, at the latest after `LAZY_EVENTS` events or `LAZY_SECONDS`. Nobody
 sees them before.
 
-`runtime/mail.py` tells what happens when the journal cannot acknowledge.
+`runtime/delivery.py` tells what happens when the journal cannot acknowledge.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
+from holdfast.core.run.four_eyes import CLOCK
 from holdfast.core.run.state import RunState
-from holdfast.core.run.wanting import CLOCK
 from holdfast.errors import (
     CallerError,
     HoldfastError,
@@ -40,23 +40,23 @@ from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.run import RunStatus
-from holdfast.runtime.acting import current
 from holdfast.runtime.actor import Actor, Letter, report
+from holdfast.runtime.actors import Residents
 from holdfast.runtime.appends import append_of
+from holdfast.runtime.background import Crew
 from holdfast.runtime.clock import Clock, SystemClock
-from holdfast.runtime.crew import Crew
-from holdfast.runtime.dispatch import Dispatcher
+from holdfast.runtime.concurrency import Permits
+from holdfast.runtime.delivery import Mail
+from holdfast.runtime.executor import Performer, is_pure
+from holdfast.runtime.four_eyes import Wanting
 from holdfast.runtime.hub import Hub, Watcher
-from holdfast.runtime.library import Library
+from holdfast.runtime.identity import LOCAL, current
 from holdfast.runtime.machines import Definition, blank, definition_of
-from holdfast.runtime.mail import Mail
-from holdfast.runtime.performing import Performer, is_pure
-from holdfast.runtime.permits import Permits
 from holdfast.runtime.ports import PERFORMED, FaultPoints, Performed, Planner
-from holdfast.runtime.residents import Residents
-from holdfast.runtime.starting import Starter
+from holdfast.runtime.registry import Library
+from holdfast.runtime.scheduler import Starter
 from holdfast.runtime.timers import Timers
-from holdfast.runtime.wanting import Wanting
+from holdfast.runtime.worker import Dispatcher
 from holdfast.work.ending import ends_from_without
 
 log = logging.getLogger("holdfast")
@@ -66,9 +66,6 @@ LAZY_SECONDS = 0.05
 SNAPSHOT_BYTES = 128 * 1024
 """Tuning: how far pure work may run ahead, and after how many bytes of events a snapshot
 may pay."""
-
-LOCAL = "local"
-"""Who acts in a process that lets nobody in from outside."""
 
 _UNSIGNED = (
     c.OpenConversation,

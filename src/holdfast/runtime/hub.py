@@ -21,7 +21,7 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import OperatorError
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Attached, Journal, Record, Written
-from holdfast.model.react_events import ModelReplied
+from holdfast.model.agent_events import ModelReplied
 from holdfast.model.recorded import Event
 
 log = logging.getLogger("holdfast")

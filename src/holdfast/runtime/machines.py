@@ -11,29 +11,27 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
+from holdfast.core.agent import decide as react
+from holdfast.core.agent import effects as react_effects
+from holdfast.core.agent import outcome
+from holdfast.core.agent.builder import Draft as ReactDraft
+from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
 from holdfast.core.conversation import decide as conversation
-from holdfast.core.conversation import follow_up as conversation_effects
-from holdfast.core.conversation.draft import Draft as ConversationDraft
+from holdfast.core.conversation import effects as conversation_effects
+from holdfast.core.conversation.builder import Draft as ConversationDraft
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
-from holdfast.core.language.strict import digest
 from holdfast.core.plan import decide as plan
-from holdfast.core.plan import follow_up as plan_effects
+from holdfast.core.plan import effects as plan_effects
+from holdfast.core.plan.builder import Draft as PlanDraft
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.draft import Draft as PlanDraft
 from holdfast.core.plan.planner import error_info
 from holdfast.core.plan.state import PlanState
-from holdfast.core.react import decide as react
-from holdfast.core.react import follow_up as react_effects
-from holdfast.core.react import outcome
-from holdfast.core.react.draft import Draft as ReactDraft
-from holdfast.core.react.state import THINK, AgentDefinition, ReactState
+from holdfast.core.run.builder import RunDraft
 from holdfast.core.run.decision import Decision
-from holdfast.core.run.draft import RunDraft
 from holdfast.core.run.moves import asks
 from holdfast.core.run.state import RunState, StepState
-from holdfast.core.source.agentjson import agent_from_json, agent_to_json
-from holdfast.core.source.planjson import plan_from_json, plan_to_json
 from holdfast.errors import NotFound
+from holdfast.language.strict import digest
 from holdfast.model.adapters import adapter
 from holdfast.model.commands import Command, Moment
 from holdfast.model.conversation import ConversationSettings, EngineState
@@ -42,6 +40,8 @@ from holdfast.model.form import FieldType
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
+from holdfast.source.agentjson import agent_from_json, agent_to_json
+from holdfast.source.planjson import plan_from_json, plan_to_json
 
 Definition: TypeAlias = CompiledPlan | AgentDefinition | ConversationDefinition
 S = TypeVar("S", bound=RunState)

@@ -14,15 +14,15 @@ from typing import Final
 from fastapi import FastAPI
 
 from holdfast.app import Holdfast
-from holdfast.server.admission import AdmitsReads
-from holdfast.server.counting import Counting
 from holdfast.server.lifetime import Lifetime, OpensItself
+from holdfast.server.middleware.admission import AdmitsReads
+from holdfast.server.middleware.counting import Counting
+from holdfast.server.middleware.security import Shield
 from holdfast.server.openapi import DESCRIPTION, TITLE, describe
 from holdfast.server.problems import answer_with_problems
 from holdfast.server.services import Services
 from holdfast.server.settings import ServerSettings
-from holdfast.server.shield import Shield
-from holdfast.server.streams import Abortable
+from holdfast.server.streams.sse import Abortable
 
 ROUTERS: Final = (
     "instances",
@@ -34,7 +34,7 @@ ROUTERS: Final = (
     "chats",
     "seed_chat",
     "conversations",
-    "engine_stream",
+    "conversation_events",
     "catalogue",
     "health",
     "metrics",
@@ -61,7 +61,7 @@ def create(app: Holdfast, settings: ServerSettings | None = None) -> FastAPI:
     server.state.services = services
     answer_with_problems(server)
     for name in ROUTERS:
-        server.router.routes += import_module(f"{__name__}.{name}").router.routes
+        server.router.routes += import_module(f"{__name__}.routes.{name}").router.routes
     describe(server)
     server.add_middleware(OpensItself, lifetime=lifetime)
     server.add_middleware(AdmitsReads, admission=services.admission)

@@ -10,8 +10,8 @@ from typing import Any
 
 from holdfast.core.interactions.consequences import consequence
 from holdfast.core.interactions.wire import request_to_wire
+from holdfast.i18n.spoken import asked, labelled
 from holdfast.model.interaction import InteractionOption, InteractionRequest
-from holdfast.server.spoken import asked, labelled
 
 
 def card(request: InteractionRequest, language: str = "en") -> dict[str, Any]:

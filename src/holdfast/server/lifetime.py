@@ -19,11 +19,11 @@ from typing import Final
 from fastapi import FastAPI, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from holdfast.core.language.conditions import parse
 from holdfast.errors import HoldfastError
+from holdfast.i18n import spoken
 from holdfast.journal import codec
-from holdfast.runtime.aside import aside
-from holdfast.server import spoken
+from holdfast.language.conditions import parse
+from holdfast.runtime.offload import aside
 from holdfast.server.problems import refusal
 from holdfast.server.services import Services
 

@@ -13,8 +13,8 @@ from typing import Any, Final
 from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
-from holdfast.server.guard import PROOFS
-from holdfast.server.idempotency import HEADER, REPLAYED
+from holdfast.server.auth.authentication import PROOFS
+from holdfast.server.middleware.idempotency import HEADER, REPLAYED
 from holdfast.server.problems import MEDIA_TYPE, TITLES, problem
 
 TITLE: Final = "Holdfast"

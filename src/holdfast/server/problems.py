@@ -20,8 +20,8 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from holdfast import errors
-from holdfast.server.languages import preferred
-from holdfast.server.spoken import said, term
+from holdfast.i18n.languages import preferred
+from holdfast.i18n.spoken import said, term
 
 log = logging.getLogger("holdfast")
 

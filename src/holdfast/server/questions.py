@@ -14,11 +14,12 @@ from functools import cached_property
 from typing import Any, Final
 
 from holdfast.core.interactions.saying import spoken_secret
+from holdfast.core.run.four_eyes import refusal, wanting_now
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.core.run.wanting import refusal, wanting_now
-from holdfast.core.secrets import is_reference
-from holdfast.desk import is_above
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
+from holdfast.forms.secrets import is_reference
+from holdfast.i18n.spoken import said
+from holdfast.interactions.service import is_above
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunRow
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import (
@@ -29,14 +30,13 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.about import about_row
-from holdfast.runtime.deeds import request_digest
-from holdfast.runtime.views import asked_under_four_eyes, request_of
+from holdfast.runtime.audit import request_digest
+from holdfast.runtime.projections import asked_under_four_eyes, request_of
+from holdfast.server.auth.authentication import Caller
+from holdfast.server.auth.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
+from holdfast.server.auth.rate_limits import ANSWER
 from holdfast.server.cards import card
-from holdfast.server.guard import Caller
-from holdfast.server.limits import ANSWER
-from holdfast.server.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
 from holdfast.server.services import Services
-from holdfast.server.spoken import said
 
 PAGE: Final = 20
 MOST_PAGES_READ: Final = 100

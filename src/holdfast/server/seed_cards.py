@@ -13,15 +13,15 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.core.forms.values import allowed_options
 from holdfast.core.interactions.consequences import call_of
 from holdfast.core.interactions.saying import spoken_field
-from holdfast.core.language.display import unquoted, visible
-from holdfast.core.language.strict import canonical_json
+from holdfast.forms.values import allowed_options
+from holdfast.i18n.spoken import labelled
+from holdfast.language.display import unquoted, visible
+from holdfast.language.strict import canonical_json
 from holdfast.model.form import CHOICES, Field, FieldType
 from holdfast.model.interaction import InteractionRequest
 from holdfast.server.cards import card
-from holdfast.server.spoken import labelled
 
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "quoted": ("In the agent's own words: “{}”", "智能体的原话：“{}”"),

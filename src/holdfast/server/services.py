@@ -10,19 +10,19 @@ from fastapi import Depends, Request
 
 from holdfast.app import Holdfast
 from holdfast.journal.port import Journal
-from holdfast.server.admission import Admission
-from holdfast.server.counting import Counts
-from holdfast.server.feed import Feed
-from holdfast.server.idempotency import Requests
-from holdfast.server.jwt import Oidc
-from holdfast.server.limits import Attempts
-from holdfast.server.newest import NewestSessions
-from holdfast.server.probe import Probe
-from holdfast.server.pursuits import Pursuits
-from holdfast.server.registered import RegisteredPlans
+from holdfast.server.auth.jwt import Oidc
+from holdfast.server.auth.rate_limits import Attempts
+from holdfast.server.auth.tokens import Tokens
+from holdfast.server.middleware.admission import Admission
+from holdfast.server.middleware.counting import Counts
+from holdfast.server.middleware.idempotency import Requests
+from holdfast.server.readiness import Probe
+from holdfast.server.registered_plans import RegisteredPlans
 from holdfast.server.settings import ServerSettings
-from holdfast.server.streams import Streams
-from holdfast.server.tokens import Tokens
+from holdfast.server.streams.feed import Feed
+from holdfast.server.streams.newest import NewestSessions
+from holdfast.server.streams.sse import Streams
+from holdfast.server.supervisor import Pursuits
 
 
 @dataclass(frozen=True, slots=True)

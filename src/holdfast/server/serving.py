@@ -33,10 +33,10 @@ from holdfast.journal.home import announce
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.runtime.collector import COLLECTOR
 from holdfast.server import create
-from holdfast.server.connections import bounded
+from holdfast.server.auth.tokens import Tokens
+from holdfast.server.middleware.connections import bounded
 from holdfast.server.services import Services
 from holdfast.server.settings import ServerSettings
-from holdfast.server.tokens import Tokens
 
 GRACE: Final = 5
 """Seconds that requests under way are given to end once the server stops."""

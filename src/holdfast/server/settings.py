@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
-from holdfast.server.jwt import Oidc
+from holdfast.server.auth.jwt import Oidc
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 MEBIBYTE: Final = 1024 * 1024

@@ -14,14 +14,14 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.moves import retry_timer
 from holdfast.core.run.state import RunState, StepState
 from holdfast.errors import NotFound
-from holdfast.instances import TaskInstance, instance_context, resumed_listeners
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunStatus
+from holdfast.runs.plan_instance import TaskInstance, instance_context, resumed_listeners
 from holdfast.runtime.machines import as_plan, machine_of
-from holdfast.runtime.views import run_row
-from holdfast.server.guard import Caller
-from holdfast.server.principal import Permission, plan, run_of, sees_all
-from holdfast.server.schemas import (
+from holdfast.runtime.projections import run_row
+from holdfast.server.auth.authentication import Caller
+from holdfast.server.auth.principal import Permission, plan, run_of, sees_all
+from holdfast.server.schemas.runs import (
     InstanceShown,
     RunLine,
     RunShown,

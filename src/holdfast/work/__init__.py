@@ -1,0 +1,1 @@
+"""What an effect does: tools, models, agents, sandboxed code."""

@@ -14,9 +14,9 @@ import operator
 from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
-from holdfast.core.source.numbers import LONGEST_WAIT
 from holdfast.errors import AuthorError
 from holdfast.model.retry import Advice, GiveUp, Retry
+from holdfast.source.numbers import LONGEST_WAIT
 from holdfast.work.tools import in_thread
 
 log = logging.getLogger("holdfast")

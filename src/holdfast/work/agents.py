@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Final
 
-from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.errors import ModelNotConfigured
+from holdfast.forms.from_tools import form_from_schema
 from holdfast.model import effects as f
 from holdfast.model.agent import ASK_PERSON, Agent, helper_name
 from holdfast.model.form import FieldType

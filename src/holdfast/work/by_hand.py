@@ -13,18 +13,18 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from holdfast.core.approval import mode_of
-from holdfast.core.forms.from_tools import form_from_schema
-from holdfast.core.forms.shapes import dump_form
-from holdfast.core.language.templates import render
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.state import PlanState, TaskState
 from holdfast.core.run.state import NEW_STEP, RunState, evolve
-from holdfast.core.source.planjson import listener_from_json, listener_to_json
 from holdfast.errors import CallerError, ForbiddenError, NotAllowed
+from holdfast.forms.from_tools import form_from_schema
+from holdfast.forms.shapes import dump_form
+from holdfast.language.templates import render
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.plan import CodeAction, Listener, ToolAction
 from holdfast.model.values import Json
+from holdfast.source.planjson import listener_from_json, listener_to_json
 from holdfast.work.tools import ToolRegistry
 
 States: TypeAlias = Callable[[str], Awaitable[RunState]]

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from holdfast.core.approval import mode_of
 from holdfast.core.interactions.consent import bind_consent, call_name
-from holdfast.core.secrets import is_plain
 from holdfast.errors import ForbiddenError
+from holdfast.forms.secrets import is_plain
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.record import constructor

@@ -22,8 +22,6 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from holdfast.core.language.strict import copied
-from holdfast.core.secrets import Scrubber, fill, references_in
 from holdfast.errors import (
     JournalUnavailable,
     OperatorError,
@@ -31,6 +29,8 @@ from holdfast.errors import (
     ToolError,
     TransientError,
 )
+from holdfast.forms.secrets import Scrubber, fill, references_in
+from holdfast.language.strict import copied
 from holdfast.model.values import Json
 from holdfast.work.ending import ends_from_without
 from holdfast.work.failures import classify, error_of, words_of

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from typing import Any, Protocol, TypeAlias
 
-from holdfast.core.language.strict import copied, strict_json
 from holdfast.errors import InvalidValue, PermanentError
+from holdfast.language.strict import copied, strict_json
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.conversation import SubTask

@@ -15,9 +15,9 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Protocol
 
-from holdfast.core.forms.schemas import json_schema
-from holdfast.core.language.strict import strict_json
 from holdfast.errors import InvalidValue
+from holdfast.forms.schemas import json_schema
+from holdfast.language.strict import strict_json
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.plan import Plan

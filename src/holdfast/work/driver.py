@@ -15,12 +15,12 @@ from typing import Any, TypeAlias
 
 from immutables import Map
 
-from holdfast.core.language.strict import copied, strict_json
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import told_updates
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.state import EMPTY
 from holdfast.errors import InvalidValue
+from holdfast.language.strict import copied, strict_json
 from holdfast.model import effects as f
 from holdfast.model.plan import Listener
 from holdfast.model.values import Json

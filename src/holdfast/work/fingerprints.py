@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, TypeAlias
 
-from holdfast.core.language.strict import strict_json
 from holdfast.errors import InvalidValue
+from holdfast.language.strict import strict_json
 from holdfast.model.values import Json
 
 _Within: TypeAlias = tuple[object, ...]

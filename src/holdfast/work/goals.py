@@ -22,10 +22,10 @@ from typing import TYPE_CHECKING, Annotated, Any, Final
 from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 
 from holdfast.core.conversation.briefing import results_of, section
-from holdfast.core.language.jsontext import load_json
-from holdfast.core.language.strict import canonical_json, strict_json
 from holdfast.core.run.window import shorten
 from holdfast.errors import InvalidValue, ModelNotConfigured, PermanentError
+from holdfast.language.jsontext import load_json
+from holdfast.language.strict import canonical_json, strict_json
 from holdfast.model.message import Message, ModelReply, ModelSaid, ToolOffer, UserSaid
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.coordinator import Context

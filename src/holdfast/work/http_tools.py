@@ -30,8 +30,6 @@ from weakref import WeakKeyDictionary
 import httpx
 
 from holdfast.core.approval import read_rule
-from holdfast.core.language.jsontext import load_json
-from holdfast.core.language.strict import canonical_json, digest, strict_json
 from holdfast.errors import (
     AuthorError,
     FormRejected,
@@ -41,6 +39,8 @@ from holdfast.errors import (
     ToolError,
     TransientError,
 )
+from holdfast.language.jsontext import load_json
+from holdfast.language.strict import canonical_json, digest, strict_json
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject

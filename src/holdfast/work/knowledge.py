@@ -23,8 +23,8 @@ from pathlib import Path
 from threading import Lock
 from typing import Final
 
-from holdfast.core.language.strict import strict_text
 from holdfast.errors import CallerError, HoldfastError, OperatorError
+from holdfast.language.strict import strict_text
 from holdfast.work.model_wire import sound_text
 from holdfast.work.passages import heading_of, index_terms, match_expression, pieces_of
 

@@ -16,9 +16,9 @@ import json
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, Final, Literal
 
-from holdfast.core.language.jsontext import load_json
-from holdfast.core.language.strict import copied, strict_json
 from holdfast.errors import InternalError, InvalidValue
+from holdfast.language.jsontext import load_json
+from holdfast.language.strict import copied, strict_json
 from holdfast.model.message import (
     Message,
     ModelReply,

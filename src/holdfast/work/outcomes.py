@@ -7,11 +7,11 @@ from dataclasses import replace
 from typing import Any, Final, TypeAlias
 
 from holdfast.core.approval import mode_of
-from holdfast.core.forms.from_tools import form_from_schema
-from holdfast.core.forms.shapes import parse_form
-from holdfast.core.language.strict import strict_json
 from holdfast.core.plan.outputs import succeeded
 from holdfast.errors import AuthorError
+from holdfast.forms.from_tools import form_from_schema
+from holdfast.forms.shapes import parse_form
+from holdfast.language.strict import strict_json
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode

@@ -38,11 +38,11 @@ from pydantic_monty import (
     SyncSnapshot,
 )
 
-from holdfast.core.language.strict import canonical_json, strict_json
-from holdfast.core.source.snippets import SnippetProblem
 from holdfast.errors import InvalidValue, SnippetError
+from holdfast.language.strict import canonical_json, strict_json
 from holdfast.model.effects import RecordedCall
 from holdfast.model.values import Json, JsonObject
+from holdfast.source.snippets import SnippetProblem
 from holdfast.work.snippet import (
     explain,
     first_problem,

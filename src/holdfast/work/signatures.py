@@ -11,8 +11,8 @@ from pydantic import ConfigDict, TypeAdapter
 from pydantic.errors import PydanticUserError
 from typing_extensions import TypedDict
 
-from holdfast.core.language.strict import strict_json
 from holdfast.errors import CallerError, InvalidValue
+from holdfast.language.strict import strict_json
 from holdfast.model.values import Json
 from holdfast.work.fingerprints import routine_of
 from holdfast.work.tools import CallInfo

@@ -13,8 +13,8 @@ import warnings
 
 from pydantic_monty import Frame, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
-from holdfast.core.source.snippets import SnippetProblem, size_problem
 from holdfast.errors import SnippetError
+from holdfast.source.snippets import SnippetProblem, size_problem
 
 _NEVER_SET = "the snippet never sets `result`; end it with `result = {...}`"
 _NO_OUTSIDE = "a snippet has no files, no network and no environment: pass what it needs in"

@@ -18,10 +18,6 @@ from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from holdfast.core.approval import read_rule
-from holdfast.core.forms.from_tools import check_enrichment
-from holdfast.core.forms.shapes import parse_form
-from holdfast.core.language.ids import tool_name
-from holdfast.core.language.strict import digest, strict_json, strict_text
 from holdfast.errors import (
     AuthorError,
     CallerError,
@@ -30,6 +26,10 @@ from holdfast.errors import (
     NotFound,
     PermanentError,
 )
+from holdfast.forms.from_tools import check_enrichment
+from holdfast.forms.shapes import parse_form
+from holdfast.language.ids import tool_name
+from holdfast.language.strict import digest, strict_json, strict_text
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
 from holdfast.model.record import record

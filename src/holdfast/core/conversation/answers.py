@@ -5,13 +5,13 @@ from __future__ import annotations
 from typing import assert_never
 
 from holdfast.core.conversation import phases
-from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.builder import Draft
 from holdfast.core.conversation.state import CONFIRM
 from holdfast.core.conversation.tasks import broke, conclude_carried
 from holdfast.core.interactions.answers import NOBODY, expiry, rejection, take
-from holdfast.core.language.strict import canonical_json
-from holdfast.core.run.wanting import CLOCK
+from holdfast.core.run.four_eyes import CLOCK
 from holdfast.core.run.window import shorten
+from holdfast.language.strict import canonical_json
 from holdfast.model import conversation_events as v
 from holdfast.model.commands import Answer
 from holdfast.model.interaction import InteractionAction

@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.window import shorten
+from holdfast.language.strict import canonical_json
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.values import Json
 

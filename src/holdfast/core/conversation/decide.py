@@ -14,8 +14,8 @@ from holdfast.core.conversation import (
     snapshot,
     tasks,
 )
-from holdfast.core.conversation.draft import Draft
-from holdfast.core.conversation.follow_up import effects_of, words_to_children
+from holdfast.core.conversation.builder import Draft
+from holdfast.core.conversation.effects import effects_of, words_to_children
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.conversation.tables import COMMANDS, PAUSABLE, THINKING
 from holdfast.core.interactions.answers import keep_draft

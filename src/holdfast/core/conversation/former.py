@@ -12,10 +12,10 @@ from typing import Any
 from immutables import Map
 
 from holdfast.core.conversation.state import ConversationState
+from holdfast.core.run.four_eyes import LEADS_TO_THE_CALL, action_of
 from holdfast.core.run.state import NEW_STEP, QuestionState, StepState, changed, evolve, without
 from holdfast.core.run.steps import repeatable, says_failure
 from holdfast.core.run.tables import StepStatus
-from holdfast.core.run.wanting import LEADS_TO_THE_CALL, action_of
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
 from holdfast.model.events import ChildHeard

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.conversation import questions
-from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.builder import Draft
 from holdfast.core.conversation.references import with_dependencies
 from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import (

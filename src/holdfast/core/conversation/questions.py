@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.builder import Draft
 from holdfast.core.conversation.state import CONFIRM, results_before
 from holdfast.core.interactions.listing import listed_results, listed_tasks
 from holdfast.core.interactions.opening import (

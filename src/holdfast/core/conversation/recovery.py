@@ -8,7 +8,7 @@ nobody is asked for them again.
 from __future__ import annotations
 
 from holdfast.core.conversation import questions, schedule
-from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.builder import Draft
 from holdfast.core.conversation.former import is_doubtful
 from holdfast.core.conversation.state import ConversationState
 from holdfast.errors import NotAllowed

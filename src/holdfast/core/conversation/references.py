@@ -16,10 +16,10 @@ from dataclasses import replace
 from itertools import islice
 from typing import Final
 
-from holdfast.core.language.facts import step_into
-from holdfast.core.language.strict import canonical_json
-from holdfast.core.language.templates import lack
 from holdfast.errors import TemplateError
+from holdfast.language.facts import step_into
+from holdfast.language.strict import canonical_json
+from holdfast.language.templates import lack
 from holdfast.model.conversation import SubTask
 from holdfast.model.values import Json
 

@@ -9,7 +9,7 @@ from immutables import Map
 
 from holdfast.core.conversation import heap
 from holdfast.core.conversation.heap import Heap
-from holdfast.core.language.spelling import nearest
+from holdfast.language.spelling import nearest
 from holdfast.model.conversation import SubTask
 
 KEPT = ("completed", "skipped", "finished", "running")

@@ -19,11 +19,11 @@ from holdfast.core.conversation.former import PUT_ASIDE, is_doubtful
 from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import ConversationState, told_turn
 from holdfast.core.conversation.tables import PAUSABLE, THINKING
-from holdfast.core.language.strict import strict_json
 from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import repeatable
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer, InvalidValue
+from holdfast.language.strict import strict_json
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.values import Json
 

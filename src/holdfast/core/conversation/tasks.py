@@ -7,19 +7,19 @@ from typing import assert_never, cast
 
 from holdfast.core.approval import mode_of
 from holdfast.core.conversation import phases, questions, recovery
-from holdfast.core.conversation.draft import Draft
+from holdfast.core.conversation.builder import Draft
 from holdfast.core.conversation.references import rendered
 from holdfast.core.conversation.state import ANSWER, CONTEXT, DECOMPOSE, results_before
-from holdfast.core.forms.from_tools import form_from_schema
-from holdfast.core.forms.validation import validate
 from holdfast.core.interactions import calling
 from holdfast.core.interactions.opening import NO_FIELDS
 from holdfast.core.interactions.outdated import without_outdated
-from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import counts, lost, release, repeatable, says_failure, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import TemplateError
+from holdfast.forms.from_tools import form_from_schema
+from holdfast.forms.validation import validate
+from holdfast.language.strict import canonical_json
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState

@@ -18,18 +18,18 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from holdfast.core.forms.validation import Validated, unsealed, validate, validate_changes
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.core.interactions.filling import needs_all_of_it, takes_the_form
 from holdfast.core.interactions.requests import clock_may_take, is_dangerous
 from holdfast.core.interactions.saying import as_said, open_fields
-from holdfast.core.language.strict import canonical_json
-from holdfast.core.run.draft import iso
+from holdfast.core.run.builder import iso
+from holdfast.core.run.four_eyes import CLOCK as CLOCK
+from holdfast.core.run.four_eyes import option_of, refuse_who_wants_it, wanting_now
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.steps import AnyDraft
-from holdfast.core.run.wanting import CLOCK as CLOCK
-from holdfast.core.run.wanting import option_of, refuse_who_wants_it, wanting_now
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
+from holdfast.forms.validation import Validated, unsealed, validate, validate_changes
+from holdfast.language.strict import canonical_json
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.events import DraftKept, QuestionAnswered, QuestionExpired
 from holdfast.model.form import Field, FieldType, Form

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final, TypeAlias
 
-from holdfast.core.forms.from_tools import form_from_schema
 from holdfast.core.interactions.consent import bind_consent, call_name
 from holdfast.core.interactions.opening import NO_FIELDS
 from holdfast.core.interactions.proposals import missing_arguments, unknown_arguments
+from holdfast.forms.from_tools import form_from_schema
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Form

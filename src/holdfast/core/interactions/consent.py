@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.language.strict import canonical_json, digest
+from holdfast.language.strict import canonical_json, digest
 from holdfast.model.values import Json
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, TypeAlias
 
-from holdfast.core.language.strict import strict_json, strict_text
 from holdfast.errors import InvalidValue
+from holdfast.language.strict import strict_json, strict_text
 from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,

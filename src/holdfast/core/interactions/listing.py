@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
-from holdfast.core.language.display import clip
-from holdfast.core.language.strict import canonical_json
+from holdfast.language.display import clip
+from holdfast.language.strict import canonical_json
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.values import Json
 

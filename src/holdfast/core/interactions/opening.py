@@ -16,12 +16,12 @@ from holdfast.core.interactions.requests import (
     UNKNOWN_OPTIONS,
     request_from_asking,
 )
-from holdfast.core.language.display import clip
-from holdfast.core.run.fold_questions import deadline_of
+from holdfast.core.run.four_eyes import asked_before, asked_of
+from holdfast.core.run.question_reducers import deadline_of
 from holdfast.core.run.steps import AnyDraft
 from holdfast.core.run.tables import StepStatus
-from holdfast.core.run.wanting import asked_before, asked_of
 from holdfast.errors import InvalidAnswer
+from holdfast.language.display import clip
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move, OutcomeLost, QuestionOpened
 from holdfast.model.form import Field, FieldType, Form

@@ -11,9 +11,9 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from holdfast.core.forms.values import echo
 from holdfast.core.interactions.keeping import Problems
-from holdfast.core.language.lookalikes import disguised, plain
+from holdfast.forms.values import echo
+from holdfast.language.lookalikes import disguised, plain
 from holdfast.model.interaction import (
     RUN_AGAIN,
     InteractionAction,

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.forms.from_tools import takes
 from holdfast.core.interactions.proposals import unknown_arguments
 from holdfast.core.run.state import QuestionState, RunState
+from holdfast.forms.from_tools import takes
 from holdfast.model.commands import ToolFacts
 from holdfast.model.values import Json
 

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 
-from holdfast.core.forms.from_tools import allows_null, form_from_schema
-from holdfast.core.language.strict import canonical_json
 from holdfast.core.run.state import QuestionState
+from holdfast.forms.from_tools import allows_null, form_from_schema
+from holdfast.language.strict import canonical_json
 from holdfast.model.commands import ToolFacts
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.values import Json, JsonObject

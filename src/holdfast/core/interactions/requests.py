@@ -23,8 +23,6 @@ from itertools import chain, count, pairwise
 from operator import attrgetter, is_
 from typing import Final, TypeGuard
 
-from holdfast.core.forms.validation import validate
-from holdfast.core.forms.values import echo
 from holdfast.core.interactions.keeping import Problems, journal_problems, kept
 from holdfast.core.interactions.option_ids import (
     HAPPENED,
@@ -33,6 +31,8 @@ from holdfast.core.interactions.option_ids import (
     reserved_problems,
 )
 from holdfast.errors import InvalidAnswer
+from holdfast.forms.validation import validate
+from holdfast.forms.values import echo
 from holdfast.model.form import Form
 from holdfast.model.interaction import (
     RUN_AGAIN,

@@ -11,10 +11,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holdfast.core.forms.values import allowed_options
 from holdfast.core.interactions.filling import takes_the_form
-from holdfast.core.language.strict import strict_json
 from holdfast.errors import InvalidValue
+from holdfast.forms.values import allowed_options
+from holdfast.language.strict import strict_json
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
     InteractionAction,

@@ -22,18 +22,18 @@ from dataclasses import MISSING, Field, fields
 from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
-from holdfast.core.forms.problems import Place
-from holdfast.core.forms.schemas import json_schema
-from holdfast.core.forms.shapes import dump_form, parse_form
-from holdfast.core.forms.values import echo
-from holdfast.core.language.spelling import (
+from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
+from holdfast.forms.problems import Place
+from holdfast.forms.schemas import json_schema
+from holdfast.forms.shapes import dump_form, parse_form
+from holdfast.forms.values import echo
+from holdfast.language.spelling import (
     LONGEST_NAME_SHOWN,
     MOST_UNKNOWN,
     printable,
     remedy,
 )
-from holdfast.core.language.strict import strict_json
-from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
+from holdfast.language.strict import strict_json
 from holdfast.model.form import Form
 from holdfast.model.interaction import (
     InteractionAction,

@@ -10,10 +10,10 @@ from typing import assert_never
 
 from holdfast.core.interactions.answers import NOBODY, expiry, rejection, take
 from holdfast.core.interactions.answers import keep_draft as keep_draft
-from holdfast.core.plan.draft import Draft
+from holdfast.core.plan.builder import Draft
 from holdfast.core.plan.planner import fail_listener, skip_listener
+from holdfast.core.run.four_eyes import CLOCK
 from holdfast.core.run.steps import terminate
-from holdfast.core.run.wanting import CLOCK
 from holdfast.model.commands import Answer
 from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind

@@ -12,10 +12,10 @@ import ast
 import re
 from collections.abc import Mapping, Sequence
 
-from holdfast.core.forms.lost_results import lost_result_form
-from holdfast.core.language.conditions import Condition, parse
-from holdfast.core.language.templates import Template, compile_template
 from holdfast.errors import NotFound
+from holdfast.forms.lost_results import lost_result_form
+from holdfast.language.conditions import Condition, parse
+from holdfast.language.templates import Template, compile_template
 from holdfast.model.events import Move
 from holdfast.model.form import Form
 from holdfast.model.lazy import lazy

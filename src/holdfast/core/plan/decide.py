@@ -15,11 +15,11 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 
-from holdfast.core.forms.validation import unsealed, validate
-from holdfast.core.plan import answers, people, planner, questions, steps
+from holdfast.core.plan import answers, planner, questions, steps
+from holdfast.core.plan import interventions as people
+from holdfast.core.plan.builder import Draft
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
-from holdfast.core.plan.draft import Draft
-from holdfast.core.plan.follow_up import EFFECTS, effects_in_flight, goes_on_by_itself
+from holdfast.core.plan.effects import EFFECTS, effects_in_flight, goes_on_by_itself
 from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.tables import COMMANDS
 from holdfast.core.run.decision import MAX_RECOVERIES, Decision, decided, unwelcome
@@ -27,6 +27,7 @@ from holdfast.core.run.steps import hears, terminate
 from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.core.run.timing import tick
 from holdfast.errors import InvalidAnswer
+from holdfast.forms.validation import unsealed, validate
 from holdfast.model import commands as c
 from holdfast.model.effects import Effect
 from holdfast.model.events import PlanEvent, RunRecovered, RunStarted

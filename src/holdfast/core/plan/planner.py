@@ -14,17 +14,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.language.conditions import explain, holds
+from holdfast.core.plan.builder import Draft, quiet
 from holdfast.core.plan.compiled import VERIFY
-from holdfast.core.plan.draft import Draft, quiet
 from holdfast.core.plan.outputs import updates_for
 from holdfast.core.plan.refusals import refused, remedy
 from holdfast.core.plan.state import TaskFacts, TaskState
 from holdfast.core.run import backoff
-from holdfast.core.run.draft import iso
+from holdfast.core.run.builder import iso
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
+from holdfast.language.conditions import explain, holds
 from holdfast.model.commands import Advise, Resume
 from holdfast.model.events import (
     CheckConcluded,

@@ -12,7 +12,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Final
 
-from holdfast.core.forms.validation import answers_asked, visible_fields
 from holdfast.core.interactions.opening import (
     Question,
     approval_question,
@@ -22,11 +21,12 @@ from holdfast.core.interactions.opening import (
     unknown_question,
 )
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTIONS
-from holdfast.core.language.display import visible
+from holdfast.core.plan.builder import Draft, quiet
 from holdfast.core.plan.compiled import INPUTS
-from holdfast.core.plan.draft import Draft, quiet
 from holdfast.core.plan.planner import fail_listener
 from holdfast.core.run.state import EMPTY
+from holdfast.forms.validation import answers_asked, visible_fields
+from holdfast.language.display import visible
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move
 from holdfast.model.form import Field, FieldType, Form

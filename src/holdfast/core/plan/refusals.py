@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from holdfast.core.language.display import clip
 from holdfast.core.run.state import StepState
+from holdfast.language.display import clip
 from holdfast.model.retry import FailureKind
 
 _LONGEST_REASON = 300

@@ -14,9 +14,8 @@ from holdfast.core.interactions.calling import (
     judge_call,
 )
 from holdfast.core.interactions.outdated import without_outdated
-from holdfast.core.language.conditions import holds
+from holdfast.core.plan.builder import Draft
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.draft import Draft
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.planner import fail_listener, give_up
 from holdfast.core.plan.questions import (
@@ -31,6 +30,7 @@ from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.steps import counts_late, in_flight, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
+from holdfast.language.conditions import holds
 from holdfast.model import commands as c
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.events import (

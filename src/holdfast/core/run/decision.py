@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from holdfast.core.run.draft import RunDraft
+from holdfast.core.run.builder import RunDraft
 from holdfast.core.run.state import EMPTY, RunState, S
 from holdfast.core.run.tables import Verdict
 from holdfast.errors import NotAllowed

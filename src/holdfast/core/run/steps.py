@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any, Final, TypeAlias, TypeGuard
 
 from holdfast.core.run.backoff import retry_delay, why
-from holdfast.core.run.draft import RunDraft
+from holdfast.core.run.builder import RunDraft
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from holdfast.core.run.draft import RunDraft
+from holdfast.core.run.builder import RunDraft
 from holdfast.core.run.moves import CANCEL_TIMER
 from holdfast.core.run.tables import StepStatus
 from holdfast.model.events import QuestionEscalated, QuestionReminded, StepWoken

@@ -33,7 +33,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-from holdfast.core.language.strict import canonical_json
+from holdfast.language.strict import canonical_json
 from holdfast.model.message import Message, ModelSaid, ToolCall, ToolReturned, UserSaid
 from holdfast.model.values import Json
 

@@ -1,0 +1,128 @@
+"""Commands on the audit: read who did what, and check that nobody has changed it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli import shell
+from holdfast.cli.shell import EXIT_CODES, FAILED, OK, Settings
+
+if TYPE_CHECKING:
+    from holdfast.journal.port import AuditEntry
+
+_DIGEST = re.compile("[0-9a-f]{64}")
+
+app = typer.Typer(
+    name="audit",
+    help="Read who did what, when and from where, and check that nobody has changed it."
+    f"\n\n{EXIT_CODES}",
+    short_help="Read who did what, when and from where, and check that nobody has changed it.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+
+async def list_deeds(
+    settings: Settings,
+    run: Annotated[
+        str | None, typer.Option("--run", metavar="RUN", help="Only what was done to this run.")
+    ] = None,
+    who: Annotated[
+        str | None, typer.Option("--who", metavar="NAME", help="Only what this one did.")
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=100_000, help="How many, the newest last.")
+    ] = 100,
+) -> int:
+    """List deeds: what was done, by whom, when and from where, the newest last."""
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.ledger import ledger
+    from holdfast.cli.terminal.plain import print_json
+    from holdfast.cli.terminal.screen import print_table, say
+
+    run_id = None if run is None else full_run_id(run)
+    async with ledger(settings) as book:
+        found = await book.newest(limit, who, run_id)
+    if settings.as_json:
+        print_json([entry_json(one) for one in found])
+    elif not found:
+        say("nothing has been done here yet" if who is None and run is None else "no such deed")
+    else:
+        print_table(TITLES, [_cells(one) for one in found])
+    return OK
+
+
+async def verify(
+    settings: Settings,
+    head: Annotated[
+        str | None,
+        typer.Option(
+            "--head",
+            metavar="DIGEST",
+            help="A head that you have noted: it must still be in the chain.",
+        ),
+    ] = None,
+) -> int:
+    """Check the chain of deeds: say its head and how many there are, or the first broken entry.
+
+    Note the head somewhere else: with --head it tells later whether any deed up to then was
+    changed or taken away.
+    """
+    from holdfast.cli.ledger import ledger
+    from holdfast.cli.terminal.plain import print_json
+    from holdfast.cli.terminal.screen import say
+
+    if head is not None and not _DIGEST.fullmatch(head):
+        raise typer.BadParameter(f"--head {head} is no digest: that has 64 of 0-9 and a-f.")
+    async with ledger(settings) as book:
+        verdict = await book.verify(head)
+    if settings.as_json:
+        print_json(verdict.to_json())
+    elif verdict.problem is not None:
+        shell.complain("Audit", verdict.problem, as_json=False)
+    else:
+        deeds = f"{verdict.count} deed{'s' if verdict.count != 1 else ''}"
+        say(
+            f"{deeds}, none changed", f"  head: {verdict.head}" if verdict.head else "  no head yet"
+        )
+    return OK if verdict.problem is None else FAILED
+
+
+shell.register(app, "list", list_deeds, distant=True)
+shell.register(app, "verify", verify, distant=True)
+
+TITLES = ("number", "when", "who", "from", "did", "to", "run")
+
+
+def entry_json(entry: AuditEntry) -> dict[str, Any]:
+    import json
+
+    from holdfast.core.run.builder import iso
+
+    deed = entry.deed
+    detail: Mapping[str, Any] = json.loads(deed.detail or "{}")
+    return {
+        "number": entry.number,
+        "at": iso(deed.at),
+        "who": deed.who,
+        "origin": deed.origin,
+        "action": deed.action,
+        "subject": deed.subject,
+        "run_id": deed.run_id,
+        "seen": deed.seen,
+        "detail": dict(detail),
+        "previous": entry.previous,
+        "digest": entry.digest,
+    }
+
+
+def _cells(entry: AuditEntry) -> tuple[str, ...]:
+    from holdfast.views.stories.text import clock, visible
+
+    deed = entry.deed
+    what = (deed.who, deed.origin, deed.action, deed.subject, deed.run_id)
+    return (str(entry.number), clock(deed.at, date=True), *(visible(one, 80) for one in what))

@@ -1,0 +1,150 @@
+"""The converse command: a goal is made into tasks, and they are carried out."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from holdfast.cli import shell
+from holdfast.cli.shell import AnywayOption, FailedOption, Settings
+
+if TYPE_CHECKING:
+    from holdfast.cli.goal import Goal
+    from holdfast.work.knowledge import Knowledge
+
+
+class OnFailure(StrEnum):
+    ERROR = "error"
+    ASK = "ask"
+
+
+def register(group: typer.Typer) -> None:
+    shell.register(group, "converse", converse)
+
+
+async def converse(
+    settings: Settings,
+    goal: Annotated[
+        str | None,
+        typer.Argument(metavar="[GOAL]", help="What is wanted. Default, with --id: go on."),
+    ] = None,
+    name: Annotated[
+        str | None,
+        typer.Option("--id", metavar="ID", help="Go on with a conversation, as conv_000001 or 1."),
+    ] = None,
+    max_parallel: Annotated[
+        int | None,
+        typer.Option("--max-parallel", min=1, help="How many tasks at a time. Default: 1."),
+    ] = None,
+    on_failure: Annotated[
+        OnFailure | None,
+        typer.Option(
+            "--on-failure",
+            help="What a failed task does: fail the conversation, or ask a person.",
+            show_default="error",
+        ),
+    ] = None,
+    knowledge: Annotated[
+        Path | None,
+        typer.Option("--knowledge", metavar="DIR", help="Markdown and text files to draw on."),
+    ] = None,
+    rules: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--rule", metavar="TEXT", help="A rule to keep. Repeatable.", show_default=False
+        ),
+    ] = None,
+    model: Annotated[
+        str | None,
+        typer.Option("--model", metavar="NAME", help="The model. Default: $HOLDFAST_MODEL."),
+    ] = None,
+    confirm_tasks: Annotated[
+        bool | None,
+        typer.Option(
+            "--confirm-tasks/--run-tasks",
+            help="Show the tasks to a person first.",
+            show_default="run-tasks",
+        ),
+    ] = None,
+    failed: FailedOption = None,
+    anyway: AnywayOption = False,
+) -> int:
+    """Make tasks of a goal, and carry them out with the tools, agents and plans known here.
+
+    In a terminal its progress is live: p pauses, r resumes, q leaves, and what a task asks is
+    asked right here. A conversation outlives its process: --id goes on with it, and one that
+    is completed takes the next goal. One that failed goes on as --failed says, or takes the next
+    goal, for which the model is told what was done. Without a terminal nothing is asked. With
+    --json every event is one line.
+    """
+    from holdfast.cli.goal import Goal, Means
+    from holdfast.cli.local import as_this_user
+    from holdfast.cli.opening import build_app, refuse_unused
+    from holdfast.model.conversation import AfterFailure
+
+    _refuse_server(settings)
+    if goal is None and name is None:
+        raise typer.BadParameter("say what is wanted: holdfast converse 'GOAL'.")
+    with documents_of(knowledge) as documents:
+        means = Means(
+            rules=tuple(rules or ()),
+            knowledge=documents,
+            model=model,
+            max_parallel=max_parallel,
+            on_failure=None if on_failure is None else on_failure.value,
+            confirm_tasks=confirm_tasks,
+            failed=None if failed is None else AfterFailure(failed.value),
+            spelled=_spelled(knowledge, rules, model),
+        )
+        app = build_app(settings)
+        if goal is None:
+            refuse_unused(app)
+        async with app:
+            with as_this_user():
+                return await _pursue(Goal(app, settings, means), name, goal, anyway)
+
+
+def _refuse_server(settings: Settings) -> None:
+    if settings.server is not None:
+        raise typer.BadParameter(
+            f"$HOLDFAST_URL names {settings.server.url}, and converse works on a home: "
+            "unset it, or name the home (--home .holdfast)."
+        )
+
+
+async def _pursue(pursued: Goal, name: str | None, text: str | None, anyway: bool) -> int:
+    from holdfast.cli.homes import full_run_id
+
+    if name is None:
+        assert text is not None
+        return await pursued.new(text)
+    return await pursued.go_on(full_run_id(name, "conv"), text, anyway=anyway)
+
+
+def _spelled(knowledge: Path | None, rules: list[str] | None, model: str | None) -> str:
+    """These options as the next command needs them again."""
+    given = [("--knowledge", knowledge), *(("--rule", one) for one in rules or ())]
+    given.append(("--model", model))
+    return "".join(f" {name} {shlex.quote(str(value))}" for name, value in given if value)
+
+
+@contextmanager
+def documents_of(directory: Path | None) -> Iterator[Knowledge | None]:
+    """The documents of a directory, for as long as they are needed."""
+    if directory is None:
+        yield None
+        return
+    from holdfast.cli.terminal.plain import note
+    from holdfast.work.knowledge import Knowledge
+
+    with closing(Knowledge()) as documents:
+        for pattern in ("**/*.md", "**/*.txt"):
+            for skipped in documents.add_directory(directory, pattern).skipped:
+                note(f"warning: {skipped.path} is left out: {skipped.reason}")
+        yield documents

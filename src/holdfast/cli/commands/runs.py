@@ -1,0 +1,337 @@
+"""Commands on runs: list, watch and read them; continue, resume and cancel them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Sequence
+from functools import partial
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from holdfast.cli import shell
+from holdfast.cli.shell import (
+    OK,
+    AnywayOption,
+    FailedOption,
+    SetOption,
+    Settings,
+    WaitOption,
+)
+from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
+
+if TYPE_CHECKING:
+    from holdfast.cli.driving import Driver
+    from holdfast.journal.port import RunRow
+    from holdfast.model.form import Field
+    from holdfast.runtime.hub import Recorded
+
+RunArgument = Annotated[
+    str,
+    typer.Argument(metavar="RUN", help="A run, as inst_000001, 1, chat_000001 or conv_000001."),
+]
+
+
+_NONE_YET = "no runs yet: start one with `holdfast run PLAN`"
+
+NAMES = {RunKind.PLAN: "plan_id", RunKind.CHAT: "agent_id", RunKind.CONVERSATION: "name"}
+"""What a run's name is."""
+
+
+def register(group: typer.Typer) -> None:
+    shell.register(group, "runs", runs, distant=True)
+    shell.register(group, "watch", watch, distant=True)
+    shell.register(group, "continue", continue_run, distant=True)
+    shell.register(group, "resume", resume, distant=True)
+    shell.register(group, "cancel", cancel, distant=True)
+    shell.register(group, "history", history, distant=True)
+
+
+async def runs(
+    settings: Settings,
+    status: Annotated[
+        list[str] | None,
+        typer.Option(
+            "--status",
+            help="Only runs in this status: running, pause, done, error, cancelled. Repeatable.",
+            show_default=False,
+        ),
+    ] = None,
+    plan: Annotated[
+        str | None, typer.Option("--plan", metavar="ID", help="Only runs of this plan.")
+    ] = None,
+    agent: Annotated[
+        str | None, typer.Option("--agent", metavar="ID", help="Only chats with this agent.")
+    ] = None,
+    kind: Annotated[
+        RunKind | None,
+        typer.Option("--kind", help="Only runs of this kind.", show_default=False),
+    ] = None,
+    limit: Annotated[
+        int, typer.Option("--limit", min=1, max=10_000, help="How many, the newest first.")
+    ] = 50,
+) -> int:
+    """List runs of plans, chats with agents and conversations, the newest first."""
+    from holdfast.cli.reading import reading
+    from holdfast.cli.terminal.plain import print_json
+    from holdfast.journal.port import RunQuery
+
+    wanted = _one_kind(plan, agent, kind)
+    query = RunQuery(
+        status=_statuses(status),
+        name=plan or agent,
+        kind=None if wanted is None else JOURNAL_KINDS[wanted],
+        roots_only=True,
+        limit=limit,
+    )
+    async with reading(settings) as book:
+        rows = await book.runs(query)
+    if settings.as_json:
+        print_json([row_json(row) for row in rows])
+    else:
+        _show(rows, "no such run" if status or wanted else _NONE_YET)
+    return OK
+
+
+def _show(rows: Sequence[RunRow], if_none: str) -> None:
+    from holdfast.cli.terminal.screen import print_table, say
+
+    if rows:
+        print_table(ROW_TITLES, [row_cells(row) for row in rows])
+    else:
+        say(if_none)
+
+
+def _one_kind(plan: str | None, agent: str | None, kind: RunKind | None) -> RunKind | None:
+    named = {RunKind.PLAN: plan is not None, RunKind.CHAT: agent is not None}
+    wanted = [one for one in RunKind if named.get(one) or one is kind]
+    if len(wanted) > 1:
+        raise typer.BadParameter("no run is of two kinds: leave one option out.")
+    return wanted[0] if wanted else None
+
+
+def _statuses(given: list[str] | None) -> frozenset[str] | None:
+    from holdfast.model.plan import PlanInstanceStatus
+
+    if not given:
+        return None
+    known = [status.value for status in PlanInstanceStatus]
+    unknown = [one for one in given if one not in known]
+    if unknown:
+        raise typer.BadParameter(f"--status {unknown[0]}: choose one of {', '.join(known)}.")
+    return frozenset(given)
+
+
+ROW_TITLES = ("run", "kind", "name", "status", "progress", "waits", "moved", "title")
+
+
+def row_json(row: RunRow) -> dict[str, Any]:
+    import json
+
+    from holdfast.core.run.builder import iso
+
+    kind = KINDS[row.kind]
+    return {
+        "instance_id": row.run_id,
+        "kind": kind.value,
+        NAMES[kind]: row.name,
+        "title": row.title,
+        "status": row.status,
+        "created_at": iso(row.created_at),
+        "updated_at": iso(row.updated_at),
+        "summary": json.loads(row.summary),
+    }
+
+
+def row_cells(row: RunRow) -> tuple[Any, ...]:
+    import json
+
+    from holdfast.cli.terminal.screen import status_text
+    from holdfast.views.stories.text import clock, visible
+
+    summary = json.loads(row.summary)
+    kind = KINDS[row.kind]
+    skipped = f", {summary['skipped']} skipped" if summary.get("skipped") else ""
+    tasks = f"{summary.get('done', 0)}/{summary.get('tasks', 0)} tasks{skipped}"
+    return (
+        row.run_id,
+        kind.value,
+        visible(row.name),
+        status_text(row.status),
+        f"turn {summary.get('turn', 0)}" if kind is RunKind.CHAT else tasks,
+        str(summary.get("waiting") or ""),
+        clock(row.updated_at, date=True),
+        visible(_titled(row)),
+    )
+
+
+def _titled(row: RunRow) -> str:
+    """What it is called, and what it is about."""
+    from holdfast.runtime.about import about_row
+
+    about = about_row(row)
+    return row.title if about in ("", row.title) else f"{row.title}: {about}"
+
+
+async def watch(
+    settings: Settings,
+    instance: Annotated[
+        str | None,
+        typer.Argument(
+            metavar="[RUN]",
+            help="A run, as inst_000001, 1, chat_000001 or conv_000001. Default: all.",
+        ),
+    ] = None,
+    follow: Annotated[
+        bool,
+        typer.Option("--follow", "-f", help="Keep watching what waits for a person."),
+    ] = False,
+) -> int:
+    """Watch one run, or all, until nothing moves any more.
+
+    Only looks: the run may belong to another process. With --json every event, or every
+    change of a run, is one line.
+    """
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.reading import reading
+    from holdfast.cli.watching import watch_all, watch_one
+
+    async with reading(settings) as book:
+        if instance is None:
+            return await watch_all(book, settings, follow)
+        return await watch_one(book, settings, full_run_id(instance), follow)
+
+
+async def continue_run(
+    settings: Settings,
+    instance: RunArgument,
+    pairs: SetOption = None,
+    anyway: AnywayOption = False,
+    wait: WaitOption = True,
+) -> int:
+    """Give a paused run what it asks for, or go on with one that nobody drives.
+
+    Values go to the open forms by field name; all must fit, or nothing changes.
+    """
+    from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.opening import entering
+    from holdfast.cli.values import read_values
+    from holdfast.core.plan.state import PlanState
+    from holdfast.errors import NotAllowed
+
+    async with entering(settings) as house:
+        driver = Driver(house, settings)
+        run_id = full_run_id(instance)
+        await house.refuse_without_tools(run_id, anyway=anyway)
+        values = read_values(pairs, None, await _asked_fields(driver, run_id), "--set")
+        if not values:
+            return await do_and_see(driver, run_id, lambda: asyncio.sleep(0), wait=wait)
+        if not isinstance(await house.state(run_id), PlanState):
+            raise NotAllowed(
+                f"{run_id} is no run of a plan: answer its questions, "
+                f"`holdfast inbox{settings.repeated}` has them"
+            )
+        return await _provide(driver, run_id, values, wait)
+
+
+async def _provide(driver: Driver, run_id: str, values: dict[str, Any], wait: bool) -> int:
+    """Hand the values over, and show what comes of them meanwhile."""
+    before = await driver.house.state(run_id)
+    handing = await driver.house.provide(run_id, values)
+    if wait:
+        await driver.see_through(before)
+    await handing
+    return await driver.conclude(run_id, None if wait else OK)
+
+
+async def _asked_fields(driver: Driver, run_id: str) -> list[Field]:
+    from holdfast.runtime.projections import request_of
+
+    rows = await driver.questions(run_id)
+    return [field for row in rows for field in request_of(row).form.fields]
+
+
+async def resume(
+    settings: Settings,
+    instance: RunArgument,
+    failed: FailedOption = None,
+    anyway: AnywayOption = False,
+    wait: WaitOption = True,
+) -> int:
+    """Run again what failed in a run that waits for a resume; what is done stays done.
+
+    A conversation that failed is told how to go on with --failed; at a terminal you are asked.
+    """
+    from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.going_on import chosen
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.opening import entering
+
+    async with entering(settings) as house:
+        run_id = full_run_id(instance)
+        how = await chosen(await house.state(run_id), failed, settings)
+        await house.refuse_without_tools(run_id, anyway=anyway)
+        driver = Driver(house, settings)
+        return await do_and_see(driver, run_id, lambda: house.resume(run_id, how), wait=wait)
+
+
+async def cancel(
+    settings: Settings,
+    instance: RunArgument,
+    reason: Annotated[str, typer.Option("--reason", metavar="TEXT", help="Why.")] = "",
+    wait: WaitOption = True,
+) -> int:
+    """Cancel a run: nothing new starts, and what is in flight comes to its end."""
+    from holdfast.cli.driving import Driver, do_and_see
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.opening import entering
+
+    async with entering(settings) as house:
+        run_id = full_run_id(instance)
+        driver = Driver(house, settings)
+        deed = partial(house.cancel, run_id, reason)
+        return await do_and_see(driver, run_id, deed, wait=wait, code=OK)
+
+
+async def history(settings: Settings, instance: RunArgument) -> int:
+    """Tell what happened in a run, by whom and when; --json gives the events."""
+    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.reading import reading
+    from holdfast.cli.terminal.plain import print_json
+    from holdfast.cli.terminal.screen import say
+    from holdfast.cli.terminal.untrusted_text import rows, told
+    from holdfast.views.stories.storyteller import storyteller
+    from holdfast.views.stories.text import clock
+
+    async with reading(settings) as book:
+        run_id = full_run_id(instance)
+        teller = storyteller(await book.beginning(run_id))
+        records = await book.records(run_id)
+        raised = [] if settings.as_json else await book.tracebacks(run_id)
+    if settings.as_json:
+        print_json([event_json(one) for one in records])
+        return OK
+    for recorded in records:
+        for line in teller.tell(recorded):
+            say(*told(line.render(date=True)))
+    for one in raised:
+        when = clock(one.at, date=True)
+        say("", *told(f"{when}  {teller.step(one.step_id)} raised this at try {one.attempt}:"))
+        say(*rows(one.text.rstrip()))
+    return OK
+
+
+def event_json(recorded: Recorded) -> dict[str, Any]:
+    import json
+
+    from holdfast.core.run.builder import iso
+    from holdfast.journal.codec import encode
+
+    kind, payload = encode(recorded.event)
+    return {
+        "seq": recorded.seq,
+        "at": iso(recorded.at),
+        "type": kind.partition("@")[0],
+        "data": json.loads(payload),
+    }

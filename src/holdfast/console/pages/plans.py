@@ -1,0 +1,64 @@
+"""The plan pages: all plans, one of them to read, change and start, and a new one."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Body, Query, Request, Response
+
+from holdfast.console.rendering import language
+from holdfast.console.showing import show_page
+from holdfast.console.views.plans import BLANK, MOST_RUNS, may_write, plan_rows, plan_view
+from holdfast.console.voices import voice
+from holdfast.errors import NotPermitted
+from holdfast.forms.validation import visible_fields
+from holdfast.server.auth.authentication import Called
+from holdfast.server.auth.principal import Permission
+from holdfast.server.schemas.runs import PlanId
+from holdfast.server.services import Served
+from holdfast.server.showing import readable_plan
+
+Version = Annotated[str | None, Query(pattern="^[0-9a-f]{64}$")]
+
+router = APIRouter()
+
+
+@router.get("/plans")
+async def plans(request: Request, served: Served, caller: Called) -> Response:
+    await caller.require(served, Permission.READ)
+    return await show_page(
+        request,
+        served,
+        caller,
+        "plans.html",
+        rows=await plan_rows(served, caller),
+        most=MOST_RUNS,
+        writes=may_write(served, caller),
+    )
+
+
+@router.get("/plans/~new")
+async def new_plan(request: Request, served: Served, caller: Called) -> Response:
+    if not may_write(served, caller):
+        raise NotPermitted("registering a plan needs the role author")
+    return await show_page(request, served, caller, "plan_new.html", source=BLANK)
+
+
+@router.get("/plans/{plan_id}")
+async def plan(
+    request: Request, plan_id: PlanId, served: Served, caller: Called, version: Version = None
+) -> Response:
+    view = await plan_view(served, caller, plan_id, version, voice(language(request)))
+    return await show_page(request, served, caller, "plan.html", view=view)
+
+
+@router.post("/parts/plans/{plan_id}/asked")
+async def asked_inputs(
+    plan_id: PlanId,
+    values: Annotated[dict[str, Any], Body(embed=True)],
+    served: Served,
+    caller: Called,
+) -> dict[str, list[str]]:
+    """Which inputs are asked for, with these values: the plan's own conditions decide."""
+    inputs = readable_plan(served, caller, plan_id).plan.inputs
+    return {"asked": [field.name for field in visible_fields(inputs, values)]}

@@ -1,0 +1,1 @@
+"""What each page of the console shows."""

@@ -1,0 +1,201 @@
+"""The inbox: what waits for a person, the most urgent first, and what became of the rest.
+
+What has a deadline comes before what has none, and within both the oldest first. Of very many
+that wait, those that are due soon are shown in any case.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import asdict, dataclass, replace
+from math import inf
+from typing import Final
+
+from holdfast.console.rendering import query
+from holdfast.console.views.card import Card, OptionView, card_from, options_of, title_of
+from holdfast.console.words import Words
+from holdfast.core.interactions.consequences import call_of
+from holdfast.errors import NotFound
+from holdfast.journal.port import QuestionQuery, QuestionRow
+from holdfast.language.display import visible
+from holdfast.model.interaction import InteractionAction, InteractionRequest, InteractionType
+from holdfast.server.auth.authentication import Caller
+from holdfast.server.questions import Question, Questions
+from holdfast.server.services import Services
+
+TABS: Final[Mapping[str, str]] = {
+    "pending": "open",
+    "answered": "answered",
+    "expired": "expired",
+    "withdrawn": "withdrawn",
+}
+SHOWN: Final = 200
+SOON: Final = 86_400.0
+_LONGEST_HINT: Final = 80
+
+
+@dataclass(frozen=True, slots=True)
+class Filters:
+    """What stands in the page's address, besides the question that is shown."""
+
+    tab: str = "pending"
+    role: str | None = None
+    run: str | None = None
+
+    def query(self, **changes: str | None) -> str:
+        members = {**asdict(self), **changes}
+        if members["tab"] == "pending":
+            members["tab"] = None
+        return query(**members)
+
+    def link(self, question_id: str = "", **changes: str | None) -> str:
+        place = f"/console/inbox/{question_id}" if question_id else "/console/inbox"
+        return place + self.query(**changes)
+
+    def part(self, chosen: str) -> str:
+        return "/console/parts/inbox" + self.query(chosen=chosen or None)
+
+    def asked(self) -> QuestionQuery:
+        status, newest = frozenset({TABS[self.tab]}), self.tab != "pending"
+        return QuestionQuery(status=status, role=self.role, newest=newest, limit=SHOWN + 1)
+
+
+@dataclass(frozen=True, slots=True)
+class Entry:
+    """A question in the queue; `shared` are its answers that need nothing but themselves."""
+
+    row: QuestionRow
+    request: InteractionRequest
+    name: str
+    about: str
+    in_conversation: bool
+    hint: str
+    mine: bool
+    nobody: bool
+    shared: tuple[OptionView, ...]
+
+    @property
+    def approval(self) -> bool:
+        return self.request.type is InteractionType.TOOL_APPROVAL
+
+    def title(self, words: Words) -> str:
+        return title_of(self.request, words)
+
+    def offered(self, words: Words) -> str:
+        """What many may be answered with at once, as the browser reads it."""
+        told = [
+            {
+                "id": one.option.option_id,
+                "label": one.label(words),
+                "action": one.option.action.value,
+                "tone": one.tone,
+                "needed": one.option.requires_input,
+            }
+            for one in self.shared
+        ]
+        return json.dumps(told, ensure_ascii=False)
+
+
+@dataclass(frozen=True, slots=True)
+class Queue:
+    filters: Filters
+    entries: tuple[Entry, ...]
+    capped: bool
+    roles: tuple[str, ...]
+
+    @property
+    def tabs(self) -> tuple[str, ...]:
+        return tuple(TABS)
+
+    @property
+    def bulk(self) -> bool:
+        return any(entry.shared for entry in self.entries)
+
+
+async def queue_of(served: Services, caller: Caller, filters: Filters) -> Queue:
+    questions = Questions(served, caller)
+    pending = filters.tab == "pending"
+    found = await (_pending if pending else _closed)(served, questions, filters)
+    entries = tuple([await _entry(questions, one, pending) for one in found[:SHOWN]])
+    named = {entry.row.role for entry in entries if entry.row.role}
+    roles = sorted(named | ({filters.role} if filters.role else set()))
+    return Queue(filters, entries, len(found) > SHOWN, tuple(roles))
+
+
+async def cards_of(served: Services, caller: Caller, ids: Sequence[str]) -> tuple[Card, ...]:
+    """Of these questions, those that the caller may still answer, whole."""
+    questions = Questions(served, caller)
+    cards = [await card_from(questions, one) for one in await _found(questions, ids)]
+    return tuple(one for one in cards if one.answerable)
+
+
+async def _found(questions: Questions, ids: Sequence[str]) -> list[Question]:
+    found = []
+    for question_id in dict.fromkeys(ids):
+        with suppress(NotFound):
+            found.append(await questions.find(question_id))
+    return found
+
+
+async def _pending(served: Services, questions: Questions, filters: Filters) -> list[Question]:
+    soon = replace(filters.asked(), due_before=served.now() + SOON)
+    found = {
+        one.row.question_id: one
+        for asked in (soon, filters.asked())
+        for one in await _first(questions, asked, filters.run)
+    }
+    return sorted(found.values(), key=lambda one: _urgency(one.row))
+
+
+def _urgency(row: QuestionRow) -> tuple[float, float]:
+    return (inf if row.deadline is None else row.deadline, row.opened_at)
+
+
+async def _first(questions: Questions, asked: QuestionQuery, run: str | None) -> list[Question]:
+    found, _ = await questions.listed(asked, below=run)
+    return found
+
+
+async def _closed(_: Services, questions: Questions, filters: Filters) -> list[Question]:
+    """Of those asked last, the last closed first."""
+    found = await _first(questions, filters.asked(), filters.run)
+    return sorted(found, key=lambda one: -(one.row.closed_at or 0.0))
+
+
+async def _entry(questions: Questions, question: Question, pending: bool) -> Entry:
+    request = question.request
+    mine = pending and await questions.why_not(question) is None
+    return Entry(
+        row=question.row,
+        request=request,
+        name=question.name,
+        about=visible(question.about),
+        in_conversation=question.in_conversation,
+        hint=_hint(request),
+        mine=mine,
+        nobody=pending and await questions.nobody_left(question),
+        shared=_shared(request) if mine else (),
+    )
+
+
+def _hint(request: InteractionRequest) -> str:
+    """A call in one line, so that rows and lists tell calls apart; a title may hide the tool."""
+    tool, args = call_of(request) or ("", {})
+    told = ", ".join(f"{name}: {_short(value)}" for name, value in args.items())
+    line = visible(told if tool in request.title else f"{tool}({told})")
+    return line if len(line) <= _LONGEST_HINT else line[: _LONGEST_HINT - 1] + "…"
+
+
+def _short(value: object) -> str:
+    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def _shared(request: InteractionRequest) -> tuple[OptionView, ...]:
+    """A form belongs to its own question; whatever needs it cannot be said to many."""
+    return tuple(
+        one
+        for one in options_of(request)
+        if one.option.action is not InteractionAction.PROVIDE_INFO
+    )

@@ -1,0 +1,1 @@
+"""Conversations in Python: the engine that decomposes a goal, schedules its tasks and runs them."""

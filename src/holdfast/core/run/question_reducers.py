@@ -1,0 +1,238 @@
+"""What the events of a question to a person do to the state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+from immutables import Map
+
+from holdfast.core.run import four_eyes as wanting
+from holdfast.core.run import moves
+from holdfast.core.run.state import EMPTY, QuestionState, S, StepState, changed, without
+from holdfast.core.run.tables import Signal, StepMove, StepStatus, close_question
+from holdfast.forms.lost_results import told_result
+from holdfast.model import events as e
+from holdfast.model.effects import RecordedCall
+from holdfast.model.interaction import RUN_AGAIN, InteractionRequest, InteractionStatus
+from holdfast.model.record import replacing
+
+_GOING_ON: Final = wanting.LEADS_TO_THE_CALL
+_ANSWERED: Final = InteractionStatus.ANSWERED
+_RUNNING: Final = StepStatus.RUNNING
+_ASK: Final = StepMove.ASK
+_GO_ON: Final = StepMove.GO_ON
+_SIGNAL_ASK: Final = Signal.ASK
+_SIGNAL_ANSWER: Final = Signal.ANSWER
+
+_with = replacing(QuestionState)
+
+
+def deadline_of(request: InteractionRequest, now: float) -> float | None:
+    return None if request.timeout_seconds is None else now + request.timeout_seconds
+
+
+def opened(state: S, event: e.QuestionOpened, at: float) -> S:
+    question_id = event.request.request_id
+    question = QuestionState(
+        event.request,
+        event.step_id,
+        event.firing,
+        event.purpose,
+        at,
+        state.version,
+        event.deadline,
+        event.args,
+        event.consent,
+        role=event.request.role,
+        wanted_by=event.wanted_by,
+    )
+    state = changed(
+        state,
+        questions=state.questions.set(question_id, question),
+        open_questions=state.open_questions.insert(question_id),
+        timers=_with_timers(state.timers, question),
+    )
+    asked = _asked_by_the_work(state.steps[event.step_id], event)
+    state = moves.move_step(state, event.step_id, _ASK, question_id=question_id, **asked)
+    return moves.signal(state, _SIGNAL_ASK)
+
+
+def _with_timers(timers: Map[str, float], question: QuestionState) -> Map[str, float]:
+    for name, at in _timers_of(question):
+        timers = timers.set(name, at)
+    return timers
+
+
+def _timers_of(question: QuestionState) -> Iterator[tuple[str, float]]:
+    request = question.request
+    if question.deadline is not None:
+        yield f"question:{request.request_id}", question.deadline
+    if question.reminded < len(request.reminders):
+        due = question.opened_at + request.reminders[question.reminded]
+        yield f"remind:{request.request_id}", due
+    if request.escalate_after is not None and question.role != request.escalate_to:
+        due = question.opened_at + request.escalate_after
+        yield f"escalate:{request.request_id}", due
+
+
+def _asked_by_the_work(step: StepState, event: e.QuestionOpened) -> dict[str, Any]:
+    """The work itself said what it lacks: it failed at nothing, and will send other bytes."""
+    if event.purpose != "missing" or step.status is not _RUNNING:
+        return {}
+    return {"attempt": 0, "generation": step.generation + 1}
+
+
+def answered(state: S, event: e.QuestionAnswered, at: float) -> S:
+    question = state.questions[event.question_id]
+    state = _closed(
+        state,
+        question,
+        _ANSWERED,
+        at,
+        by=event.by,
+        option_id=event.option_id,
+        data=event.data,
+        feedback=event.feedback,
+        wish=event.wish,
+        **_changed_call(event),
+    )
+    state = changed(state, provided_params=event.values, continued_at=at)
+    state = wanting.answered(state, question, event)
+    state = moves.signal(state, _SIGNAL_ANSWER)
+    said = event.values.get("feedback") or event.feedback
+    learnt = _learnt(state, question, event) if _goes_on(question, event) else {"feedback": said}
+    changes = {"question_id": None, "feedback": None, **learnt}
+    return moves.move_step(state, question.step_id, _GO_ON, **changes)
+
+
+def _changed_call(event: e.QuestionAnswered) -> dict[str, Any]:
+    """The question remembers what was consented to, where that is not what was shown."""
+    if event.args is None or event.wish:
+        return {}
+    return {"args": event.args, "consent": event.consent}
+
+
+def expired(state: S, event: e.QuestionExpired, at: float) -> S:
+    question = state.questions[event.question_id]
+    closed = _closed(state, question, InteractionStatus.EXPIRED, at, option_id=event.option_id)
+    state = _unasked(closed)
+    learnt = _learnt(state, question, event) if _goes_on(question, event) else {}
+    move = None if event.option_id is None else _GO_ON
+    return moves.move_step(state, question.step_id, move, question_id=None, **learnt)
+
+
+def withdrawn(state: S, event: e.QuestionWithdrawn, at: float) -> S:
+    question = state.questions[event.question_id]
+    state = _unasked(_closed(state, question, InteractionStatus.WITHDRAWN, at))
+    return moves.move_step(state, question.step_id, None, question_id=None)
+
+
+def reminded(state: S, event: e.QuestionReminded, at: float) -> S:
+    return _changed_while_open(state, event.question_id, reminded=event.count)
+
+
+def escalated(state: S, event: e.QuestionEscalated, at: float) -> S:
+    return _changed_while_open(state, event.question_id, role=event.role)
+
+
+def draft_kept(state: S, event: e.DraftKept, at: float) -> S:
+    question = state.questions[event.question_id]
+    drafts = {**question.drafts, event.by: event.data}
+    return _put(state, _with(question, drafts=drafts))
+
+
+def _changed_while_open(state: S, question_id: str, **changes: Any) -> S:
+    """The timer that brought this is over; the question's next one is set."""
+    question = _with(state.questions[question_id], **changes)
+    timers = _without_timers(state.timers, question_id)
+    return _put(changed(state, timers=_with_timers(timers, question)), question)
+
+
+def _put(state: S, question: QuestionState) -> S:
+    questions = state.questions.set(question.request.request_id, question)
+    return changed(state, questions=questions)
+
+
+def _without_timers(timers: Map[str, float], question_id: str) -> Map[str, float]:
+    if len(timers):
+        for name in ("question", "remind", "escalate"):
+            timers = without(timers, f"{name}:{question_id}")
+    return timers
+
+
+def _unasked(state: S) -> S:
+    return state if moves.asks(state) else moves.signal(state, Signal.GO_ON)
+
+
+def _learnt(
+    state: S, question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired
+) -> dict[str, Any]:
+    """What the step takes from the answer; what follows from it stands in the next events."""
+    step = state.steps[question.step_id]
+    match question.purpose:
+        case "missing":
+            # Other arguments than those that were consented to need a new consent.
+            provided = {**step.provided, **event.values}
+            sent = None if step.args is None else {**step.args, **event.values}
+            former = step.consent or step.former_consent
+            return {"provided": provided, "args": sent, "consent": None, "former_consent": former}
+        case "approval" if isinstance(event, e.QuestionAnswered) and event.wish:
+            return _wished(step, question, event)
+        case "approval":
+            return _consented(question, event)
+        case "failed":
+            return {"attempt": 0}
+        case "unknown" if event.option_id == RUN_AGAIN:
+            return {} if question.wanted_by is None else _asked_anew(step)
+        case "unknown" if step.calling is not None:
+            function, args, _ = step.calling
+            call = RecordedCall(function, args, event.values.get("result"))
+            return {"calls": (*step.calls, call), "calling": None}
+        case "unknown":
+            return {"carried": (told_result(question.request.form, event.values),)}
+        case _:
+            return {"carried": (dict(event.values),)}
+
+
+def _consented(
+    question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired
+) -> dict[str, Any]:
+    """What the person has seen, or changed it to."""
+    if isinstance(event, e.QuestionAnswered) and event.args is not None:
+        return {"consent": event.consent, "args": event.args, "grant_id": None}
+    return {"consent": question.consent, "args": question.args, "grant_id": None}
+
+
+def _wished(step: StepState, question: QuestionState, event: e.QuestionAnswered) -> dict[str, Any]:
+    """The changed call is asked again; nobody has consented to it yet."""
+    args = event.args or EMPTY
+    changes = {"provided": {**step.provided, **args}, "args": args, "grant_id": None}
+    return {**changes, "consent": None, "former_consent": question.consent}
+
+
+def _asked_anew(step: StepState) -> dict[str, Any]:
+    """Under four eyes a further call is a further wish, also of what was consented to before."""
+    former = step.consent or step.former_consent
+    return {"consent": None, "former_consent": former, "grant_id": None}
+
+
+def _goes_on(question: QuestionState, event: e.QuestionAnswered | e.QuestionExpired) -> bool:
+    if isinstance(event, e.QuestionAnswered) and event.action is not None:
+        return event.action in _GOING_ON
+    return wanting.action_of(question, event.option_id) in _GOING_ON
+
+
+def _closed(
+    state: S, question: QuestionState, closed: InteractionStatus, at: float, **answer: Any
+) -> S:
+    """The step that asked it is still to be told."""
+    question_id = question.request.request_id
+    status = close_question(question.status, closed)
+    question = _with(question, status=status, closed_at=at, drafts={}, **answer)
+    return changed(
+        state,
+        questions=state.questions.set(question_id, question),
+        open_questions=state.open_questions.remove(question_id),
+        timers=_without_timers(state.timers, question_id),
+    )

@@ -1,0 +1,314 @@
+"""The graph of a plan, with or without the state of a run.
+
+Tasks are joined by the listeners between them: trigger task → listener → output task. The
+main task is where a plan begins and what it works for, and an arrow all the way back would
+bury everything between; so it is drawn twice, at the start and as the goal. What moves it
+to an end points to the goal, and the checks of the outcome follow there.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Final, assert_never
+
+from immutables import Map
+
+from holdfast.core.plan.compiled import INPUTS, VERIFY
+from holdfast.core.plan.state import PlanState, TaskFacts, TaskState
+from holdfast.core.run.moves import retry_timer
+from holdfast.core.run.state import RunState, StepState
+from holdfast.core.run.tables import StepStatus
+from holdfast.drawing.outline import outline
+from holdfast.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
+from holdfast.drawing.svg import draw
+from holdfast.language.templates import preview
+from holdfast.model.plan import (
+    AgentAction,
+    CodeAction,
+    HumanAction,
+    Listener,
+    Output,
+    Plan,
+    PlanAction,
+    PlanInstanceStatus,
+    TaskStatus,
+    ToolAction,
+)
+from holdfast.model.run import RunStatus
+
+TASKS: Final[Mapping[TaskStatus, tuple[Condition, str]]] = {
+    TaskStatus.NOT_STARTED: (Condition.IDLE, "not started"),
+    TaskStatus.RUNNING: (Condition.RUNNING, "running"),
+    TaskStatus.DONE: (Condition.DONE, "done"),
+    TaskStatus.ERROR: (Condition.FAILED, "failed"),
+    TaskStatus.RETRYING: (Condition.RETRYING, "retrying"),
+    TaskStatus.PENDING: (Condition.WAITING, "waiting"),
+    TaskStatus.SKIPPED: (Condition.SKIPPED, "skipped"),
+    TaskStatus.CANCELLED: (Condition.CANCELLED, "cancelled"),
+}
+
+STEPS: Final[Mapping[StepStatus, tuple[Condition, str]]] = {
+    StepStatus.READY: (Condition.IDLE, "ready"),
+    StepStatus.RUNNING: (Condition.RUNNING, "running"),
+    StepStatus.BACKOFF: (Condition.RETRYING, "retrying"),
+    StepStatus.WAITING: (Condition.WAITING, "waiting"),
+    StepStatus.CONSULTING: (Condition.RETRYING, "planner decides"),
+    StepStatus.FAILED: (Condition.FAILED, "failed"),
+    StepStatus.DONE: (Condition.DONE, "done"),
+    StepStatus.SKIPPED: (Condition.SKIPPED, "skipped"),
+    StepStatus.STOPPED: (Condition.CANCELLED, "stopped"),
+}
+
+INSTANCES: Final[Mapping[PlanInstanceStatus, Condition]] = {
+    PlanInstanceStatus.NOT_STARTED: Condition.IDLE,
+    PlanInstanceStatus.RUNNING: Condition.RUNNING,
+    PlanInstanceStatus.PAUSE: Condition.WAITING,
+    PlanInstanceStatus.CONTINUE: Condition.RUNNING,
+    PlanInstanceStatus.DONE: Condition.DONE,
+    PlanInstanceStatus.ERROR: Condition.FAILED,
+    PlanInstanceStatus.CANCELLING: Condition.CANCELLED,
+    PlanInstanceStatus.CANCELLED: Condition.CANCELLED,
+}
+
+_RUNS: Final[Mapping[RunStatus, str]] = {
+    RunStatus.NOT_STARTED: "not started",
+    RunStatus.PAUSE: "waiting",
+    RunStatus.CONTINUE: "continuing",
+    RunStatus.ERROR: "failed",
+}
+"""How a run is, where its status is not a word of people's."""
+
+_ENDS: Final = frozenset(
+    {TaskStatus.DONE, TaskStatus.ERROR, TaskStatus.SKIPPED, TaskStatus.CANCELLED}
+)
+
+
+def render_svg(
+    plan: Plan, state: PlanState | None = None, *, styled: bool = True, say: Say = english
+) -> str:
+    """The plan as SVG; without its style sheet when `styled` is false."""
+    return draw(picture_of(plan, state, say), styled=styled, say=say)
+
+
+def render_text(plan: Plan, state: PlanState | None = None, *, width: int = 80) -> str:
+    """The plan as lines of at most `width` columns, each task before what follows it."""
+    return outline(picture_of(plan, state), width)
+
+
+def run_words(status: RunStatus) -> str:
+    return _RUNS.get(status, status.value)
+
+
+def picture_of(plan: Plan, state: PlanState | None = None, say: Say = english) -> Picture:
+    sketch = _Sketch(plan, state, say)
+    sketch.add_tasks()
+    sketch.add_inputs()
+    for listener in plan.listeners:
+        sketch.add_listener(listener)
+    sketch.add_goal()
+    return Picture(_title(plan, state, say), _description(plan, state, say), *sketch.finished())
+
+
+def _title(plan: Plan, state: PlanState | None, say: Say) -> str:
+    name = plan.name or plan.plan_id
+    if state is None:
+        return name
+    return f"{name} {GLYPHS[INSTANCES[state.status]]} {say(run_words(state.status))}"
+
+
+def _description(plan: Plan, state: PlanState | None, say: Say) -> str:
+    tasks, listeners = len(plan.tasks), len(plan.listeners)
+    size = ", ".join(
+        [
+            say("{n} task" if tasks == 1 else "{n} tasks", n=tasks),
+            say("{n} listener" if listeners == 1 else "{n} listeners", n=listeners),
+        ]
+    )
+    if state is None:
+        return size
+    counts = Counter(task_standing(state, task.task_id)[1] for task in plan.tasks)
+    told = (f"{counts[text]} {say(text)}" for _, text in TASKS.values() if counts[text])
+    return say("{size}; tasks: {told}", size=size, told=", ".join(told))
+
+
+@dataclass(slots=True)
+class _Sketch:
+    """A picture in the making; `places` says where each task stands among the nodes."""
+
+    plan: Plan
+    state: PlanState | None
+    say: Say
+    nodes: list[Node] = field(default_factory=list)
+    edges: list[Edge] = field(default_factory=list)
+    places: dict[str, int] = field(default_factory=dict)
+    endings: list[Edge] = field(default_factory=list)
+
+    def finished(self) -> tuple[tuple[Node, ...], tuple[Edge, ...]]:
+        return tuple(self.nodes), tuple(self.edges)
+
+    def add_tasks(self) -> None:
+        for task in self.plan.tasks:
+            self.places.setdefault(task.task_id, len(self.nodes))
+            condition, told = self._task_standing(task.task_id)
+            label = f"{task.task_id} {task.name}".strip()
+            self.nodes.append(
+                Node(task.task_id, label, told, condition=condition, hint=task.prompt)
+            )
+
+    def add_inputs(self) -> None:
+        if self.plan.inputs.fields and self.plan.main_task_id in self.places:
+            place = self._place_listener(INPUTS, self.say("form"), "human")
+            self.edges.append(Edge(place, self.places[self.plan.main_task_id]))
+
+    def add_listener(self, listener: Listener) -> None:
+        what, kind = _work(listener, self.state, self.say)
+        place = self._place_listener(listener.listener_id, what, kind, listener)
+        for task_id in listener.trigger_task_id:
+            if task_id in self.places:
+                self.edges.append(Edge(self.places[task_id], place))
+        for output, failure in ((listener.success_output, False), (listener.failure_output, True)):
+            if output is not None and output.task_id in self.places:
+                self._add_output(place, output, failure)
+
+    def _add_output(self, place: int, output: Output, failure: bool) -> None:
+        plain = output.status is TaskStatus.DONE and not failure
+        label = "" if plain else output.status.value
+        edge = Edge(place, self.places[output.task_id], label, failure)
+        ends = output.task_id == self.plan.main_task_id and output.status in _ENDS
+        (self.endings if ends else self.edges).append(edge)
+
+    def add_goal(self) -> None:
+        if not self.endings and not self.plan.verify:
+            return
+        goal = len(self.nodes)
+        main = self.plan.main_task_id
+        condition, told = self._task_standing(main)
+        label = f"{main} {self.say('goal')}"
+        self.nodes.append(Node(main, label, told, "task goal", condition=condition))
+        self.edges.extend(Edge(one.source, goal, one.label, one.failure) for one in self.endings)
+        for number, check in enumerate(self.plan.verify, 1):
+            place = self._place_listener(f"{VERIFY}{number}", check.tool, "tool")
+            self.edges.append(Edge(goal, place))
+
+    def _place_listener(
+        self, listener_id: str, what: str, kind: str, listener: Listener | None = None
+    ) -> int:
+        condition, told = self._step_standing(listener_id, listener)
+        note = ", ".join(filter(None, [self.say(kind), told]))
+        when = listener.trigger_condition if listener else ""
+        hint = self.say("when {condition}", condition=when) if listener else ""
+        classes = f"listener {kind}"
+        label = f"{listener_id} {what}".strip()
+        due = next_try(self.state, listener_id) if self.state else None
+        self.nodes.append(Node(listener_id, label, note, classes, True, condition, hint, due))
+        return len(self.nodes) - 1
+
+    def _task_standing(self, task_id: str) -> tuple[Condition | None, str]:
+        if self.state is None:
+            return None, ""
+        condition, told = task_standing(self.state, task_id)
+        return condition, _round(self.state.task(task_id), self.say) or self.say(told)
+
+    def _step_standing(
+        self, listener_id: str, listener: Listener | None
+    ) -> tuple[Condition | None, str]:
+        if self.state is None:
+            return None, ""
+        step = self.state.steps.get(listener_id)
+        if step is None:
+            return self._before_its_turn(listener_id)
+        condition, told = step_standing(self.state, step)
+        return condition, _tries(step, listener, self.say, told) or self.say(told)
+
+    def _before_its_turn(self, listener_id: str) -> tuple[Condition, str]:
+        assert self.state is not None
+        begun = self.state.status is not PlanInstanceStatus.NOT_STARTED
+        if listener_id == INPUTS and begun:
+            return Condition.SKIPPED, self.say("not needed")
+        return Condition.IDLE, ""
+
+
+def task_standing(state: PlanState, task_id: str) -> tuple[Condition, str]:
+    """While all of a run waits, nothing is at work on a task that is under way."""
+    status = state.task(task_id).status
+    waits = status is TaskStatus.RUNNING and _at_rest(state)
+    return TASKS[TaskStatus.PENDING if waits else status]
+
+
+def _at_rest(state: PlanState) -> bool:
+    """What is under way when a run fails comes to its end, unless a person is asked there."""
+    working = state.in_flight > state.paused_children
+    stopped = state.status is PlanInstanceStatus.ERROR and not working
+    return stopped or state.status is PlanInstanceStatus.PAUSE
+
+
+def step_standing(
+    state: RunState,
+    step: StepState,
+    held_up: tuple[Condition, str] = (Condition.WAITING, "waiting for a resume"),
+) -> tuple[Condition, str]:
+    """How a step is; `held_up` if it would start, had the run not failed. A child run may wait."""
+    if state.status is RunStatus.ERROR and step.status in (StepStatus.READY, StepStatus.BACKOFF):
+        return held_up
+    if step.status is StepStatus.RUNNING and step.child_status == RunStatus.PAUSE:
+        return Condition.WAITING, "waiting for a person"
+    return STEPS[step.status]
+
+
+def next_try(state: RunState, step_id: str) -> float | None:
+    stopped = state.status is RunStatus.ERROR
+    return None if stopped else state.timers.get(retry_timer(step_id))
+
+
+def _round(task: TaskState, say: Say) -> str:
+    """The planner's retries are rounds; a resume begins them anew, without a number."""
+    counts = task.context.get("retry_count"), task.context.get("max_retries")
+    newest = next(iter(task.trace), None)
+    if task.status is not TaskStatus.RETRYING or newest is None or newest.reason != "planner_retry":
+        return ""
+    match counts:
+        case int(count), int(most):
+            return say("retrying, round {n} of {most}", n=count + 1, most=most + 1)
+        case _:
+            return ""
+
+
+def _tries(step: StepState, listener: Listener | None, say: Say, told: str) -> str:
+    if listener is None:
+        return ""
+    most = listener.retry.attempts
+    match step.status:
+        case StepStatus.BACKOFF if told == "retrying" and not step.attempt:
+            return say("retrying, round {n}", n=step.retries + 1)
+        case StepStatus.BACKOFF if told == "retrying":
+            return say("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
+        case StepStatus.RUNNING if told == "running" and 1 < step.attempt <= most:
+            return say("running, try {n} of {most}", n=step.attempt, most=most)
+        case StepStatus.WAITING:
+            return say("waiting for a run" if step.question_id is None else "waiting for a person")
+        case _:
+            return ""
+
+
+def _work(listener: Listener, state: PlanState | None, say: Say) -> tuple[str, str]:
+    """What a listener does, in a word or two, and the kind of it."""
+    match listener.action:
+        case ToolAction(tool=tool):
+            return tool, "tool"
+        case CodeAction():
+            return "", "code"
+        case HumanAction(asking=asking):
+            return _asked(asking.title, state) or say("ask a person"), "human"
+        case PlanAction(plan_id=plan_id):
+            return plan_id, "plan"
+        case AgentAction(agent_id=agent_id):
+            return agent_id, "agent"
+        case _:
+            assert_never(listener.action)
+
+
+def _asked(title: str, state: PlanState | None) -> str:
+    """A question as it is put; what it names and nobody knows yet is left open."""
+    return preview(title, TaskFacts(Map() if state is None else state.tasks))

@@ -1,0 +1,76 @@
+"""The tasks of a conversation as a graph: each after those that it waits for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from holdfast.core.conversation.state import ConversationState
+from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
+from holdfast.drawing.graph import INSTANCES, next_try, run_words, step_standing
+from holdfast.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
+from holdfast.model.conversation import EngineState
+
+_TELLING: Final = ACTIVE_STEPS | {StepStatus.FAILED}
+_STOPPED: Final = (Condition.CANCELLED, "stopped")
+"""A task that was under way when its turn ended, and a turn that a person has ended."""
+
+STATUSES: Final[Mapping[str, tuple[Condition, str]]] = {
+    "pending": (Condition.IDLE, "not started"),
+    "scheduled": (Condition.IDLE, "scheduled"),
+    "running": (Condition.RUNNING, "running"),
+    "finished": (Condition.DONE, "finished"),
+    "completed": (Condition.DONE, "done"),
+    "skipped": (Condition.SKIPPED, "skipped"),
+    "failed": (Condition.FAILED, "failed"),
+}
+
+
+def picture_of_tasks(state: ConversationState, say: Say = english) -> Picture:
+    shown = state.order
+    places = {state.tasks[one].id: place for place, one in enumerate(shown)}
+    edges = [
+        Edge(places[before], places[state.tasks[one].id])
+        for one in shown
+        for before in state.tasks[one].dependencies
+        if before in places
+    ]
+    nodes = [_node(state, one, say) for one in shown]
+    standing_of_run = (INSTANCES[state.status], run_words(state.status))
+    condition, told = _STOPPED if state.stopped else standing_of_run
+    title = f"{state.run_id} {GLYPHS[condition]} {say(told)}"
+    size = say("{done} of {total} tasks done", done=state.completed, total=state.total)
+    if state.skipped:
+        size += say(", {n} skipped", n=state.skipped)
+    return Picture(title, size, tuple(nodes), tuple(edges))
+
+
+def standing(state: ConversationState, step_id: str, say: Say) -> tuple[Condition, str]:
+    """How a task is: while it is under way or has failed, as its step is."""
+    task, step = state.tasks[step_id], state.steps.get(step_id)
+    if step is None or step.status not in _TELLING:
+        condition, told = _by_itself(state, "skipped" if task.skipped else task.status)
+        return condition, say(told)
+    condition, told = step_standing(state, step, _STOPPED)
+    if told != "retrying":
+        return condition, say(told)
+    most = state.settings.retry.attempts
+    return condition, say("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
+
+
+def _by_itself(state: ConversationState, status: str) -> tuple[Condition, str]:
+    """A task without a step: in a turn that has ended nothing is under way or to come."""
+    if status == "running" and (state.stopped or state.phase is EngineState.ERROR):
+        return _STOPPED
+    if status == "scheduled" and state.stopped:
+        status = "pending"
+    return STATUSES.get(status, (Condition.IDLE, status))
+
+
+def _node(state: ConversationState, step_id: str, say: Say) -> Node:
+    task = state.tasks[step_id]
+    condition, told = standing(state, step_id, say)
+    label = f"{task.id} {task.description}".strip()
+    note = ", ".join(filter(None, [task.type, told]))
+    due = next_try(state, step_id)
+    return Node(step_id, label, note, condition=condition, due=due)

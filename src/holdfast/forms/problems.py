@@ -1,0 +1,50 @@
+"""Form problems: what is wrong in a form's shape, all of it, each with its place.
+
+A `Place` walks along while a shape is read. It knows the path so far and shares one list, so that
+a mistake in one field never hides the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from typing import TypeAlias
+
+from holdfast.errors import FormProblem
+from holdfast.forms.values import echo
+from holdfast.language.spelling import MOST_UNKNOWN, remedy
+from holdfast.model.values import Json
+
+Path: TypeAlias = tuple[str | int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where in the shape the reading is; everything found wrong goes to one list."""
+
+    problems: list[FormProblem]
+    path: Path = ()
+
+    def at(self, *parts: str | int) -> Place:
+        return Place(self.problems, self.path + parts)
+
+    def report(self, message: str) -> None:
+        self.problems.append(FormProblem(self.path, message))
+
+    def text(self, raw: Mapping[str, Json], key: str, default: str = "") -> str:
+        value = raw.get(key)
+        if value is not None and not isinstance(value, str):
+            self.at(key).report(f"must be text, not {echo(value)}")
+        return value if isinstance(value, str) else default
+
+    def flag(self, raw: Mapping[str, Json], key: str, default: bool = False) -> bool:
+        value = raw.get(key)
+        if value is not None and not isinstance(value, bool):
+            self.at(key).report(f"must be true or false, not {echo(value)}")
+        return value if isinstance(value, bool) else default
+
+    def known_keys(self, raw: Mapping[str, Json], known: Collection[str]) -> None:
+        for key in islice((key for key in raw if key not in known), MOST_UNKNOWN):
+            hint = remedy(key, known, f"known are {', '.join(known)}")
+            self.at(key).report(f"unknown key: {hint}")

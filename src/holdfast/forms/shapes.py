@@ -1,0 +1,299 @@
+"""Form shapes: a form as its author writes it and as it travels, `{name: {type, label, …}}`.
+
+The same shape stands in a plan's YAML, in a tool's `required_params` and on the wire; a plain list
+of names asks for texts. Reading collects every problem, each with its path into the shape, so that
+a checker can point at all of them at once. Unknown keys of a field are problems, since most are
+misspelt; those of an option are its extras, which are shown and never interpreted.
+
+A field without `type` is a text, or a choice if it has options (radio up to five, select beyond).
+An option may be written as its bare value. Option values are texts: YAML's 1 and true are refused
+rather than turned into "1" and "True". `parse_form(dump_form(form))` is the form again.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence, Sized
+from dataclasses import fields, replace
+from typing import Any, Final, TypeGuard
+
+from holdfast.errors import ConditionError, FormRejected, InvalidValue
+from holdfast.forms.patterns import (
+    LARGEST_PROGRAMS,
+    MATCH_BUDGET,
+    is_usable,
+    match_cost,
+    programs,
+)
+from holdfast.forms.problems import Place
+from holdfast.forms.rules import check_rules, read_validation, rules_of
+from holdfast.forms.validation import answers_asked
+from holdfast.forms.values import Refusal, clean, echo, is_empty, texts
+from holdfast.language.conditions import parse
+from holdfast.language.spelling import remedy
+from holdfast.language.strict import strict_json
+from holdfast.model.form import CHOICES, Field, FieldType, Form, JsonType, Option, Validation
+from holdfast.model.values import Json
+
+MOST_RADIO_OPTIONS: Final = 5
+MOST_FIELDS: Final = 200
+MOST_OPTIONS: Final = 1_000
+
+_FIELD_KEYS: Final = tuple(each.name for each in fields(Field) if each.name != "name")
+_TYPES: Final = {each.value: each for each in FieldType}
+_CHOICE_TYPES: Final = "radio, select or multiselect"
+_OPTION_KEYS: Final = ("value", "label", "requires_input")
+
+
+def parse_form(raw: object, *, enriches: bool = False) -> Form:
+    """The form, or FormRejected with all its problems.
+
+    A form that `enriches` a tool's may leave out what the tool's schema says: its conditions may
+    name the tool's other arguments, a choice needs no options of its own, and a field without a
+    type is checked against the tool's (`tool_forms.check_enrichment`).
+    """
+    place = Place([])
+    if isinstance(raw, Sized) and len(raw) > MOST_FIELDS:
+        place.report(f"a form has at most {MOST_FIELDS} fields; this has {len(raw):,}")
+        raise FormRejected(place.problems)
+    shape = {name: {} for name in raw} if _is_name_list(raw, place) else raw
+    if isinstance(shape, Mapping):
+        _check_patterns(shape, place)
+        form = Form(tuple(_read_fields(shape, place, enriches)))
+        _check_visibility(form, place, enriches)
+    else:
+        place.report("a form is fields by name, or a list of names")
+    if place.problems:
+        raise FormRejected(place.problems)
+    return form
+
+
+def dump_form(form: Form) -> dict[str, Any]:
+    """The shape that `parse_form` reads; what has its usual value is left out."""
+    return {field.name: _dump_field(field) for field in form.fields}
+
+
+def _is_name_list(raw: object, place: Place) -> TypeGuard[list[str]]:
+    if not isinstance(raw, list) or not all(isinstance(name, str) for name in raw):
+        return False
+    for index, name in enumerate(raw):
+        if name in raw[:index]:
+            place.at(index).report(f"{echo(name)} is named twice")
+    return True
+
+
+def _check_patterns(shape: Mapping[Any, object], place: Place) -> None:
+    """All of a form's patterns are used at once, for its defaults here and later for answers."""
+    ruled = [one for one in map(_pattern_and_default, shape.values()) if is_usable(one[0])]
+    matched = sum(match_cost(one, text) for one, default in ruled for text in texts(default))
+    if programs(one for one, _ in ruled) > LARGEST_PROGRAMS or matched > MATCH_BUDGET:
+        place.report(
+            "the patterns of this form are too large together: let max_length bound the texts "
+            "instead of counted repeats"
+        )
+        raise FormRejected(place.problems)
+
+
+def _pattern_and_default(raw: object) -> tuple[str, Any]:
+    match raw:
+        case {"validation": {"pattern": str(pattern)}, **rest}:
+            return pattern, rest.get("default")
+    return "", None
+
+
+def _read_fields(shape: Mapping[Any, object], place: Place, enriches: bool) -> Iterator[Field]:
+    for name, raw in shape.items():
+        if not isinstance(name, str) or not name.strip():
+            place.at(str(name)).report("a field's name must be text, in quotes if need be")
+        elif not isinstance(raw, Mapping | None):
+            place.at(name).report("a field is keys and values, such as {type: text}")
+        else:
+            yield _read_field(name, raw or {}, place.at(name), enriches)
+
+
+def _read_field(name: str, raw: Mapping[str, Json], place: Place, enriches: bool) -> Field:
+    known_before = len(place.problems)
+    field = Field(name)
+    try:
+        plain = strict_json({name: dict(raw)})[name]
+    except InvalidValue as error:
+        place.report(str(error))
+        return field
+    place.known_keys(plain, _FIELD_KEYS)
+    field = _field_of(name, plain, place)
+    if not (enriches and _is_open(field)):
+        _check_type(field, place)
+        check_rules(field, place.at("validation"))
+        if len(place.problems) == known_before:
+            _check_values(field, place)
+    return field
+
+
+def _is_open(field: Field) -> bool:
+    """Whether a tool's schema may still say what the field holds."""
+    return not field.options and (field.type is FieldType.TEXT or field.type in CHOICES)
+
+
+def _field_of(name: str, raw: Mapping[str, Json], place: Place) -> Field:
+    options = tuple(_read_options(raw.get("options"), place.at("options")))
+    field = Field(
+        name=name,
+        type=_read_type(raw, options, place),
+        label=place.text(raw, "label"),
+        description=place.text(raw, "description"),
+        options=options,
+        required=place.flag(raw, "required", default=True),
+        visible_if=place.text(raw, "visible_if") or None,
+        validation=read_validation(raw.get("validation"), place.at("validation")),
+        integer=place.flag(raw, "integer"),
+        json=_read_json_type(raw, place),
+        nullable=place.flag(raw, "nullable"),
+    )
+    default = raw.get("default")
+    return field if is_empty(field, default) else replace(field, default=default)
+
+
+def _read_json_type(raw: Mapping[str, Json], place: Place) -> bool | JsonType:
+    match raw.get("json"):
+        case "array":
+            return "array"
+        case "object":
+            return "object"
+        case str(word):
+            place.at("json").report(f"must be true, array or object, not {echo(word)}")
+            return False
+    return place.flag(raw, "json")
+
+
+def _read_type(raw: Mapping[str, Json], options: Sequence[Option], place: Place) -> FieldType:
+    word = place.text(raw, "type")
+    if word in _TYPES:
+        return _TYPES[word]
+    if word:
+        hint = remedy(word, _TYPES, f"use {', '.join(_TYPES)}")
+        place.at("type").report(f"there is no field type {echo(word)}: {hint}")
+    return type_of_choice(options) if options else FieldType.TEXT
+
+
+def type_of_choice(options: Sequence[Option]) -> FieldType:
+    return FieldType.RADIO if len(options) <= MOST_RADIO_OPTIONS else FieldType.SELECT
+
+
+def _read_options(raw: Json, place: Place) -> Iterator[Option]:
+    if not isinstance(raw, list | None):
+        place.report(f"must be a list of options, not {echo(raw)}")
+        return
+    if raw and len(raw) > MOST_OPTIONS:
+        place.report(f"a choice has at most {MOST_OPTIONS:,} options; this has {len(raw):,}")
+        return
+    for index, each in enumerate(raw or ()):
+        option = {"value": each} if not isinstance(each, dict) else each
+        yield _read_option(option, place.at(index))
+
+
+def _read_option(raw: Mapping[str, Json], place: Place) -> Option:
+    value = raw.get("value")
+    if not isinstance(value, str) or not value.strip():
+        scalar = isinstance(value, bool | int | float)
+        hint = f"write {json.dumps(json.dumps(value))}" if scalar else "give it one"
+        place.at("value").report(f"an option's value must be text: {hint}")
+        value = ""
+    extras = {key: each for key, each in raw.items() if key not in _OPTION_KEYS}
+    label = place.text(raw, "label", default=value)
+    return Option(value, label, place.flag(raw, "requires_input"), extras)
+
+
+def _check_type(field: Field, place: Place) -> None:
+    if field.type not in CHOICES and field.options:
+        place.at("options").report(f"a field of type {field.type} has none: use {_CHOICE_TYPES}")
+    if field.type in CHOICES and not field.options:
+        place.at("options").report(f"a field of type {field.type} needs options to choose from")
+    if field.integer and field.type is not FieldType.NUMBER:
+        place.at("integer").report("only a field of type number can be an integer")
+    if field.json and field.type is not FieldType.TEXTAREA:
+        place.at("json").report("only a field of type textarea can hold JSON")
+    seen = set()
+    for index, option in enumerate(field.options):
+        if option.value and option.value in seen:
+            place.at("options", index, "value").report(f"{echo(option.value)} is already an option")
+        seen.add(option.value)
+
+
+def _check_values(field: Field, place: Place) -> None:
+    """The default and the enum must be answers that the field itself would take."""
+    plain = replace(field, validation=Validation())
+    options = [option.value for option in field.options]
+    for index, value in enumerate(field.validation.values or ()):
+        if field.type in CHOICES:
+            problem = None if value in options else f"{echo(value)} is no option"
+        else:
+            problem = answer_problem(plain, value)
+        if problem:
+            place.at("validation", "values", index).report(problem)
+    problem = None if field.default is None else default_problem(field, field.default)
+    if problem:
+        place.at("default").report(problem)
+
+
+def default_problem(field: Field, default: Json) -> str | None:
+    if field.type is FieldType.SECRET:
+        return "a secret has no default: it would stand in the plan for all to read"
+    if field.json and not isinstance(default, str):
+        return f"give text; got {echo(default)}"
+    return answer_problem(field, default)
+
+
+def answer_problem(field: Field, answer: Json) -> str | None:
+    try:
+        clean(field, answer)
+    except Refusal as refusal:
+        return str(refusal)
+    return None
+
+
+def _check_visibility(form: Form, place: Place, enriches: bool) -> None:
+    names = [field.name for field in form.fields]
+    for index, field in enumerate(form.fields):
+        if field.visible_if is None:
+            continue
+        here = place.at(field.name, "visible_if")
+        try:
+            condition = parse(field.visible_if)
+        except ConditionError as error:
+            here.report(str(error))
+        else:
+            wrong = answers_asked(field) - set(names[:index])
+            for name in sorted(wrong & set(names) if enriches else wrong):
+                here.report(f"values.{name} is no field above this one")
+            if condition.task_ids or condition.asks_triggers:
+                here.report("a form knows only its own answers: ask about values.<field>")
+
+
+def _dump_field(field: Field) -> dict[str, Any]:
+    always = {"type": field.type.value, "required": field.required}
+    sometimes = {
+        "label": field.label,
+        "description": field.description,
+        "options": [_dump_option(option) for option in field.options],
+        "visible_if": field.visible_if,
+        "validation": _dump_validation(field),
+        "integer": field.integer,
+        "json": field.json,
+        "nullable": field.nullable,
+    }
+    shape = always | {key: value for key, value in sometimes.items() if value}
+    if field.default is not None:
+        shape["default"] = field.default
+    return {key: shape[key] for key in _FIELD_KEYS if key in shape}
+
+
+def _dump_option(option: Option) -> dict[str, Any]:
+    shape = {"value": option.value, "label": option.label, **option.extras}
+    return shape | {"requires_input": True} if option.requires_input else shape
+
+
+def _dump_validation(field: Field) -> dict[str, Any]:
+    rules = rules_of(field)
+    if "values" in rules:
+        return {"type": "enum", **rules, "values": list(rules["values"])}
+    return rules

@@ -1,0 +1,1 @@
+"""Holdfast's own messages in the reader's language."""

@@ -1,0 +1,1 @@
+"""Interactions in Python: the service that takes answers, and handlers of custom options."""

@@ -1,0 +1,167 @@
+"""The desk at which questions are answered, whichever run asked them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from holdfast.core.interactions.saying import spoken_secret
+from holdfast.core.run.state import RunState
+from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, TooLate
+from holdfast.forms.secrets import is_reference
+from holdfast.forms.values import Refusal, clean, is_empty
+from holdfast.interactions.handlers import Handlers, custom_option
+from holdfast.journal.port import NOTHING, Attached, Kept, QuestionRow
+from holdfast.journal.vault import Place, Vault, sealed_answer
+from holdfast.language.strict import strict_json, strict_text
+from holdfast.model import commands as c
+from holdfast.model.form import Field, FieldType
+from holdfast.model.interaction import (
+    InteractionOption,
+    InteractionRequest,
+    InteractionResponse,
+    Resolution,
+)
+from holdfast.model.values import Json
+from holdfast.runtime.audit import deeds_of_entering
+from holdfast.runtime.engine import Engine
+from holdfast.runtime.identity import LOCAL
+from holdfast.runtime.projections import request_of
+
+KEPT_AHEAD: Final = 3600.0
+"""Seconds that a secret waits for the answer it belongs to."""
+
+
+def is_above(run_id: str, row: QuestionRow) -> bool:
+    """Whether a run asked this question, or works through the run that did."""
+    return run_id == row.root_id or f"{row.run_id}.".startswith(f"{run_id}.")
+
+
+def _secret_field(request: InteractionRequest, name: str) -> Field:
+    field = next((one for one in request.form.fields if one.name == name), None)
+    if field is None:
+        raise _misfit(name, "the form has no such field")
+    if field.type is not FieldType.SECRET:
+        raise _misfit(name, "this is no secret: give it with the answer")
+    return field
+
+
+def _misfit(name: str, why: str) -> InvalidAnswer:
+    return InvalidAnswer(f"{name}: {why}", {name: why})
+
+
+def _secret_given(
+    request: InteractionRequest, response: InteractionResponse
+) -> InteractionResponse:
+    """Bare words that are a secret are sealed as one: feedback is recorded as it was said."""
+    if not response.feedback or response.data:
+        return response
+    field = spoken_secret(request, response.selected_option_id)
+    if field is None:
+        return response
+    return replace(response, data={field.name: response.feedback}, feedback=None)
+
+
+class QuestionDesk:
+    def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
+        self.engine = engine
+        self.handlers = handlers
+        self.vault = vault
+
+    async def answer(self, response: InteractionResponse, *, by: str = LOCAL) -> RunState:
+        """Answer any run's question; the first valid answer wins."""
+        row = await self._row(response.request_id)
+        if response.session_id and not is_above(response.session_id, row):
+            message = f"{response.request_id} is asked by {row.run_id}: answer it there, or above"
+            raise InvalidAnswer(message, {"session_id": f"must be {row.run_id}, or left out"})
+        request = request_of(row)
+        response = _secret_given(request, response)
+        given = strict_json(dict(response.data)) if response.data != {} else {}
+        place = Place(row.question_id, row.root_id, strict_text(by, "by"))
+        sealed = await sealed_answer(self.vault, request.form, given, place, row.status)
+        named, feedback = response.selected_option_id, response.feedback
+        if feedback is not None:
+            feedback = strict_text(feedback, "feedback")
+        resolution, kept = None, sealed.kept
+        custom = custom_option(request, named) if row.status == "open" else None
+        if custom is not None:
+            said = InteractionResponse(row.question_id, row.run_id, named, sealed.data, feedback)
+            resolution, more = await self._resolved(request, custom, said, place)
+            kept += more
+        command = c.Answer(row.question_id, place.by, named, sealed.data, feedback, resolution)
+        attached = Attached(kept=kept) if kept else NOTHING
+        return await self.engine.submit(row.run_id, command, attached=attached)
+
+    async def _resolved(
+        self,
+        request: InteractionRequest,
+        option: InteractionOption,
+        response: InteractionResponse,
+        place: Place,
+    ) -> tuple[Resolution | None, tuple[Kept, ...]]:
+        """What a handler makes of the answer; what it puts into secret fields is sealed too."""
+        resolution = await self.handlers.resolve(request, option, response)
+        if resolution is None:
+            return None, ()
+        sealed = await self.vault.take(request.form, resolution.data, place)
+        return replace(resolution, data=sealed.data), sealed.kept
+
+    async def keep_secret(
+        self, question_id: str, field: str, value: str, *, by: str = LOCAL
+    ) -> str:
+        """Take a secret ahead of its answer, which then names the reference that this returns.
+
+        It is kept for an hour, and for good with the answer, which must be the same person's.
+        """
+        row = await self._row(question_id)
+        now = self.engine.clock.now()
+        if row.status != "open" or (row.deadline is not None and now >= row.deadline):
+            status = "too late for" if row.status == "open" else row.status
+            raise TooLate(f"{row.title!r} is {status}; nothing was changed")
+        request = request_of(row)
+        asked = _secret_field(request, field)
+        given = strict_json(value)
+        if is_reference(given) or is_empty(asked, given):
+            raise _misfit(field, "enter the secret itself")
+        try:
+            text = str(clean(asked, given))
+        except Refusal as refusal:
+            raise _misfit(field, str(refusal)) from None
+        place = Place(question_id, row.root_id, strict_text(by, "by"))
+        reference, kept = self.vault.enter(place, field, text, now + KEPT_AHEAD)
+        deeds = deeds_of_entering(field, request, row.run_id, now)
+        await self.engine.journal.attach(Attached(deeds, (kept,)))
+        return reference
+
+    async def answer_many(
+        self, question_ids: Sequence[str], response: InteractionResponse, *, by: str = LOCAL
+    ) -> dict[str, CallerError | AuthorError | None]:
+        """The same answer to exactly these questions; what became of each."""
+        outcomes: dict[str, CallerError | AuthorError | None] = {}
+        for question_id in dict.fromkeys(question_ids):
+            try:
+                await self.answer(replace(response, request_id=question_id), by=by)
+                outcomes[question_id] = None
+            except (CallerError, AuthorError) as error:
+                outcomes[question_id] = error
+        return outcomes
+
+    async def keep_draft(
+        self, question_id: str, data: Mapping[str, Any], *, by: str = LOCAL
+    ) -> None:
+        row = await self._row(question_id)
+        command = c.KeepDraft(question_id, strict_text(by, "by"), strict_json(dict(data)))
+        await self.engine.submit(row.run_id, command)
+
+    async def draft(self, question_id: str, *, by: str = LOCAL) -> Mapping[str, Json]:
+        """What this person has filled in so far."""
+        row = await self._row(question_id)
+        state = await self.engine.state(row.run_id)
+        return state.questions[question_id].drafts.get(strict_text(by, "by"), {})
+
+    async def _row(self, question_id: str) -> QuestionRow:
+        row = await self.engine.journal.question(question_id)
+        if row is None:
+            raise NotFound(f"there is no question {question_id}")
+        return row

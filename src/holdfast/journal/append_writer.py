@@ -1,0 +1,290 @@
+"""Writes what an append says into SQLite, inside a transaction that others own.
+
+The common append (no new row) only gathers its records: where the run stands and how many
+records there are is known from the append before, and the records of a batch are written by
+few statements. Where that is one and nothing else is written, it needs no BEGIN and no COMMIT,
+which take a sixth of the instructions of a lone append. A new row touches the indexes only where
+status, activity or timer have changed.
+
+What expires is let go a little at a time, whenever a deed says what time it is: the
+journal has no clock.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, fields
+from functools import partial
+from operator import attrgetter
+from typing import Any
+
+from holdfast.journal import chain, checksums, database
+from holdfast.journal.counters import Pair, Tally
+from holdfast.journal.database import Transaction
+from holdfast.journal.port import (
+    NOTHING,
+    Append,
+    Attached,
+    Deed,
+    Kept,
+    Notice,
+    QuestionRow,
+    RunRow,
+    Snapshot,
+    StoredDefinition,
+)
+from holdfast.journal.rows import packed
+from holdfast.journal.rules import conflict
+from holdfast.journal.statements import load_queries
+
+_SQL = load_queries("sqlite_queries.sql")
+_LOCATE_RUN = _SQL["locate_run"]
+_CREATE_RUN = _SQL["create_run"]
+_DESCRIBE_RUN = _SQL["describe_run"]
+_INDEX_RUN = _SQL["index_run"]
+_PUT_QUESTION = _SQL["put_question"]
+_LEAVE_NOTICE = _SQL["leave_notice"]
+_HEAR_NOTICE = _SQL["hear_notice"]
+_SAVE_SNAPSHOT = _SQL["save_snapshot"]
+_STORE_DEFINITION = _SQL["store_definition"]
+_KEEP = _SQL["keep"]
+_DROP_KEPT = _SQL["drop_kept"]
+_DROP_EXPIRED = _SQL["drop_expired"]
+_LAST_DEED = _SQL["last_deed"]
+_ADD_DEED = _SQL["add_deed"]
+_LAST_COMMIT = _SQL["last_commit"]
+_PLACED = _SQL["placed"]
+_PLACE_TAIL = _SQL["place_tail"]
+_NOTE_PLACED = _SQL["note_placed"]
+_QUESTION_PAIR = _SQL["question_pair"]
+
+_COLUMNS = 6
+_AT_ONCE = 16 * _COLUMNS
+_ADD_EVENTS = {
+    count * _COLUMNS: _SQL["add_event"] + ", (?, ?, ?, ?, ?, ?)" * (count - 1)
+    for count in range(1, _AT_ONCE // _COLUMNS + 1)
+}
+"""What adds so many values. A statement for each record takes 1.4 times the instructions."""
+
+MOST_PLACES = 50_000
+EXPIRED_AT_ONCE = 16
+"""Tuning: of how many runs it is known where they stand, and how much of what has expired goes
+at once."""
+
+
+def _values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
+    """Takes a row apart in the order of its fields, which is that of the columns."""
+    return attrgetter(*(field.name for field in fields(kind)))
+
+
+_run_values = _values_of(RunRow)
+_question_values = _values_of(QuestionRow)
+_notice_values = _values_of(Notice)
+_kept_values = _values_of(Kept)
+_deed_values = _values_of(Deed)
+
+
+_SEQ = 0xFFFFFFFF
+_NOWHERE = -1
+"""The place of no record: whatever is expected, it is not there."""
+_UNKNOWN = -1
+"""The newest position, before anybody has looked."""
+
+
+def place(run: int, seq: int) -> int:
+    """Where a record stands in `events`."""
+    return run << 32 | seq
+
+
+class Scribe:
+    """Writes appends, and knows where each run stands: nobody else writes to this database.
+
+    What is gathered is written by `flush`, at the latest before the commit; whoever rolls back
+    has the scribe `forget`, and it looks again.
+    """
+
+    def __init__(self) -> None:
+        self._places: dict[str, int] = {}
+        """Where the last record of each run stands."""
+        self._position = _UNKNOWN
+        self._place_at = 0
+        self.gathered: list[Any] = []
+        """Records that are to be written, one value after another."""
+        self.runs = Tally(_SQL["run_counts"])
+        self.questions = Tally(_SQL["question_counts"])
+        self.moves: list[Callable[[], None]] = []
+        """What the tallies are to be told of once this is committed."""
+
+    def forget(self) -> None:
+        self._places.clear()
+        self._position = _UNKNOWN
+        self.gathered.clear()
+        self.moves.clear()
+        self.runs.forget()
+        self.questions.forget()
+
+    def committed(self) -> None:
+        for move in self.moves:
+            move()
+        self.moves.clear()
+
+    def count(self, transaction: Transaction, tally: Tally) -> None:
+        self.moves.append(partial(tally.begin, tally.count(transaction)))
+
+    def write(self, transaction: Transaction, append: Append) -> int:
+        """Everything in an append, births included; the run's new version."""
+        run_id, expected, records = append.run_id, append.expected, append.records
+        place = self._places.get(run_id, _NOWHERE)
+        if append.row is not None or place & _SEQ != expected:
+            place = self._place_of(transaction, append)
+        position = self._position
+        if position == _UNKNOWN:
+            [[position]] = transaction.execute(_LAST_COMMIT).fetchall()
+            [[placed]] = transaction.execute(_PLACED).fetchall()
+            self._place_at = placed + database.MOST_UNPLACED
+        checksums.add_values(self.gathered, records, position, place)
+        count = len(records)
+        self._position = position + count
+        self._places[run_id] = place + count
+        if append.questions or append.notices or append.heard or append.births:
+            self._write_company(transaction, append)
+        if append.attached is not NOTHING:
+            attach(transaction, append.attached)
+        return expected + count
+
+    def flush(self, transaction: Transaction) -> None:
+        """Write what is gathered, to be committed with what else is written."""
+        gathered = self.gathered
+        for start in range(0, len(gathered), _AT_ONCE):
+            values = gathered[start : start + _AT_ONCE]
+            transaction.execute(_ADD_EVENTS[len(values)], values)
+        gathered.clear()
+
+    def prepare(self, transaction: Transaction) -> None:
+        """The same, and where records lie, if that is due."""
+        self.flush(transaction)
+        if self._position >= self._place_at:
+            transaction.execute(_PLACE_TAIL)
+            transaction.execute(_NOTE_PLACED, {"position": self._position})
+            self._place_at = self._position + database.MOST_UNPLACED
+
+    def finish(self, transaction: Transaction) -> None:
+        """The same when nothing else follows: where that is one statement, it commits by itself."""
+        gathered = self.gathered
+        if self._position >= self._place_at or transaction.begun or len(gathered) > _AT_ONCE:
+            self.prepare(transaction)
+        elif gathered:
+            transaction.execute_alone(_ADD_EVENTS[len(gathered)], gathered)
+            gathered.clear()
+
+    def write_snapshot(self, transaction: Transaction, snapshot: Snapshot) -> None:
+        self.flush(transaction)
+        crc = checksums.of_snapshot(snapshot.version, snapshot.schema, snapshot.payload.encode())
+        transaction.execute(_SAVE_SNAPSHOT, {**asdict(snapshot), "crc": crc})
+
+    def _place_of(self, transaction: Transaction, append: Append) -> int:
+        """Where the run's last record stands, if that is where it is expected to."""
+        if len(self._places) > MOST_PLACES:
+            self.flush(transaction)  # what is only gathered, the database does not know of
+            self._places.clear()
+        row, expected = append.row, append.expected
+        if expected == 0 and row is not None:
+            run = _create(transaction, append, row)
+            if self.runs.kept:
+                self.moves.append(partial(self.runs.move, None, (row.kind, row.status)))
+            return place(run, 0)
+        last = self._places.get(append.run_id) or _locate(transaction, append.run_id)
+        if last & _SEQ != expected:
+            raise conflict(append)
+        if row is not None:
+            status = _describe(transaction, last >> 32, row)
+            if self.runs.kept and status != row.status:
+                moved = (row.kind, status), (row.kind, row.status)
+                self.moves.append(partial(self.runs.move, *moved))
+        return last
+
+    def _write_company(self, transaction: Transaction, append: Append) -> None:
+        if self.questions.kept:
+            self._tally_questions(transaction, append.questions)
+        questions = map(_checked, map(_question_values, append.questions))
+        transaction.executemany(_PUT_QUESTION, questions)
+        for birth in append.births:
+            self.write(transaction, birth)
+        transaction.executemany(_LEAVE_NOTICE, map(_notice_values, append.notices))
+        heard = [(append.run_id, source_id, seq) for source_id, seq in append.heard]
+        transaction.executemany(_HEAR_NOTICE, heard)
+
+    def _tally_questions(self, transaction: Transaction, rows: Sequence[QuestionRow]) -> None:
+        pairs: dict[str, Pair] = {}
+        for row in rows:
+            before = pairs.get(row.question_id) or _pair_of(transaction, row.question_id)
+            after = (row.status, before[1] if before else row.type)
+            pairs[row.question_id] = after
+            self.moves.append(partial(self.questions.move, before, after))
+
+
+def _pair_of(transaction: Transaction, question_id: str) -> Pair | None:
+    rows = transaction.execute(_QUESTION_PAIR, (question_id,)).fetchall()
+    return (rows[0][0], rows[0][1]) if rows else None
+
+
+def _checked(values: tuple[Any, ...]) -> tuple[Any, ...]:
+    """A row with its checksum."""
+    return *values, checksums.of_row(values)
+
+
+def attach(transaction: Transaction, attached: Attached) -> None:
+    """What is kept, let go and done, whichever run it belongs to."""
+    transaction.executemany(_DROP_KEPT, attached.dropped)
+    transaction.executemany(_KEEP, map(_checked, map(_kept_values, attached.kept)))
+    if attached.deeds:
+        now = max(deed.at for deed in attached.deeds)
+        transaction.execute(_DROP_EXPIRED, (now, EXPIRED_AT_ONCE))
+        _add_deeds(transaction, attached.deeds)
+
+
+def write_definition(transaction: Transaction, definition: StoredDefinition) -> None:
+    meta = json.dumps(dict(definition.meta), ensure_ascii=False)
+    values = (
+        definition.digest,
+        definition.kind,
+        definition.name,
+        packed(definition.body),
+        definition.stored_at,
+        meta,
+    )
+    transaction.execute(_STORE_DEFINITION, _checked(values))
+
+
+def _locate(transaction: Transaction, run_id: str) -> int:
+    rows = transaction.execute(_LOCATE_RUN, (run_id,)).fetchall()
+    run, version, _ = rows[0] if rows else (0, None, None)
+    return _NOWHERE if version is None else place(run, version)
+
+
+def _create(transaction: Transaction, append: Append, row: RunRow) -> int:
+    rows = transaction.execute(_CREATE_RUN, _run_values(row)).fetchall()
+    if not rows:
+        raise conflict(append)
+    return int(rows[0][0])
+
+
+def _describe(transaction: Transaction, run: int, row: RunRow) -> str:
+    """Renews the row; the status that it had."""
+    values = (row.updated_at, row.title, row.summary, run)
+    [held] = transaction.execute(_DESCRIBE_RUN, values).fetchall()
+    wanted = (row.status, row.active, row.wake_at)
+    if held != wanted:
+        transaction.execute(_INDEX_RUN, (*wanted, run))
+    return str(held[0])
+
+
+def _add_deeds(transaction: Transaction, deeds: Sequence[Deed]) -> None:
+    """Goes on from the end of the chain as this transaction sees it."""
+    rows = transaction.execute(_LAST_DEED).fetchall()
+    last, previous = rows[0] if rows else (0, chain.START)
+    for number, deed in enumerate(deeds, last + 1):
+        digest = chain.link(previous, number, deed)
+        transaction.execute(_ADD_DEED, (number, *_deed_values(deed), previous, digest))
+        previous = digest

@@ -1,0 +1,383 @@
+"""Plans in Python: the module that starts them and the planner that mends them.
+
+The names, signatures and result shapes are the seeds'. Refusals of the caller come
+back in the seeds' shapes (`{"success": False, "error": …}`, `False`); errors of the
+infrastructure raise.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+from holdfast.core.interactions.answers import option_for_data
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.state import PlanState
+from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
+from holdfast.forms.validation import validate
+from holdfast.journal.port import Attached, Kept, RunQuery
+from holdfast.journal.vault import Place, Vault, sealed_answer
+from holdfast.language.strict import strict_json, strict_text
+from holdfast.model import commands as c
+from holdfast.model.effects import ConsultPlanner
+from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.plan import Listener, Plan, PlanInstanceStatus
+from holdfast.model.retry import Advice, FailureKind, GiveUp, Retry
+from holdfast.model.values import Json
+from holdfast.plans.results import Taken, result_of_answer
+from holdfast.plans.routing import Routed, route
+from holdfast.plans.selection import chooser, chosen_plan, inputs_in, named_plan, secret_inputs
+from holdfast.runs.plan_instance import (
+    PlanInstance,
+    TaskInstance,
+    changed_tasks,
+    instance_context,
+)
+from holdfast.runtime.engine import Engine
+from holdfast.runtime.identity import LOCAL
+from holdfast.runtime.machines import as_plan
+from holdfast.source.planjson import plan_digest
+from holdfast.work.advice import hook_advice
+from holdfast.work.driver import ListenerContext, TaskDriver
+
+__all__ = [
+    "GiveUp",
+    "ListenerContext",
+    "PlanInstance",
+    "PlanInstanceStatus",
+    "PlanModule",
+    "PlannerAgent",
+    "Retry",
+    "RetrySituation",
+    "TaskDriver",
+    "TaskInstance",
+]
+
+log = logging.getLogger("holdfast")
+
+_OUTSIDE_ID = re.compile(r"(?P<run_id>inst_\d+(\.[\w-]+\.\d+)*)_(?P<inside>.+)")
+
+
+@dataclass(frozen=True, slots=True)
+class RetrySituation:
+    """What the planner knows when it decides on a retry; `retry_after` is how many seconds the
+    service asked to be left alone."""
+
+    plan_instance_id: str
+    task_id: str
+    listener_id: str
+    kind: FailureKind
+    error: str
+    retry_count: int
+    max_retry_count: int
+    retry_after: float | None = None
+
+
+class PlannerAgent:
+    """Decides on failures; continues what is paused and resumes what has failed.
+
+    `decision_timeout` is how many seconds `decide_retry_strategy` may take.
+    """
+
+    hears_of_tasks = False
+    """Whether `on_task_status_change` is overridden."""
+
+    def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
+        own = cls.on_task_status_change is not PlannerAgent.on_task_status_change
+        cls.hears_of_tasks = own
+
+    def __init__(
+        self,
+        a2a_client: Any = None,
+        llm_client: Any = None,
+        max_retry_count: int = 3,
+        decision_timeout: float = 60.0,
+    ) -> None:
+        if max_retry_count < 0:
+            raise ValueError("max_retry_count cannot be negative")
+        if not 0 < decision_timeout < math.inf:
+            raise ValueError("decision_timeout must be a number of seconds above 0")
+        self.a2a_client = a2a_client
+        self.llm_client = llm_client
+        self.max_retry_count = max_retry_count
+        self.decision_timeout = decision_timeout
+        self.plan_module: PlanModule | None = None
+        self.task_driver: TaskDriver | None = None
+        self._told: set[asyncio.Task[None]] = set()
+
+    async def decide_retry_strategy(self, situation: RetrySituation) -> int | Advice:
+        """How many retries this failure may have in all; override to decide otherwise.
+
+        An override, async or not, returns that number, `Retry(most, delay, why)` or
+        `GiveUp(why)`. Trying again cannot help where the arguments or the rights are wrong.
+        """
+        hopeless = (FailureKind.PERMANENT, FailureKind.FORBIDDEN, FailureKind.MISSING)
+        return 0 if situation.kind in hopeless else self.max_retry_count
+
+    async def choose_plan(self, prompt: str, plans: Sequence[Plan]) -> str | None:
+        """The plan that a prompt is for; None has a person choose. Override to choose otherwise."""
+        named = named_plan(prompt, plans)
+        if named is None and self._thinks():
+            return await chosen_plan(self.llm_client, prompt, plans)
+        return named
+
+    async def complete_inputs(
+        self, prompt: str, plan: Plan, given: Mapping[str, Json]
+    ) -> Mapping[str, Json]:
+        """Inputs that were not given, as far as the model finds them in the prompt."""
+        missing = Form(tuple(one for one in plan.inputs.fields if _may_be_read(one, given)))
+        if not missing.fields or not prompt.strip() or not self._thinks():
+            return given
+        if not validate(plan.inputs, given).errors:
+            return given
+        return {**await inputs_in(self.llm_client, prompt, missing), **given}
+
+    def _thinks(self) -> bool:
+        return getattr(self.llm_client, "default_model", None) is not None
+
+    async def on_task_status_change(
+        self, task_instance: TaskInstance, plan_context: Mapping[str, Any]
+    ) -> None:
+        """Called after every committed change of a task's status; override to follow along.
+
+        The engine has already decided which listeners fire.
+        """
+
+    async def continue_plan(
+        self, plan_instance_id: str, provided_params: Mapping[str, Any], *, by: str = LOCAL
+    ) -> dict[str, Any]:
+        """Give a paused instance what it asks for; returns the listener's result."""
+        try:
+            return await self._module().continue_instance(plan_instance_id, provided_params, by)
+        except InvalidAnswer as error:
+            return {"success": False, "error": str(error), "fields": error.fields}
+        except AlreadyAnswered as error:
+            return {"success": False, "error": str(error), "answered_by": error.by}
+        except NotFound:
+            return {"success": False, "error": f"Plan instance {plan_instance_id} not found"}
+        except CallerError as error:
+            return {"success": False, "error": str(error)}
+
+    async def resume_plan(
+        self,
+        plan_module: PlanModule,
+        plan_id: str,
+        plan_instance_id: str | None = None,
+        *,
+        by: str = LOCAL,
+    ) -> bool:
+        """Run again what failed; False when there is nothing to resume."""
+        try:
+            if plan_instance_id is None:
+                plan_instance_id = await plan_module.only_instance_in_error(plan_id)
+            instance = await plan_module.get_plan_instance(plan_instance_id)
+            if instance is None or instance.plan_id != plan_id:
+                return False
+            await plan_module.engine.submit(plan_instance_id, c.Resume(by))
+        except CallerError as error:
+            log.info("resume of %s: %s", plan_instance_id or plan_id, error)
+            return False
+        return True
+
+    async def advise(self, effect: ConsultPlanner, state: PlanState) -> Advice:
+        """The engine's question, and what the hook made of it."""
+        situation = RetrySituation(
+            state.run_id,
+            effect.task_id,
+            effect.listener_id,
+            effect.failure.kind,
+            effect.failure.message,
+            effect.retry_count,
+            self.max_retry_count,
+            effect.failure.retry_after,
+        )
+        usual = partial(PlannerAgent.decide_retry_strategy, self)
+        hook, limit = self.decide_retry_strategy, self.decision_timeout
+        return await hook_advice(hook, usual, situation, limit)
+
+    async def close(self) -> None:
+        """Let those be told who are being told."""
+        while self._told:
+            await asyncio.wait(tuple(self._told))
+
+    def tasks_changed(self, before: PlanState, after: PlanState) -> None:
+        if before.tasks is after.tasks:
+            return
+        task = asyncio.get_running_loop().create_task(self._tell(before, after))
+        self._told.add(task)
+        task.add_done_callback(self._told.discard)
+
+    async def _tell(self, before: PlanState, after: PlanState) -> None:
+        context = {"plan_instance_id": after.run_id, **instance_context(after)}
+        for task in changed_tasks(before, after):
+            try:
+                await self.on_task_status_change(task, context)
+            except Exception:
+                log.exception("on_task_status_change failed for %s", task.id)
+
+    def _module(self) -> PlanModule:
+        if self.plan_module is None:
+            raise NotAllowed("this PlannerAgent belongs to no PlanModule yet")
+        return self.plan_module
+
+
+def _may_be_read(field: Field, given: Mapping[str, Json]) -> bool:
+    """A secret is never looked for in a prompt, nor told to a model."""
+    return field.name not in given and field.type is not FieldType.SECRET
+
+
+class ListenerRepo:
+    """Listeners by id: `L002` is looked up in the plan, `inst_000001_L002` in the instance."""
+
+    def __init__(self, module: PlanModule) -> None:
+        self._module = module
+
+    async def get_by_id(self, listener_id: str, plan_id: str | None = None) -> Listener | None:
+        try:
+            if plan_id is not None:
+                plan = self._module.engine.library.current(plan_id)
+                return plan.listener(listener_id).listener
+            number = _OUTSIDE_ID.match(listener_id)
+            if number is None:
+                return None
+            state = as_plan(await self._module.engine.state(number["run_id"]))
+            return state.plan.listener(number["inside"]).listener
+        except NotFound:
+            return None
+
+
+class PlanModule:
+    """Starts plans, finds their instances, and passes people's words on to them."""
+
+    def __init__(
+        self, engine: Engine, planner_agent: PlannerAgent, vault: Vault, task_driver: TaskDriver
+    ) -> None:
+        self.engine = engine
+        self.vault = vault
+        self.planner_agent = planner_agent
+        self.planner_agent.plan_module = self
+        self.planner_agent.task_driver = task_driver
+        self.listener_repo = ListenerRepo(self)
+
+    async def start_plan_by_prompt(
+        self,
+        prompt: str,
+        plan_id: str | None = None,
+        *,
+        values: Mapping[str, Any] | None = None,
+        by: str = LOCAL,
+    ) -> PlanInstance:
+        """Start an instance, which drives itself; `values` are the plan's inputs.
+
+        Without `plan_id` the planner chooses a plan, or the instance asks which is meant.
+        """
+        words = strict_text(prompt, "prompt", longest=100_000)
+        given = strict_json(dict(values or {}))
+        plan, form = await self._plan_for(words, plan_id, given)
+        run_id = f"inst_{await self.engine.journal.next_number('inst'):06d}"
+        sealed = await self.vault.take(form, given, Place(run_id, run_id))
+        given = await self.planner_agent.complete_inputs(words, plan.plan, sealed.data)
+        command = c.StartRun(plan.plan.plan_id, words, given, by=strict_text(by, "by"))
+        attached = Attached(kept=sealed.kept)
+        state = await self.engine.begin(run_id, plan, command, attached=attached)
+        return PlanInstance(self.engine, state)
+
+    async def _plan_for(
+        self, prompt: str, plan_id: str | None, given: Mapping[str, Json]
+    ) -> tuple[CompiledPlan, Form]:
+        """The plan, and the form of what is given for it, or for any that it may lead to."""
+        library = self.engine.library
+        if plan_id is not None:
+            plan = library.current(plan_id)
+            return plan, plan.plan.inputs
+        plans = [library.current(one).plan for one in sorted(library.plan_ids())]
+        if not plans:
+            raise NotFound("no plan is loaded that the prompt could be for")
+        chosen = await self.planner_agent.choose_plan(prompt, plans)
+        if chosen is not None:
+            plan = library.current(chosen)
+            return plan, plan.plan.inputs
+        asking = chooser(plans, prompt, given)
+        return CompiledPlan(asking, plan_digest(asking)), secret_inputs(plans)
+
+    async def get_plan_instance(self, plan_instance_id: str) -> PlanInstance | None:
+        try:
+            return PlanInstance(self.engine, await self.engine.state(plan_instance_id))
+        except NotFound:
+            return None
+
+    async def update_plan_instance(
+        self, plan_instance_id: str, updates: Mapping[str, Any], *, by: str = LOCAL
+    ) -> PlanInstance:
+        """Edit the main task's values; a status moves by commands only."""
+        unknown = set(updates) - {"context", "status"}
+        if unknown:
+            raise NotAllowed(f"cannot update {', '.join(sorted(unknown))}; only context values")
+        state = as_plan(await self.engine.state(plan_instance_id))
+        if updates.get("status", state.status) != state.status:
+            raise NotAllowed("a status cannot be set; use continue, resume, skip or cancel")
+        values = dict(updates.get("context", {}).get("values", {}))
+        if values:
+            command = c.EditContext(state.plan.main, strict_json(values), by)
+            state = as_plan(await self.engine.submit(plan_instance_id, command))
+        return PlanInstance(self.engine, state)
+
+    async def wait_for_completion(self, plan_instance_id: str, timeout: float | None = None) -> str:
+        instance = await self.get_plan_instance(plan_instance_id)
+        if instance is None:
+            raise NotFound(f"there is no run {plan_instance_id}")
+        return await instance.wait_for_completion(timeout)
+
+    async def only_instance_in_error(self, plan_id: str) -> str:
+        query = RunQuery(status=frozenset({"error"}), name=plan_id, limit=10)
+        runs = await self.engine.journal.runs(query)
+        if len(runs) == 1:
+            return runs[0].run_id
+        if not runs:
+            raise NotFound(f"no instance of {plan_id} waits for a resume")
+        names = ", ".join(run.run_id for run in runs)
+        raise NotAllowed(f"several instances of {plan_id} wait for a resume: name one of {names}")
+
+    async def continue_instance(
+        self, plan_instance_id: str, provided_params: Mapping[str, Any], by: str
+    ) -> dict[str, Any]:
+        """Values go to the forms by field name; nothing is answered unless all fit."""
+        answers = await self.routed(plan_instance_id, provided_params)
+        taken = await self.provide(answers, by)
+        results = [await result_of_answer(self.engine, *one) for one in taken]
+        final = await self.engine.state(plan_instance_id)
+        return {"success": True, "status": final.status.value, "result": results[0]}
+
+    async def routed(
+        self, plan_instance_id: str, provided_params: Mapping[str, Any]
+    ) -> list[Routed]:
+        """Which open form each value belongs to; nothing is answered yet."""
+        state = as_plan(await self.engine.state(plan_instance_id))
+        return await route(self.engine, state, strict_json(dict(provided_params)))
+
+    async def provide(self, answers: Sequence[Routed], by: str) -> list[Taken]:
+        """Answer the forms; what came of each is committed, and goes on by itself."""
+        sealed = [await self._sealed(one, by) for one in answers]
+        taken = []
+        for (run_id, question, _), (data, kept) in zip(answers, sealed, strict=True):
+            option = option_for_data(question)
+            named = None if option is None else option.option_id
+            command = c.Answer(question.request.request_id, by, named, data)
+            answered = await self.engine.submit(run_id, command, attached=Attached(kept=kept))
+            taken.append((run_id, question, answered))
+        return taken
+
+    async def _sealed(self, answer: Routed, by: str) -> tuple[dict[str, Json], tuple[Kept, ...]]:
+        run_id, question, values = answer
+        root_id = (await self.engine.state(run_id)).root_id
+        place = Place(question.request.request_id, root_id, by)
+        form, status = question.request.form, question.status
+        sealed = await sealed_answer(self.vault, form, values, place, status)
+        return sealed.data, sealed.kept

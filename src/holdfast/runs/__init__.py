@@ -1,0 +1,1 @@
+"""Runs in Python: a handle per kind of run."""

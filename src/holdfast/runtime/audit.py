@@ -1,0 +1,178 @@
+"""What a command leaves behind beside its events: the deed, and the claim of its request.
+
+Only what a person asks for is a deed. What the engine tells a run in the course of its
+work is in the run's own journal, and a draft is no decision.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any, assert_never
+
+from holdfast.core.run.four_eyes import LEADS_TO_THE_CALL, action_of
+from holdfast.core.run.state import RunState
+from holdfast.journal.port import NOTHING, Attached, Deed, Kept
+from holdfast.language.strict import canonical_json, digest
+from holdfast.model import commands as c
+from holdfast.model.adapters import adapter
+from holdfast.model.interaction import InteractionRequest
+from holdfast.model.values import Json
+from holdfast.runtime.identity import Acting, Claim, current
+
+REQUEST = "request"
+"""The kind under which claims are kept."""
+
+CLAIM_SECONDS = 24 * 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class _Told:
+    action: str
+    subject: str = ""
+    detail: Json = None
+
+
+def deed_of(acting: Acting, command: c.Command, state: RunState, now: float) -> Deed | None:
+    """What somebody did by a command, given the run that took it; None for what is no deed."""
+    told = _told(command)
+    if told is None:
+        return None
+    if not isinstance(command, c.Answer):
+        return _deed(acting, told, state.run_id, "", now)
+    told = replace(told, detail={**told.detail, **_consented(command, state)})
+    seen = request_digest(state.questions[command.question_id].request)
+    return _deed(acting, told, state.run_id, seen, now)
+
+
+def _consented(command: c.Answer, state: RunState) -> dict[str, Json]:
+    """The digest of the call that an approval lets run, as it was shown or as it was changed."""
+    question, decided = state.questions[command.question_id], command.resolution
+    action = action_of(question, question.option_id) if decided is None else decided.action
+    runs = question.purpose == "approval" and action in LEADS_TO_THE_CALL and not question.wish
+    return {"consent": question.consent} if runs else {}
+
+
+def deeds_of_entering(
+    field: str, request: InteractionRequest, run_id: str, now: float
+) -> tuple[Deed, ...]:
+    """That somebody put a secret under lock, ahead of the answer it belongs to; none where
+    nobody was let in from outside."""
+    acting = current()
+    if acting is None:
+        return ()
+    told = _Told("entered_secret", request.request_id, {"field": field})
+    return (_deed(acting, told, run_id, request_digest(request), now),)
+
+
+def _deed(acting: Acting, told: _Told, run_id: str, seen: str, now: float) -> Deed:
+    detail: dict[str, Any] = {} if told.detail is None else {**told.detail}
+    if acting.via:
+        detail["via"] = acting.via
+    return Deed(
+        at=now,
+        who=acting.who,
+        action=told.action,
+        subject=told.subject,
+        run_id=run_id,
+        seen=seen,
+        origin=acting.origin,
+        detail=canonical_json(detail),
+    )
+
+
+def with_claim(attached: Attached, now: float) -> Attached:
+    """What belongs to no run, together with the claim of the request under way, if it has one."""
+    acting = current()
+    if acting is None or acting.claim is None:
+        return attached
+    return replace(attached, kept=[*attached.kept, _claimed(acting.claim, now)])
+
+
+def _claimed(claim: Claim, now: float, **served: Json) -> Kept:
+    body = canonical_json({"fingerprint": claim.fingerprint, **served})
+    return Kept(REQUEST, claim.key, body, now + CLAIM_SECONDS)
+
+
+def request_digest(request: InteractionRequest) -> str:
+    """A question by its content: what was shown to whoever answers it."""
+    return digest(
+        adapter(InteractionRequest).dump_python(request, mode="json", exclude_defaults=True)
+    )
+
+
+def left_by(
+    acting: Acting, command: c.Command, before: RunState, state: RunState, now: float
+) -> Attached:
+    """What goes with an accepted command. One that changed nothing, because it only repeats
+    what was said before, is no further deed; its request has been served all the same."""
+    if _told(command) is None and not isinstance(command, c.KeepDraft):
+        return NOTHING  # it is the engine's own
+    deed = deed_of(acting, command, state, now) if state.version != before.version else None
+    kept: Sequence[Kept] = ()
+    if acting.claim is not None:
+        # By which run the request was served, and how far that run was then.
+        kept = (_claimed(acting.claim, now, run_id=state.run_id, version=state.version),)
+    return Attached(() if deed is None else (deed,), kept)
+
+
+def together(attached: Sequence[Attached]) -> Attached:
+    """Everything that goes into one append."""
+    return Attached(
+        deeds=[deed for one in attached for deed in one.deeds],
+        kept=[kept for one in attached for kept in one.kept],
+        dropped=[name for one in attached for name in one.dropped],
+    )
+
+
+def _told(command: c.Command) -> _Told | None:
+    match command:
+        case c.StartRun(plan_id=name) | c.StartSession(agent_id=name):
+            return _Told("started", name)
+        case c.OpenConversation():
+            return _Told("started")
+        case c.Say() | c.Converse():
+            return _Told("said")
+        case c.Ask(request=request):
+            return _Told("asked", request.request_id)
+        case c.Propose(tool=tool, call_id=call_id):
+            return _Told("proposed", tool, {"call_id": call_id})
+        case c.RememberApproval(tool=tool, version=version):
+            return _Told("granted", tool, {"version": version})
+        case c.RevokeApproval(grant_id=grant_id):
+            return _Told("revoked", grant_id)
+        case c.Answer(question_id=question_id, option_id=option_id):
+            return _Told("answered", question_id, {"option_id": option_id})
+        case c.Skip(listener_id=listener_id, reason=reason):
+            return _Told("skipped", listener_id, {"reason": reason})
+        case c.MarkDone(task_id=task_id):
+            return _Told("marked_done", task_id)
+        case c.EditContext(task_id=task_id):
+            return _Told("edited_context", task_id)
+        case c.RerunFrom(listener_id=listener_id):
+            return _Told("reran", listener_id)
+        case c.Cancel(reason=reason) | c.Abort(reason=reason):
+            return _Told("cancelled", "", {"reason": reason})
+        case c.Resume() | c.Unhold():
+            return _Told("resumed")
+        case c.GoOn(failed=failed):
+            return _Told("resumed", "", {"failed": failed.value})
+        case c.Hold():
+            return _Told("paused")
+        case c.StartOver():
+            return _Told("started_over")
+        case c.RestoreSnapshot():
+            return _Told("restored")
+        case (
+            c.KeepDraft()
+            | c.Advance()
+            | c.StartStep()
+            | c.ReportOutcome()
+            | c.Advise()
+            | c.HearChild()
+            | c.Tick()
+            | c.Recover()
+        ):
+            return None
+        case _:
+            assert_never(command)

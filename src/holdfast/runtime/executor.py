@@ -1,0 +1,169 @@
+"""Handing effects over to the world, and bringing what came of them back to the run.
+
+An effect of work is performed by the task that carries its run; further ones of the same turn
+have tasks of their own.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from typing import Any, Final, assert_never
+
+from holdfast.core.plan.state import PlanState
+from holdfast.core.run.tables import StepStatus
+from holdfast.model import commands as c
+from holdfast.model import effects as f
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.model.run import RunStatus
+from holdfast.runtime.actor import Actor, Letter, letter, report, report_outcome
+from holdfast.runtime.background import Crew
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.concurrency import Permits
+from holdfast.runtime.delivery import Mail
+from holdfast.runtime.hub import Hub
+from holdfast.runtime.ports import FaultPoints, Performed, Planner
+from holdfast.runtime.tracebacks import noted
+from holdfast.runtime.worker import Dispatcher
+from holdfast.work.ending import ends_from_without
+from holdfast.work.failing import failed
+
+log = logging.getLogger("holdfast")
+
+_NOT_SENT: Final = c.NotSent()
+_CANCELLING: Final = RunStatus.CANCELLING
+_RUNNING: Final = StepStatus.RUNNING
+_FAILURES: Final = (c.Failed, c.Lost)
+
+
+class Performer:
+    """Performs effects; the worker tells it what comes back besides their outcomes."""
+
+    def __init__(
+        self,
+        worker: Dispatcher,
+        planner: Planner,
+        permits: Permits,
+        clock: Clock,
+        faults: FaultPoints | None,
+        mail: Mail,
+        crew: Crew,
+        hub: Hub,
+    ) -> None:
+        self._worker = worker
+        self._planner = planner
+        self._permits = permits
+        self._clock = clock
+        self._faults = faults
+        self._mail = mail
+        self._spawn = crew.spawn
+        self._hub = hub
+
+    def dispatch(self, actor: Actor, effect: f.Effect) -> None:
+        """Carry out an effect whose start is on disk."""
+        match effect:
+            case effect if isinstance(effect, Performed):
+                place = (effect.work.step_id, effect.work.claim)
+                actor.flying[place] = self._spawn(self._mail.carry(actor, effect))
+            case f.ConsultPlanner():
+                place = (f"consult:{effect.listener_id}", effect.firing)
+                if place not in actor.flying:
+                    actor.flying[place] = self._spawn(self._consult(actor, effect, place))
+            case f.ResumeChild(child_id=child_id, by=by):
+                self._spawn(self._mail.post(child_id, Letter(c.Resume(by))))
+            case f.CancelChild(child_id=child_id, by=by, reason=reason):
+                self._spawn(self._mail.post(child_id, Letter(c.Cancel(by, reason))))
+            case f.StopModel(work=work):
+                self._spawn(self._stop_model(actor, work))
+            case f.StartChild() | f.StartAgent():
+                raise AssertionError("a child run is born with its parent's start")
+            case _:
+                assert_never(effect)
+
+    async def perform(self, actor: Actor, effect: Performed, task: asyncio.Task[Any]) -> Letter:
+        """One attempt, made by `task`, and what came of it as a letter to the run."""
+        work = effect.work
+        place = (work.step_id, work.claim)
+        actor.flying[place] = task
+        called = isinstance(effect, f.CallTool)
+        faults = self._faults
+        outcome: c.Outcome = _NOT_SENT
+        # The last look before the call: a run that is cancelled sends nothing more.
+        sends = not self._mail.closing and actor.draft.state.status is not _CANCELLING
+        try:
+            if sends:
+                if faults is not None:
+                    faults.reach("effect.before")
+                outcome = await self._worker.perform(effect, actor, self)
+        except BaseException as error:
+            if ends_from_without(error, task):
+                raise
+            outcome = failed(error)
+        finally:
+            if called:
+                if self._permits.hungry:
+                    self._permits.give_back()
+                else:
+                    self._permits.free += 1
+        if sends and faults is not None:
+            faults.reach("effect.after")
+        # Not in `finally`: what was cut off may have happened, and is never taken for unsent.
+        actor.flying.pop(place, None)
+        if called and type(outcome) not in _FAILURES:
+            return letter(report_outcome(work.step_id, work.firing, work.claim, outcome))
+        return self._letter(work, outcome, lazy=is_pure(effect))
+
+    def wants(self, actor: Actor, work: f.Work) -> bool:
+        state = actor.committed
+        step = state.steps.get(work.step_id)
+        waits = step is not None and step.status is _RUNNING and step.claim == work.claim
+        return waits and not self._mail.closing and state.status is not _CANCELLING
+
+    def failed(self, effect: Performed, error: BaseException) -> Letter:
+        """That an attempt ended with `error`."""
+        return self._letter(effect.work, failed(error))
+
+    async def _stop_model(self, actor: Actor, work: f.Work) -> None:
+        """A reply that nobody waits for need not be waited for; asking changed nothing."""
+        asking = actor.flying.pop((work.step_id, work.claim), None)
+        if asking is not None and asking.cancel():
+            await asyncio.gather(asking, return_exceptions=True)
+            await self._mail.post(actor.run_id, Letter(report(work, c.NotSent())))
+
+    async def abandon(self, actor: Actor) -> None:
+        """Break off whatever this run has in flight; nobody waits for it any more."""
+        flying = tuple(actor.flying.values())
+        actor.flying.clear()
+        for task in flying:
+            task.cancel()
+        await asyncio.gather(*flying, return_exceptions=True)
+
+    def late(self, work: f.Work, outcome: c.Outcome) -> None:
+        if isinstance(outcome, c.NotSent):
+            outcome = c.Failed(Failure(FailureKind.TRANSIENT, "no thread was free for it in time"))
+        if not self._mail.closing:
+            self._spawn(self._mail.post(work.run_id, self._letter(work, outcome)))
+
+    def live(self, work: f.Work, text: str | None) -> None:
+        self._hub.speak(work.run_id, work.claim, text)
+
+    def _letter(self, work: f.Work, outcome: c.Outcome, *, lazy: bool = False) -> Letter:
+        attached = noted(work, outcome, self._clock.now())
+        return Letter(report(work, outcome), lazy=lazy, attached=attached)
+
+    async def _consult(
+        self, actor: Actor, effect: f.ConsultPlanner, place: tuple[str, int]
+    ) -> None:
+        committed = actor.committed
+        assert isinstance(committed, PlanState)
+        advice = await self._planner.advise(effect, committed)
+        actor.flying.pop(place, None)
+        advised = Letter(c.Advise(effect.listener_id, effect.firing, advice))
+        await self._mail.post(actor.run_id, advised)
+
+
+def is_pure(effect: f.Effect) -> bool:
+    """Work that touches nothing outside: what came of it can be found out again at no cost."""
+    if isinstance(effect, f.RunSnippet):
+        return not effect.functions
+    return isinstance(effect, f.Conclude)

@@ -1,0 +1,66 @@
+"""Who acts: the person or service on whose behalf this piece of code speaks to runs.
+
+Whoever lets people in from outside says so around each request; the engine looks when a
+command is handed in. What the engine does afterwards it does on its own behalf: its tasks
+inherit nobody.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import Context, ContextVar, copy_context
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.language.strict import strict_text
+
+LOCAL: Final = "local"
+"""The name under which a process acts that admits no one from outside."""
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """A request that must not be served twice; `fingerprint` tells it from another one."""
+
+    key: str
+    fingerprint: str
+
+
+@dataclass(frozen=True, slots=True)
+class Acting:
+    """`who` is the principal's id, the same text as `by`; `origin` the client's address or
+    "cli"; `via` what let them in: a token's id, "jwt" or "cookie"."""
+
+    who: str
+    origin: str = ""
+    via: str = ""
+    claim: Claim | None = None
+
+
+_ACTING: ContextVar[Acting | None] = ContextVar("holdfast_acting", default=None)
+
+
+@contextmanager
+def acting(one: Acting) -> Iterator[None]:
+    """InvalidValue for a name that no record could hold: a deed must never fail halfway."""
+    for name in ("who", "origin", "via"):
+        strict_text(getattr(one, name), name)
+    token = _ACTING.set(one)
+    try:
+        yield
+    finally:
+        _ACTING.reset(token)
+
+
+def current() -> Acting | None:
+    return _ACTING.get()
+
+
+def nobodys() -> Context | None:
+    """A context in which nobody acts; None when that is so already."""
+    if _ACTING.get() is None:
+        return None
+    context = copy_context()
+    context.run(_ACTING.set, None)
+    return context

@@ -1,0 +1,230 @@
+"""From effects to outcomes, through the driver and the planner that users may replace."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Coroutine
+from functools import partial
+from typing import TYPE_CHECKING, Any, Final
+
+from holdfast.core.plan.state import PlanState
+from holdfast.core.run.state import RunState
+from holdfast.language.strict import strict_json
+from holdfast.model import commands as c
+from holdfast.model import effects as f
+from holdfast.runtime.actor import Actor
+from holdfast.runtime.ports import Performed, Receiver
+from holdfast.work import outcomes
+from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
+from holdfast.work.driver import ListenerContext, ListenerWork, TaskDriver
+from holdfast.work.ending import ends_from_without
+from holdfast.work.failing import failed, settled
+from holdfast.work.tools import GATE, Gate, ToolSpec
+
+if TYPE_CHECKING:
+    from holdfast.work.callables import Attendant
+
+MOST_THREADS: Final = 1_000
+"""Of so many calls that nobody waits for any more it is known what became of them."""
+
+_LISTENER_WORK: Final = (f.CallTool, f.RunSnippet, f.Conclude)
+
+
+class Dispatcher:
+    """Carries out effects. `conversations` has who does the work of a conversation, by its run,
+    while its consumer holds its engine; `asking` the runs whose consumer waits for the next event.
+    """
+
+    def __init__(self, driver: TaskDriver, agents: AgentWorker) -> None:
+        self.driver = driver
+        self.agents = agents
+        self.conversations: dict[str, Attendant] = {}
+        self.asking: set[str] = set()
+        self._facts: dict[str, tuple[ToolSpec, c.ToolFacts]] = {}
+        self._outlasting: set[asyncio.Future[c.Outcome]] = set()
+        self._threads: OrderedDict[str, tuple[f.CallTool, asyncio.Future[c.Outcome]]]
+        self._threads = OrderedDict()
+        self._closed = False
+
+    async def close(self) -> None:
+        """Stop waiting for calls that have outlasted their time-outs."""
+        self._closed = True
+        left = tuple(self._outlasting)
+        for task in left:
+            task.cancel()
+        await asyncio.gather(*left, return_exceptions=True)
+
+    def tool_facts(self, name: str) -> c.ToolFacts | None:
+        """What the core must know of a tool, or None when there is none of that name."""
+        find = self.driver.tools.find  # an attribute, which Python reads slowly as a method
+        tool = find(name)
+        if tool is None:
+            return None
+        spec, known = tool.spec, self._facts.get(name)
+        if known is None or known[0] is not spec:
+            self._facts[name] = known = (spec, _facts_of(spec))
+        return known[1]
+
+    def perform(
+        self, effect: Performed, actor: Actor, receiver: Receiver
+    ) -> Coroutine[Any, Any, c.Outcome]:
+        """One attempt; what it raises is a failure of the work, and a result that comes after the
+        time-out goes to `receiver.late`."""
+        state = actor.draft.state
+        if isinstance(effect, f.CallTool):
+            name = effect.tool
+        elif isinstance(effect, f.CallFunction):
+            name = effect.function
+        elif isinstance(effect, f.AskModel):
+            return self._ask(effect, partial(receiver.live, effect.work))
+        elif isinstance(effect, _LISTENER_WORK):
+            return self._work(effect, state)
+        else:
+            return self._in_turn(effect, state, actor, receiver)
+        find, timeout = self.driver.tools.find, effect.work.timeout
+        tool = find(name)
+        if timeout is None and tool is not None:
+            timeout = tool.spec.timeout
+        if timeout is None and not isinstance(state, PlanState):
+            timeout = CALL_TIMEOUT
+        # A thread, which nobody can break off, and that must not run twice at once.
+        blocks = getattr(tool, "blocks", False)
+        if timeout is None and not blocks:
+            return self._work(effect, state)
+        work = partial(self._work, effect, state)
+        if blocks:
+            work = partial(self._in_turn, effect, state, actor, receiver)
+        if timeout is None:
+            return work()
+        late = partial(receiver.late, effect.work)
+        if blocks and isinstance(effect, f.CallTool) and not effect.idempotent:
+            return self._within(timeout, self._after_former(effect, work), late, effect)
+        return self._within(timeout, work(), late)
+
+    def conclude(self, effect: f.Conclude, state: RunState) -> c.Outcome | None:
+        """What a result that is at hand comes to; None where a driver of the user's own may take
+        its time over it. Ours never waits then, so one step of its coroutine is all."""
+        execute = getattr(self.driver.execute_listener, "__func__", None)
+        if execute is not TaskDriver.execute_listener:
+            return None
+        try:
+            self._work(effect, state).send(None)
+        except StopIteration as done:
+            outcome: c.Outcome = done.value
+            return outcome
+        except BaseException as error:
+            if ends_from_without(error, None):
+                raise
+            return failed(error)
+        raise AssertionError("a conclusion waited for something")
+
+    async def _after_former(
+        self, call: f.CallTool, work: Callable[[], Awaitable[c.Outcome]]
+    ) -> c.Outcome:
+        """Where the former thread of the same firing still runs, it is waited for: if that call
+        went well, even while this one was on its way, it is not made again."""
+        if (known := self._threads.pop(_firing(call), None)) is not None:
+            former, thread = known
+            await asyncio.wait((thread,))
+            ended = None if thread.cancelled() else thread.result()
+            if isinstance(ended, c.Succeeded) and former.args == call.args:
+                return ended
+        return await work()
+
+    async def _in_turn(
+        self,
+        effect: f.CallTool | f.CallFunction | f.ConversationWork,
+        state: RunState,
+        actor: Actor,
+        receiver: Receiver,
+    ) -> c.Outcome:
+        """As `_work`, where that may wait for a thread: what is not wanted by then is not sent."""
+        gate = Gate(partial(receiver.wants, actor, effect.work))
+        token = GATE.set(gate)
+        try:
+            outcome = await self._work(effect, state)
+        except Exception:
+            if not gate.held:
+                raise
+        finally:
+            GATE.reset(token)
+        return c.NotSent() if gate.held else outcome
+
+    async def _work(
+        self, effect: ListenerWork | f.CallFunction | f.ConversationWork, state: RunState
+    ) -> c.Outcome:
+        if isinstance(state, PlanState) and isinstance(effect, _LISTENER_WORK):
+            listener = state.plan.listeners[effect.work.step_id]
+            context, driver = ListenerContext(effect, listener, state), self.driver
+            execution = await driver.execute_listener(listener.listener, context)
+            # Our own driver's word needs no second look, where nobody has had a hand in it.
+            ours = type(driver) is TaskDriver and not driver.__dict__
+            bounded = ours and listener.bounded
+            return outcomes.of_listener(execution, effect, self.tool_facts, ours, bounded)
+        match effect:
+            case f.CallTool():
+                return outcomes.of_call(effect, await self.agents.call(effect), self.tool_facts)
+            case f.CallFunction():
+                result = strict_json(await self.driver.call_function(effect))
+                return c.CallReturned(effect.index, result)
+            case f.RunSnippet() | f.Conclude():
+                raise AssertionError("only the listener of a plan runs code, or concludes")
+            case _:
+                work = self.conversations.get(effect.work.run_id)
+                return c.NotSent() if work is None else await work.perform(effect)
+
+    async def _ask(self, effect: f.AskModel, live: Callable[[str | None], None]) -> c.Outcome:
+        return c.Replied(await self.agents.ask(effect, live, partial(live, None)))
+
+    async def _within(
+        self,
+        timeout: float,
+        work: Awaitable[c.Outcome],
+        late: Callable[[c.Outcome], None],
+        thread: f.CallTool | None = None,
+    ) -> c.Outcome:
+        """Wait for the work, but not for ever: a call once sent cannot be called back. A `thread`
+        goes on even where nobody waits any more, and then its result is late as well."""
+        task = asyncio.ensure_future(settled(work))
+        try:
+            done, _ = await asyncio.wait((task,), timeout=timeout)
+        except asyncio.CancelledError:
+            if thread is None or self._closed:
+                task.cancel()
+            else:
+                self._outlast(task, late, thread)
+            raise
+        if done:
+            return task.result()
+        self._outlast(task, late, thread)
+        return c.Lost(f"no answer within {timeout:g} s")
+
+    def _outlast(
+        self,
+        task: asyncio.Future[c.Outcome],
+        late: Callable[[c.Outcome], None],
+        thread: f.CallTool | None,
+    ) -> None:
+        self._outlasting.add(task)
+        if thread is not None:
+            self._threads[_firing(thread)] = (thread, task)
+            if len(self._threads) > MOST_THREADS:
+                self._threads.popitem(last=False)
+        task.add_done_callback(self._outlasting.discard)
+        task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
+
+
+def _facts_of(spec: ToolSpec) -> c.ToolFacts:
+    return c.ToolFacts(
+        spec.parameters,
+        spec.version,
+        spec.idempotent or spec.read_only,
+        spec.approval,
+        spec.fields,
+    )
+
+
+def _firing(call: f.CallTool) -> str:
+    """The key without its last part, which a person who has it run again makes another."""
+    return call.work.key.rpartition(":")[0]

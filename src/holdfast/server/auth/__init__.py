@@ -1,0 +1,1 @@
+"""Authentication: tokens, sessions, JWTs, principals and what each may do."""

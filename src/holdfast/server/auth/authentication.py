@@ -1,0 +1,200 @@
+"""The guard: who is asking, by what they carry, and by nothing else they say.
+
+Two things prove who somebody is: `Authorization: Bearer …` (an API token, or a JWT of the
+configured issuer) and the console's cookie. A bearer is judged alone: one that is not good is
+refused even beside a good cookie. No other header names anybody.
+
+All tabs of a browser share the cookie, and another person may sign in in one of them. A page
+therefore says for whom it was made (`Holdfast-Person`), and what it sends is refused, not done
+or kept in the name of the other one.
+
+A browser sends the cookie by itself, also for a page that is not ours. A request that changes
+something and comes with a cookie must therefore come from our own origin. A bearer is never
+sent unasked and needs no such proof.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Annotated, Final
+from urllib.parse import unquote, urlsplit
+
+from fastapi import Depends, Request
+
+from holdfast.errors import NotAllowed, NotFound, NotPermitted, Unauthenticated
+from holdfast.i18n.languages import preferred
+from holdfast.journal.port import RunRow
+from holdfast.runtime.identity import Acting, Claim, acting
+from holdfast.server.auth.credentials import TOKEN, csrf_token
+from holdfast.server.auth.principal import Permission, Principal, may, may_somewhere, named, run_of
+from holdfast.server.auth.rate_limits import LOGIN
+
+if TYPE_CHECKING:
+    from holdfast.server.services import Services
+
+COOKIE: Final = "holdfast"
+PERSON: Final = "holdfast-person"
+"""The header with the id, percent-encoded, of the principal for whom a page was made."""
+SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_CALLER: Final = "holdfast.caller"
+
+
+@dataclass(frozen=True, slots=True)
+class Caller:
+    """`origin` is the address the request came from; `csrf` what this session's forms carry;
+    `language` what its `Accept-Language` asks for."""
+
+    principal: Principal
+    origin: str = ""
+    cookie: bool = False
+    csrf: str = ""
+    language: str = "en"
+
+    def may(self, permission: Permission, subject: str | None) -> bool:
+        return may(self.principal, permission, subject)
+
+    def sees(self, subject: str) -> bool:
+        """Whether a plan or agent exists for them."""
+        return self.may(Permission.READ, subject)
+
+    async def require(
+        self,
+        services: Services,
+        permission: Permission,
+        run_id: str | None = None,
+        *,
+        subject: str | None = None,
+    ) -> None:
+        """Raise unless permitted for a run, for a subject, or everywhere.
+
+        A run that the caller may not see does not exist for them. READ with nothing named is
+        for lists: whoever may read anything passes, and the list shows what they may see.
+        """
+        if run_id is not None:
+            subject = await self._root_subject(services, run_id)
+        if subject is None and permission is Permission.READ:
+            allowed = may_somewhere(self.principal, permission)
+        else:
+            allowed = self.may(permission, subject)
+        if not allowed:
+            raise NotPermitted(_lacking(permission, subject))
+
+    async def _root_subject(self, services: Services, run_id: str) -> str:
+        row = await root_of(services, run_id)
+        if row is None or not self.may(Permission.READ, run_of(row.kind, row.name)):
+            raise NotFound(f"there is no run {run_id}")
+        return run_of(row.kind, row.name)
+
+
+async def root_of(services: Services, run_id: str) -> RunRow | None:
+    """The row of the run that everything about `run_id` is judged by."""
+    journal = services.app.journal
+    row = await journal.run(run_id)
+    if row is None or row.root_id == row.run_id:
+        return row
+    return await journal.run(row.root_id)
+
+
+def _lacking(permission: Permission, subject: str | None) -> str:
+    where = f" for {named(subject)}" if subject else ""
+    return f"your roles do not permit you to {permission}{where}: ask an admin for a role"
+
+
+PROOFS: Final = {
+    "token": {"type": "http", "scheme": "bearer"},
+    "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
+}
+"""What proves who somebody is, as OpenAPI says it; any one of them is enough."""
+
+
+async def identify(request: Request) -> Caller:
+    """Who is asking, or Unauthenticated; asked once for a request however often it is called."""
+    known = request.scope.get(_CALLER)
+    if not isinstance(known, Caller):
+        known = request.scope[_CALLER] = await _identify(request)
+    return known
+
+
+async def identify_again(request: Request) -> Caller:
+    """As `identify`, for a request that lasts: who was known may be nobody by now."""
+    return await _identify(request)
+
+
+Called = Annotated[Caller, Depends(identify)]
+
+
+async def _identify(request: Request) -> Caller:
+    services: Services = request.app.state.services
+    header = request.headers.get("authorization")
+    if header is not None:
+        who = await _by_bearer(services, request, header)
+        return Caller(who, client_of(request), language=_language(request))
+    secret = request.cookies.get(COOKIE)
+    if secret is None:
+        raise Unauthenticated("say who you are: Authorization: Bearer <token>, or sign in")
+    return await _by_session(services, request, secret)
+
+
+async def _by_bearer(services: Services, request: Request, header: str) -> Principal:
+    scheme, _, token = header.partition(" ")
+    try:
+        if scheme.lower() != "bearer":
+            raise Unauthenticated("Authorization must be: Bearer <token>")
+        return await bearer(services, token.strip())
+    except Unauthenticated:
+        services.attempts.failed(client_of(request), LOGIN)
+        raise
+
+
+async def bearer(services: Services, token: str) -> Principal:
+    """Whoever a token or JWT belongs to; Unauthenticated says what is wrong with it."""
+    oidc = services.oidc
+    if oidc is not None and not token.startswith(TOKEN.prefix) and token.count(".") == 2:
+        return await oidc.authenticate(token)
+    principal = await services.tokens.authenticate(token)
+    if principal is None:
+        raise Unauthenticated(services.tokens.why_not(token))
+    return principal
+
+
+async def _by_session(services: Services, request: Request, secret: str) -> Caller:
+    principal = await services.tokens.session(secret)
+    if principal is None:
+        raise Unauthenticated("you are signed out: sign in again")
+    if request.method not in SAFE and not same_origin(request, services.settings.secure_cookies):
+        raise NotPermitted(
+            "a page of another origin may not do this in your name; "
+            "programs use Authorization: Bearer <token>"
+        )
+    person = unquote(request.headers.get(PERSON, ""))
+    if person and person != principal.id:
+        raise NotAllowed(
+            f"this page was opened by {person}, and {principal.id} is signed in by now: "
+            "nothing was done; load the page again"
+        )
+    return Caller(principal, client_of(request), True, csrf_token(secret), _language(request))
+
+
+def _language(request: Request) -> str:
+    return preferred(request.headers.get("accept-language", ""))
+
+
+def client_of(request: Request) -> str:
+    return request.client.host if request.client else ""
+
+
+def same_origin(request: Request, secure: bool) -> bool:
+    """As the browser itself says; a page cannot set either header."""
+    site = request.headers.get("sec-fetch-site")
+    if site is not None:
+        return site == "same-origin"
+    origin = urlsplit(request.headers.get("origin", ""))
+    schemes = {request.url.scheme, *(("https",) if secure else ())}
+    return origin.scheme in schemes and origin.netloc == request.headers.get("host", "").lower()
+
+
+def acting_as(caller: Caller, claim: Claim | None = None) -> AbstractContextManager[None]:
+    """What is done within is put down to the caller."""
+    who = caller.principal
+    return acting(Acting(who=who.id, origin=caller.origin, via=who.via, claim=claim))

@@ -1,0 +1,1 @@
+"""ASGI middleware: security, admission, idempotency, connection limits."""

@@ -1,0 +1,244 @@
+"""The shield: what every request and every answer must be, before and after any route.
+
+A request is for us only under a name that we are known by. Its body arrives whole, within a
+size and a time, before anybody looks at it, and is text; JSON within it is no deeper and holds
+no more values than the settings say. So no route can be held up or filled up by what it reads.
+Requests of ours are never endless; answers may be, and pass through piece by piece.
+
+Every answer, a refusal too, carries the headers that keep browsers from doing with it what
+is not meant, and the name of the request, as does its log line.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from functools import lru_cache, partial
+from typing import Final
+from uuid import uuid4
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from holdfast.i18n.languages import preferred
+from holdfast.language.jsontext import Extent, extent
+from holdfast.server.problems import problem, problem_response
+from holdfast.server.settings import ServerSettings
+
+REQUEST_ID: Final = "X-Request-ID"
+
+HEADERS: Final[Mapping[str, str]] = {
+    "Content-Security-Policy": (
+        "default-src 'self'; object-src 'none'; base-uri 'none'; "
+        "form-action 'self'; frame-ancestors 'none'"
+    ),
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+    # With no-referrer a browser would call our own forms' origin "null".
+    "Referrer-Policy": "same-origin",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Permissions-Policy": "camera=(), geolocation=(), microphone=(), payment=()",
+    "Cache-Control": "no-store",
+}
+"""A route that knows better sets its own."""
+
+FOR_TLS: Final[Mapping[str, str]] = {"Strict-Transport-Security": "max-age=31536000"}
+
+LINGER_SECONDS: Final = 2.0
+
+_NO_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
+_REQUEST_ID: Final = REQUEST_ID.lower().encode()
+_NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
+_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]/@\s]+)(?::(\d{1,5}))?")
+
+
+class Refused(Exception):
+    """A request that no route sees; `unread` when there may be more of it."""
+
+    def __init__(self, status: int, detail: str, *, unread: bool = False) -> None:
+        super().__init__(detail)
+        self.status = status
+        self.detail = detail
+        self.unread = unread
+
+
+class Gone(Exception):
+    """The client left before its request was complete."""
+
+
+class Shield:
+    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+        self._app = app
+        self._settings = settings
+        hosts = frozenset(_normal(one) for one in settings.hosts)
+        self._allows = lru_cache(partial(allows, hosts))
+        headers = {**HEADERS, **(FOR_TLS if settings.secure_cookies else {})}
+        self._headers = [(n.lower().encode(), value.encode()) for n, value in headers.items()]
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        match scope["type"]:
+            case "http":
+                await self._serve(scope, receive, send)
+            case "websocket":
+                await send({"type": "websocket.close", "code": 1008})
+            case _:
+                await self._app(scope, receive, send)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        headers = Headers(scope=scope)
+        request_id = _request_id(headers)
+        scope.setdefault("state", {})["request_id"] = request_id
+        answer = self._with_headers(send, request_id)
+        try:
+            self._check_host(headers)
+            replayed = await self._body_first(scope, headers, receive)
+        except Refused as refused:
+            await _refuse(refused, request_id, scope, receive, answer)
+        except Gone:
+            return
+        else:
+            await self._app(scope, replayed, answer)
+
+    def _with_headers(self, send: Send, request_id: str) -> Send:
+        async def answer(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                given = message.get("headers", ())
+                names = {name for name, _ in given}
+                ours = [one for one in self._headers if one[0] not in names]
+                message["headers"] = [*given, *ours, (_REQUEST_ID, request_id.encode())]
+            await send(message)
+
+        return answer
+
+    def _check_host(self, headers: Headers) -> None:
+        given = headers.getlist("host")
+        if len(given) != 1 or not self._allows(given[0]):
+            raise Refused(
+                400,
+                "this host is not allowed: serve with --allow-host to be reached by this name",
+                unread=True,
+            )
+
+    async def _body_first(self, scope: Scope, headers: Headers, receive: Receive) -> Receive:
+        declared = "content-length" in headers or "transfer-encoding" in headers
+        if scope["method"] in _NO_BODY and not declared:
+            return receive
+        _check_length(headers, self._settings.body_limit)
+        try:
+            async with asyncio.timeout(self._settings.body_seconds):
+                body = await _read(receive, self._settings.body_limit)
+        except TimeoutError:
+            raise Refused(
+                408, f"the body did not arrive within {self._settings.body_seconds:g} seconds"
+            ) from None
+        _check_text(body, headers, self._settings)
+        return _replay(body, receive)
+
+
+def allows(hosts: Iterable[str], given: str) -> bool:
+    """Whether a Host header names one of `hosts`, on any port or on the one it names."""
+    match = _HOST.fullmatch(given.lower())
+    if match is None:
+        return False
+    name = match[1].rstrip(".")
+    candidates = {"*", name, *_wider(name)}
+    if match[2]:
+        candidates |= {f"{one}:{match[2]}" for one in candidates}
+    return not candidates.isdisjoint(hosts)
+
+
+def _wider(name: str) -> Sequence[str]:
+    labels = name.split(".")
+    return [f"*.{'.'.join(labels[at:])}" for at in range(1, len(labels))]
+
+
+def _normal(host: str) -> str:
+    """As `allows` compares it; an IPv6 address may be given without its brackets."""
+    bare = host.lower().rstrip(".")
+    return f"[{bare}]" if bare.count(":") > 1 and not bare.startswith("[") else bare
+
+
+def _request_id(headers: Headers) -> str:
+    given = headers.get(REQUEST_ID, "")
+    return given if _NAME.fullmatch(given) else uuid4().hex
+
+
+def _check_length(headers: Headers, limit: int) -> None:
+    declared = headers.get("content-length", "0")
+    if not (declared.isascii() and declared.isdigit()):
+        raise Refused(400, "Content-Length is not a number")
+    if len(declared) > 18 or int(declared) > limit:
+        raise _too_large(limit)
+
+
+async def _read(receive: Receive, limit: int) -> bytes:
+    body = bytearray()
+    while True:
+        message = await receive()
+        if message["type"] == "http.disconnect":
+            raise Gone
+        body += message.get("body", b"")
+        if len(body) > limit:
+            raise _too_large(limit)
+        if not message.get("more_body", False):
+            return bytes(body)
+
+
+def _too_large(limit: int) -> Refused:
+    return Refused(413, f"the body is larger than {limit:,} bytes", unread=True)
+
+
+def _check_text(body: bytes, headers: Headers, settings: ServerSettings) -> None:
+    try:
+        body.decode()
+    except UnicodeDecodeError as error:
+        raise Refused(400, f"the body is not UTF-8, at byte {error.start}") from None
+    form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
+    found = Extent(0, body.count(b"&")) if form else extent(body, settings.json_values)
+    if found.depth > settings.json_depth:
+        raise Refused(400, f"the body is nested deeper than {settings.json_depth} levels")
+    if found.values > settings.json_values:
+        raise Refused(413, f"the body holds more than {settings.json_values:,} values")
+
+
+def _replay(body: bytes, receive: Receive) -> Receive:
+    given = False
+
+    async def replayed() -> Message:
+        nonlocal given
+        if given:
+            return await receive()
+        given = True
+        return {"type": "http.request", "body": body, "more_body": False}
+
+    return replayed
+
+
+async def _refuse(
+    refused: Refused, request_id: str, scope: Scope, receive: Receive, send: Send
+) -> None:
+    members = problem(refused.status, refused.detail, instance=scope["path"], request_id=request_id)
+    language = preferred(Headers(scope=scope).get("accept-language", ""))
+    response = problem_response(members, language, {"Connection": "close"})
+    await response(scope, receive, _lingering(receive, send) if refused.unread else send)
+
+
+def _lingering(receive: Receive, send: Send) -> Send:
+    """Closing on a client that still sends would cost it our answer: what it sends meanwhile is
+    thrown away, for a little while."""
+
+    async def answer(message: Message) -> None:
+        if message["type"] != "http.response.body":
+            await send(message)
+            return
+        await send({**message, "more_body": True})
+        with suppress(TimeoutError):
+            async with asyncio.timeout(LINGER_SECONDS):
+                while (await receive()).get("more_body", False):
+                    pass
+        await send({"type": "http.response.body", "body": b""})
+
+    return answer

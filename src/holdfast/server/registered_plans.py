@@ -1,0 +1,146 @@
+"""Plans that were registered over HTTP: kept with their source, and there again after a restart.
+
+A plan may also come from the application's own files. Of two with the same id the newer one
+counts: a registration says which plan of the application it took the place of, and when the
+application brings another one, that file was changed since and wins.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from holdfast.app import Holdfast
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.errors import PlanRejected
+from holdfast.journal.port import Attached, Deed, Kept
+from holdfast.language.strict import canonical_json
+from holdfast.model.plan import Plan
+from holdfast.runtime.audit import with_claim
+from holdfast.runtime.identity import Acting, current
+from holdfast.runtime.offload import aside
+from holdfast.runtime.registry import compiled
+from holdfast.server.auth.principal import agent, plan
+from holdfast.source.check import Catalog
+from holdfast.source.planfile import load_plan
+from holdfast.source.planjson import plan_digest
+
+log = logging.getLogger("holdfast")
+
+KIND: Final = "plan"
+FILE: Final = "<registered>"
+
+Sight: TypeAlias = Callable[[str], bool]
+"""Whether somebody may see a plan or agent, by its subject."""
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """Where the plan that new runs use has come from."""
+
+    registered: bool = False
+    digest: str = ""
+    by: str | None = None
+    at: float | None = None
+    source: str | None = None
+
+
+FROM_APPLICATION: Final = Origin()
+
+
+class RegisteredPlans:
+    def __init__(self, app: Holdfast) -> None:
+        self._app = app
+        self._own: dict[str, str] = {}
+        self._origins: dict[str, Origin] = {}
+        self._registering = asyncio.Lock()
+        self._checking = asyncio.Lock()
+
+    async def open(self) -> None:
+        """Bring back what was registered; what no longer checks is said and left out."""
+        library = self._app.engine.library
+        self._own = {one: library.current(one).digest for one in library.plan_ids()}
+        waiting = await self._app.journal.all_kept(KIND, self._app.engine.clock.now())
+        # One plan may run another: whoever comes first must find the names of the rest.
+        names = [kept.key for kept in waiting]
+        for kept in waiting:
+            self._bring_back(kept.key, json.loads(kept.body), names)
+
+    def _bring_back(self, plan_id: str, body: dict[str, Any], names: list[str]) -> None:
+        if self._own.get(plan_id) != body["instead_of"]:
+            log.info("plan %s: the application's own is newer than the registered one", plan_id)
+            return
+        try:
+            plan = load_plan(body["source"], FILE, self._app.catalog(also=names))
+        except PlanRejected as rejected:
+            log.warning("the registered plan %s is left out: %s", plan_id, rejected)
+            return
+        self._app.add_plan(plan)
+        origin = Origin(True, plan_digest(plan), body["by"], body["at"], body["source"])
+        self._app.engine.library.credit(origin.digest, body.get("authors", [body["by"]]))
+        self._origins[plan_id] = origin
+
+    async def check(self, source: str, sees: Sight) -> Plan:
+        """The plan, or PlanRejected with every mistake; nothing changes.
+
+        Plans and agents that its author does not see are none, also where a name is nearly
+        theirs. A long one takes its time: one at once, and beside the event loop.
+        """
+        async with self._checking:
+            catalog = _seen(self._app.catalog(), sees)
+            return await aside(load_plan, source, FILE, catalog)
+
+    async def register(self, source: str, sees: Sight, *, by: str) -> Plan:
+        """New runs of its id use this plan from now on."""
+        async with self._registering:
+            plan = await self.check(source, sees)
+            made = await aside(compiled, plan)
+            now = self._app.engine.clock.now()
+            origin = Origin(True, made.digest, by, now, source)
+            await self._commit(made, origin, by)
+            self._app.engine.library.adopt(made)
+            self._origins[plan.plan_id] = origin
+            return plan
+
+    async def _commit(self, made: CompiledPlan, origin: Origin, by: str) -> None:
+        assert origin.at is not None
+        await self._app.engine.library.keep(made, origin.at)
+        body = {
+            "digest": made.digest,
+            "source": origin.source,
+            "by": by,
+            "authors": self._app.engine.library.credit(made.digest, [by]),
+            "at": origin.at,
+            "instead_of": self._own.get(made.plan.plan_id),
+        }
+        kept = Kept(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))
+        acting = current()
+        deeds = () if acting is None else (_deed(acting, made, origin.at),)
+        attached = with_claim(Attached(deeds, (kept,)), origin.at)
+        await self._app.journal.attach(attached)
+
+    def origin(self, plan_id: str) -> Origin:
+        """An application may bring another plan of that id at any time."""
+        origin = self._origins.get(plan_id, FROM_APPLICATION)
+        current = self._app.engine.library.current(plan_id).digest
+        return origin if origin.digest == current else FROM_APPLICATION
+
+
+def _seen(catalog: Catalog, sees: Sight) -> Catalog:
+    agents, plans = catalog.agents or (), catalog.plans or ()
+    return replace(
+        catalog,
+        agents=frozenset(one for one in agents if sees(agent(one))),
+        plans=frozenset(one for one in plans if sees(plan(one))),
+    )
+
+
+def _deed(acting: Acting, plan: CompiledPlan, now: float) -> Deed:
+    detail = canonical_json({"digest": plan.digest, "via": acting.via})
+    return Deed(
+        now, acting.who, "registered", plan.plan.plan_id, origin=acting.origin, detail=detail
+    )

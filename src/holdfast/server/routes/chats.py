@@ -1,0 +1,281 @@
+"""Chats over HTTP: sessions with agents, turn by turn.
+
+Letting a tool run unasked is consent given beforehand, whether it is a rule of a new session or
+an approval that is remembered. So it takes what an answer takes: the role, and a person. Under
+four eyes nobody can, as the session itself says.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable
+from typing import Annotated, Any
+
+from fastapi import Query, Request, Response
+from fastapi.responses import JSONResponse
+
+from holdfast.core.agent.state import ReactState
+from holdfast.core.approval import lets_run, read_rule
+from holdfast.errors import AuthorError, InvalidAnswer, NotPermitted
+from holdfast.journal.codec import decode
+from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
+from holdfast.model.agent_events import ApprovalRemembered
+from holdfast.model.approval import ApprovalRule
+from holdfast.model.interaction import InteractionType
+from holdfast.model.run import RunStatus
+from holdfast.runs.handles import AgentSession
+from holdfast.runtime.machines import as_session
+from holdfast.server.auth.authentication import Called, Caller, identify
+from holdfast.server.auth.principal import Permission, agent, may_answer, run_of
+from holdfast.server.middleware.idempotency import Claimed, answered_again
+from holdfast.server.openapi import NOT_FOUND
+from holdfast.server.questions import Questions
+from holdfast.server.routes.catalogue import known_agent
+from holdfast.server.routing import new_router
+from holdfast.server.schemas.chats import (
+    ApprovalGiven,
+    ChatGiven,
+    ChatListed,
+    ChatShown,
+    ChatsListed,
+    GrantId,
+    GrantShown,
+    GrantsShown,
+    MessageGiven,
+    SessionId,
+    grant_shown,
+    session_shown,
+)
+from holdfast.server.schemas.runs import Before, Limit, Reason, Statuses
+from holdfast.server.services import Served, Services
+from holdfast.server.showing import visible
+from holdfast.server.streams.newest import Newest
+
+router = new_router("chats")
+
+MOST_OPEN = 1000
+"""How many open questions are shown with a session."""
+
+
+async def find(served: Services, caller: Caller, session_id: str) -> ReactState:
+    """A session that the caller may see."""
+    await caller.require(served, Permission.READ, session_id)
+    return as_session(await served.app.engine.state(session_id))
+
+
+async def shown(served: Services, caller: Caller, state: ReactState) -> dict[str, Any]:
+    questions = Questions(served, caller)
+    query = QuestionQuery(frozenset({"open"}), root_id=state.root_id, limit=MOST_OPEN)
+    found, _ = await questions.listed(query, below=state.run_id)
+    return {
+        **session_shown(state),
+        "interactions": [
+            await questions.shown(one, whole=False, language=caller.language) for one in found
+        ],
+        "serverTime": served.now(),
+    }
+
+
+async def open_session(
+    served: Services,
+    caller: Caller,
+    agent_id: str,
+    session_id: str | None = None,
+    approval: dict[str, Any] | None = None,
+) -> AgentSession:
+    await caller.require(served, Permission.OPERATE, subject=agent(agent_id))
+    known_agent(served, caller, agent_id)
+    rules = {tool: _rule(tool, raw) for tool, raw in (approval or {}).items()}
+    if any(map(lets_run, rules.values())):
+        bound = served.app.sessions.bound_agents(agent_id)
+        _refuse_to_approve(caller, agent(agent_id), [one.asking.role for one in bound])
+    by = caller.principal.id
+    session = await served.app.sessions.open(agent_id, session_id=session_id, approval=rules, by=by)
+    await served.newest.note(served.journal, by, Newest(session.id, session.version))
+    return session
+
+
+async def say(served: Services, caller: Caller, session_id: str, message: str) -> Newest:
+    """The next turn; what was recorded before it is where its followers begin."""
+    state = await find(served, caller, session_id)
+    await caller.require(served, Permission.OPERATE, session_id)
+    by = caller.principal.id
+    await served.app.sessions.say(session_id, message, by=by)
+    newest = Newest(session_id, state.version)
+    await served.newest.note(served.journal, by, newest)
+    return newest
+
+
+def _rule(tool: str, raw: object) -> ApprovalRule:
+    try:
+        return read_rule(raw)
+    except AuthorError as error:
+        raise InvalidAnswer(f"approval.{tool}: {error}", {f"approval.{tool}": str(error)}) from None
+
+
+def _refuse_to_approve(caller: Caller, subject: str, roles: Iterable[str | None]) -> None:
+    """Unless the caller could approve the calls of all who ask these roles."""
+    kind = InteractionType.TOOL_APPROVAL
+    for role in roles:
+        reason = may_answer(caller.principal, role, kind, subject, started_by=None, four_eyes=False)
+        if reason is not None:
+            raise NotPermitted(f"letting calls run unasked is an approval: {reason}")
+
+
+async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
+    caller = await identify(request)
+    found = await shown(served, caller, await find(served, caller, claimed.run_id))
+    body = ChatShown.model_validate(found).model_dump(mode="json", by_alias=True)
+    return JSONResponse(body, 201 if request.url.path.endswith("/chats") else 200)
+
+
+@router.post("/chats", status_code=201, response_model=ChatShown)
+@answered_again(_shown_again)
+async def open_chat(body: ChatGiven, served: Served, caller: Called) -> dict[str, Any]:
+    """Open a session with an agent; nothing happens in it before its first message."""
+    session = await open_session(served, caller, body.agent_id, body.session_id, body.approval)
+    return await shown(served, caller, await find(served, caller, session.id))
+
+
+@router.get("/chats", response_model=ChatsListed, responses=NOT_FOUND)
+async def list_chats(
+    served: Served,
+    caller: Called,
+    status: Statuses = None,
+    agent_id: Annotated[str | None, Query(alias="agentId", min_length=1, max_length=200)] = None,
+    before: Before = None,
+    limit: Limit = 50,
+) -> ChatsListed:
+    """The sessions that the caller may see, the newest first."""
+    await caller.require(served, Permission.READ)
+    query = RunQuery(
+        kind="react",
+        roots_only=True,
+        status=None if not status else frozenset(one.value for one in status),
+        name=agent_id,
+        before=before,
+        limit=limit,
+    )
+    rows, following = await visible(served, caller, query)
+    return ChatsListed(chats=[_listed(row) for row in rows], next=following)
+
+
+def _listed(row: RunRow) -> ChatListed:
+    summary = json.loads(row.summary)
+    return ChatListed(
+        session_id=row.run_id,
+        agent_id=row.name,
+        title=row.title,
+        message=summary.get("prompt") or "",
+        status=RunStatus(row.status),
+        turn=summary.get("turn", 0),
+        waiting=summary.get("waiting", 0),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+@router.get("/chats/{session_id}", response_model=ChatShown)
+async def get_chat(session_id: SessionId, served: Served, caller: Called) -> dict[str, Any]:
+    """A session: what was said and called, how it stands, and what it asks."""
+    return await shown(served, caller, await find(served, caller, session_id))
+
+
+@router.post("/chats/{session_id}/messages", response_model=ChatShown)
+@answered_again(_shown_again)
+async def send_message(
+    session_id: SessionId, body: MessageGiven, served: Served, caller: Called
+) -> dict[str, Any]:
+    """Say the next turn; 409 while one is open. Answers when it is recorded, not when it ends."""
+    await say(served, caller, session_id, body.message)
+    return await shown(served, caller, await find(served, caller, session_id))
+
+
+@router.post("/chats/{session_id}/cancel", response_model=ChatShown)
+@answered_again(_shown_again)
+async def cancel_chat(
+    session_id: SessionId, served: Served, caller: Called, body: Reason | None = None
+) -> dict[str, Any]:
+    """End the session for good: nothing more starts in it."""
+    await _operable(served, caller, session_id)
+    reason = body.reason if body else ""
+    await served.app.sessions.cancel(session_id, by=caller.principal.id, reason=reason)
+    return await shown(served, caller, await find(served, caller, session_id))
+
+
+@router.post("/chats/{session_id}/resume", response_model=ChatShown)
+@answered_again(_shown_again)
+async def resume_chat(session_id: SessionId, served: Served, caller: Called) -> dict[str, Any]:
+    """Go on with a turn that failed; what was done in it is not done again."""
+    await _operable(served, caller, session_id)
+    await served.app.sessions.resume(session_id, by=caller.principal.id)
+    return await shown(served, caller, await find(served, caller, session_id))
+
+
+async def _operable(served: Services, caller: Caller, session_id: str) -> ReactState:
+    state = await find(served, caller, session_id)
+    await caller.require(served, Permission.OPERATE, session_id)
+    return state
+
+
+@router.get("/chats/{session_id}/approvals", response_model=GrantsShown)
+async def list_approvals(session_id: SessionId, served: Served, caller: Called) -> dict[str, Any]:
+    """The approvals that this session remembers."""
+    state = await find(served, caller, session_id)
+    return _grants(served, state)
+
+
+async def _granted_again(claimed: Claimed, request: Request, served: Services) -> Response:
+    """The approval that this very request had remembered."""
+    await find(served, await identify(request), claimed.run_id)
+    [record] = await served.journal.read(claimed.run_id, claimed.version - 1, limit=1)
+    event = decode(record)
+    assert isinstance(event, ApprovalRemembered)
+    return JSONResponse(grant_shown(event.grant), 201)
+
+
+@router.post("/chats/{session_id}/approvals", status_code=201, response_model=GrantShown)
+@answered_again(_granted_again)
+async def remember_approval(
+    session_id: SessionId, body: ApprovalGiven, served: Served, caller: Called
+) -> dict[str, Any]:
+    """Have the session remember an approval: fitting calls of the tool are not asked about."""
+    state = await find(served, caller, session_id)
+    _refuse_to_approve(caller, await _root_subject(served, state), [state.agent.asking.role])
+    grant = await served.app.sessions.remember_approval(
+        session_id,
+        body.tool,
+        pattern=body.pattern,
+        seconds=body.seconds,
+        uses=body.uses,
+        by=caller.principal.id,
+    )
+    return grant_shown(grant)
+
+
+async def _root_subject(served: Services, state: ReactState) -> str:
+    root = await served.journal.run(state.root_id)
+    assert root is not None
+    return run_of(root.kind, root.name)
+
+
+async def _revoked_again(claimed: Claimed, request: Request, served: Services) -> Response:
+    state = await find(served, await identify(request), claimed.run_id)
+    return JSONResponse(_grants(served, state))
+
+
+@router.delete("/chats/{session_id}/approvals/{grant_id}", response_model=GrantsShown)
+@answered_again(_revoked_again)
+async def revoke_approval(
+    session_id: SessionId, grant_id: GrantId, served: Served, caller: Called
+) -> dict[str, Any]:
+    """Take a remembered approval back; the approvals that are left are answered."""
+    await find(served, caller, session_id)
+    await caller.require(served, Permission.ANSWER, session_id)
+    await served.app.sessions.revoke_approval(session_id, grant_id, by=caller.principal.id)
+    return _grants(served, await find(served, caller, session_id))
+
+
+def _grants(served: Services, state: ReactState) -> dict[str, Any]:
+    kept: Iterable[Any] = state.grants.values()
+    return {"approvals": [grant_shown(one) for one in kept], "serverTime": served.now()}

@@ -1,0 +1,382 @@
+"""Conversations over HTTP: a goal becomes tasks, and the server pursues them.
+
+What a caller wants is recorded before it is answered; from then on the conversation is the
+server's to pursue (see `pursuits`), and its events are those of its run.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import Annotated, Any, Final
+
+from fastapi import Path, Request, Response
+from fastapi.responses import JSONResponse
+from pydantic import ConfigDict, Field
+
+from holdfast.conversations.arguments import LONGEST_INPUT, goal, new_id
+from holdfast.core.conversation import recovery
+from holdfast.core.conversation import snapshot as snapshots
+from holdfast.core.conversation.briefing import final_answer
+from holdfast.core.conversation.state import ConversationState
+from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.i18n.spoken import said
+from holdfast.journal.port import RunQuery, RunRow
+from holdfast.language.strict import strict_text
+from holdfast.model import commands as c
+from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineState, OnFailure
+from holdfast.model.run import RunStatus
+from holdfast.runtime.identity import acting, current
+from holdfast.runtime.machines import as_conversation, pinned_settings
+from holdfast.server.auth.authentication import Called, Caller, identify
+from holdfast.server.auth.principal import CONVERSATIONS, Permission
+from holdfast.server.middleware.idempotency import Claimed, answered_again
+from holdfast.server.openapi import NOT_FOUND
+from holdfast.server.routing import new_router
+from holdfast.server.schemas.runs import Before, Given, Limit, Reason, Shown, Statuses
+from holdfast.server.services import Served, Services
+from holdfast.server.showing import visible
+
+router = new_router("conversations")
+
+_ID: Final = r"^[A-Za-z0-9][\w.:-]*$"
+
+ConversationId = Annotated[str, Path(pattern=_ID, max_length=256, examples=["conv_000001"])]
+
+
+class ConversationGiven(Given):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"input": "帮我分析销售数据"}]})
+
+    input: str = Field(min_length=1, max_length=LONGEST_INPUT)
+    id: str | None = Field(None, max_length=64, description="Default: the next free one.")
+    max_parallel: int = Field(1, ge=1, le=100)
+    on_failure: OnFailure = OnFailure.ERROR
+    confirm_tasks: bool = Field(False, description="A person sees the tasks before they run.")
+
+
+class ResumeGiven(Given):
+    failed: AfterFailure | None = Field(
+        None,
+        description="After a failure, and only then: `retry` what failed, `skip` it with what "
+        "depends on it, or `stop` the turn. What was completed stays so.",
+        examples=["retry"],
+    )
+
+
+class InputGiven(Given):
+    input: str = Field(
+        min_length=1, max_length=LONGEST_INPUT, examples=["Prepare Will Zhang's first day"]
+    )
+
+
+class SubTaskShown(Shown):
+    id: str
+    description: str
+    type: str
+    priority: int
+    dependencies: list[str]
+    status: str
+    result: Any
+    skipped: str = Field(description="Why it is left out; empty where it is not.")
+
+
+class FailureShown(Shown):
+    """How a turn that failed may go on: `failed` would be tried again, `skips` left out with
+    what depends on it, and about `doubtful` somebody is asked first."""
+
+    choices: list[AfterFailure]
+    failed: list[str]
+    skips: list[str]
+    doubtful: list[str]
+
+
+class ConversationShown(Shown):
+    """`version` is the last record that this shows: follow the run from there."""
+
+    id: str
+    status: RunStatus
+    state: EngineState
+    turn: int
+    input: str
+    progress: float
+    total_tasks: int
+    completed_tasks: int
+    skipped_tasks: int
+    tasks: list[SubTaskShown]
+    answer: str
+    error: str
+    failure: FailureShown | None
+    will_pause: bool
+    waiting: int
+    started_by: str
+    version: int
+    created_at: float
+    updated_at: float
+    server_time: float
+
+
+class ConversationListed(Shown):
+    id: str
+    title: str
+    status: RunStatus
+    state: EngineState
+    turn: int
+    total_tasks: int
+    completed_tasks: int
+    skipped_tasks: int
+    waiting: int
+    created_at: float
+    updated_at: float
+
+
+class ConversationsListed(Shown):
+    """The newest first; `next` is the `before` of the next page."""
+
+    conversations: list[ConversationListed]
+    next: str | None
+
+
+async def _find(served: Services, caller: Caller, run_id: str) -> ConversationState:
+    await caller.require(served, Permission.READ, run_id)
+    return as_conversation(await served.app.engine.state(run_id))
+
+
+async def _operable(served: Services, caller: Caller, run_id: str) -> ConversationState:
+    state = await _find(served, caller, run_id)
+    await caller.require(served, Permission.OPERATE, run_id)
+    return state
+
+
+def _shown(served: Services, caller: Caller, state: ConversationState) -> ConversationShown:
+    def spoken(text: str) -> str:
+        return said(text, caller.language)
+
+    tasks = [state.tasks[f"t{number}"] for number in range(1, state.total + 1)]
+    return ConversationShown(
+        id=state.run_id,
+        status=state.status,
+        state=state.phase,
+        turn=state.turn,
+        input=state.text,
+        progress=state.progress,
+        total_tasks=state.total,
+        completed_tasks=state.completed,
+        skipped_tasks=state.skipped,
+        tasks=[
+            SubTaskShown(
+                id=one.id,
+                description=one.description,
+                type=one.type,
+                priority=one.priority,
+                dependencies=list(one.dependencies),
+                status=one.status,
+                result=one.result,
+                skipped=spoken(one.skipped),
+            )
+            for one in tasks
+        ],
+        answer=final_answer(state, spoken),
+        error=state.error,
+        failure=_failure(state) if state.phase is EngineState.ERROR else None,
+        will_pause=state.pausing,
+        waiting=len(state.open_questions) + state.paused_children,
+        started_by=state.started_by,
+        version=state.version,
+        created_at=state.created_at,
+        updated_at=state.updated_at,
+        server_time=served.now(),
+    )
+
+
+def _failure(state: ConversationState) -> FailureShown:
+    def ids(steps: list[str]) -> list[str]:
+        return [state.tasks[one].id for one in steps]
+
+    return FailureShown(
+        choices=recovery.choices(state),
+        failed=ids(recovery.failed(state)),
+        skips=ids(recovery.to_skip(state)),
+        doubtful=ids(recovery.doubtful(state)),
+    )
+
+
+async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
+    caller = await identify(request)
+    state = await _find(served, caller, claimed.run_id)
+    status = 201 if request.url.path.endswith("/conversations") else 200
+    return JSONResponse(_shown(served, caller, state).model_dump(mode="json"), status)
+
+
+async def _do(
+    served: Services, caller: Caller, run_id: str, command: c.Command
+) -> ConversationState:
+    await _operable(served, caller, run_id)
+    return as_conversation(await served.app.engine.submit(run_id, command))
+
+
+@router.post("/conversations", status_code=201, response_model=ConversationShown)
+@answered_again(_shown_again)
+async def start_conversation(
+    body: ConversationGiven, served: Served, caller: Called
+) -> ConversationShown:
+    """Pursue a goal; answers when it is recorded."""
+    await caller.require(served, Permission.OPERATE, subject=CONVERSATIONS)
+    text = goal(body.input)
+    if not text.strip():
+        raise InvalidAnswer("a conversation needs words to begin with", {"input": "needed"})
+    run_id = await _opened(served, caller, body)
+    return await _converse(served, caller, run_id, text)
+
+
+async def _opened(served: Services, caller: Caller, body: ConversationGiven) -> str:
+    """A conversation that nothing was said in yet."""
+    engine, given = served.app.engine, body.id
+    if given is not None and await served.journal.version(given):
+        state = await _find(served, caller, given)
+        if state.turn or state.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
+            raise NotAllowed(f"there already is a conversation {given}: send it a message")
+        return given
+    run_id = f"conv_{await served.journal.next_number('conv'):06d}" if given is None else given
+    settings = ConversationSettings(
+        body.max_parallel, on_failure=body.on_failure, confirm_tasks=body.confirm_tasks
+    )
+    command = c.OpenConversation(by=caller.principal.id)
+    acts = current()
+    assert acts is not None
+    # The request is carried out when its goal is recorded: an empty conversation is not that yet.
+    with acting(replace(acts, claim=None)):
+        checked = run_id if given is None else new_id(run_id)
+        await engine.begin(checked, pinned_settings(settings), command)
+    return run_id
+
+
+async def _converse(served: Services, caller: Caller, run_id: str, text: str) -> ConversationShown:
+    command = c.Converse(text, caller.principal.id)
+    state = as_conversation(await served.app.engine.submit(run_id, command))
+    served.pursuits.pursue(run_id)
+    return _shown(served, caller, state)
+
+
+@router.get("/conversations", response_model=ConversationsListed, responses=NOT_FOUND)
+async def list_conversations(
+    served: Served,
+    caller: Called,
+    status: Statuses = None,
+    before: Before = None,
+    limit: Limit = 50,
+) -> ConversationsListed:
+    """The conversations, the newest first, for whoever may read them."""
+    await caller.require(served, Permission.READ)
+    query = RunQuery(
+        kind="conversation",
+        roots_only=True,
+        status=None if not status else frozenset(one.value for one in status),
+        before=before,
+        limit=limit,
+    )
+    rows, following = await visible(served, caller, query)
+    return ConversationsListed(conversations=[_listed(row) for row in rows], next=following)
+
+
+def _listed(row: RunRow) -> ConversationListed:
+    summary = json.loads(row.summary)
+    return ConversationListed(
+        id=row.run_id,
+        title=row.title,
+        status=RunStatus(row.status),
+        state=EngineState(summary.get("phase", EngineState.IDLE)),
+        turn=summary.get("turn", 0),
+        total_tasks=summary.get("tasks", 0),
+        completed_tasks=summary.get("done", 0),
+        skipped_tasks=summary.get("skipped", 0),
+        waiting=summary.get("waiting", 0),
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+    )
+
+
+@router.get("/conversations/{conversation_id}", response_model=ConversationShown)
+async def get_conversation(
+    conversation_id: ConversationId, served: Served, caller: Called
+) -> ConversationShown:
+    """A conversation: its phase, its tasks, and what came of them."""
+    return _shown(served, caller, await _find(served, caller, conversation_id))
+
+
+@router.post("/conversations/{conversation_id}/messages", response_model=ConversationShown)
+@answered_again(_shown_again)
+async def send_input(
+    conversation_id: ConversationId, body: InputGiven, served: Served, caller: Called
+) -> ConversationShown:
+    """The next goal; 409 while one is pursued. After a failure it is a new turn, which is told
+    what was done."""
+    state = await _operable(served, caller, conversation_id)
+    text = goal(body.input)
+    if state.phase is EngineState.ERROR and text.strip():
+        acts = current()
+        assert acts is not None
+        with acting(replace(acts, claim=None)):
+            stop = c.GoOn(AfterFailure.STOP, caller.principal.id)
+            await _do(served, caller, conversation_id, stop)
+    return await _converse(served, caller, conversation_id, text)
+
+
+@router.post("/conversations/{conversation_id}/pause", response_model=ConversationShown)
+@answered_again(_shown_again)
+async def pause_conversation(
+    conversation_id: ConversationId, served: Served, caller: Called
+) -> ConversationShown:
+    """Start nothing more; a task in flight ends, and is counted after the resume.
+
+    While it still thinks, the pause is kept (`will_pause`) and takes hold before the first task.
+    """
+    command = c.Hold(when_possible=True)
+    return _shown(served, caller, await _do(served, caller, conversation_id, command))
+
+
+@router.post("/conversations/{conversation_id}/resume", response_model=ConversationShown)
+@answered_again(_shown_again)
+async def resume_conversation(
+    conversation_id: ConversationId,
+    served: Served,
+    caller: Called,
+    body: ResumeGiven | None = None,
+) -> ConversationShown:
+    """Go on from where it was paused; after a failure, as `failed` says."""
+    state = await _operable(served, caller, conversation_id)
+    command = _resuming(state, body.failed if body else None, caller.principal.id)
+    state = await _do(served, caller, conversation_id, command)
+    served.pursuits.pursue(conversation_id)
+    return _shown(served, caller, state)
+
+
+def _resuming(state: ConversationState, failed: AfterFailure | None, by: str) -> c.Unhold | c.GoOn:
+    """A person says how a failure is gone on from: nobody else chooses that."""
+    if failed is not None:
+        return c.GoOn(failed, by)
+    if state.phase is EngineState.ERROR:
+        choose = f"say how to go on: failed is one of {', '.join(recovery.choices(state))}"
+        raise InvalidAnswer(f"{state.run_id} has failed; {choose}", {"failed": choose})
+    return c.Unhold()
+
+
+@router.post("/conversations/{conversation_id}/cancel", response_model=ConversationShown)
+@answered_again(_shown_again)
+async def cancel_conversation(
+    conversation_id: ConversationId,
+    served: Served,
+    caller: Called,
+    body: Reason | None = None,
+) -> ConversationShown:
+    """End the conversation for good: nothing more starts in it."""
+    reason = strict_text(body.reason if body else "", "reason")
+    command = c.Cancel(caller.principal.id, reason)
+    return _shown(served, caller, await _do(served, caller, conversation_id, command))
+
+
+@router.get("/conversations/{conversation_id}/snapshot", response_model=dict[str, Any])
+async def get_snapshot(
+    conversation_id: ConversationId, served: Served, caller: Called
+) -> dict[str, Any]:
+    """Everything that another engine needs to go on with it."""
+    return dict(snapshots.dump(await _find(served, caller, conversation_id)))

@@ -1,0 +1,119 @@
+"""Numbers for whoever watches the installation, in Prometheus' text format.
+
+What the journal knows is asked for when somebody looks. Labels are kinds, statuses and route
+templates, never ids.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from fastapi import Response
+
+from holdfast.errors import NotPermitted
+from holdfast.server.auth.authentication import Called
+from holdfast.server.auth.principal import sees_all
+from holdfast.server.routing import new_router
+from holdfast.server.services import Served, Services
+
+router = new_router("operation")
+
+MEDIA_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
+
+Labels = Mapping[str, str]
+Samples = Iterable[tuple[Labels, float]]
+
+_METRICS: Final[dict[int | str, dict[str, Any]]] = {
+    200: {
+        "description": "Prometheus' text format",
+        "content": {"text/plain": {"schema": {"type": "string"}}},
+    }
+}
+
+
+@router.get("/metrics", response_class=Response, responses=_METRICS)
+async def get_metrics(served: Served, caller: Called) -> Response:
+    """Numbers for Prometheus: runs, questions, requests, streams."""
+    if not sees_all(caller.principal):
+        raise NotPermitted("these numbers are of all runs: only who may read all may see them")
+    families = [family async for family in _families(served)]
+    text = "".join(line for family in families for line in family)
+    return Response(text, media_type=MEDIA_TYPE)
+
+
+async def _families(services: Services) -> AsyncIterator[Iterator[str]]:
+    journal, streams, counts = services.journal, services.streams, services.counts
+    runs = (await journal.run_counts()).items()
+    yield _family(
+        "holdfast_runs",
+        "gauge",
+        "Runs by kind and status.",
+        [({"kind": kind, "status": status}, count) for (kind, status), count in sorted(runs)],
+    )
+    questions = (await journal.question_counts()).items()
+    yield _family(
+        "holdfast_interactions",
+        "gauge",
+        "Questions to people by status and type.",
+        [({"status": status, "type": kind}, count) for (status, kind), count in sorted(questions)],
+    )
+    yield _family(
+        "holdfast_http_requests_total",
+        "counter",
+        "Requests served, by route and status.",
+        [
+            ({"method": method, "route": route, "status": str(status)}, count)
+            for (method, route, status), count in sorted(counts.requests.items())
+        ],
+    )
+    for name, kind, told, value in (
+        ("holdfast_stream_clients", "gauge", "Event streams that are open.", streams.clients),
+        ("holdfast_streams_total", "counter", "Event streams served.", streams.served),
+        (
+            "holdfast_streams_dropped_total",
+            "counter",
+            "Streams whose client took nothing for too long.",
+            streams.dropped,
+        ),
+        (
+            "holdfast_refused_logins_total",
+            "counter",
+            "Requests without good credentials.",
+            counts.refused_logins,
+        ),
+        (
+            "holdfast_pursuits",
+            "gauge",
+            "Conversations that the server pursues.",
+            len(services.pursuits),
+        ),
+        (
+            "holdfast_commits_total",
+            "counter",
+            "Appends to the journal, since it was begun.",
+            await journal.last_commit(),
+        ),
+        ("holdfast_uptime_seconds", "gauge", "Since the server was made.", counts.uptime),
+    ):
+        yield _family(name, kind, told, [({}, value)])
+
+
+def _family(name: str, kind: str, told: str, samples: Samples) -> Iterator[str]:
+    yield f"# HELP {name} {told}\n# TYPE {name} {kind}\n"
+    for labels, value in samples:
+        yield f"{name}{_labels(labels)} {_number(value)}\n"
+
+
+def _labels(labels: Labels) -> str:
+    if not labels:
+        return ""
+    return "{" + ",".join(f'{name}="{_escaped(value)}"' for name, value in labels.items()) + "}"
+
+
+def _escaped(value: str) -> str:
+    return value.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n")
+
+
+def _number(value: float) -> str:
+    return str(value) if isinstance(value, int) else f"{value:.3f}"

@@ -1,0 +1,284 @@
+"""Plans over HTTP, and the seeds' two paths for their instances.
+
+A plan is registered whole or refused with every mistake. Editing one affects new instances
+only, so every version that was ever registered or run stays readable.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Annotated, Any
+
+from fastapi import Body, Request, Response
+from fastapi.responses import JSONResponse
+
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.drawing.graph import render_svg
+from holdfast.errors import NotFound, NotPermitted
+from holdfast.forms.schemas import json_schema
+from holdfast.journal.port import RunQuery, StoredDefinition
+from holdfast.model.plan import AgentAction, CodeAction, Plan, PlanAction, ToolAction
+from holdfast.runtime.machines import PLAN
+from holdfast.runtime.offload import aside
+from holdfast.server.auth.authentication import Called, Caller, identify
+from holdfast.server.auth.principal import Permission, agent, plan, tool
+from holdfast.server.commands import continued, continued_again, resumed
+from holdfast.server.middleware.idempotency import Claimed, answered_again
+from holdfast.server.problems import Refusal
+from holdfast.server.routing import new_router
+from holdfast.server.schemas.runs import (
+    Checked,
+    Continued,
+    Digest,
+    PlanId,
+    PlanLine,
+    PlanLines,
+    PlanShown,
+    Resumed,
+    ResumePlan,
+    RunId,
+    Source,
+    VersionLine,
+    VersionLines,
+    VersionShown,
+    Wait,
+)
+from holdfast.server.services import Served, Services
+from holdfast.server.showing import readable_plan, visible_instance
+from holdfast.source.planjson import plan_digest, plan_to_json
+
+router = new_router("plans")
+
+SVG = "image/svg+xml"
+SVG_ANSWER: dict[int | str, dict[str, Any]] = {
+    200: {"description": "The graph", "content": {SVG: {"schema": {"type": "string"}}}}
+}
+
+
+@router.get("/plans")
+async def list_plans(served: Served, caller: Called) -> PlanLines:
+    """The plans that new instances may be started of, as far as the caller may read them."""
+    await caller.require(served, Permission.READ)
+    library = served.app.engine.library
+    seen = [one for one in sorted(library.plan_ids()) if caller.sees(plan(one))]
+    return PlanLines(plans=[_line(served, library.current(one)) for one in seen])
+
+
+async def _registered_again(claimed: Claimed, request: Request, served: Services) -> Response:
+    """The plan as the request named it."""
+    caller = await identify(request)
+    plan = await served.plans.check(json.loads(await request.body())["source"], caller.sees)
+    shown = await aside(_shown, served, served.app.engine.library.current(plan.plan_id))
+    return JSONResponse(shown.model_dump(mode="json"), 201)
+
+
+@router.post("/plans", status_code=201)
+@answered_again(_registered_again)
+async def register_plan(body: Source, served: Served, caller: Called) -> PlanShown:
+    """Register a plan; new instances use it at once, running ones keep theirs.
+
+    422 has every mistake with its line and column. Plans and agents that it runs must be such
+    as the caller may start. Tools that it calls must be granted to a caller who is no author
+    everywhere, or be called by the plan as it is.
+    """
+    checked = await served.plans.check(body.source, caller.sees)
+    await caller.require(served, Permission.AUTHOR, subject=plan(checked.plan_id))
+    for subject in _runs_others(checked):
+        await caller.require(served, Permission.OPERATE, subject=subject)
+    _refuse_other_tools(served, caller, checked)
+    made = await served.plans.register(body.source, caller.sees, by=caller.principal.id)
+    return await aside(_shown, served, served.app.engine.library.current(made.plan_id))
+
+
+def _runs_others(checked: Plan) -> Iterator[str]:
+    for listener in checked.listeners:
+        match listener.action:
+            case PlanAction(plan_id=name) if name != checked.plan_id:
+                yield plan(name)
+            case AgentAction(agent_id=name):
+                yield agent(name)
+
+
+def _refuse_other_tools(served: Services, caller: Caller, checked: Plan) -> None:
+    """Whoever may write one plan is not thereby given every tool."""
+    library = served.app.engine.library
+    known = checked.plan_id in library.plan_ids()
+    before = set(_tools(library.current(checked.plan_id).plan)) if known else set[str]()
+    wanted = sorted(set(_tools(checked)) - before)
+    lacking = [one for one in wanted if not caller.may(Permission.AUTHOR, tool(one))]
+    if lacking:
+        raise NotPermitted(
+            f"your grants do not permit {checked.plan_id} to call {', '.join(lacking)}: ask an "
+            f"admin for a grant of the role author, as {tool(lacking[0])}"
+        )
+
+
+def _tools(checked: Plan) -> Iterator[str]:
+    yield from (one.tool for one in checked.verify)
+    for listener in checked.listeners:
+        match listener.action:
+            case ToolAction(tool=name):
+                yield name
+            case CodeAction(functions=names):
+                yield from names
+
+
+@router.post("/plans/check")
+async def check_plan(body: Source, served: Served, caller: Called) -> Checked:
+    """Say everything that is wrong with a plan; nothing changes."""
+    await caller.require(served, Permission.READ)
+    plan = await served.plans.check(body.source, caller.sees)
+    return Checked(plan_id=plan.plan_id, name=plan.name, digest=await aside(plan_digest, plan))
+
+
+@router.get("/plans/{plan_id}")
+async def get_plan(plan_id: PlanId, served: Served, caller: Called) -> PlanShown:
+    """A plan as new instances use it."""
+    return await aside(_shown, served, readable_plan(served, caller, plan_id))
+
+
+@router.get("/plans/{plan_id}/versions")
+async def list_plan_versions(plan_id: PlanId, served: Served, caller: Called) -> VersionLines:
+    """Every version that was registered or run, the newest first."""
+    versions = await _versions(served, caller, plan_id)
+    lines = [VersionLine.model_validate(one, from_attributes=True) for one in versions]
+    return VersionLines(plan_id=plan_id, versions=lines)
+
+
+@router.get("/plans/{plan_id}/versions/{digest}")
+async def get_plan_version(
+    plan_id: PlanId, digest: Digest, served: Served, caller: Called
+) -> VersionShown:
+    """One version, by its content's digest."""
+    versions = await _versions(served, caller, plan_id)
+    one = next((one for one in versions if one.digest == digest), None)
+    if one is None:
+        raise NotFound(f"there is no version {digest} of {plan_id}")
+    return one
+
+
+@router.get("/plans/{plan_id}/graph.svg", response_class=Response, responses=SVG_ANSWER)
+async def draw_plan(plan_id: PlanId, served: Served, caller: Called) -> Response:
+    """The plan as a graph."""
+    plan = readable_plan(served, caller, plan_id).plan
+    return Response(await aside(render_svg, plan), media_type=SVG)
+
+
+@router.post("/plans/{plan_instance_id}/continue", tags=["instances"])
+@answered_again(continued_again)
+async def continue_plan(
+    plan_instance_id: RunId,
+    params: Annotated[
+        dict[str, Any], Body(examples=[{"computer_model": "MacBook Pro"}], title="Parameters")
+    ],
+    served: Served,
+    caller: Called,
+    wait: Wait = 0.0,
+) -> Continued:
+    """Give a paused instance what it asks for: the body is the parameters themselves."""
+    return await continued(served, caller, plan_instance_id, params, wait)
+
+
+async def _resumed_again(claimed: Claimed, request: Request, served: Services) -> Response:
+    await (await identify(request)).require(served, Permission.READ, claimed.run_id)
+    state = await served.app.engine.state(claimed.run_id)
+    shown = Resumed(plan_instance_id=state.run_id, status=state.status)
+    return JSONResponse(shown.model_dump(mode="json"))
+
+
+@router.post("/plans/{plan_id}/resume", tags=["instances"])
+@answered_again(_resumed_again)
+async def resume_plan(
+    plan_id: PlanId, served: Served, caller: Called, body: ResumePlan | None = None
+) -> Resumed:
+    """Run again what failed in an instance of this plan; what is done stays done.
+
+    The instance may be left out when only one waits; with several, 409 lists them.
+    """
+    instance_id = None if body is None else body.plan_instance_id
+    if instance_id is None:
+        instance_id = await _only_one_waiting(served, caller, plan_id)
+    state = await visible_instance(served, caller, instance_id)
+    if state.plan_id != plan_id:
+        raise NotFound(f"Plan instance {instance_id} not found among those of {plan_id}")
+    after = await resumed(served, caller, instance_id)
+    return Resumed(plan_instance_id=instance_id, status=after.status)
+
+
+async def _only_one_waiting(served: Services, caller: Caller, plan_id: str) -> str:
+    if not caller.sees(plan(plan_id)):
+        raise NotFound(f"there is no plan {plan_id}")
+    query = RunQuery(
+        status=frozenset({"error"}), name=plan_id, kind=PLAN.kind, roots_only=True, limit=100
+    )
+    waiting = [row.run_id for row in await served.journal.runs(query)]
+    if not waiting:
+        raise NotFound(f"no instance of {plan_id} waits for a resume")
+    if len(waiting) > 1:
+        names = ", ".join(waiting)
+        raise Refusal(
+            f"several instances of {plan_id} wait for a resume: name one of {names}",
+            plan_instance_ids=waiting,
+        )
+    return waiting[0]
+
+
+async def _versions(served: Services, caller: Caller, plan_id: str) -> list[VersionShown]:
+    if not caller.sees(plan(plan_id)):
+        raise NotFound(f"there is no plan {plan_id!r}")
+    library = served.app.engine.library
+    current = library.current(plan_id) if plan_id in library.plan_ids() else None
+    stored = await served.journal.definitions(PLAN.kind, plan_id)
+    versions = [_version(one, current) for one in stored]
+    if current is not None and not any(one.current for one in versions):
+        versions.insert(0, _never_run(current))
+    if not versions:
+        raise NotFound(f"there is no plan {plan_id!r}")
+    return versions
+
+
+def _version(stored: StoredDefinition, current: CompiledPlan | None) -> VersionShown:
+    return VersionShown(
+        plan_id=stored.name,
+        digest=stored.digest,
+        stored_at=stored.stored_at,
+        current=current is not None and stored.digest == current.digest,
+        definition=json.loads(stored.body),
+    )
+
+
+def _never_run(plan: CompiledPlan) -> VersionShown:
+    """A plan of the application is stored with its first run, and is a version before that."""
+    return VersionShown(
+        plan_id=plan.plan.plan_id,
+        digest=plan.digest,
+        stored_at=None,
+        current=True,
+        definition=plan_to_json(plan.plan),
+    )
+
+
+def _line(served: Services, compiled: CompiledPlan) -> PlanLine:
+    plan, origin = compiled.plan, served.plans.origin(compiled.plan.plan_id)
+    return PlanLine(
+        plan_id=plan.plan_id,
+        name=plan.name,
+        description=plan.description,
+        digest=compiled.digest,
+        origin="registered" if origin.registered else "application",
+        registered_by=origin.by,
+        registered_at=origin.at,
+        tasks=len(plan.tasks),
+        listeners=len(plan.listeners),
+    )
+
+
+def _shown(served: Services, compiled: CompiledPlan) -> PlanShown:
+    plan = compiled.plan
+    return PlanShown(
+        **_line(served, compiled).model_dump(),
+        definition=plan_to_json(plan),
+        inputs=json_schema(plan.inputs),
+        source=served.plans.origin(plan.plan_id).source,
+    )

@@ -1,0 +1,150 @@
+"""The route that all routers use: what holds for every request stands here, once.
+
+    router = new_router("instances")
+
+Before the handler: who asks is known, no query parameter is unknown, and the body is strict
+JSON. What changes something is carried out once (see `idempotency`), in the name of who asked.
+Whatever a handler raises becomes a problem, and only what we did not foresee is a 500.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from operator import attrgetter
+from typing import Any, Final, NoReturn
+
+from fastapi import APIRouter, Request, Response
+from fastapi.exceptions import RequestValidationError
+from fastapi.routing import APIRoute
+from pydantic_core import PydanticUndefined
+from starlette.exceptions import HTTPException
+from starlette.requests import ClientDisconnect
+from starlette.routing import Match
+from starlette.types import Receive, Scope, Send
+
+from holdfast.errors import HoldfastError, InvalidValue
+from holdfast.language.strict import strict_json
+from holdfast.runtime.identity import Claim
+from holdfast.server.auth.authentication import PROOFS, acting_as, identify
+from holdfast.server.endpoints import Endpoint
+from holdfast.server.middleware.idempotency import way_to_answer_again
+from holdfast.server.problems import refusal
+from holdfast.server.services import services
+
+UNSAFE: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
+
+GONE: Final = 499
+"""Counted, and sent to nobody: who asked has left before their turn came."""
+
+
+def new_router(tag: str, **options: Any) -> APIRouter:
+    return APIRouter(
+        tags=[tag], route_class=Route, generate_unique_id_function=attrgetter("name"), **options
+    )
+
+
+class StrictRequest(Request):
+    """A request whose body has been read strictly before anybody asks for it."""
+
+    given: Any = PydanticUndefined
+    """The body: its value if it is JSON, else its bytes; undefined if there is none."""
+
+    async def read(self, most_bytes: int, most_depth: int) -> None:
+        body = await self.body()
+        if body and _is_json(self.headers.get("content-type", "")):
+            self.given = strict_json(_parsed(body), max_depth=most_depth, max_bytes=2 * most_bytes)
+        elif body:
+            self.given = body
+
+    async def json(self) -> Any:
+        return None if self.given is PydanticUndefined or type(self.given) is bytes else self.given
+
+
+class Route(APIRoute):
+    """FastAPI describes it; requests that it matches are served here."""
+
+    def __init__(self, *args: Any, **options: Any) -> None:
+        super().__init__(*args, **options)
+        self.app = self._serve
+        self._endpoint = Endpoint(self)
+        self._again = way_to_answer_again(self.endpoint)
+        self._beginning = self.path.partition("{")[0]
+        self._known = {param.alias for param in self.dependant.query_params}
+        self._guarded = any(one.call is identify for one in self.dependant.dependencies)
+        self._changes = bool(UNSAFE.intersection(self.methods or ()))
+        if self._guarded:
+            proofs: list[dict[str, list[str]]] = [{name: []} for name in PROOFS]
+            self.openapi_extra = {"security": proofs, **(self.openapi_extra or {})}
+
+    def matches(self, scope: Scope) -> tuple[Match, Scope]:
+        if self._beginning not in scope["path"]:
+            return Match.NONE, {}
+        return super().matches(scope)
+
+    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+        request = StrictRequest(scope, receive)
+        try:
+            response = await self._answer(request)
+        except (HoldfastError, RequestValidationError, HTTPException):
+            raise
+        except ClientDisconnect:
+            response = Response(status_code=GONE)
+        except Exception as error:
+            response = refusal(request, error)
+        await response(scope, receive, send)
+
+    async def _answer(self, request: StrictRequest) -> Response:
+        caller = await identify(request) if self._guarded else None
+        _refuse_unknown(request, self._known)
+        around = services(request)
+        await request.read(around.settings.body_limit, around.settings.json_depth)
+        if not self._changes or caller is None:
+            return await self._endpoint.answer(request, request.given)
+
+        async def act(claim: Claim | None) -> Response:
+            with acting_as(caller, claim):
+                return await self._endpoint.answer(request, request.given)
+
+        return await around.requests.once(request, caller.principal, act, self._again, around)
+
+
+def _refuse_unknown(request: Request, known: set[str]) -> None:
+    if not request.scope["query_string"]:
+        return
+    unknown = sorted(set(request.query_params) - known)
+    if unknown:
+        missing = {"type": "extra_forbidden", "msg": "no such query parameter", "input": None}
+        raise RequestValidationError([{**missing, "loc": ("query", one)} for one in unknown])
+
+
+def _is_json(content_type: str) -> bool:
+    kind = content_type.partition(";")[0].strip().lower()
+    main, _, sub = kind.partition("/")
+    return main == "application" and "/" not in sub and (sub == "json" or sub.endswith("+json"))
+
+
+def _parsed(body: bytes) -> Any:
+    try:
+        return json.loads(body, parse_constant=_not_finite, object_pairs_hook=_said_once)
+    except RecursionError:
+        raise InvalidValue("nested too deeply", "body") from None
+    except json.JSONDecodeError as error:
+        place = f"line {error.lineno}, column {error.colno}"
+        raise InvalidValue(f"is not JSON: {error.msg} at {place}", "body") from None
+    except ValueError:
+        raise InvalidValue("is not JSON in UTF-8, or has a number beyond 64 bits", "body") from None
+
+
+def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Two values under one name: whoever checked the one may not have seen the other."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        times = Counter(name for name, _ in pairs)
+        [(twice, _)] = times.most_common(1)
+        raise InvalidValue(f"says {twice[:100]!r} twice", "body")
+    return found
+
+
+def _not_finite(name: str) -> NoReturn:
+    raise InvalidValue(f"{name} is no number in JSON", "body")

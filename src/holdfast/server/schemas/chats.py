@@ -1,0 +1,198 @@
+"""Sessions with agents as the API shows and takes them, in camelCase like their questions."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any, Final
+
+from fastapi import Path
+from pydantic import ConfigDict, Field
+
+from holdfast.core.agent.state import ReactState
+from holdfast.core.agent.tables import ReActStage
+from holdfast.core.approval import rule_to_json
+from holdfast.model.approval import Grant
+from holdfast.model.message import Message, ModelSaid, ToolReturned, UserSaid
+from holdfast.model.run import RunStatus
+from holdfast.model.values import Json
+from holdfast.server.schemas.interactions import Given, InteractionShown, Shown
+
+LONGEST_MESSAGE: Final = 1_000_000
+
+SessionId = Annotated[
+    str, Path(pattern=r"^[A-Za-z0-9][\w.:-]*$", max_length=256, examples=["chat_000001"])
+]
+GrantId = Annotated[str, Path(pattern=r"^[A-Za-z0-9_-]{1,64}$")]
+AgentName = Annotated[str, Field(min_length=1, max_length=200)]
+
+
+class ChatGiven(Given):
+    model_config = ConfigDict(
+        json_schema_extra={
+            "examples": [{"agentId": "clerk", "approval": {"delete_file": "require"}}]
+        }
+    )
+
+    agent_id: AgentName
+    session_id: str | None = Field(None, max_length=64, description="Default: the next free one.")
+    approval: dict[str, Any] | None = Field(
+        None,
+        description="Rules by tool that override the agent's. Letting calls run unasked is itself "
+        "an approval, and needs the same role.",
+    )
+
+
+class MessageGiven(Given):
+    model_config = ConfigDict(json_schema_extra={"examples": [{"message": "帮我申请一台电脑"}]})
+
+    message: str = Field(min_length=1, max_length=LONGEST_MESSAGE)
+
+
+class ApprovalGiven(Given):
+    """Calls of `tool` that fit `pattern` need no further consent in this session."""
+
+    tool: str = Field(min_length=1, max_length=200, examples=["send_email"])
+    pattern: dict[str, Any] | None = None
+    seconds: float | None = Field(None, gt=0)
+    uses: int | None = Field(None, ge=1, le=1_000_000)
+
+
+class CallShown(Shown):
+    call_id: str
+    tool: str
+    args: dict[str, Any]
+
+
+class MessageShown(Shown):
+    """`role` is user, assistant or tool; a tool's result is `content`."""
+
+    role: str
+    text: str | None = None
+    calls: list[CallShown] | None = None
+    call_id: str | None = None
+    tool: str | None = None
+    content: Any = None
+    failed: bool | None = None
+
+
+class UsageShown(Shown):
+    input_tokens: int
+    output_tokens: int
+    cost: float | None
+    seconds: float
+    requests: int
+
+
+class GrantShown(Shown):
+    grant_id: str
+    tool: str
+    by: str
+    at: float
+    pattern: dict[str, Any]
+    expires_at: float | None
+    uses: int | None
+
+
+class GrantsShown(Shown):
+    approvals: list[GrantShown]
+    server_time: float
+
+
+class ChatListed(Shown):
+    session_id: str
+    agent_id: str
+    title: str
+    message: str = Field(description="What was said last to the agent, in one line.")
+    status: RunStatus
+    turn: int
+    waiting: int
+    created_at: float
+    updated_at: float
+
+
+class ChatsListed(Shown):
+    """The newest first; `next` is the `before` of the next page."""
+
+    chats: list[ChatListed]
+    next: str | None
+
+
+class ChatShown(Shown):
+    """`version` is the last record that this shows: follow it from there with its events."""
+
+    session_id: str
+    agent_id: str
+    title: str
+    status: RunStatus
+    stage: ReActStage
+    turn: int
+    version: int
+    messages: list[MessageShown]
+    answer: str
+    error: str
+    usage: UsageShown
+    rules: dict[str, Any]
+    approvals: list[GrantShown]
+    interactions: list[InteractionShown]
+    started_by: str
+    created_at: float
+    updated_at: float
+    server_time: float
+
+
+def grant_shown(grant: Grant) -> dict[str, Any]:
+    return {
+        "grantId": grant.grant_id,
+        "tool": grant.tool,
+        "by": grant.by,
+        "at": grant.at,
+        "pattern": dict(grant.pattern),
+        "expiresAt": grant.expires_at,
+        "uses": grant.uses,
+    }
+
+
+def session_shown(state: ReactState) -> dict[str, Any]:
+    usage = state.usage
+    return {
+        "sessionId": state.run_id,
+        "agentId": state.agent.agent_id,
+        "title": state.agent.name or state.agent.agent_id,
+        "status": state.status.value,
+        "stage": state.stage.value,
+        "turn": state.turn,
+        "version": state.version,
+        "messages": [message_shown(one) for one in reversed(list(state.messages))],
+        "answer": state.answer,
+        "error": state.error,
+        "usage": {
+            "inputTokens": usage.input_tokens,
+            "outputTokens": usage.output_tokens,
+            "cost": usage.cost,
+            "seconds": usage.seconds,
+            "requests": state.requests,
+        },
+        "rules": {tool: rule_to_json(rule) for tool, rule in state.approval.items()},
+        "approvals": [grant_shown(one) for one in state.grants.values()],
+        "startedBy": state.started_by,
+        "createdAt": state.created_at,
+        "updatedAt": state.updated_at,
+    }
+
+
+def message_shown(message: Message) -> dict[str, Json]:
+    match message:
+        case UserSaid(text=text):
+            return {"role": "user", "text": text}
+        case ModelSaid(text=text, calls=calls):
+            listed = [
+                {"callId": one.call_id, "tool": one.tool, "args": dict(one.args)} for one in calls
+            ]
+            return {"role": "assistant", "text": text, "calls": listed}
+        case ToolReturned():
+            return {
+                "role": "tool",
+                "callId": message.call_id,
+                "tool": message.tool,
+                "content": message.content,
+                "failed": message.failed,
+            }

@@ -1,0 +1,1 @@
+"""Server-sent events: one run, a conversation, the feed of all runs."""

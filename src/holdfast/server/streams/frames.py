@@ -1,0 +1,98 @@
+"""Records and questions as event streams tell them.
+
+A record's `data` is what the journal has, spliced in as it is: fields that have their
+default are left out there, and here too. What somebody has begun to fill in is theirs alone:
+of a draft everybody else learns that it was kept.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from holdfast.journal.codec import current_payload
+from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, Record
+from holdfast.runtime.projections import request_of
+from holdfast.server.cards import card
+from holdfast.server.streams.sse import Frame, spliced
+
+INTERACTION: Final = "INTERACTION"
+MORE_QUESTIONS: Final = "MORE_QUESTIONS"
+MOST_QUESTIONS: Final = 1_000
+"""Open questions that a newcomer is shown at once; the list of interactions has the rest."""
+
+_OPEN: Final = frozenset({"open"})
+_PAGE: Final = 100
+_MOST_PAGES: Final = 20
+"""How far a newcomer's questions are looked for among those that are not theirs to see."""
+
+
+def told(run_id: str, record: Record, cursor: str | int) -> bytes:
+    """A record as a frame; `cursor` is what a client comes back with."""
+    kind, payload = shown_payload(record)
+    head = json.dumps({"run_id": run_id, "seq": record.seq, "at": record.at, "type": kind})
+    return spliced(kind, cursor, f'{head[:-1]}, "data": {payload}}}')
+
+
+def shown_payload(record: Record) -> tuple[str, str]:
+    """A record's type and payload, as whoever may read its run may see it."""
+    kind, payload = current_payload(record)
+    if kind != "DraftKept":
+        return kind, payload
+    shown = {name: value for name, value in json.loads(payload).items() if name != "data"}
+    return kind, json.dumps(shown, ensure_ascii=False)
+
+
+def moved(cursor: str | int) -> bytes:
+    """Moves a client's cursor and shows it nothing."""
+    return f"id: {cursor}\n\n".encode()
+
+
+async def open_questions(
+    journal: Journal,
+    query: QuestionQuery,
+    shown_to: Callable[[QuestionRow], Awaitable[bool]],
+    now: Callable[[], float],
+    language: str,
+) -> AsyncGenerator[Frame, None]:
+    """The open questions that fit, the oldest first, in pages, in the reader's language; at most
+    MOST_QUESTIONS."""
+    query = replace(query, status=_OPEN, limit=_PAGE)
+    count, last = 0, ""
+    for _ in range(_MOST_PAGES):
+        rows = await journal.questions(query)
+        for row in rows:
+            shown = await shown_to(row)
+            if shown and count == MOST_QUESTIONS:
+                yield Frame({"after": last}, MORE_QUESTIONS)
+                return
+            last = row.question_id
+            if shown:
+                count += 1
+                yield asked(row, now(), language)
+        if len(rows) < _PAGE:
+            return
+        query = replace(query, after=last)
+        # A journal need never make us wait, and others want a turn.
+        await asyncio.sleep(0)
+    yield Frame({"after": last}, MORE_QUESTIONS)
+
+
+def asked(row: QuestionRow, now: float, language: str) -> Frame:
+    data = card(request_of(row), language) | {
+        "runId": row.run_id,
+        "rootId": row.root_id,
+        "role": row.role,
+        "openedAt": row.opened_at,
+        "deadline": row.deadline,
+        "serverTime": now,
+    }
+    return Frame(data, INTERACTION)
+
+
+def joined(run_id: str, records: Sequence[Record]) -> bytes:
+    """Records of one run as frames whose ids are their places in it."""
+    return b"".join(told(run_id, one, one.seq) for one in records)

@@ -1,0 +1,185 @@
+"""One run's events: its records from a place on, and then each as it is committed.
+
+Whoever has no cursor is a newcomer: it is shown the open questions and then the run from its
+first record; with `after=now` the records begin with the next one. Questions of runs below
+have no place in this run's journal, so whoever comes back is shown the open ones again.
+
+A run that is over has a last event, `end`, without an id. A browser's EventSource comes back
+after every end: with the last record's id it is told 204, and that is what makes it stop.
+A plan that failed, and a session between two turns, are not over: they can go on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import aclosing
+from dataclasses import dataclass
+from functools import partial
+from typing import Final, TypeAlias
+
+from holdfast.core.run.state import RunState
+from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
+from holdfast.journal.port import QuestionQuery, QuestionRow, Record
+from holdfast.model.run import RunStatus
+from holdfast.runtime.hub import AskedBelow, Spoken, is_full
+from holdfast.runtime.machines import PLAN
+from holdfast.server.services import Services
+from holdfast.server.streams.frames import joined, moved, open_questions
+from holdfast.server.streams.sse import Frame, Frames
+
+NOW: Final = "now"
+END: Final = "end"
+SPOKEN: Final = "Spoken"
+
+Tell: TypeAlias = Callable[[Sequence[Record]], bytes]
+
+
+def is_over(kind: str, status: str) -> bool:
+    """Nothing can move this run any more."""
+    return status == RunStatus.CANCELLED or (kind == PLAN.kind and status == RunStatus.DONE)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a stream begins; `ends` is the version at which the run was over, if it is."""
+
+    run_id: str
+    root_id: str
+    kind: str
+    after: int
+    newcomer: bool
+    ends: int | None
+
+    @property
+    def at_the_end(self) -> bool:
+        return self.ends is not None and self.after >= self.ends and not self._from_the_start
+
+    @property
+    def _from_the_start(self) -> bool:
+        return self.newcomer and self.after == 0
+
+
+async def place(services: Services, run_id: str, cursor: str | None) -> Place:
+    """Where a client's cursor stands in the run, or why it cannot."""
+    row = await services.journal.run(run_id)
+    if row is None:
+        raise NotFound(f"there is no run {run_id}")
+    version = await services.journal.version(run_id)
+    after = {None: 0, NOW: version}.get(cursor)
+    if after is None:
+        after = _number(str(cursor))
+    if after > version:
+        raise NotAllowed(f"{run_id} has {version} events so far, and none after {after}")
+    ends = version if is_over(row.kind, row.status) else None
+    newcomer = cursor is None or cursor == NOW
+    return Place(run_id, row.root_id, row.kind, after, newcomer, ends)
+
+
+def _number(cursor: str) -> int:
+    if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 15):
+        message = "must be the id of an event of this run, or `now`"
+        raise InvalidAnswer(f"after {message}", {"after": message})
+    return int(cursor)
+
+
+async def run_frames(
+    services: Services, start: Place, language: str, tell: Tell | None = None
+) -> Frames:
+    """`tell` makes frames of records; by default each is told as the journal has it. Questions
+    that are open are told in the reader's language."""
+    telling = _Telling(services, start, language, tell or partial(joined, start.run_id))
+    async with aclosing(telling.questions(own=start.newcomer)) as asked:
+        async for frame in asked:
+            yield frame
+    yield moved(start.after)
+    async with aclosing(telling.frames()) as frames:
+        async for part in frames:
+            yield part
+
+
+class _Telling:
+    def __init__(self, services: Services, start: Place, language: str, tell: Tell) -> None:
+        self._language = language
+        self._services = services
+        self._tell = tell
+        self._start = start
+        self._seen = start.after
+        self._ends = start.ends
+        self._caught_up = False
+        self._shown: frozenset[str] = frozenset()
+
+    async def frames(self) -> Frames:
+        hub, run_id = self._services.app.engine.hub, self._start.run_id
+        unwatch = hub.watch(run_id, self._moved)
+        try:
+            await self._look()
+            async with aclosing(hub.follow(run_id, self._start.after)) as followed:
+                async for one in followed:
+                    async for frame in self._told(one):
+                        yield frame
+                    if self._over:
+                        yield await self._end()
+                        return
+        finally:
+            unwatch()
+
+    async def _look(self) -> None:
+        """It may have ended before we watched."""
+        now = await place(self._services, self._start.run_id, NOW)
+        self._ends = now.ends if self._ends is None else self._ends
+
+    def _moved(self, state: RunState) -> None:
+        if self._ends is None and is_over(self._start.kind, state.status.value):
+            self._ends = state.version
+
+    @property
+    def _over(self) -> bool:
+        return self._ends is not None and self._seen >= self._ends
+
+    async def _told(self, one: list[Record] | Spoken | AskedBelow) -> Frames:
+        match one:
+            case Spoken():
+                yield _spoken(self._start.run_id, one)
+                return
+            case list() if one:
+                self._seen = one[-1].seq
+                yield self._tell(one)
+        if self._may_be_asked_below(one):
+            async for frame in self.questions(own=False):
+                yield frame
+
+    def _may_be_asked_below(self, one: list[Record] | AskedBelow) -> bool:
+        """A run below may have asked before we listened: that is looked for once."""
+        if isinstance(one, AskedBelow):
+            return True
+        first = not is_full(one) and not self._caught_up
+        self._caught_up = self._caught_up or first
+        return first
+
+    async def _end(self) -> Frame:
+        row = await self._services.journal.run(self._start.run_id)
+        return Frame({"run_id": self._start.run_id, "status": row.status if row else ""}, END)
+
+    async def questions(self, *, own: bool) -> Frames:
+        """Those that are open and were not shown yet, of runs below and of our own."""
+        services, run_id = self._services, self._start.run_id
+        before, still = self._shown, set[str]()
+
+        async def is_news(row: QuestionRow) -> bool:
+            mine = row.run_id == run_id
+            if not (own if mine else f"{row.run_id}.".startswith(f"{run_id}.")):
+                return False
+            still.add(row.question_id)
+            return row.question_id not in before
+
+        query = QuestionQuery(root_id=self._start.root_id)
+        async with aclosing(
+            open_questions(services.journal, query, is_news, services.now, self._language)
+        ) as frames:
+            async for frame in frames:
+                yield frame
+        self._shown = frozenset(still)
+
+
+def _spoken(run_id: str, one: Spoken) -> Frame:
+    return Frame({"run_id": run_id, "began": one.began, "text": one.text}, SPOKEN)

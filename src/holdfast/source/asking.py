@@ -1,0 +1,208 @@
+"""How people are asked, as authors write it: in YAML with places, and as canonical JSON.
+
+The keys are the same in both, so that a plan in JSON is also a plan file. JSON leaves out
+what has its usual value, says every action by its full name, and keeps the handler of a
+custom option in its metadata, where `handler` beside the other keys puts it too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping as Lookup
+from typing import Any, Final
+
+from holdfast.model.interaction import (
+    Asking,
+    InteractionAction,
+    InteractionOption,
+    InteractionType,
+)
+from holdfast.model.values import Json, JsonObject
+from holdfast.source.nodes import Node
+from holdfast.source.places import Path
+from holdfast.source.shape import ShapeReader
+
+ASKING_KEYS: Final = (
+    "title",
+    "message",
+    "details",
+    "type",
+    "custom_type",
+    "options",
+    "required",
+    "role",
+    "timeout_seconds",
+    "default_option_id",
+    "reminders",
+    "escalate",
+)
+SHORT_KEYS: Final = {"default": "default_option_id"}
+_AS_THEY_ARE: Final = {*ASKING_KEYS} - {"type", "options", "reminders", "escalate"}
+
+_USUAL: Final = Asking()
+
+_OPTION_KEYS: Final = (
+    "option_id",
+    "action",
+    "label",
+    "description",
+    "default",
+    "dangerous",
+    "requires_input",
+    "input_prompt",
+    "metadata",
+    "handler",
+)
+_FLAGS: Final = {"default": "is_default", "dangerous": "is_dangerous"}
+_TYPES: Final = {each.value.lower(): each for each in InteractionType}
+_ACTIONS: Final = {
+    "approve": InteractionAction.APPROVE_AND_EXECUTE,
+    "retry": InteractionAction.RETRY_WITH_FEEDBACK,
+    "reject": InteractionAction.REJECT_WITH_REASON,
+    "terminate": InteractionAction.TERMINATE,
+    "provide": InteractionAction.PROVIDE_INFO,
+    "skip": InteractionAction.SKIP,
+} | {each.value.lower(): each for each in InteractionAction}
+
+
+def read_asking(shape: ShapeReader, node: Node | None, path: Path) -> Asking:
+    """The asking at `node`, a mapping; nothing asked for is the usual one."""
+    if node is None:
+        return Asking()
+    found = shape.entries(node, path, known=ASKING_KEYS, short=SHORT_KEYS)
+    return asking_from(shape, found, path)
+
+
+def asking_from(shape: ShapeReader, found: Lookup[str, Node], path: Path) -> Asking:
+    """The asking among the entries of its owner, which may have other keys too."""
+    after, role = _escalation(shape, found.get("escalate"), (*path, "escalate"))
+    return Asking(
+        title=shape.text(found.get("title"), (*path, "title")),
+        message=shape.text(found.get("message"), (*path, "message")),
+        details=shape.text(found.get("details"), (*path, "details")),
+        type=shape.meaning(found.get("type"), (*path, "type"), _TYPES, any_case=True),
+        custom_type=shape.optional_text(found.get("custom_type"), (*path, "custom_type")),
+        options=_options(shape, found.get("options"), (*path, "options")),
+        required=shape.flag(found.get("required"), (*path, "required"), default=True),
+        role=shape.optional_text(found.get("role"), (*path, "role")),
+        timeout_seconds=shape.optional_number(
+            found.get("timeout_seconds"), (*path, "timeout_seconds")
+        ),
+        default_option_id=shape.optional_text(
+            found.get("default_option_id"), (*path, "default_option_id")
+        ),
+        reminders=shape.numbers(found.get("reminders"), (*path, "reminders")),
+        escalate_after=after,
+        escalate_to=role,
+    )
+
+
+def _escalation(
+    shape: ShapeReader, node: Node | None, path: Path
+) -> tuple[float | None, str | None]:
+    if node is None:
+        return None, None
+    keys = ("after", "role")
+    found = shape.entries(node, path, known=keys, required=keys)
+    after = shape.optional_number(found.get("after"), (*path, "after"))
+    return after, shape.optional_text(found.get("role"), (*path, "role"))
+
+
+def _options(shape: ShapeReader, node: Node | None, path: Path) -> tuple[InteractionOption, ...]:
+    return tuple(
+        _option(shape, item, (*path, index)) for index, item in enumerate(shape.items(node, path))
+    )
+
+
+def _option(shape: ShapeReader, node: Node, path: Path) -> InteractionOption:
+    found = shape.entries(
+        node,
+        path,
+        known=_OPTION_KEYS,
+        required=("option_id", "action"),
+        short={"id": "option_id"},
+    )
+    option_id = shape.text(found.get("option_id"), (*path, "option_id"))
+    action = shape.meaning(found.get("action"), (*path, "action"), _ACTIONS, any_case=True)
+    return InteractionOption(
+        option_id=option_id,
+        label=shape.text(found.get("label"), (*path, "label"), option_id),
+        # A stand-in must not be an action that asks for more, as CUSTOM asks for a handler.
+        action=action or InteractionAction.SKIP,
+        description=shape.text(found.get("description"), (*path, "description")),
+        is_default=shape.flag(found.get("default"), (*path, "default")),
+        is_dangerous=shape.flag(found.get("dangerous"), (*path, "dangerous")),
+        requires_input=shape.flag(found.get("requires_input"), (*path, "requires_input")),
+        input_prompt=shape.text(found.get("input_prompt"), (*path, "input_prompt")),
+        metadata=_metadata(shape, found, path),
+    )
+
+
+def _metadata(shape: ShapeReader, found: Lookup[str, Node], path: Path) -> dict[str, Json]:
+    metadata = shape.json_object(found.get("metadata"), (*path, "metadata"))
+    if "handler" in found:
+        if "handler" in metadata:
+            shape.note(found["handler"], "the handler stands in the metadata too; keep one of them")
+        metadata["handler"] = shape.text(found["handler"], (*path, "handler"))
+    return metadata
+
+
+def asking_to_json(asking: Asking) -> dict[str, Any]:
+    """What is unusual about it; nothing for the usual asking."""
+    if asking == _USUAL:
+        return {}
+    shape: dict[str, Any] = {
+        "title": asking.title or None,
+        "message": asking.message or None,
+        "details": asking.details or None,
+        "type": asking.type and asking.type.value,
+        "custom_type": asking.custom_type,
+        "options": [_option_to_json(option) for option in asking.options] or None,
+        "required": None if asking.required else False,
+        "role": asking.role,
+        "timeout_seconds": _number(asking.timeout_seconds),
+        "default_option_id": asking.default_option_id,
+        "reminders": [float(seconds) for seconds in asking.reminders] or None,
+        "escalate": _said(after=_number(asking.escalate_after), role=asking.escalate_to) or None,
+    }
+    return _said(**shape)
+
+
+def asking_from_json(raw: JsonObject) -> Asking:
+    """The asking behind `asking_to_json`'s answer; other keys of its owner are left alone."""
+    escalate = raw.get("escalate", {})
+    return Asking(
+        **{key: raw[key] for key in _AS_THEY_ARE if key in raw},
+        type=InteractionType(raw["type"]) if "type" in raw else None,
+        options=tuple(_option_from_json(option) for option in raw.get("options", ())),
+        reminders=tuple(raw.get("reminders", ())),
+        escalate_after=escalate.get("after"),
+        escalate_to=escalate.get("role"),
+    )
+
+
+def _said(**entries: Any) -> dict[str, Any]:
+    return {key: value for key, value in entries.items() if value is not None}
+
+
+def _number(seconds: float | None) -> float | None:
+    # 1 and 1.0 are equal askings and must have one spelling.
+    return None if seconds is None else float(seconds)
+
+
+def _option_to_json(option: InteractionOption) -> dict[str, Any]:
+    return {"option_id": option.option_id, "action": option.action.value} | _said(
+        label=option.label if option.label != option.option_id else None,
+        description=option.description or None,
+        default=option.is_default or None,
+        dangerous=option.is_dangerous or None,
+        requires_input=option.requires_input or None,
+        input_prompt=option.input_prompt or None,
+        metadata=dict(option.metadata) or None,
+    )
+
+
+def _option_from_json(raw: JsonObject) -> InteractionOption:
+    shape = {key: raw[key] for key in _OPTION_KEYS if key in raw}
+    shape |= {"label": raw.get("label", raw["option_id"])}
+    shape |= {"action": InteractionAction(raw["action"])}
+    return InteractionOption(**{_FLAGS.get(key, key): value for key, value in shape.items()})

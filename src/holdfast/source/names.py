@@ -1,0 +1,39 @@
+"""Names in sources: ids that are well made, and references to what there is."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Final
+
+from holdfast.language.spelling import nearest
+from holdfast.source.places import Finding, Path
+
+READ_ONLY_PREFIXES: Final = ("query_", "check_")
+
+_MOST_NAMES_COMPARED: Final = 200
+
+
+def unknown(kind: str, name: str, known: Collection[str]) -> str:
+    return f"there is no {kind} {name!r}{hint(name, known)}"
+
+
+def hint(name: str, known: Collection[str]) -> str:
+    """Which of the known names was surely meant; nothing where none is near."""
+    # Likeness costs time for each known name, and an unknown name may stand in every listener.
+    meant = nearest(name, known) if len(known) <= _MOST_NAMES_COMPARED else None
+    return f"; did you mean {meant!r}?" if meant else ""
+
+
+def not_known(kind: str, name: str, known: Collection[str] | None, path: Path) -> Iterator[Finding]:
+    """That `name` is not among what is known; nothing when that is not known."""
+    if known is not None and name not in known:
+        yield Finding(path, unknown(kind, name, known))
+
+
+def only_looks(tool: str, read_only: Collection[str]) -> bool:
+    """Whether a tool changes nothing: its name says so, or its author has."""
+    return tool.startswith(READ_ONLY_PREFIXES) or tool in read_only
+
+
+def not_looking(tool: str, path: Path) -> Finding:
+    return Finding(path, f"{tool} may change something; verify with a tool that only reads")

@@ -1,0 +1,57 @@
+"""Retry policies as authors write them: a number of attempts, or the whole policy.
+
+JSON leaves out what has its usual value, and a policy that is usual altogether.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import fields
+from typing import Any, Final
+
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.values import JsonObject
+from holdfast.source.nodes import Mapping, Node
+from holdfast.source.numbers import LONGEST_WAIT, range_problems
+from holdfast.source.places import Finding, Path
+from holdfast.source.shape import ShapeReader
+
+MOST_ATTEMPTS: Final = 100
+
+_USUAL: Final = RetryPolicy()
+_KEYS: Final = tuple(each.name for each in fields(RetryPolicy))
+_NUMBERS: Final = tuple(name for name in _KEYS if name != "attempts")
+
+
+def read_retry(shape: ShapeReader, node: Node | None, path: Path) -> RetryPolicy:
+    if node is None:
+        return _USUAL
+    if not isinstance(node, Mapping):
+        return RetryPolicy(attempts=shape.integer(node, path, _USUAL.attempts))
+    found = shape.entries(node, path, known=_KEYS)
+    attempts = shape.integer(found.get("attempts"), (*path, "attempts"), _USUAL.attempts)
+    numbers = {
+        key: shape.number(found.get(key), (*path, key), getattr(_USUAL, key)) for key in _NUMBERS
+    }
+    return RetryPolicy(attempts, **numbers)
+
+
+def retry_problems(retry: RetryPolicy, path: Path) -> Iterator[Finding]:
+    yield from range_problems(retry.attempts, 1, MOST_ATTEMPTS, (*path, "attempts"))
+    yield from range_problems(retry.initial, 0, LONGEST_WAIT, (*path, "initial"))
+    yield from range_problems(retry.factor, 1, 100, (*path, "factor"))
+    yield from range_problems(retry.maximum, 0, LONGEST_WAIT, (*path, "maximum"))
+    yield from range_problems(retry.jitter, 0, 1, (*path, "jitter"))
+    yield from range_problems(retry.longest_wait, 0, LONGEST_WAIT, (*path, "longest_wait"))
+
+
+def retry_to_json(retry: RetryPolicy) -> dict[str, Any] | None:
+    if retry == _USUAL:
+        return None
+    numbers = {name: float(getattr(retry, name)) for name in _NUMBERS}
+    shape = {"attempts": retry.attempts, **numbers}
+    return {name: value for name, value in shape.items() if value != getattr(_USUAL, name)}
+
+
+def retry_from_json(raw: JsonObject | None) -> RetryPolicy:
+    return RetryPolicy(**(raw or {}))

@@ -1,0 +1,1 @@
+"""The read model: what screens, streams and the command line show of runs."""

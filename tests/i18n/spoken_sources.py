@@ -1,0 +1,213 @@
+"""Every text in the source that a person may come to read, found in the source itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from importlib.resources import files
+from string import Formatter
+
+from holdfast.i18n import words_cards
+from holdfast.i18n.spoken import PHRASES, SENTENCES
+
+HOLE = "\0"
+
+
+def texts_in(module: str) -> Iterator[str]:
+    """The texts of more than one word, what varies replaced; docstrings aside."""
+    path = files("holdfast").joinpath(*module.split("/"))
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    inside = {
+        id(part)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr | ast.Expr)
+        for part in ([node.value] if isinstance(node, ast.Expr) else ast.walk(node))
+        if part is not node and isinstance(part, ast.Constant)
+    }
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            yield "".join(
+                part.value if isinstance(part, ast.Constant) else HOLE for part in node.values
+            )
+        elif isinstance(node, ast.Constant) and id(node) not in inside:
+            yield from [node.value] if isinstance(node.value, str) else []
+
+
+def is_prose(text: str) -> bool:
+    """Whether somebody would read it: two words of letters at least."""
+    return len(re.findall(r"(?<![\w.-])[A-Za-z`']{2,}(?![\w(=-])", text.replace(HOLE, " "))) >= 2
+
+
+KEYS = tuple({**SENTENCES, **PHRASES, **words_cards.LINES, **words_cards.LABELS})
+
+
+def _plain(key: str) -> str:
+    parts = Formatter().parse(key)
+    return "".join(literal + (HOLE if name is not None else "") for literal, name, _, _ in parts)
+
+
+PLAIN = tuple(map(_plain, KEYS))
+
+
+def _own(text: str) -> int:
+    return len(text.replace(HOLE, ""))
+
+
+def _shape(text: str) -> re.Pattern[str]:
+    return re.compile(re.escape(text).replace(re.escape(HOLE), "(?s:.*)"))
+
+
+SHAPES = tuple((_shape(one), _own(one)) for one in PLAIN)
+
+
+def is_covered(text: str) -> bool:
+    """Whether the catalogue has the text, as a message or as a part of one."""
+    bare = text.strip().strip("; ")
+    part = _shape(bare)
+    within = any(part.search(one) for one in PLAIN)
+    return within or any(shape.fullmatch(bare) for shape, own in SHAPES if own >= 0.6 * _own(bare))
+
+
+FOR_MODELS = frozenset(
+    {
+        f"a person wants other tasks than these: {HOLE}. They said: {HOLE}",
+        "It was not run: {by} refused.",
+        "It was not run: {by} asks for something else. Think again.",
+        "It was not run: {by} skipped it. Go on without it.",
+        "{by} refused.",
+        "{by} asks you to think again.",
+        "{by} skipped this. Go on without it.",
+        f"Everything for {HOLE} is said to be done. Check the outcome of your part.",
+        "What is known:",
+    }
+)
+"""What is told to a model; people see it only as what the model was told."""
+
+OURS_TO_MEND = frozenset(
+    {
+        f"{HOLE} has no work to do outside",
+        "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
+        "frame-ancestors 'none'",
+        "^NotImplementedError: |Internal error in monty: ",
+        "The monty syntax parser does not yet support",
+        "not supported in this environment",
+        "limit exceeded|its memory limit",
+        "the answer to a request could not be kept: %s",
+        "fingerprints of requests",
+        "answers to requests",
+        "Callable[[Claimed, Request, Services], Awaitable[Response]]",
+        "run %s: step %s raised at attempt %d\n%s",
+        "run %s could not start %s",
+        "run %s could not decide %s",
+        "a child run is born with its parent's start",
+        "a conclusion waited for something",
+        "only the listener of a plan runs code, or concludes",
+    }
+)
+"""Mistakes of ours, the log's words, names of keys: nobody is told."""
+
+SILENT = FOR_MODELS | OURS_TO_MEND
+
+SPEAKING = (
+    "core/approval.py",
+    "forms/from_tools.py",
+    "forms/lost_results.py",
+    "forms/problems.py",
+    "forms/rules.py",
+    "forms/shapes.py",
+    "forms/validation.py",
+    "forms/values.py",
+    "language/conditions.py",
+    "language/facts.py",
+    "language/judgement.py",
+    "language/strict.py",
+    "source/agentcheck.py",
+    "source/agentfile.py",
+    "source/asking.py",
+    "source/check.py",
+    "source/flow.py",
+    "source/forms.py",
+    "source/names.py",
+    "source/numbers.py",
+    "source/planfile.py",
+    "source/shape.py",
+    "source/snippets.py",
+    "source/soundness.py",
+    "source/yaml.py",
+    "core/plan/answers.py",
+    "core/plan/compiled.py",
+    "core/plan/decide.py",
+    "core/plan/builder.py",
+    "core/plan/effects.py",
+    "core/plan/outputs.py",
+    "core/plan/interventions.py",
+    "core/plan/planner.py",
+    "core/plan/questions.py",
+    "core/plan/steps.py",
+    "core/run/decision.py",
+    "core/run/steps.py",
+    "core/agent/answers.py",
+    "core/agent/calls.py",
+    "core/agent/decide.py",
+    "core/agent/effects.py",
+    "core/agent/outcome.py",
+    "core/agent/questions.py",
+    "core/agent/thinking.py",
+    "core/conversation/answers.py",
+    "core/conversation/decide.py",
+    "core/conversation/builder.py",
+    "core/conversation/effects.py",
+    "core/conversation/phases.py",
+    "core/conversation/questions.py",
+    "core/conversation/schedule.py",
+    "core/conversation/tasks.py",
+    "core/interactions/answers.py",
+    "core/interactions/calling.py",
+    "core/interactions/consequences.py",
+    "core/interactions/keeping.py",
+    "core/interactions/opening.py",
+    "core/interactions/option_ids.py",
+    "core/interactions/proposals.py",
+    "core/interactions/requests.py",
+    "core/interactions/wire.py",
+    "runtime/worker.py",
+    "runtime/executor.py",
+    "runtime/scheduler.py",
+    "runtime/tracebacks.py",
+    "runtime/machines.py",
+    "work/calling.py",
+    "work/confidence.py",
+    "work/failures.py",
+    "work/model_failures.py",
+    "work/failing.py",
+    "work/model_names.py",
+    "work/outcomes.py",
+    "work/snippet.py",
+    "desk.py",
+    "results.py",
+    "routing.py",
+    "sessions.py",
+    "server/auth/credentials.py",
+    "server/auth/authentication.py",
+    "server/middleware/idempotency.py",
+    "server/auth/rate_limits.py",
+    "server/auth/principal.py",
+    "server/problems.py",
+    "server/questions.py",
+    "server/streams/run.py",
+    "server/middleware/security.py",
+    "server/showing.py",
+    "server/auth/tokens.py",
+    "console/actions.py",
+    "console/pages/plans.py",
+    "console/pages/run.py",
+    "console/views/node.py",
+)
+"""Where the words stand that people read in the console."""
+
+
+def unsaid(module: str) -> set[str]:
+    """The prose of a module that the catalogue does not have."""
+    prose = {text for text in texts_in(module) if " " in text.strip() and is_prose(text)}
+    return {text for text in prose - SILENT if not is_covered(text)}
