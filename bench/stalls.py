@@ -33,7 +33,7 @@ import uvicorn
 from bench.child import ROOT
 from holdfast import Holdfast
 from holdfast.console import install
-from holdfast.journal.port import Attached, Deed
+from holdfast.journal.port import Attached, AuditRecord
 from holdfast.server.services import Services
 from holdfast.server.serving import keep_for_good
 from holdfast.server.settings import ServerSettings
@@ -207,7 +207,7 @@ def application(home: Path, port: int) -> Holdfast:
 
 
 async def prepare(app: Holdfast, services: Services) -> str:
-    deeds = [Deed(1.0, "Will", "did", str(n), detail='{"n": 1}') for n in range(1_000)]
+    deeds = [AuditRecord(1.0, "Will", "did", str(n), detail='{"n": 1}') for n in range(1_000)]
     for _ in range(DEEDS // len(deeds)):
         await app.journal.attach(Attached(deeds))
     _, token = await services.tokens.issue("bench", "person", ["admin"])

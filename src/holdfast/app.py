@@ -48,7 +48,7 @@ from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.ports import FaultPoints
-from holdfast.runtime.worker import Dispatcher
+from holdfast.runtime.worker import Worker
 from holdfast.source.check import Catalog
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
@@ -109,7 +109,7 @@ class Holdfast:
         agents = AgentWorker(self.tools, self.models, self._agent)
         self.engine = Engine(
             self.journal,
-            Dispatcher(self.task_driver, agents),
+            Worker(self.task_driver, agents),
             planner,
             clock=clock,
             max_effects=max_effects,
@@ -126,7 +126,7 @@ class Holdfast:
         self.tunes_collector = tune_collector
         self._served: list[FastAPI] = []
         self._clients: HttpClients | None = None
-        self._declarations = Declarations(self.engine.library, self.tools)
+        self._declarations = Declarations(self.engine.definitions, self.tools)
 
     @classmethod
     def in_memory(cls, **options: Any) -> Self:
@@ -207,18 +207,18 @@ class Holdfast:
         return self._declarations.load(Path(path))
 
     def _agent(self, agent_id: str) -> Agent:
-        return self.engine.library.agent(agent_id).agent
+        return self.engine.definitions.agent(agent_id).agent
 
     def add_plan(self, plan: Plan) -> None:
         """A plan built in Python; `check` it first if it is not yours."""
-        self.engine.library.add(plan)
+        self.engine.definitions.add(plan)
 
     def load_plan_text(self, text: str, file: str = "<plan>") -> Plan:
         """Read and check a plan; PlanRejected has every mistake with its place."""
         from holdfast.source.planfile import load_plan
 
         plan = load_plan(text, file, self.catalog())
-        self.engine.library.add(plan)
+        self.engine.definitions.add(plan)
         return plan
 
     def load_plans(self, directory: str | Path) -> list[Plan]:
@@ -239,7 +239,7 @@ class Holdfast:
         if problems:
             raise PlanRejected(problems)
         for plan in plans:
-            self.engine.library.add(plan)
+            self.engine.definitions.add(plan)
         return plans
 
     def catalog(self, also: Sequence[str] = ()) -> Catalog:
@@ -248,8 +248,8 @@ class Holdfast:
         return Catalog(
             tools={spec.name: spec.parameters for spec in specs},
             read_only=frozenset(spec.name for spec in specs if spec.read_only),
-            agents=frozenset(self.engine.library.agent_ids()),
-            plans=frozenset([*self.engine.library.plan_ids(), *also]),
+            agents=frozenset(self.engine.definitions.agent_ids()),
+            plans=frozenset([*self.engine.definitions.plan_ids(), *also]),
             snippet_checker=check_snippet,
         )
 

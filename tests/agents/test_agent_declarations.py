@@ -25,7 +25,7 @@ def office() -> Holdfast:
 def refusal(app: Holdfast, agent_id: str, **declared: Any) -> str:
     with pytest.raises(AuthorError) as caught:
         app.agent(agent_id, **declared)
-    assert agent_id not in app.engine.library.agent_ids()
+    assert agent_id not in app.engine.definitions.agent_ids()
     return str(caught.value)
 
 
@@ -128,4 +128,4 @@ def test_what_is_wrong_across_files_is_told_together(tmp_path: Path) -> None:
         "work would go round in a circle",
         "work would go round in a circle",
     ]
-    assert not list(app.engine.library.agent_ids())
+    assert not list(app.engine.definitions.agent_ids())

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from console_plans import an_office
-from console_scene import House, OpenWindow, Window, housed, launch, window
+from console_scene import Backend, OpenWindow, Window, housed, launch, window
 from playwright.async_api import Browser, Page, async_playwright
 
 HERE = Path(__file__).parent
@@ -33,14 +33,14 @@ async def browser() -> AsyncIterator[Browser]:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[House]:
+async def house() -> AsyncIterator[Backend]:
     """A server with a few plans and tools, all of them in memory."""
     async with housed(an_office()) as one:
         yield one
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_window(browser: Browser, house: House) -> AsyncIterator[OpenWindow]:
+async def open_window(browser: Browser, house: Backend) -> AsyncIterator[OpenWindow]:
     """Opens further browsers, each with its own cookies; `roles`, `locale`, `color_scheme`…"""
     async with AsyncExitStack() as stack:
 

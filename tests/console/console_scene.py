@@ -61,7 +61,7 @@ async def reach(page: Page, target: Locator) -> None:
 
 
 @dataclass(slots=True)
-class House:
+class Backend:
     """An application behind a server that can be stopped and started again at its address.
 
     With a `prefix` it is another application's server, which has ours mounted there.
@@ -145,8 +145,8 @@ def _listener(port: int) -> socket.socket:
 @asynccontextmanager
 async def housed(
     app: Holdfast, settings: ServerSettings | None = None, prefix: str = ""
-) -> AsyncIterator[House]:
-    house = House(app, settings or ServerSettings(), 0, prefix)
+) -> AsyncIterator[Backend]:
+    house = Backend(app, settings or ServerSettings(), 0, prefix)
     async with app:
         await house.start()
         try:
@@ -159,7 +159,7 @@ async def housed(
 class Window:
     """One signed-in browser: pages share their cookie, and their one connection for events."""
 
-    house: House
+    house: Backend
     context: BrowserContext
     complaints: list[str] = field(default_factory=list)
     forgiven: list[str] = field(default_factory=list)
@@ -190,7 +190,7 @@ OpenWindow: TypeAlias = Callable[..., Awaitable[Window]]
 @asynccontextmanager
 async def window(
     browser: Browser,
-    house: House,
+    house: Backend,
     *,
     name: str = "Will Zhang",
     roles: Sequence[str] = ("admin",),
@@ -221,7 +221,7 @@ def _listen(page: Page, complaints: list[str]) -> None:
     page.on("console", heard)
 
 
-async def _sign_in(context: BrowserContext, house: House, secret: str) -> None:
+async def _sign_in(context: BrowserContext, house: Backend, secret: str) -> None:
     """By the login route, as a person's browser does."""
     async with httpx.AsyncClient(base_url=house.url, trust_env=False) as client:
         answer = await client.post("/login", json={"token": secret})

@@ -6,7 +6,7 @@ import json
 from typing import Any
 
 from console_plans import Office
-from console_scene import House, Window
+from console_scene import Backend, Window
 
 from holdfast.core.run.state import RunState
 from holdfast.model.run import RunStatus
@@ -116,7 +116,7 @@ def _mind(seen: Seen) -> Entry:
     return call("apply_computer", employee=seen.asked, computer_model="ThinkPad")
 
 
-async def chat(house: House) -> str:
+async def chat(house: Backend) -> str:
     """A chat with one turn, in which a tool was called."""
     house.app.models.default_model = ScriptedModel(_mind)
     house.app.agent("clerk", name="Clerk", model=None, tools=["apply_computer"])
@@ -126,7 +126,7 @@ async def chat(house: House) -> str:
     return session.id
 
 
-async def conversation(house: House, window: Window) -> str:
+async def conversation(house: Backend, window: Window) -> str:
     """A conversation whose first task is under way until the door opens."""
     house.app.models.default_model = ScriptedModel(lambda seen: call("plan_tasks", tasks=TASKS))
     answer = await window.context.request.post(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from console_plans import Office
-from console_scene import House, Window
+from console_scene import Backend, Window
 from playwright.async_api import expect
 from run_scene import chat
 
@@ -86,7 +86,7 @@ async def test_long_words_are_bounded_and_folded() -> None:
     assert (len(words.text), words.long) == (LONGEST_WORDS + 1, True)
 
 
-async def test_the_page_and_the_card_say_it_as_text(house: House, admin: Window) -> None:
+async def test_the_page_and_the_card_say_it_as_text(house: Backend, admin: Window) -> None:
     app = house.app
     run_id = await begun(app)
     [row] = [one for one in await app.inbox() if one.run_id == run_id]
@@ -102,7 +102,7 @@ async def test_the_page_and_the_card_say_it_as_text(house: House, admin: Window)
 
 
 async def test_a_chat_says_what_was_asked_first_and_what_was_answered(
-    house: House, admin: Window
+    house: Backend, admin: Window
 ) -> None:
     assert isinstance(house.app, Office)
     run_id = await chat(house)

@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 
 import pytest
 from console_plans import started
-from console_scene import House, OpenWindow, Window
+from console_scene import Backend, OpenWindow, Window
 from playwright.async_api import Page, expect
 
 from holdfast.journal.port import RunQuery
@@ -38,7 +38,7 @@ async def abroad(body: str) -> AsyncIterator[str]:
         yield f"http://localhost:{server.sockets[0].getsockname()[1]}/"
 
 
-async def signed_in_by_link(open_window: OpenWindow, house: House) -> tuple[Window, Page]:
+async def signed_in_by_link(open_window: OpenWindow, house: Backend) -> tuple[Window, Page]:
     """With the cookie that the server itself sets."""
     one = await open_window(signed_in=False)
     page = await one.open(f"/login?token={await house.link()}")
@@ -47,7 +47,7 @@ async def signed_in_by_link(open_window: OpenWindow, house: House) -> tuple[Wind
 
 
 async def test_a_link_on_another_site_shows_the_run_to_who_is_signed_in(
-    open_window: OpenWindow, house: House
+    open_window: OpenWindow, house: Backend
 ) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     _, page = await signed_in_by_link(open_window, house)
@@ -61,7 +61,7 @@ async def test_a_link_on_another_site_shows_the_run_to_who_is_signed_in(
 
 @pytest.mark.parametrize("attack", [FORM, FETCH])
 async def test_another_site_starts_nothing_in_the_name_of_who_is_signed_in(
-    open_window: OpenWindow, house: House, attack: str
+    open_window: OpenWindow, house: Backend, attack: str
 ) -> None:
     one, page = await signed_in_by_link(open_window, house)
     for refusal in ("40", "ERR_BLOCKED_BY_RESPONSE", "Failed to fetch"):
@@ -78,7 +78,7 @@ async def test_another_site_starts_nothing_in_the_name_of_who_is_signed_in(
 
 
 async def test_another_site_does_not_choose_the_language(
-    open_window: OpenWindow, house: House
+    open_window: OpenWindow, house: Backend
 ) -> None:
     _, page = await signed_in_by_link(open_window, house)
     async with abroad(f'<a href="{house.url}/console/language/zh">news</a>') as trap:

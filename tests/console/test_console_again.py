@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from console_chat import a_bank
 from console_plans import Office, started
-from console_scene import House, Window, housed, window
+from console_scene import Backend, Window, housed, window
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from holdfast.model.run import RunStatus
@@ -29,7 +29,7 @@ async def losing(page: Page, path: str, *, done: bool = True) -> AsyncIterator[N
     await page.unroute(path)
 
 
-def office_of(house: House) -> Office:
+def office_of(house: Backend) -> Office:
     assert isinstance(house.app, Office)
     return house.app
 
@@ -46,14 +46,14 @@ async def resume(page: Page) -> Locator:
     return page.locator("#deed .errors")
 
 
-async def failed_run(admin: Window, house: House) -> tuple[Page, str]:
+async def failed_run(admin: Window, house: Backend) -> tuple[Page, str]:
     admin.forgive(LOST)
     run_id = await started(house.app, "fragile", RunStatus.ERROR)
     return await admin.live(f"/console/runs/{run_id}"), run_id
 
 
 async def test_a_second_resume_about_a_newer_failure_is_carried_out(
-    admin: Window, house: House
+    admin: Window, house: Backend
 ) -> None:
     office = office_of(house)
     page, run_id = await failed_run(admin, house)
@@ -67,7 +67,7 @@ async def test_a_second_resume_about_a_newer_failure_is_carried_out(
 
 
 async def test_a_second_press_in_the_same_dialog_does_nothing_twice(
-    admin: Window, house: House
+    admin: Window, house: Backend
 ) -> None:
     office = office_of(house)
     page, run_id = await failed_run(admin, house)
@@ -79,7 +79,7 @@ async def test_a_second_press_in_the_same_dialog_does_nothing_twice(
 
 
 async def test_a_resume_that_never_arrived_is_the_same_one_after_a_reload(
-    admin: Window, house: House
+    admin: Window, house: Backend
 ) -> None:
     office = office_of(house)
     page, run_id = await failed_run(admin, house)
@@ -102,7 +102,9 @@ async def test_a_resume_that_never_arrived_is_the_same_one_after_a_reload(
     assert await tries_of(office, run_id) == 1
 
 
-async def test_many_are_resumed_again_after_they_failed_again(admin: Window, house: House) -> None:
+async def test_many_are_resumed_again_after_they_failed_again(
+    admin: Window, house: Backend
+) -> None:
     office = office_of(house)
     admin.forgive(LOST)
     run_id = await started(office, "fragile", RunStatus.ERROR)

@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 
 from console_plans import Office, started
-from console_scene import House, Window
+from console_scene import Backend, Window
 from playwright.async_api import expect
 from run_scene import OUTER, trip
 
@@ -34,7 +34,7 @@ listeners:
 ENGINE_WORDS = re.compile(r"\b(NotStarted|Pending|Error|Retrying|[a-z]+_[a-z]+_[a-z]+|attempts?)\b")
 
 
-def office_of(house: House) -> Office:
+def office_of(house: Backend) -> Office:
     assert isinstance(house.app, Office)
     return house.app
 
@@ -46,7 +46,7 @@ async def failed_in_two_rounds(office: Office) -> str:
 
 
 async def test_a_step_between_two_tries_says_which_comes_next_and_when(
-    admin: Window, house: House
+    admin: Window, house: Backend
 ) -> None:
     office = office_of(house)
     office.load_plan_text(PATIENT)
@@ -71,7 +71,7 @@ async def test_a_step_between_two_tries_says_which_comes_next_and_when(
     await expect(page.locator("#timeline li").first).to_contain_text("; tries again in 1 h 0 min")
 
 
-async def test_tries_and_rounds_of_a_failed_run_add_up(admin: Window, house: House) -> None:
+async def test_tries_and_rounds_of_a_failed_run_add_up(admin: Window, house: Backend) -> None:
     run_id = await failed_in_two_rounds(office_of(house))
     page = await admin.live(f"/console/runs/{run_id}")
     await expect(page.locator("#failures h3 .pill")).to_have_text("4 tries in 2 rounds")
@@ -94,7 +94,7 @@ async def test_tries_and_rounds_of_a_failed_run_add_up(admin: Window, house: Hou
     await expect(pill).to_contain_text("3 retries")
 
 
-async def test_after_a_resume_in_vain_all_tries_are_counted(admin: Window, house: House) -> None:
+async def test_after_a_resume_in_vain_all_tries_are_counted(admin: Window, house: Backend) -> None:
     office = office_of(house)
     run_id = await failed_in_two_rounds(office)
     before = (await office.engine.state(run_id)).version
@@ -109,7 +109,7 @@ async def test_after_a_resume_in_vain_all_tries_are_counted(admin: Window, house
 
 
 async def test_a_run_that_waits_for_its_resume_says_so_in_peoples_words(
-    admin: Window, house: House
+    admin: Window, house: Backend
 ) -> None:
     run_id = await failed_in_two_rounds(office_of(house))
     page = await admin.live(f"/console/runs/{run_id}")
@@ -127,7 +127,9 @@ async def test_a_run_that_waits_for_its_resume_says_so_in_peoples_words(
         await expect(page.locator(part)).not_to_contain_text(ENGINE_WORDS)
 
 
-async def test_the_story_has_the_words_of_the_graph_in_chinese(admin: Window, house: House) -> None:
+async def test_the_story_has_the_words_of_the_graph_in_chinese(
+    admin: Window, house: Backend
+) -> None:
     run_id = await failed_in_two_rounds(office_of(house))
     page = await admin.live(f"/console/runs/{run_id}")
     await page.goto(f"{house.url}/console/language/zh?back=/console/runs/{run_id}")
@@ -140,7 +142,7 @@ async def test_the_story_has_the_words_of_the_graph_in_chinese(admin: Window, ho
 
 
 async def test_a_task_that_waits_for_a_person_is_called_waiting(
-    admin: Window, house: House
+    admin: Window, house: Backend
 ) -> None:
     run_id = await trip(office_of(house))
     page = await admin.live(f"/console/runs/{run_id}")
@@ -151,7 +153,7 @@ async def test_a_task_that_waits_for_a_person_is_called_waiting(
 
 
 async def test_a_step_whose_sub_run_asks_is_waiting_and_takes_one_try(
-    admin: Window, house: House
+    admin: Window, house: Backend
 ) -> None:
     office = office_of(house)
     office.load_plan_text(OUTER)

@@ -10,7 +10,7 @@ from axe_scene import check
 from card_scene import CLEAN_UP, TRAVEL
 from console_chat import Bank, a_bank
 from console_plans import started
-from console_scene import NARROW, House, OpenWindow, Window, housed
+from console_scene import NARROW, Backend, OpenWindow, Window, housed
 from playwright.async_api import Page, expect
 from run_scene import conversation, trip
 
@@ -31,7 +31,7 @@ def bank() -> Bank:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(bank: Bank) -> AsyncIterator[House]:
+async def house(bank: Bank) -> AsyncIterator[Backend]:
     async with housed(bank) as one:
         yield one
 
@@ -111,7 +111,7 @@ class TestRun:
         await check(page)
 
     async def test_a_conversation_with_its_tasks(
-        self, admin: Window, house: House, bank: Bank
+        self, admin: Window, house: Backend, bank: Bank
     ) -> None:
         page = await admin.live(f"/console/runs/{await conversation(house, admin)}")
         await expect(page.locator("#tasks")).to_be_visible()
@@ -265,7 +265,7 @@ class TestTheRest:
             await menu.click()
             await check(page)
 
-    async def test_without_a_connection(self, admin: Window, house: House) -> None:
+    async def test_without_a_connection(self, admin: Window, house: Backend) -> None:
         admin.forgive("ERR_")
         page = await admin.live()
         await house.stop()

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 import pytest_asyncio
 from card_scene import DISGUISED, HOSTILE, TWINS, Bureau, a_bureau, at_card
-from console_scene import House, OpenWindow, Window, housed
+from console_scene import Backend, OpenWindow, Window, housed
 from playwright.async_api import Page, Route, expect
 
 from holdfast.console.views.card import _labelled
@@ -49,7 +49,7 @@ async def bureau() -> Bureau:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[House]:
+async def house(bureau: Bureau) -> AsyncIterator[Backend]:
     async with housed(bureau.app) as one:
         yield one
 

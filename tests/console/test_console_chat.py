@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 import pytest_asyncio
 from console_chat import Bank, a_bank
-from console_scene import NARROW, House, OpenWindow, Window, fits, housed, reach, window
+from console_scene import NARROW, Backend, OpenWindow, Window, fits, housed, reach, window
 from playwright.async_api import Browser, Locator, Page, expect
 
 from holdfast.model.run import RunStatus
@@ -18,14 +18,14 @@ PATIENCE = 30.0
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[House]:
+async def house() -> AsyncIterator[Backend]:
     """A server with a clerk who pays with consent."""
     async with housed(a_bank()) as one:
         yield one
 
 
 @pytest.fixture
-def bank(house: House) -> Bank:
+def bank(house: Backend) -> Bank:
     assert isinstance(house.app, Bank)
     return house.app
 
@@ -69,7 +69,7 @@ async def test_a_chat_that_rests_is_ready_for_more(admin: Window, bank: Bank) ->
     await expect(page.locator(f"#row-{session_id} .pill")).to_have_text("Ready")
 
 
-async def test_a_chat_starts_with_an_agent(admin: Window, house: House) -> None:
+async def test_a_chat_starts_with_an_agent(admin: Window, house: Backend) -> None:
     page = await admin.live("/console/chat")
     await expect(page.get_by_text("No chats yet")).to_be_visible()
     await page.get_by_role("button", name="Start a chat with Clerk").click()
@@ -301,7 +301,7 @@ async def test_what_somebody_opened_stays_open(chat: Page, bank: Bank) -> None:
     await expect(transcript(chat).locator(".called .more pre")).to_contain_text("success")
 
 
-async def test_by_the_keyboard_alone(admin: Window, house: House, bank: Bank) -> None:
+async def test_by_the_keyboard_alone(admin: Window, house: Backend, bank: Bank) -> None:
     page = await admin.live("/console/chat")
     await reach(page, page.get_by_role("button", name="Start a chat with Clerk"))
     await page.keyboard.press("Enter")
@@ -365,7 +365,7 @@ async def test_a_long_chat_shows_its_end_first(admin: Window, bank: Bank) -> Non
 
 
 async def test_it_listens_only_while_the_agent_works(
-    chat: Page, house: House, bank: Bank, monkeypatch: pytest.MonkeyPatch
+    chat: Page, house: Backend, bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     hub = house.app.engine.hub
     heard = asyncio.Event()

@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from card_scene import Bureau, a_bureau, at_card
-from console_scene import House, Window, housed
+from console_scene import Backend, Window, housed
 from playwright.async_api import expect
 
 ONE_INPUT = """
@@ -26,7 +26,7 @@ async def bureau() -> Bureau:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[House]:
+async def house(bureau: Bureau) -> AsyncIterator[Backend]:
     async with housed(bureau.app) as one:
         yield one
 

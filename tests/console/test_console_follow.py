@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 import pytest
 import pytest_asyncio
 from console_plans import Office, started
-from console_scene import House, Window
+from console_scene import Backend, Window
 from graph_scene import Gate, is_seen, lattice, node, view_of
 from playwright.async_api import Locator, Page, expect
 
@@ -15,7 +15,7 @@ from holdfast.model.run import RunStatus
 
 
 @pytest.fixture
-def gate(house: House) -> Gate:
+def gate(house: Backend) -> Gate:
     assert isinstance(house.app, Office)
     gate = Gate(house.app)
     house.app.load_plan_text(lattice(1, 30, "pass_gate"))
@@ -23,7 +23,7 @@ def gate(house: House) -> Gate:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(admin: Window, house: House, gate: Gate) -> AsyncIterator[Page]:
+async def page(admin: Window, house: Backend, gate: Gate) -> AsyncIterator[Page]:
     """A long chain, its first step under way."""
     run_id = await started(house.app, "lattice", RunStatus.RUNNING)
     yield await admin.live(f"/console/runs/{run_id}")

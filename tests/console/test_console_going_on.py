@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from console_scene import House, OpenWindow, Window
+from console_scene import Backend, OpenWindow, Window
 from playwright.async_api import Page, expect
 
 from holdfast.core.run.state import RunState
@@ -21,7 +21,7 @@ TASKS = [
 
 
 class Office:
-    def __init__(self, house: House) -> None:
+    def __init__(self, house: Backend) -> None:
         self.calls: list[str] = []
         self.down = True
         house.app.tool(self.pay_order)
@@ -55,7 +55,7 @@ def in_phase(phase: str) -> Any:
 
 
 async def test_a_failed_conversation_asks_which_way_on_and_pays_once(
-    house: House, admin: Window
+    house: Backend, admin: Window
 ) -> None:
     office = Office(house)
     answer = await admin.context.request.post(
@@ -80,7 +80,7 @@ async def test_a_failed_conversation_asks_which_way_on_and_pays_once(
 
 
 async def test_what_was_skipped_is_shown_as_skipped_and_why(
-    house: House, admin: Window, open_window: OpenWindow
+    house: Backend, admin: Window, open_window: OpenWindow
 ) -> None:
     office = Office(house)
     answer = await admin.context.request.post(
@@ -115,7 +115,7 @@ async def test_what_was_skipped_is_shown_as_skipped_and_why(
 
 
 async def test_a_turn_that_was_ended_is_shown_as_stopped_not_done(
-    house: House, admin: Window, open_window: OpenWindow
+    house: Backend, admin: Window, open_window: OpenWindow
 ) -> None:
     Office(house)
     answer = await admin.context.request.post(
@@ -138,7 +138,7 @@ async def test_a_turn_that_was_ended_is_shown_as_stopped_not_done(
 
 
 async def test_the_tasks_to_confirm_are_listed_once_in_the_readers_language(
-    house: House, admin: Window, open_window: OpenWindow
+    house: Backend, admin: Window, open_window: OpenWindow
 ) -> None:
     Office(house).down = False
     body = {"input": "Order it", "confirm_tasks": True}
@@ -167,7 +167,7 @@ async def test_the_tasks_to_confirm_are_listed_once_in_the_readers_language(
 
 
 async def test_a_dialog_for_what_is_not_possible_any_more_closes_and_says_so(
-    house: House, admin: Window
+    house: Backend, admin: Window
 ) -> None:
     office = Office(house)
     answer = await admin.context.request.post(

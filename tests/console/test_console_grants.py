@@ -9,7 +9,7 @@ import pytest_asyncio
 from axe_scene import check
 from console_chat import Bank, a_bank
 from console_plans import started
-from console_scene import House, OpenWindow, Window, housed
+from console_scene import Backend, OpenWindow, Window, housed
 from playwright.async_api import expect
 from run_scene import trip
 
@@ -26,7 +26,7 @@ def bank() -> Bank:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(bank: Bank) -> AsyncIterator[House]:
+async def house(bank: Bank) -> AsyncIterator[Backend]:
     async with housed(bank) as one:
         yield one
 
@@ -127,7 +127,7 @@ class TestGrantsForOnePlan:
             assert told not in text
 
     async def test_what_happens_elsewhere_is_not_heard(
-        self, buyer: Window, bank: Bank, house: House
+        self, buyer: Window, bank: Bank, house: Backend
     ) -> None:
         """Neither on the page nor on the wire; the own run, afterwards, is."""
         page = await buyer.live()

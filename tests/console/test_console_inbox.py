@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from card_scene import FAR_AWAY, Bureau, a_bureau
-from console_scene import NARROW, House, OpenWindow, Window, fits, housed
+from console_scene import NARROW, Backend, OpenWindow, Window, fits, housed
 from playwright.async_api import expect
 
 from holdfast.model.run import RunStatus
@@ -19,7 +19,7 @@ async def bureau() -> Bureau:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[House]:
+async def house(bureau: Bureau) -> AsyncIterator[Backend]:
     async with housed(bureau.app) as one:
         yield one
 

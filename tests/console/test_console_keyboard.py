@@ -12,7 +12,7 @@ import pytest
 import pytest_asyncio
 from card_scene import Bureau, a_bureau
 from console_plans import an_office, started
-from console_scene import House, Window, housed, reach, window
+from console_scene import Backend, Window, housed, reach, window
 from playwright.async_api import Browser, Locator, Page, expect
 
 from holdfast.model.run import RunStatus
@@ -24,7 +24,7 @@ def bureau() -> Bureau:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[House]:
+async def house(bureau: Bureau) -> AsyncIterator[Backend]:
     async with housed(bureau.app) as one:
         yield one
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest_asyncio
 from card_scene import Bureau, a_bureau, at_card
 from console_chat import a_bank
-from console_scene import House, Window, housed, window
+from console_scene import Backend, Window, housed, window
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from holdfast.model.run import RunStatus
@@ -45,7 +45,7 @@ async def bureau() -> Bureau:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[House]:
+async def house(bureau: Bureau) -> AsyncIterator[Backend]:
     async with housed(bureau.app) as one:
         yield one
 
@@ -85,7 +85,7 @@ async def forget_page(page: Page) -> None:
 
 
 async def test_a_lost_answer_is_asked_for_once_more(
-    bureau: Bureau, house: House, computer: Page
+    bureau: Bureau, house: Backend, computer: Page
 ) -> None:
     names = await lose_answers(computer, "**/instances", 1)
     await start_form(computer).get_by_role("button", name="Start").click()
@@ -135,7 +135,7 @@ async def test_pressed_again_long_after_it_is_meant_anew(bureau: Bureau, compute
 
 
 async def test_a_secret_input_is_typed_again_and_never_kept(
-    bureau: Bureau, house: House, computer: Page
+    bureau: Bureau, house: Backend, computer: Page
 ) -> None:
     bureau.app.load_plan_text(VAULT)
     await computer.goto(f"{house.url}/console/plans/vault")
@@ -204,7 +204,7 @@ async def test_what_was_changed_after_a_lost_answer_was_not_sent(
 
 
 async def test_a_start_form_goes_on_when_the_connection_is_back(
-    bureau: Bureau, house: House, computer: Page
+    bureau: Bureau, house: Backend, computer: Page
 ) -> None:
     bureau.app.load_plan_text(JOURNEY)
     await computer.goto(f"{house.url}/console/plans/journey")
@@ -221,7 +221,7 @@ async def test_a_start_form_goes_on_when_the_connection_is_back(
 
 
 async def test_a_start_form_asks_again_by_itself(
-    bureau: Bureau, house: House, computer: Page
+    bureau: Bureau, house: Backend, computer: Page
 ) -> None:
     bureau.app.load_plan_text(JOURNEY)
     await computer.goto(f"{house.url}/console/plans/journey")
@@ -270,7 +270,7 @@ async def test_a_message_that_was_lost_is_one_turn(browser: Browser) -> None:
 
 
 async def test_what_was_answered_is_a_new_press_the_next_time(
-    bureau: Bureau, house: House, computer: Page
+    bureau: Bureau, house: Backend, computer: Page
 ) -> None:
     for _ in range(2):
         await computer.goto(f"{house.url}/console/plans/computer")
@@ -280,7 +280,7 @@ async def test_what_was_answered_is_a_new_press_the_next_time(
 
 
 async def test_a_draft_waits_until_the_server_is_back(
-    bureau: Bureau, admin: Window, house: House
+    bureau: Bureau, admin: Window, house: Backend
 ) -> None:
     admin.forgive(LOST)
     run = await bureau.start("travel")
@@ -295,7 +295,7 @@ async def test_a_draft_waits_until_the_server_is_back(
 
 
 async def test_a_draft_that_the_server_never_had_outlives_a_reload(
-    bureau: Bureau, admin: Window, house: House
+    bureau: Bureau, admin: Window, house: Backend
 ) -> None:
     admin.forgive(LOST)
     row = await bureau.question(await bureau.start("travel"))
@@ -326,7 +326,7 @@ async def test_a_draft_that_the_server_never_had_outlives_a_reload(
 
 
 async def test_answered_elsewhere_meanwhile_what_was_typed_is_still_shown(
-    bureau: Bureau, admin: Window, house: House
+    bureau: Bureau, admin: Window, house: Backend
 ) -> None:
     admin.forgive(LOST)
     row = await bureau.question(await bureau.ask_clerk("pay 900"))
@@ -343,7 +343,7 @@ async def test_answered_elsewhere_meanwhile_what_was_typed_is_still_shown(
 
 
 async def test_what_one_person_typed_is_not_the_next_persons(
-    bureau: Bureau, admin: Window, house: House
+    bureau: Bureau, admin: Window, house: Backend
 ) -> None:
     admin.forgive(LOST)
     row = await bureau.question(await bureau.start("travel"))
@@ -403,7 +403,7 @@ async def test_a_draft_is_not_kept_for_another_who_has_signed_in_meanwhile(
 
 
 async def test_an_answer_that_got_through_at_last_leaves_no_complaint(
-    bureau: Bureau, admin: Window, house: House
+    bureau: Bureau, admin: Window, house: Backend
 ) -> None:
     admin.forgive(LOST)
     run = await bureau.ask_clerk("pay 900")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from console_plans import GREET
-from console_scene import House, housed, window
+from console_scene import Backend, housed, window
 from playwright.async_api import Browser, Page, expect
 
 from holdfast import Holdfast
@@ -59,7 +59,7 @@ class Meter:
 
 @dataclass
 class Crowd:
-    house: House
+    house: Backend
     meter: Meter
 
     def run_id(self, number: int) -> str:

@@ -11,7 +11,7 @@ import pytest
 import pytest_asyncio
 import uvicorn
 from card_scene import Bureau, a_bureau, card
-from console_scene import House, OpenWindow, Window, housed
+from console_scene import Backend, OpenWindow, Window, housed
 from playwright.async_api import Page, expect
 
 from holdfast.console.assets import assets, imported_by
@@ -26,7 +26,7 @@ async def bureau() -> Bureau:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[House]:
+async def house(bureau: Bureau) -> AsyncIterator[Backend]:
     async with housed(bureau.app, prefix=PREFIX) as one:
         yield one
 
@@ -38,7 +38,7 @@ async def visitor(open_window: OpenWindow) -> Window:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def runs(visitor: Window, house: House) -> Page:
+async def runs(visitor: Window, house: Backend) -> Page:
     """The runs page, reached by the link that one is given."""
     page = await visitor.live(f"/login?token={await house.link()}")
     assert page.url == f"{house.url}/console/runs"
@@ -55,7 +55,9 @@ async def test_the_link_signs_in_and_the_runs_are_live(
     await expect(runs.locator("#inbox-count")).to_contain_text("1")
 
 
-async def test_every_way_leads_to_a_page_of_ours(bureau: Bureau, house: House, runs: Page) -> None:
+async def test_every_way_leads_to_a_page_of_ours(
+    bureau: Bureau, house: Backend, runs: Page
+) -> None:
     run = await bureau.start("clean_up")
     await runs.goto(f"{house.url}/console/runs/{run}")
     ways = ["", "/", "/console", "/console/", f"/console/chat/{await bureau.ask_clerk('pay 5')}"]
@@ -72,7 +74,7 @@ async def test_every_way_leads_to_a_page_of_ours(bureau: Bureau, house: House, r
             assert place.startswith((f"{PREFIX}/console/", "#")), (way, place)
 
 
-async def test_another_language_leads_back(visitor: Window, runs: Page, house: House) -> None:
+async def test_another_language_leads_back(visitor: Window, runs: Page, house: Backend) -> None:
     await runs.goto(f"{house.url}/console/plans?")
     await runs.locator("summary.language").click()
     await runs.get_by_role("link", name="中文").click()
@@ -82,7 +84,7 @@ async def test_another_language_leads_back(visitor: Window, runs: Page, house: H
 
 
 async def test_a_plan_is_started_and_its_form_answered(
-    bureau: Bureau, runs: Page, house: House
+    bureau: Bureau, runs: Page, house: Backend
 ) -> None:
     await runs.goto(f"{house.url}/console/plans/computer")
     await runs.locator("#starting").get_by_role("button", name="Start").click()
@@ -97,7 +99,7 @@ async def test_a_plan_is_started_and_its_form_answered(
     assert [name for name, _ in bureau.calls] == ["apply_computer"]
 
 
-async def test_a_chat_asks_and_goes_on(bureau: Bureau, runs: Page, house: House) -> None:
+async def test_a_chat_asks_and_goes_on(bureau: Bureau, runs: Page, house: Backend) -> None:
     await runs.goto(f"{house.url}/console/chat")
     await runs.locator("[data-agent=clerk]").click()
     await runs.wait_for_url(f"{house.url}/console/chat/*")
@@ -108,7 +110,7 @@ async def test_a_chat_asks_and_goes_on(bureau: Bureau, runs: Page, house: House)
     assert [name for name, _ in bureau.calls] == ["pay"]
 
 
-async def test_a_press_asks_first_and_cancels(bureau: Bureau, runs: Page, house: House) -> None:
+async def test_a_press_asks_first_and_cancels(bureau: Bureau, runs: Page, house: Backend) -> None:
     run = await bureau.start("clean_up")
     await runs.goto(f"{house.url}/console/runs/{run}")
     await runs.locator("[data-deed=cancel]").click()
@@ -118,7 +120,7 @@ async def test_a_press_asks_first_and_cancels(bureau: Bureau, runs: Page, house:
 
 
 async def test_signed_out_a_pasted_link_signs_in_again(
-    visitor: Window, runs: Page, house: House
+    visitor: Window, runs: Page, house: Backend
 ) -> None:
     visitor.forgive("401")
     await runs.locator("summary.account").last.click()
@@ -132,7 +134,7 @@ async def test_signed_out_a_pasted_link_signs_in_again(
     assert secret not in await runs.evaluate("JSON.stringify(sessionStorage)")
 
 
-async def test_a_new_link_names_the_place(house: House) -> None:
+async def test_a_new_link_names_the_place(house: Backend) -> None:
     _, secret = await house.services.tokens.issue("Will Zhang", roles=["admin"])
     headers = {"Authorization": f"Bearer {secret}"}
     async with httpx.AsyncClient(headers=headers, trust_env=False) as client:

@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from console_plans import an_office, started
-from console_scene import NARROW, House, OpenWindow, Window, fits, housed, reach
+from console_scene import NARROW, Backend, OpenWindow, Window, fits, housed, reach
 from playwright.async_api import Locator, Page, expect
 
 from holdfast.model.run import RunStatus
@@ -63,7 +63,7 @@ RIGHT = WRONG.replace('"009"', '"001"').replace("nobody_has_it", "hold_door")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[House]:
+async def house() -> AsyncIterator[Backend]:
     office = an_office()
     office.load_plan_text(TRAVEL)
     async with housed(office) as one:
@@ -88,11 +88,11 @@ def start_form(page: Page) -> Locator:
     return page.get_by_role("region", name="Start a run")
 
 
-async def test_the_list_says_what_there_is(admin: Window, house: House) -> None:
+async def test_the_list_says_what_there_is(admin: Window, house: Backend) -> None:
     await started(house.app, "greet")
     page = await admin.live("/console/plans")
     row = page.locator("#plan-greet")
-    digest = house.app.engine.library.current("greet").digest
+    digest = house.app.engine.definitions.current("greet").digest
     await expect(row).to_contain_text("Greet a colleague")
     await expect(row).to_contain_text(digest[:8])
     await expect(row).to_contain_text("The application's own")
@@ -114,7 +114,7 @@ async def test_a_plan_is_drawn_and_written_out(travel: Page) -> None:
     await expect(travel.get_by_text("No mistakes found.")).to_be_visible()
 
 
-async def test_mistakes_stand_at_their_lines(admin: Window, house: House) -> None:
+async def test_mistakes_stand_at_their_lines(admin: Window, house: Backend) -> None:
     admin.forgive("422")
     page = await admin.live("/console/plans/~new")
     source = page.get_by_role("textbox", name="Source")
@@ -132,10 +132,10 @@ async def test_mistakes_stand_at_their_lines(admin: Window, house: House) -> Non
     assert await source.evaluate(SELECTED) == "nobody_has_it"
     await page.get_by_role("button", name="Register").click()
     await expect(page.get_by_text("2 mistakes found. Nothing has changed.")).to_be_visible()
-    assert "wrong" not in house.app.engine.library.plan_ids()
+    assert "wrong" not in house.app.engine.definitions.plan_ids()
 
 
-async def test_what_checks_out_is_registered(admin: Window, house: House) -> None:
+async def test_what_checks_out_is_registered(admin: Window, house: Backend) -> None:
     page = await admin.live("/console/plans/~new")
     await page.get_by_role("textbox", name="Source").fill(RIGHT)
     await page.get_by_role("button", name="Check").click()
@@ -147,8 +147,8 @@ async def test_what_checks_out_is_registered(admin: Window, house: House) -> Non
     await expect(page.locator("#plan-wrong")).to_contain_text("Registered by Will Zhang")
 
 
-async def test_versions_stay_readable(travel: Page, house: House) -> None:
-    first = house.app.engine.library.current("travel").digest
+async def test_versions_stay_readable(travel: Page, house: Backend) -> None:
+    first = house.app.engine.definitions.current("travel").digest
     await started(house.app, "travel", RunStatus.PAUSE)
     source = travel.get_by_role("textbox", name="Source")
     await source.fill(TRAVEL.replace("Book a journey", "Book two journeys"))
@@ -165,10 +165,10 @@ async def test_versions_stay_readable(travel: Page, house: House) -> None:
     await travel.get_by_role("button", name="Register").click()
     await expect(travel).to_have_url(f"{house.url}/console/plans/travel")
     await expect(travel.get_by_role("heading", name="Book a journey")).to_be_visible()
-    assert house.app.engine.library.current("travel").digest == first
+    assert house.app.engine.definitions.current("travel").digest == first
 
 
-async def test_a_start_with_mistakes_says_them_at_the_field(travel: Page, house: House) -> None:
+async def test_a_start_with_mistakes_says_them_at_the_field(travel: Page, house: Backend) -> None:
     form = start_form(travel)
     await form.get_by_role("button", name="Start").click()
     await expect(form.get_by_text("Please fix 2 fields")).to_be_visible()
@@ -203,7 +203,7 @@ async def test_a_field_is_asked_when_it_matters(travel: Page) -> None:
     await expect(form.get_by_label("Brand")).to_be_hidden()
 
 
-async def test_with_a_prompt_the_rest_may_be_asked_later(travel: Page, house: House) -> None:
+async def test_with_a_prompt_the_rest_may_be_asked_later(travel: Page, house: Backend) -> None:
     form = start_form(travel)
     await form.get_by_label("What is it for?").fill("Shanghai in May")
     await form.get_by_role("button", name="Start").click()
@@ -245,7 +245,7 @@ async def test_another_plan_id_is_noticed(travel: Page) -> None:
     await expect(travel.get_by_text("Register makes a plan voyage of its own")).to_be_visible()
 
 
-async def test_by_the_keyboard_alone(admin: Window, house: House) -> None:
+async def test_by_the_keyboard_alone(admin: Window, house: Backend) -> None:
     page = await admin.live("/console/plans")
     await reach(page, page.get_by_role("link", name="New plan"))
     await page.keyboard.press("Enter")

@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from console_plans import Office, started
-from console_scene import House, Window
+from console_scene import Backend, Window
 from graph_scene import Gate, lattice, node
 from playwright.async_api import Locator, Page, Route, expect
 from run_scene import trip
@@ -24,7 +24,7 @@ SELECTED = "getSelection().toString()"
 
 
 @pytest.fixture
-def office(house: House) -> Office:
+def office(house: Backend) -> Office:
     assert isinstance(house.app, Office)
     return house.app
 

@@ -9,7 +9,7 @@ import httpx
 import pytest
 import pytest_asyncio
 from console_plans import Office, started
-from console_scene import NARROW, House, OpenWindow, Window, fits, window
+from console_scene import NARROW, Backend, OpenWindow, Window, fits, window
 from playwright.async_api import Browser, Locator, Page, Request, Route, expect
 from run_scene import LATER, OUTER, chain, chat, conversation, trip
 
@@ -18,7 +18,7 @@ from holdfast.model.run import RunStatus
 
 
 @pytest.fixture
-def office(house: House) -> Office:
+def office(house: Backend) -> Office:
     assert isinstance(house.app, Office)
     return house.app
 
@@ -58,7 +58,7 @@ class TestWatching:
         await expect(page.locator(".counts .pill")).to_have_text(["done 2"])
 
     async def test_the_head_counts_the_tasks_as_the_table_does(
-        self, admin: Window, house: House, stuck: str
+        self, admin: Window, house: Backend, stuck: str
     ) -> None:
         page = await admin.live(f"/console/runs/{stuck}")
         await expect(page.locator("#tasks-done")).to_have_text("Tasks 1/4")
@@ -124,7 +124,7 @@ class TestWatching:
             await expect(status(tab)).to_have_text("Done")
 
     async def test_a_restarted_server_is_found_again(
-        self, admin: Window, house: House, office: Office
+        self, admin: Window, house: Backend, office: Office
     ) -> None:
         admin.forgive("ERR_")
         run_id = await started(office, "hold", RunStatus.RUNNING)
@@ -449,7 +449,7 @@ class TestQuestions:
 
 class TestOtherKinds:
     async def test_a_chat_leads_to_the_chat_and_tells_its_story(
-        self, admin: Window, house: House
+        self, admin: Window, house: Backend
     ) -> None:
         run_id = await chat(house)
         page = await admin.live(f"/console/runs/{run_id}")
@@ -461,7 +461,7 @@ class TestOtherKinds:
         await expect(page.locator("#stage")).to_have_count(0)
 
     async def test_a_conversation_shows_its_tasks(
-        self, admin: Window, house: House, office: Office
+        self, admin: Window, house: Backend, office: Office
     ) -> None:
         run_id = await conversation(house, admin)
         page = await admin.live(f"/console/runs/{run_id}")
@@ -498,7 +498,7 @@ async def test_the_story_is_told_in_chinese(open_window: OpenWindow, stuck: str)
 
 
 async def test_a_run_of_sixty_boxes_weighs_at_most_sixty_kilobytes(
-    browser: Browser, house: House, office: Office
+    browser: Browser, house: Backend, office: Office
 ) -> None:
     """A first visit, with nothing kept from before, and everything that it fetched, as sent."""
     office.load_plan_text(chain(30))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from console_plans import GREET, started
-from console_scene import House, OpenWindow, Window
+from console_scene import Backend, OpenWindow, Window
 from playwright.async_api import Page, Route, expect
 
 from holdfast.console.views.runs import PAGE
@@ -29,7 +29,7 @@ listeners:
 """What it is told, and does not tell on."""
 
 
-async def test_a_run_appears_and_ends_before_ones_eyes(page: Page, house: House) -> None:
+async def test_a_run_appears_and_ends_before_ones_eyes(page: Page, house: Backend) -> None:
     await expect(page.get_by_text("No runs yet")).to_be_visible()
     run_id = await started(house.app, "hold", RunStatus.RUNNING)
     row = page.locator(f"#row-{run_id}")
@@ -41,7 +41,7 @@ async def test_a_run_appears_and_ends_before_ones_eyes(page: Page, house: House)
     await expect(row).to_contain_text("2/2")
 
 
-async def test_an_empty_list_shows_the_one_command(page: Page, house: House) -> None:
+async def test_an_empty_list_shows_the_one_command(page: Page, house: Backend) -> None:
     line = f"holdfast run computer --url {house.url}"
     await expect(page.locator("#runs code")).to_have_text(line)
 
@@ -52,14 +52,14 @@ async def test_who_may_start_no_plan_is_shown_no_command(open_window: OpenWindow
     await expect(page.locator("#runs code")).to_have_count(0)
 
 
-async def test_a_waiting_run_says_so_and_leads_to_the_question(page: Page, house: House) -> None:
+async def test_a_waiting_run_says_so_and_leads_to_the_question(page: Page, house: Backend) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     badge = page.locator(f"#row-{run_id}").get_by_role("link", name="1 question waits")
     await expect(badge).to_have_attribute("href", f"/console/inbox?run={run_id}")
 
 
 async def test_retries_of_the_driver_and_of_the_planner_are_counted(
-    page: Page, house: House
+    page: Page, house: Backend
 ) -> None:
     house.app.planner_agent.max_retry_count = 2
     run_id = await started(house.app, "fragile", RunStatus.ERROR)
@@ -67,7 +67,7 @@ async def test_retries_of_the_driver_and_of_the_planner_are_counted(
 
 
 async def test_runs_without_a_prompt_are_told_apart_by_their_inputs(
-    page: Page, house: House
+    page: Page, house: Backend
 ) -> None:
     house.app.load_plan_text(SECRETIVE)
     for name in ("张三", "Will Zhang"):
@@ -77,7 +77,7 @@ async def test_runs_without_a_prompt_are_told_apart_by_their_inputs(
     await expect(told).to_have_text(["姓名: Will Zhang, floor: 3", "姓名: 张三, floor: 3"])
 
 
-async def test_filters_stand_in_the_address(page: Page, house: House) -> None:
+async def test_filters_stand_in_the_address(page: Page, house: Backend) -> None:
     done = await started(house.app, "greet")
     failed = await started(house.app, "fragile", RunStatus.ERROR)
     await page.get_by_role("link", name="Failed", exact=True).click()
@@ -94,7 +94,9 @@ async def test_filters_stand_in_the_address(page: Page, house: House) -> None:
     await expect(page).to_have_url(f"{house.url}/console/runs?kind=chat&plan=greet")
 
 
-async def test_a_filtered_list_lets_go_of_what_no_longer_fits(admin: Window, house: House) -> None:
+async def test_a_filtered_list_lets_go_of_what_no_longer_fits(
+    admin: Window, house: Backend
+) -> None:
     run_id = await started(house.app, "hold", RunStatus.RUNNING)
     page = await admin.live("/console/runs?status=running")
     await expect(page.locator(f"#row-{run_id}")).to_be_visible()
@@ -102,7 +104,7 @@ async def test_a_filtered_list_lets_go_of_what_no_longer_fits(admin: Window, hou
     await expect(page.locator(f"#row-{run_id}")).to_have_count(0)
 
 
-async def test_pages_are_turned_and_stay_where_they_are(page: Page, house: House) -> None:
+async def test_pages_are_turned_and_stay_where_they_are(page: Page, house: Backend) -> None:
     ids = [await started(house.app, "greet") for _ in range(PAGE + 3)]
     await page.reload()
     await expect(page.locator("#runs tbody tr")).to_have_count(PAGE)
@@ -116,7 +118,7 @@ async def test_pages_are_turned_and_stay_where_they_are(page: Page, house: House
     await expect(page.locator("#runs tbody tr")).to_have_count(PAGE)
 
 
-async def test_many_are_cancelled_after_a_second_look(page: Page, house: House) -> None:
+async def test_many_are_cancelled_after_a_second_look(page: Page, house: Backend) -> None:
     waiting = [await started(house.app, "computer", RunStatus.PAUSE) for _ in range(2)]
     kept = await started(house.app, "computer", RunStatus.PAUSE)
     for run_id in waiting:
@@ -138,7 +140,7 @@ async def test_many_are_cancelled_after_a_second_look(page: Page, house: House) 
     await expect(page.locator("#bulk")).to_be_hidden()
 
 
-async def test_who_leaves_them_changes_nothing(page: Page, house: House) -> None:
+async def test_who_leaves_them_changes_nothing(page: Page, house: Backend) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     await page.get_by_label(f"Select {run_id}").check()
     await page.get_by_role("button", name="Cancel…").click()
@@ -149,7 +151,7 @@ async def test_who_leaves_them_changes_nothing(page: Page, house: House) -> None
     assert (await house.app.instance(run_id)).status == "pause"
 
 
-async def test_by_the_keyboard_alone(page: Page, house: House) -> None:
+async def test_by_the_keyboard_alone(page: Page, house: Backend) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     await expect(page.locator(f"#row-{run_id}")).to_be_visible()
     pick = page.get_by_label(f"Select {run_id}")
@@ -171,7 +173,7 @@ async def test_by_the_keyboard_alone(page: Page, house: House) -> None:
     await expect(page.locator(f"#row-{run_id}")).to_contain_text("Cancelled")
 
 
-async def test_what_failed_is_resumed_together(page: Page, house: House) -> None:
+async def test_what_failed_is_resumed_together(page: Page, house: Backend) -> None:
     failed = [await started(house.app, "fragile", RunStatus.ERROR) for _ in range(2)]
     for run_id in failed:
         await expect(page.locator(f"#row-{run_id}")).to_contain_text("Failed")
@@ -187,7 +189,7 @@ async def test_what_failed_is_resumed_together(page: Page, house: House) -> None
     await expect(page.get_by_text("2 runs go on")).to_be_visible()
 
 
-async def test_a_run_that_moved_on_is_refused_and_said(admin: Window, house: House) -> None:
+async def test_a_run_that_moved_on_is_refused_and_said(admin: Window, house: Backend) -> None:
     admin.forgive("409")
     run_id = await started(house.app, "fragile", RunStatus.ERROR)
     page = await admin.live()
@@ -206,7 +208,7 @@ async def test_a_run_that_moved_on_is_refused_and_said(admin: Window, house: Hou
     await expect(page.locator(".notice.failed")).to_contain_text(run_id)
 
 
-async def test_a_selection_outlives_what_happens_meanwhile(page: Page, house: House) -> None:
+async def test_a_selection_outlives_what_happens_meanwhile(page: Page, house: Backend) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     pick = page.get_by_label(f"Select {run_id}")
     await pick.check()
@@ -217,7 +219,7 @@ async def test_a_selection_outlives_what_happens_meanwhile(page: Page, house: Ho
     await expect(page.locator("#selected")).to_have_text("1 run selected")
 
 
-async def test_a_viewer_only_looks(open_window: OpenWindow, house: House) -> None:
+async def test_a_viewer_only_looks(open_window: OpenWindow, house: Backend) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     page = await (await open_window(name="Viewer", roles=("viewer",))).live()
     await expect(page.locator(f"#row-{run_id}")).to_be_visible()
@@ -231,7 +233,7 @@ async def test_a_run_is_started_from_a_plans_page(page: Page) -> None:
     await expect(plan).to_have_attribute("href", "/console/plans/greet#start")
 
 
-async def test_what_people_wrote_is_only_ever_text(admin: Window, house: House) -> None:
+async def test_what_people_wrote_is_only_ever_text(admin: Window, house: Backend) -> None:
     name = "<img src=x onerror=alert(1)>\u202egnp.exe"
     text = GREET.replace("plan_id: greet", "plan_id: evil").replace(
         "Greet a colleague", f'"{name}"'
@@ -244,7 +246,7 @@ async def test_what_people_wrote_is_only_ever_text(admin: Window, house: House) 
     )
 
 
-async def test_a_double_press_cancels_once(page: Page, house: House) -> None:
+async def test_a_double_press_cancels_once(page: Page, house: Backend) -> None:
     run_id = await started(house.app, "computer", RunStatus.PAUSE)
     await page.get_by_label(f"Select {run_id}").check()
     sent: list[str] = []
@@ -256,7 +258,7 @@ async def test_a_double_press_cancels_once(page: Page, house: House) -> None:
 
 
 async def test_two_runs_of_one_plan_differ_by_what_they_were_asked(
-    page: Page, house: House
+    page: Page, house: Backend
 ) -> None:
     wishes = ["a computer for Will Zhang", "a computer for 张三"]
     for wish in wishes:
@@ -267,7 +269,7 @@ async def test_two_runs_of_one_plan_differ_by_what_they_were_asked(
     await expect(page.locator("#run-head")).to_contain_text(f"“{wishes[-1]}”")
 
 
-async def test_a_filter_that_makes_no_sense_is_named(admin: Window, house: House) -> None:
+async def test_a_filter_that_makes_no_sense_is_named(admin: Window, house: Backend) -> None:
     admin.forgive("422")
     page = await admin.open("/console/runs?kind=x")
     await expect(page.locator("main")).to_contain_text("kind")

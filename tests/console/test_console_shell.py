@@ -9,14 +9,14 @@ import httpx
 import pytest
 from console_chat import a_bank
 from console_plans import started
-from console_scene import NARROW, WIDE, House, OpenWindow, Window, fits, housed, window
+from console_scene import NARROW, WIDE, Backend, OpenWindow, Window, fits, housed, window
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from holdfast.console.assets import address
 from holdfast.model.run import RunStatus
 
 
-def client(house: House) -> httpx.AsyncClient:
+def client(house: Backend) -> httpx.AsyncClient:
     return httpx.AsyncClient(base_url=house.url, trust_env=False)
 
 
@@ -38,7 +38,7 @@ async def test_the_connection_shows_itself(page: Page) -> None:
     await expect(page.locator("#live")).to_have_text("Live")
 
 
-async def test_a_restarted_server_is_found_again(admin: Window, house: House) -> None:
+async def test_a_restarted_server_is_found_again(admin: Window, house: Backend) -> None:
     admin.forgive("ERR_")
     page = await admin.live()
     await house.stop()
@@ -49,7 +49,7 @@ async def test_a_restarted_server_is_found_again(admin: Window, house: House) ->
     await expect(page.locator(f"#row-{run_id}")).to_contain_text("Done")
 
 
-async def test_eight_tabs_share_one_connection(admin: Window, house: House) -> None:
+async def test_eight_tabs_share_one_connection(admin: Window, house: Backend) -> None:
     tabs = [await admin.live() for _ in range(8)]
     assert house.services.streams.clients == 1
     run_id = await started(house.app, "greet")
@@ -58,7 +58,7 @@ async def test_eight_tabs_share_one_connection(admin: Window, house: House) -> N
         await expect(tab.locator(f"#row-{run_id}")).to_be_visible()
 
 
-async def test_the_last_page_takes_its_connection_with_it(admin: Window, house: House) -> None:
+async def test_the_last_page_takes_its_connection_with_it(admin: Window, house: Backend) -> None:
     page = await admin.live()
     await page.goto("about:blank")
     back = await admin.live()
@@ -66,7 +66,7 @@ async def test_the_last_page_takes_its_connection_with_it(admin: Window, house: 
     await expect(back.locator("#live")).to_have_text("Live")
 
 
-async def test_the_inbox_counts_live(page: Page, house: House) -> None:
+async def test_the_inbox_counts_live(page: Page, house: Backend) -> None:
     inbox = page.get_by_role("navigation", name="Main").get_by_role("link", name="Inbox")
     await expect(inbox).to_have_text("Inbox")
     await started(house.app, "computer", RunStatus.PAUSE)
@@ -98,7 +98,7 @@ async def test_a_menu_closes_by_key_and_by_looking_elsewhere(page: Page) -> None
     await expect(account.get_by_text("Sign out")).to_be_hidden()
 
 
-async def test_signing_out_and_in_again(admin: Window, house: House) -> None:
+async def test_signing_out_and_in_again(admin: Window, house: Backend) -> None:
     admin.forgive("401")
     page = await admin.live()
     await expect(page.locator(".account .role")).to_have_text("Administrator")
@@ -115,7 +115,9 @@ async def test_signing_out_and_in_again(admin: Window, house: House) -> None:
     await expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
 
 
-async def test_a_link_signs_in_and_leads_to_the_runs(open_window: OpenWindow, house: House) -> None:
+async def test_a_link_signs_in_and_leads_to_the_runs(
+    open_window: OpenWindow, house: Backend
+) -> None:
     stranger = await open_window(signed_in=False)
     page = await stranger.open(f"/login?token={await house.link()}")
     await expect(page).to_have_url(f"{house.url}/console/runs")
@@ -126,7 +128,7 @@ async def test_a_link_signs_in_and_leads_to_the_runs(open_window: OpenWindow, ho
     [("en-GB", "Sign in to Holdfast", "Sign in"), ("zh-CN", "登录 Holdfast", "登录")],
 )
 async def test_a_link_followed_from_another_page_says_what_it_does_and_signs_in_at_a_press(
-    open_window: OpenWindow, house: House, language: str, title: str, press: str
+    open_window: OpenWindow, house: Backend, language: str, title: str, press: str
 ) -> None:
     stranger = await open_window(signed_in=False, locale=language)
     stranger.forgive("401")
@@ -157,7 +159,7 @@ NAVIGATES = {
     ],
 )
 async def test_a_link_that_no_longer_works_says_so_and_how_to_get_another(
-    open_window: OpenWindow, house: House, language: str, title: str, way: str
+    open_window: OpenWindow, house: Backend, language: str, title: str, way: str
 ) -> None:
     used = await house.link()
     async with client(house) as first:
@@ -177,7 +179,7 @@ async def test_a_link_that_no_longer_works_says_so_and_how_to_get_another(
 
 
 async def test_a_used_link_leads_whoever_is_signed_in_to_the_console(
-    open_window: OpenWindow, house: House
+    open_window: OpenWindow, house: Backend
 ) -> None:
     one = await open_window(signed_in=False)
     link = f"/login?token={await house.link()}"
@@ -185,12 +187,12 @@ async def test_a_used_link_leads_whoever_is_signed_in_to_the_console(
         await expect(await one.open(link)).to_have_url(f"{house.url}/console/runs")
 
 
-async def test_a_link_still_signs_somebody_else_in(admin: Window, house: House) -> None:
+async def test_a_link_still_signs_somebody_else_in(admin: Window, house: Backend) -> None:
     page = await admin.open(f"/login?token={await house.link('Ann', ('viewer',))}")
     await expect(page.locator(".account b").last).to_have_text("Ann")
 
 
-async def test_a_refused_link_is_a_page_only_for_who_reads_pages(house: House) -> None:
+async def test_a_refused_link_is_a_page_only_for_who_reads_pages(house: Backend) -> None:
     link = {"token": "link_bad"}
     async with client(house) as one:
         page = await one.get("/login", params=link, headers=NAVIGATES)
@@ -212,14 +214,14 @@ async def test_a_refused_link_is_a_page_only_for_who_reads_pages(house: House) -
         assert "'unsafe" not in answer.headers["content-security-policy"]
 
 
-async def test_without_a_link_the_sign_in_page_asks_for_one(house: House) -> None:
+async def test_without_a_link_the_sign_in_page_asks_for_one(house: Backend) -> None:
     async with client(house) as one:
         answer = await one.get("/login", headers=NAVIGATES)
     assert answer.status_code == 401
     assert "You are not signed in" in answer.text
 
 
-async def test_who_opens_bad_links_too_often_reads_that_they_must_wait(house: House) -> None:
+async def test_who_opens_bad_links_too_often_reads_that_they_must_wait(house: Backend) -> None:
     async with client(house) as one:
         for _ in range(11):
             answer = await one.get("/login", params={"token": "link_bad"}, headers=NAVIGATES)
@@ -256,7 +258,7 @@ async def test_nothing_here_and_not_for_you(open_window: OpenWindow) -> None:
         ("/console/language/fr", 422),
     ],
 )
-async def test_refusals_are_pages_with_their_status(house: House, path: str, status: int) -> None:
+async def test_refusals_are_pages_with_their_status(house: Backend, path: str, status: int) -> None:
     async with client(house) as one:
         answer = await one.get(path)
     assert answer.status_code == status
@@ -264,7 +266,7 @@ async def test_refusals_are_pages_with_their_status(house: House, path: str, sta
     assert "'unsafe" not in answer.headers["content-security-policy"]
 
 
-async def test_what_never_changes_is_kept(house: House) -> None:
+async def test_what_never_changes_is_kept(house: Backend) -> None:
     async with client(house) as one:
         first = await one.get(address("console.css"))
         again = await one.get(
@@ -277,14 +279,14 @@ async def test_what_never_changes_is_kept(house: House) -> None:
     assert old.content == first.content
 
 
-async def test_the_start_leads_to_the_runs(page: Page, house: House) -> None:
+async def test_the_start_leads_to_the_runs(page: Page, house: Backend) -> None:
     await page.goto(f"{house.url}/")
     await expect(page).to_have_url(f"{house.url}/console/runs")
 
 
 @pytest.mark.parametrize("path", ["/console/runs", "/console/nowhere"])
 async def test_a_narrow_window_needs_no_sideways_scrolling(
-    open_window: OpenWindow, house: House, theme: str, locale: str, path: str
+    open_window: OpenWindow, house: Backend, theme: str, locale: str, path: str
 ) -> None:
     await started(house.app, "computer", RunStatus.PAUSE)
     await started(house.app, "fragile", RunStatus.ERROR)
@@ -333,7 +335,7 @@ async def test_a_notice_covers_nothing_that_can_be_pressed(
 
 
 async def test_nothing_is_missed_between_the_page_and_its_connection(
-    admin: Window, house: House
+    admin: Window, house: Backend
 ) -> None:
     page = await admin.context.new_page()
     held = asyncio.Event()

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from console_plans import Office, started
-from console_scene import NARROW, WIDE, House, OpenWindow, fits
+from console_scene import NARROW, WIDE, Backend, OpenWindow, fits
 from graph_scene import lattice
 from playwright.async_api import Page, expect
 from run_scene import chain
@@ -49,7 +49,7 @@ OUTSIDE = """() => {
 
 
 @pytest.fixture
-def office(house: House) -> Office:
+def office(house: Backend) -> Office:
     office = house.app
     assert isinstance(office, Office)
 

@@ -16,25 +16,25 @@ import test_react_properties
 from random_plans import TOOLS
 from small_plans import CALL, WILL, compiled, on
 
-from holdfast.core.agent.builder import Draft as ReactDraft
-from holdfast.core.agent.reducers import FOLDS as REACT_FOLDS
-from holdfast.core.conversation.builder import Draft as ConversationDraft
-from holdfast.core.conversation.reducers import FOLDS as CONVERSATION_FOLDS
+from holdfast.core.agent.builder import Builder as SessionBuilder
+from holdfast.core.agent.reducers import REDUCERS as REACT_FOLDS
+from holdfast.core.conversation.builder import Builder as ConversationBuilder
+from holdfast.core.conversation.reducers import REDUCERS as CONVERSATION_FOLDS
 from holdfast.core.plan import decide as plan
-from holdfast.core.plan.builder import Draft as PlanDraft
-from holdfast.core.plan.reducers import FOLDS as PLAN_FOLDS
+from holdfast.core.plan.builder import Builder as PlanBuilder
+from holdfast.core.plan.reducers import REDUCERS as PLAN_FOLDS
 from holdfast.core.plan.tables import COMMANDS
-from holdfast.core.run.builder import RunDraft
+from holdfast.core.run.builder import DecisionBuilder
 from holdfast.journal.snapshots import dump_state
 from holdfast.model import commands as c
 from holdfast.model.agent_events import ReactEvent
 from holdfast.model.conversation_events import ConversationEvent
 from holdfast.model.events import PlanEvent
 
-KINDS: tuple[tuple[ModuleType, Any, type[RunDraft[Any, Any]]], ...] = (
-    (machine, test_machine_properties, PlanDraft),
-    (react_machine, test_react_properties, ReactDraft),
-    (conversation_machine, test_conversation_properties, ConversationDraft),
+KINDS: tuple[tuple[ModuleType, Any, type[DecisionBuilder[Any, Any]]], ...] = (
+    (machine, test_machine_properties, PlanBuilder),
+    (react_machine, test_react_properties, SessionBuilder),
+    (conversation_machine, test_conversation_properties, ConversationBuilder),
 )
 
 
@@ -64,24 +64,24 @@ def test_a_draft_that_is_rewound_is_where_it_was_and_decides_as_it_would_have(
 ) -> None:
     """Each decision of a life is made three times in one draft, behind a former one: broken off
     once, undone once, and kept."""
-    simulator, kind, drafted = KINDS[number % len(KINDS)]
+    simulator, kind, building = KINDS[number % len(KINDS)]
     decide, tried = simulator.decide, 0
 
     def deciding(state: Any, command: c.Command, moment: c.Moment) -> Any:
         nonlocal tried
         usual = decide(state, command, moment)
-        draft = drafted(state, moment)
+        builder = building(state, moment)
         for mark in range(len(usual.events) + 1):
             for event in usual.events:
-                draft.emit(event)
-            assert dump_state(draft.state) == dump_state(usual.state)
-            draft.rewind(state, (mark, 0))
-            assert [event for _, event in draft.events] == list(usual.events[:mark])
+                builder.emit(event)
+            assert dump_state(builder.state) == dump_state(usual.state)
+            builder.rewind(state, (mark, 0))
+            assert [event for _, event in builder.events] == list(usual.events[:mark])
             for event in usual.events[mark:]:
-                draft.emit(event)
-            assert dump_state(draft.state) == dump_state(usual.state)
-            draft.rewind(state, (0, 0))
-            assert dump_state(draft.state) == dump_state(state)
+                builder.emit(event)
+            assert dump_state(builder.state) == dump_state(usual.state)
+            builder.rewind(state, (0, 0))
+            assert dump_state(builder.state) == dump_state(state)
             tried += 1
         return usual
 
@@ -96,12 +96,12 @@ def test_what_is_decided_after_a_rewinding_is_decided_now() -> None:
     state = plan.decide(
         plan.blank("run", compiled(on("L001", "001 Running", CALL, "002"))), START, c.Moment(1.0)
     ).state
-    draft = PlanDraft(state, c.Moment(2.0))
-    plan.carry_out(draft, c.StartStep("L001", TOOLS["plain"]))
-    draft.shared, draft.now = True, 3.0
-    plan.carry_out(draft, c.Cancel(WILL))
-    draft.rewind(state, (1, 0))
-    plan.carry_out(draft, c.Cancel(WILL))
-    assert [at for at, _ in draft.events] == [2.0, 3.0]
-    assert draft.state.updated_at == 3.0
-    assert draft.moment == c.Moment(3.0)
+    builder = PlanBuilder(state, c.Moment(2.0))
+    plan.carry_out(builder, c.StartStep("L001", TOOLS["plain"]))
+    builder.shared, builder.now = True, 3.0
+    plan.carry_out(builder, c.Cancel(WILL))
+    builder.rewind(state, (1, 0))
+    plan.carry_out(builder, c.Cancel(WILL))
+    assert [at for at, _ in builder.events] == [2.0, 3.0]
+    assert builder.state.updated_at == 3.0
+    assert builder.moment == c.Moment(3.0)

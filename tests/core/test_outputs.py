@@ -9,7 +9,7 @@ from immutables import Map
 from machine import Machine
 from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 
-from holdfast.core.plan.builder import Draft
+from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.state import TaskFacts
@@ -119,16 +119,16 @@ class TestCompiled:
 
 
 class TestMoves:
-    def draft(self) -> Draft:
+    def builder(self) -> Builder:
         machine = started(
             on("L001", "001 Running", CALL, "002"),
             on("L002", "002 002.context.n==2", CODE, "003"),
             on("L003", "002 003 Done", CODE, "001"),
         )
-        return Draft(machine.state, c.Moment(machine.now))
+        return Builder(machine.state, c.Moment(machine.now))
 
     def test_each_move_sees_the_ones_before_it(self) -> None:
-        moves = self.draft().moves(
+        moves = self.builder().moves(
             (
                 TaskUpdate("002", DONE, {"m": 1}),
                 TaskUpdate("003", DONE),
@@ -138,22 +138,22 @@ class TestMoves:
         assert [move.fired for move in moves] == [(), ("L003",), ("L002",)]
 
     def test_a_move_is_refused_before_anything_is_written(self) -> None:
-        draft = self.draft()
+        builder = self.builder()
         for update, why in (
             (TaskUpdate("404", DONE), "there is no task 404"),
             (TaskUpdate("002", TaskStatus.CANCELLED), "only with the whole run"),
         ):
             with pytest.raises(OutputRefused, match=why):
-                draft.moves((update,))
+                builder.moves((update,))
         done_first = (TaskUpdate("002", DONE), TaskUpdate("002", TaskStatus.RETRYING))
         with pytest.raises(OutputRefused, match="from Done to Retrying"):
-            draft.moves(done_first)
-        assert not draft.events
+            builder.moves(done_first)
+        assert not builder.events
 
 
 def test_ids_cannot_be_guessed_without_the_entropy() -> None:
     state = Machine(compiled(on("L001", "001 Running", CODE, "001"))).state
-    one, other = (Draft(state, c.Moment(1.0, seed)).unguessable() for seed in (b"a", b"b"))
+    one, other = (Builder(state, c.Moment(1.0, seed)).unguessable() for seed in (b"a", b"b"))
     assert one != other
     assert len(one) == 32
 

@@ -44,7 +44,7 @@ class Furniture:
         for name in self._model.tools:
             app.tools.add(self._model.tools.get(name))
         for agent in self._agents:
-            app.engine.library.add_agent(agent)
+            app.engine.definitions.add_agent(agent)
         app.add_plan(self._plan)
         return app
 

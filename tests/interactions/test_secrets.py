@@ -26,7 +26,7 @@ from holdfast.journal.port import Attached
 from holdfast.journal.vault import KEY_FILE, KEY_VARIABLE, Vault
 from holdfast.model.interaction import InteractionAction, InteractionResponse, Resolution
 from holdfast.runtime.audit import request_digest
-from holdfast.runtime.identity import Acting, acting
+from holdfast.runtime.identity import Identity, acting
 from holdfast.runtime.projections import request_of
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.model_peer import ModelPeer
@@ -486,7 +486,7 @@ class TestKeepSecret:
             load(app, step("L001", "001", "001", form={"pin": {"type": "secret"}}))
             instance = await start(app)
             question = await question_of(app, instance)
-            with acting(Acting("will", "127.0.0.1", "tok_1")):
+            with acting(Identity("will", "127.0.0.1", "tok_1")):
                 reference = await app.sessions.keep_secret(question, "pin", CANARY, by="will")
             [entry] = [one.deed for one in await app.journal.audit()]
             assert (entry.who, entry.action, entry.subject) == ("will", "entered_secret", question)

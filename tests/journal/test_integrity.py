@@ -16,7 +16,7 @@ from holdfast import Holdfast
 from holdfast.cli import main
 from holdfast.errors import JournalDamaged
 from holdfast.journal.integrity import Finding, examine
-from holdfast.journal.port import Append, Attached, Kept, QuestionQuery, Record, Snapshot
+from holdfast.journal.port import Append, Attached, ExpiringValue, QuestionQuery, Record, Snapshot
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import deed, run_row
 
@@ -62,7 +62,7 @@ async def written(path: Path) -> None:
         await journal.append(Append(run_id, 0, records, row))
         payload = json.dumps({"state": f"{run_id}-snapshot"})
         await journal.save_snapshot(Snapshot(run_id, 2, 6, payload))
-    kept = Kept("token", "one", '{"kept": "kept-words"}')
+    kept = ExpiringValue("token", "one", '{"kept": "kept-words"}')
     await journal.attach(Attached([deed(), deed()], (kept,)))
     await journal.close()
 
@@ -387,7 +387,7 @@ async def test_a_thing_kept_that_has_changed_is_not_used(path: Path) -> None:
     change(path, "UPDATE kept SET body = replace(body, 'words', 'wordz')")
     journal = SqliteJournal(path)
     await journal.open()
-    other = Kept("token", "two", "{}")
+    other = ExpiringValue("token", "two", "{}")
     await journal.attach(Attached((), (other,)))
     with pytest.raises(JournalDamaged, match="row of entry token"):
         await journal.kept("token", "one", 0.0)

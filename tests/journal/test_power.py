@@ -19,7 +19,7 @@ from faulty_disk import GROWING_LOG, Disk, Sync, Write, power_cuts
 
 from holdfast.errors import JournalUnavailable
 from holdfast.journal import committer, database
-from holdfast.journal.port import Append, Notice, Record, Snapshot
+from holdfast.journal.port import Append, OutboxMessage, Record, Snapshot
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import run_row
 
@@ -69,10 +69,12 @@ class Witness:
         version = await self.append(step(run_id, 0, row=run_row(run_id)))
         for number in range(steps):
             child = f"{run_id}_{version}"
-            notice = Notice("nobody", child, 2, "{}")
+            notice = OutboxMessage("nobody", child, 2, "{}")
             birth = step(child, 0, row=run_row(child, parent_id=run_id), notices=[notice])
             bears = number % 5 == 0
-            version = await self.append(step(run_id, version, births=[birth] if bears else ()))
+            version = await self.append(
+                step(run_id, version, child_appends=[birth] if bears else ())
+            )
             if number % 7 == 0:
                 await self.journal.save_snapshot(Snapshot(run_id, version, 1, "{}"))
 
@@ -218,8 +220,8 @@ class TestAfterAFailedCommit:
             journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
             await journal.open()
             names = [f"a{n}" for n in range(20)]
-            births = [journal.append(step(name, 0, row=run_row(name))) for name in names]
-            assert await asyncio.gather(*births) == [2] * 20
+            child_appends = [journal.append(step(name, 0, row=run_row(name))) for name in names]
+            assert await asyncio.gather(*child_appends) == [2] * 20
             disk.failing_syncs = 1
             steps = [journal.append(step(name, 2)) for name in names]
             told = await asyncio.gather(*steps, return_exceptions=True)

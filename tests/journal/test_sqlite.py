@@ -30,8 +30,8 @@ from holdfast.journal.port import (
     Append,
     Attached,
     Committed,
+    ExpiringValue,
     Journal,
-    Kept,
     Record,
     Snapshot,
     StoredDefinition,
@@ -702,7 +702,7 @@ class TestTheOrderOfCommits:
         """Its records were gathered before its child turned out to exist."""
         await journal.append(birth("a"))
         await journal.append(birth("child"))
-        spoiled = replace(step("a", 1), births=[birth("child")])
+        spoiled = replace(step("a", 1), child_appends=[birth("child")])
         told = await asyncio.gather(
             *map(journal.append, [birth("b"), spoiled, step("a", 1)]), return_exceptions=True
         )
@@ -717,7 +717,7 @@ class TestWhatIsAttached:
         self, journal: SqliteJournal, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         monkeypatch.setattr(scribe, "EXPIRED_AT_ONCE", 4)
-        old = [Kept("request", f"{n}", "{}", 100.0) for n in range(10)]
+        old = [ExpiringValue("request", f"{n}", "{}", 100.0) for n in range(10)]
         await journal.attach(Attached(kept=old))
         left = []
         for _ in range(3):

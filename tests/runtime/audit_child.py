@@ -16,14 +16,14 @@ from typing import Any
 from scenes import plan
 
 from holdfast.app import Holdfast
-from holdfast.journal.port import Attached, Kept
+from holdfast.journal.port import Attached, ExpiringValue
 from holdfast.model import commands as c
-from holdfast.runtime.identity import Acting, Claim, acting
+from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.runtime.ports import FaultPoints
 from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"
-SECRET = Kept("secret", "s", "ciphertext")
+SECRET = ExpiringValue("secret", "s", "ciphertext")
 
 ASKS = """
 plan_id: asks
@@ -52,11 +52,11 @@ async def live(order: dict[str, Any]) -> None:
     faults = KillAt(order["point"], order["nth"]) if "point" in order else counting
     home = Path(order["home"])
     async with furnished(home, faults) as app:
-        with acting(Acting("will.zhang", claim=Claim("start", "print"))):
+        with acting(Identity("will.zhang", claim=Claim("start", "print"))):
             instance = await app.plans.start_plan_by_prompt("", "asks")
         await instance.wait_until_settled(20)
         [question] = await app.inbox()
-        with acting(Acting("will.zhang", claim=Claim("answer", "print"))):
+        with acting(Identity("will.zhang", claim=Claim("answer", "print"))):
             command = c.Answer(question.question_id, "will.zhang", data={"model": "X1"})
             await app.engine.submit(instance.id, command, attached=Attached(kept=[SECRET]))
         await instance.wait_for_completion(20)

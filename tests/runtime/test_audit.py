@@ -23,16 +23,16 @@ from holdfast.errors import (
 )
 from holdfast.journal.chain import verify
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Append, Attached, AuditEntry, Kept
+from holdfast.journal.port import Append, Attached, AuditEntry, ExpiringValue
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.retry import Failure, FailureKind, Retry
 from holdfast.runs.plan_instance import PlanInstance
 from holdfast.runtime.audit import deed_of, request_digest
-from holdfast.runtime.identity import Acting, Claim, acting, current
+from holdfast.runtime.identity import Claim, Identity, acting, current
 from holdfast.runtime.projections import request_of
 
-WILL = Acting("will.zhang", origin="127.0.0.1", via="t1")
+WILL = Identity("will.zhang", origin="127.0.0.1", via="t1")
 
 ASKS = """
 plan_id: asks
@@ -90,7 +90,7 @@ async def app(journal: Watched) -> AsyncIterator[Holdfast]:
         yield app
 
 
-ordered: list[Acting | None] = []
+ordered: list[Identity | None] = []
 
 
 async def order() -> dict[str, str]:
@@ -107,7 +107,7 @@ async def asked(app: Holdfast) -> tuple[PlanInstance, str]:
 
 
 async def answer(app: Holdfast, question_id: str, model: str = "X1", claim: str = "") -> None:
-    who = Acting(WILL.who, WILL.origin, WILL.via, Claim(claim, "print") if claim else None)
+    who = Identity(WILL.who, WILL.origin, WILL.via, Claim(claim, "print") if claim else None)
     with acting(who):
         await app.answer(question_id, data={"model": model}, by=who.who)
 
@@ -216,7 +216,7 @@ async def test_deed_and_claim_are_in_the_append_of_the_answer(
 
 
 async def test_a_claim_commits_with_the_birth_of_its_run(app: Holdfast, journal: Watched) -> None:
-    with acting(Acting("will.zhang", claim=Claim("k1", "print"))):
+    with acting(Identity("will.zhang", claim=Claim("k1", "print"))):
         instance = await app.plans.start_plan_by_prompt("", "asks")
     [first] = [one for one in journal.appends if one.run_id == instance.id and one.expected == 0]
     assert [kept.key for kept in first.attached.kept] == ["k1"]
@@ -236,14 +236,14 @@ async def test_without_anybody_acting_nothing_is_written(app: Holdfast, journal:
 
 async def test_a_refused_command_attaches_nothing(app: Holdfast) -> None:
     instance, question_id = await asked(app)
-    with acting(Acting("will.zhang", claim=Claim("k1", "print"))):
+    with acting(Identity("will.zhang", claim=Claim("k1", "print"))):
         with pytest.raises(InvalidAnswer):
             await app.answer(question_id, data={"wrong": 1})
         with pytest.raises(NotFound):
             await app.engine.submit(
                 instance.id,
                 c.Skip("L404", "will.zhang"),
-                attached=Attached(kept=[Kept("x", "y", "{}")]),
+                attached=Attached(kept=[ExpiringValue("x", "y", "{}")]),
             )
     assert await deeds(app) == []
     assert await claimed(app, "k1") is None
@@ -269,7 +269,7 @@ async def test_the_same_answer_again_is_no_second_deed_but_keeps_its_claim(
 
 async def test_a_draft_keeps_its_claim_and_is_no_deed(app: Holdfast) -> None:
     _, question_id = await asked(app)
-    with acting(Acting("will.zhang", claim=Claim("k1", "print"))):
+    with acting(Identity("will.zhang", claim=Claim("k1", "print"))):
         await app.keep_draft(question_id, {"model": "X"}, by="will.zhang")
     assert await deeds(app) == []
     assert await claimed(app, "k1") is not None
@@ -279,7 +279,7 @@ async def test_what_the_caller_attaches_commits_with_the_command(
     app: Holdfast, journal: Watched
 ) -> None:
     instance, _ = await asked(app)
-    secret = Kept("secret", "s", "ciphertext")
+    secret = ExpiringValue("secret", "s", "ciphertext")
     await app.engine.submit(instance.id, c.Cancel("will.zhang"), attached=Attached(kept=[secret]))
     [append] = [one for one in journal.appends if one.attached.kept]
     assert append.records
@@ -347,12 +347,12 @@ async def test_each_request_has_its_own_deed_though_they_share_an_append(
 ) -> None:
     instance, question_id = await asked(app)
 
-    async def draft(who: str) -> None:
-        with acting(Acting(who, claim=Claim(who, "print"))):
+    async def builder(who: str) -> None:
+        with acting(Identity(who, claim=Claim(who, "print"))):
             await app.keep_draft(question_id, {"model": who}, by=who)
 
     people = [f"person{n}" for n in range(10)]
-    await asyncio.gather(*map(draft, people), edit_as(app, instance.id, "boss"))
+    await asyncio.gather(*map(builder, people), edit_as(app, instance.id, "boss"))
     for who in people:
         assert await claimed(app, who) is not None
     [entry] = await app.journal.audit()
@@ -360,7 +360,7 @@ async def test_each_request_has_its_own_deed_though_they_share_an_append(
 
 
 async def edit_as(app: Holdfast, run_id: str, who: str) -> None:
-    with acting(Acting(who)):
+    with acting(Identity(who)):
         await app.edit_context(run_id, "001", {"seen": True}, by=who)
 
 
@@ -381,9 +381,9 @@ async def test_who_watches_all_runs_hears_of_every_commit(app: Holdfast, journal
     assert len(heard) == before
 
 
-@pytest.mark.parametrize("nobody", [Acting("\ud800"), Acting("will", origin="\udfff")])
+@pytest.mark.parametrize("nobody", [Identity("\ud800"), Identity("will", origin="\udfff")])
 async def test_one_whose_name_cannot_be_written_down_does_nothing(
-    app: Holdfast, journal: Watched, nobody: Acting
+    app: Holdfast, journal: Watched, nobody: Identity
 ) -> None:
     before = len(journal.appends)
     with pytest.raises(InvalidValue), acting(nobody):

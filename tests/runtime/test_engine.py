@@ -31,8 +31,8 @@ from holdfast.model import events as e
 from holdfast.model.commands import HearChild, ReportOutcome, Tick
 from holdfast.model.plan import Listener, Output, Plan, Task, TaskStatus, ToolAction
 from holdfast.plans.module import PlannerAgent, RetrySituation
-from holdfast.runtime import delivery as mail
-from holdfast.runtime.concurrency import Permits
+from holdfast.runtime import delivery as delivery
+from holdfast.runtime.concurrency import ConcurrencyLimit
 from holdfast.runtime.machines import PlanMachine
 from holdfast.work import threads
 from holdfast.work.driver import TaskDriver
@@ -118,7 +118,7 @@ async def test_what_was_cancelled_before_it_was_handed_over_is_never_sent(desk: 
     app.add_plan(tools("one", "work"))
     async with app:
         starting = asyncio.ensure_future(app.plans.start_plan_by_prompt("", "one"))
-        await until(lambda: "inst_000001" in app.engine._residents.actors)
+        await until(lambda: "inst_000001" in app.engine._actors.by_id)
         cancelling = asyncio.ensure_future(app.cancel("inst_000001"))
         instance = await starting
         await cancelling
@@ -340,7 +340,7 @@ async def test_a_mistake_of_ours_is_told_to_the_caller_who_met_it(
     async with app:
         instance = await app.plans.start_plan_by_prompt("", "one")
         with monkeypatch.context() as bug:
-            bug.setattr(app.engine._residents.actors.get(instance.id), "carry_out", broken)
+            bug.setattr(app.engine._actors.by_id.get(instance.id), "carry_out", broken)
             with pytest.raises(InternalError, match="a bug"):
                 await app.cancel(instance.id)
         desk.open.set()
@@ -398,7 +398,7 @@ def hears(append: Append) -> bool:
 
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mail, "RETRY_JOURNAL", 0.01)
+    monkeypatch.setattr(delivery, "RETRY_JOURNAL", 0.01)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not on disk", "on disk"])
@@ -426,7 +426,7 @@ async def test_a_result_that_waits_to_be_recorded_is_not_obtained_again_meanwhil
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever speaks to the run then has it read anew, and its step is in flight on disk."""
-    monkeypatch.setattr(mail, "RETRY_JOURNAL", 0.1)
+    monkeypatch.setattr(delivery, "RETRY_JOURNAL", 0.1)
     journal = Mistaken(writes(e.ListenerSucceeded), 1)
     async with Holdfast(journal=journal) as app:
         app.tool(desk.work, name="work")
@@ -477,10 +477,10 @@ async def test_a_word_that_could_not_be_decided_is_decided_later(
 ) -> None:
     whole, left = PlanMachine.carry_out, [RuntimeError("a bug")]
 
-    def broken(draft: Any, command: Any) -> Any:
+    def broken(builder: Any, command: Any) -> Any:
         if left and isinstance(command, kind):
             raise left.pop()
-        return whole(draft, command)
+        return whole(builder, command)
 
     monkeypatch.setattr(PlanMachine, "carry_out", staticmethod(broken))
     async with Holdfast.in_memory() as app:
@@ -623,19 +623,19 @@ async def test_after_the_close_nothing_is_accepted(tmp_path: Path, desk: Desk) -
 
 
 def test_permits_are_passed_on_in_order_and_never_beyond_the_limit() -> None:
-    permits = Permits(1)
+    concurrency = ConcurrencyLimit(1)
     fed: list[str] = []
-    permits.free -= 2
-    permits.when_free(lambda: fed.append("first"))
-    permits.when_free(lambda: fed.append("second"))
-    permits.give_back()
+    concurrency.free -= 2
+    concurrency.when_free(lambda: fed.append("first"))
+    concurrency.when_free(lambda: fed.append("second"))
+    concurrency.give_back()
     assert fed == [], "what was out beyond the limit comes off first"
-    permits.give_back()
+    concurrency.give_back()
     assert fed == ["first"]
-    assert permits.free == 0, "it was passed on, not freed"
-    permits.give_back()
+    assert concurrency.free == 0, "it was passed on, not freed"
+    concurrency.give_back()
     assert fed == ["first", "second"]
-    permits.give_back()
-    assert permits.free == 1
+    concurrency.give_back()
+    assert concurrency.free == 1
     with pytest.raises(ValueError, match="at least one"):
-        Permits(0)
+        ConcurrencyLimit(0)

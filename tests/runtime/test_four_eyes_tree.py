@@ -12,7 +12,7 @@ from holdfast.errors import InvalidValue, NotPermitted
 from holdfast.journal.port import QuestionRow
 from holdfast.model import commands as c
 from holdfast.model.conversation import ConversationSettings
-from holdfast.runtime.identity import Acting, acting
+from holdfast.runtime.identity import Identity, acting
 from holdfast.runtime.machines import pinned_settings
 from holdfast.testing.model_script import call
 from holdfast.testing.scripted_model import ScriptedModel
@@ -114,20 +114,20 @@ async def test_a_conversation_knows_who_spoke_and_who_had_it_go_on(tmp_path: Pat
     async with application(tmp_path, [], four_eyes=True) as app:
         definition = pinned_settings(ConversationSettings())
         await app.engine.begin("talk", definition, c.OpenConversation())
-        with acting(Acting("ann")):
+        with acting(Identity("ann")):
             await app.engine.submit("talk", c.Converse("Pay."))
-        with acting(Acting("bob")):
+        with acting(Identity("bob")):
             state = await app.engine.submit("talk", c.StartOver())
         wanting = {"local": "started", "ann": "spoke", "bob": "changed"}
         assert dict(state.wanting) == wanting
-        assert app.engine.wanting.of(state) == wanting
+        assert app.engine.four_eyes.of(state) == wanting
 
 
 async def test_without_four_eyes_nobody_is_looked_up(tmp_path: Path) -> None:
     paid: list[int] = []
     async with application(tmp_path, paid) as app:
         await asked(app, "pay", "will")
-        assert app.engine.wanting.of(await app.engine.state("inst_000001")) is None
+        assert app.engine.four_eyes.of(await app.engine.state("inst_000001")) is None
         await app.answer((await waiting(app)).question_id, option_id="approve", by="will")
         await (await app.instance("inst_000001")).wait_until_settled(30)
     assert paid == [5]
@@ -166,7 +166,7 @@ async def test_nobody_is_called_like_the_clock() -> None:
         session = await app.sessions.open("clerk", session_id="s", by="ann")
         with pytest.raises(InvalidValue):
             await app.sessions.say(session.id, "Pay.", by="clock")
-        with acting(Acting("clock")), pytest.raises(InvalidValue):
+        with acting(Identity("clock")), pytest.raises(InvalidValue):
             await app.engine.submit(session.id, c.Say("Pay.", ""))
         with pytest.raises(InvalidValue):
             await app.sessions.cancel(session.id, by="clock")

@@ -101,11 +101,11 @@ def furnished(
 
 async def crash(app: Holdfast) -> None:
     """The process is gone: nothing it had in hand comes to an end."""
-    app.engine._mail.closing = True
+    app.engine._delivery.closing = True
     await app.engine._timers.stop()
-    for task in tuple(app.engine._crew._tasks):
+    for task in tuple(app.engine._background._tasks):
         task.cancel()
-    await asyncio.gather(*app.engine._crew._tasks, return_exceptions=True)
+    await asyncio.gather(*app.engine._background._tasks, return_exceptions=True)
     app.sandbox.close()
 
 
@@ -208,7 +208,7 @@ async def test_what_is_recovered_counts_against_the_permits(desk: Desk) -> None:
         desk.open.set()
         for run in await app.runs():
             assert await (await app.instance(run.run_id)).wait_for_completion(20) == "done"
-        assert app.engine._permits.free == 2
+        assert app.engine._concurrency.free == 2
 
 
 async def test_a_word_that_comes_early_is_heard_after_the_recovery(desk: Desk) -> None:
@@ -276,7 +276,7 @@ async def test_a_graceful_close_releases_what_was_started_but_not_handed_over(de
     starting = asyncio.ensure_future(app.plans.start_plan_by_prompt("", "one"))
     await until(lambda: journal._runs)
     closing = asyncio.ensure_future(app.__aexit__(None, None, None))
-    await until(lambda: app.engine._mail.closing)
+    await until(lambda: app.engine._delivery.closing)
     journal.says_so.set()
     instance = await starting
     await closing

@@ -31,7 +31,7 @@ from holdfast.model.plan import (
     TaskStatus,
     ToolAction,
 )
-from holdfast.runtime.engine import MOST_LETTERS
+from holdfast.runtime.engine import MOST_ENVELOPES
 from holdfast.runtime.machines import PlanMachine
 from holdfast.runtime.scheduler import MOST_AT_ONCE
 from holdfast.work.driver import TaskDriver
@@ -75,7 +75,7 @@ async def test_a_turn_opens_only_so_many_questions_and_the_next_goes_on() -> Non
 
 
 async def test_a_turn_takes_in_only_so_many_results_and_loses_none() -> None:
-    count, journal, gate = 3 * MOST_LETTERS + 5, Appends(), asyncio.Event()
+    count, journal, gate = 3 * MOST_ENVELOPES + 5, Appends(), asyncio.Event()
 
     async def work() -> dict[str, int]:
         await gate.wait()
@@ -91,7 +91,7 @@ async def test_a_turn_takes_in_only_so_many_results_and_loses_none() -> None:
         await instance.wait_for_completion(20)
         events = await history(app, instance.id)
         assert len(of_kind(events, e.ListenerSucceeded)) == count
-        assert max(journal.sizes) <= MOST_LETTERS + 2, "and what the end of the run brings"
+        assert max(journal.sizes) <= MOST_ENVELOPES + 2, "and what the end of the run brings"
 
 
 async def test_a_run_that_is_taken_up_with_an_empty_mailbox_starts_what_is_ready() -> None:
@@ -99,15 +99,15 @@ async def test_a_run_that_is_taken_up_with_an_empty_mailbox_starts_what_is_ready
     async with Holdfast(journal=MemoryJournal(), max_effects=1) as app:
         app.tool(work)
         app.add_plan(tools("row", "work"))
-        app.engine._permits.free -= 1
+        app.engine._concurrency.free -= 1
         instance = await app.plans.start_plan_by_prompt("", "row")
-        actor = app.engine._residents.actors.get(instance.id)
+        actor = app.engine._actors.by_id.get(instance.id)
         assert actor is not None
         actor.hungry = False
-        app.engine._permits.hungry.clear()
-        app.engine._permits.give_back()
+        app.engine._concurrency.hungry.clear()
+        app.engine._concurrency.give_back()
         assert not actor.mailbox
-        app.engine._mail.retry(actor)
+        app.engine._delivery.retry(actor)
         assert await instance.wait_for_completion(20) == "done"
 
 
@@ -125,16 +125,16 @@ async def test_a_conflict_in_a_turn_without_letters_is_followed_by_another_turn(
     async with Holdfast(journal=journal, max_effects=1) as app:
         app.tool(work)
         app.add_plan(tools("row", "work"))
-        app.engine._permits.free -= 1
+        app.engine._concurrency.free -= 1
         instance = await app.plans.start_plan_by_prompt("", "row")
-        actor = app.engine._residents.actors.get(instance.id)
+        actor = app.engine._actors.by_id.get(instance.id)
         assert actor is not None
         actor.hungry = False
-        app.engine._permits.hungry.clear()
-        app.engine._permits.give_back()
+        app.engine._concurrency.hungry.clear()
+        app.engine._concurrency.give_back()
         assert not actor.mailbox
         journal.conflicts = 1
-        app.engine._mail.retry(actor)
+        app.engine._delivery.retry(actor)
         assert await instance.wait_for_completion(5) == "done"
 
 
@@ -274,9 +274,9 @@ async def test_a_start_that_breaks_off_after_an_event_is_tried_once_a_turn_and_h
     """A mistake of ours: the step stays ready, and the loop stays free."""
     whole, tries = steps._started, 0
 
-    def broken(draft: Any, listener: Any, *more: Any, **named: Any) -> None:
+    def broken(builder: Any, listener: Any, *more: Any, **named: Any) -> None:
         nonlocal tries
-        whole(draft, listener, *more, **named)
+        whole(builder, listener, *more, **named)
         if listener.id == "L0002":
             tries += 1
             raise RuntimeError("a bug")
@@ -301,8 +301,8 @@ def fails_once(monkeypatch: pytest.MonkeyPatch, when: Callable[[Any], bool]) -> 
     """A mistake of ours, after a decision has written its events."""
     whole, left = PlanMachine.carry_out, [RuntimeError("a bug")]
 
-    def broken(draft: Any, command: Any) -> Any:
-        decided = whole(draft, command)
+    def broken(builder: Any, command: Any) -> Any:
+        decided = whole(builder, command)
         if left and when(command):
             raise left.pop()
         return decided
@@ -387,11 +387,11 @@ async def test_a_forecast_leaves_a_live_run_alone() -> None:
         app.add_plan(at_once(3, HumanAction(asking=Asking(title="and?"))))
         instance = await app.plans.start_plan_by_prompt("", "many")
         state = await app.engine.wait_for(instance.id, lambda state: len(state.open_questions) == 3)
-        actor = app.engine._residents.actors.get(instance.id)
+        actor = app.engine._actors.by_id.get(instance.id)
         assert actor is not None
         [question, *_] = sorted(state.open_questions)
         for _ in range(3):
             answer = c.Answer(question, "Will Zhang", option_id="confirm")
             assert decide(state, answer, c.Moment(state.updated_at)).events
-        assert actor.draft.readied == []
+        assert actor.builder.readied == []
         assert actor.ready.heap == []

@@ -110,9 +110,9 @@ class Firm:
 
     def looks_with(self, agent_id: str, tool: Callable[..., Any]) -> None:
         self.app.tool(tool)
-        agent = self.app.engine.library.agent(agent_id).agent
+        agent = self.app.engine.definitions.agent(agent_id).agent
         looking = replace(agent, verification_tools=(tool.__name__,))
-        self.app.engine.library.add_agent(looking)
+        self.app.engine.definitions.add_agent(looking)
 
 
 @pytest.fixture

@@ -77,7 +77,7 @@ def about(make: Callable[[Ground], Awaitable[str]], path: str, body: Any = None)
 
 
 async def version_of_a_plan(ground: Ground) -> Ask:
-    digest = ground.scene.app.engine.library.current("apply_computer").digest
+    digest = ground.scene.app.engine.definitions.current("apply_computer").digest
     return Ask(f"/plans/apply_computer/versions/{digest}")
 
 

@@ -14,7 +14,7 @@ from server_scene import Scene, start
 from holdfast import Holdfast
 from holdfast.i18n.spoken import MOST_LINES, MOST_PARTS, said
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Attached, Deed
+from holdfast.journal.port import Attached, AuditRecord
 from holdfast.runtime.offload import MOST_WAITING, aside
 from holdfast.server import registered_plans as registered
 from holdfast.server.problems import MOST_SPOKEN, in_language, problem
@@ -129,7 +129,7 @@ class Turns:
 async def test_others_have_a_turn_while_the_audit_is_verified() -> None:
     journal = MemoryJournal()
     await journal.open()
-    await journal.attach(Attached([Deed(1.0, "Will", "did") for _ in range(2_000)]))
+    await journal.attach(Attached([AuditRecord(1.0, "Will", "did") for _ in range(2_000)]))
     turns = Turns()
     taking = asyncio.create_task(turns.take())
     assert (await audit.verified(journal)).entries == 2_000

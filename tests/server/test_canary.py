@@ -89,7 +89,7 @@ class Tap:
 
 
 @dataclass
-class House:
+class Backend:
     """The server's home and process, and everything that came out of it."""
 
     directory: Path
@@ -214,12 +214,12 @@ async def peer() -> AsyncIterator[ModelPeer]:
 
 
 @pytest.fixture
-async def house(tmp_path: Path, peer: ModelPeer) -> AsyncIterator[House]:
-    async with House(tmp_path, peer.url) as house:
+async def house(tmp_path: Path, peer: ModelPeer) -> AsyncIterator[Backend]:
+    async with Backend(tmp_path, peer.url) as house:
         yield house
 
 
-async def asks(house: House, door: str) -> tuple[str, str, Tap]:
+async def asks(house: Backend, door: str) -> tuple[str, str, Tap]:
     """A plan that asks for its code: the instance, the question's path, the run's stream."""
     started = await house.client.post("/instances", json={"plan_id": door})
     instance_id = started.json()["id"]
@@ -228,13 +228,13 @@ async def asks(house: House, door: str) -> tuple[str, str, Tap]:
     return instance_id, await question_of(house, instance_id), tap
 
 
-async def question_of(house: House, run_id: str) -> str:
+async def question_of(house: Backend, run_id: str) -> str:
     found = await house.client.get("/interactions", params={"run": run_id, "status": "open"})
     [question] = found.json()["interactions"]
     return f"/interactions/{question['requestId']}"
 
 
-async def lock_away(house: House, path: str, canary: str) -> str:
+async def lock_away(house: Backend, path: str, canary: str) -> str:
     """Twice under one key, as a client does whose connection broke."""
     key = {"Idempotency-Key": uuid4().hex}
     references = []
@@ -246,7 +246,7 @@ async def lock_away(house: House, path: str, canary: str) -> str:
     return str(references[0])
 
 
-async def test_in_a_plans_form(house: House, canary: str) -> None:
+async def test_in_a_plans_form(house: Backend, canary: str) -> None:
     house.tap("/events")
     instance_id, path, tap = await asks(house, "front")
     reference = await lock_away(house, path, canary)
@@ -268,7 +268,7 @@ async def test_in_a_plans_form(house: House, canary: str) -> None:
     assert house.received(canary) == 1
 
 
-async def test_in_what_a_plan_is_started_with(house: House, canary: str) -> None:
+async def test_in_what_a_plan_is_started_with(house: Backend, canary: str) -> None:
     house.tap("/events")
     body = {"plan_id": "hall", "values": {"code": canary}}
     refused = await house.client.post("/instances", json=body | {"values": {"code": [canary]}})
@@ -287,7 +287,7 @@ async def test_in_what_a_plan_is_started_with(house: House, canary: str) -> None
     assert house.received(canary) == 1
 
 
-async def test_in_the_seeds_way_to_continue(house: House, canary: str) -> None:
+async def test_in_the_seeds_way_to_continue(house: Backend, canary: str) -> None:
     instance_id, path, tap = await asks(house, "front")
     raw = await house.client.post(f"/plans/{instance_id}/continue", json={"code": canary})
     assert raw.status_code == 422
@@ -305,7 +305,9 @@ async def test_in_the_seeds_way_to_continue(house: House, canary: str) -> None:
     assert house.received(canary) == 1
 
 
-async def test_in_a_chat_by_the_seeds_endpoint(house: House, peer: ModelPeer, canary: str) -> None:
+async def test_in_a_chat_by_the_seeds_endpoint(
+    house: Backend, peer: ModelPeer, canary: str
+) -> None:
     house.tap("/events")
     following = house.tap(STREAM)
     turn = house.tap(STREAM, "POST", {"message": "front", "sessionId": "session-1"})
@@ -336,7 +338,7 @@ async def test_in_a_chat_by_the_seeds_endpoint(house: House, peer: ModelPeer, ca
     assert house.received(canary) == 1
 
 
-async def test_in_what_a_broken_tool_says(house: House, peer: ModelPeer, canary: str) -> None:
+async def test_in_what_a_broken_tool_says(house: Backend, peer: ModelPeer, canary: str) -> None:
     instance_id, path, tap = await asks(house, "jammed")
     reference = await lock_away(house, path, canary)
     taken = await house.client.post(
@@ -361,7 +363,7 @@ async def test_in_what_a_broken_tool_says(house: House, peer: ModelPeer, canary:
     assert house.received(canary) == 1 + ATTEMPTS, "in a chat a call that failed is tried again"
 
 
-async def test_in_what_refused_requests_are_told(house: House, canary: str) -> None:
+async def test_in_what_refused_requests_are_told(house: Backend, canary: str) -> None:
     _, path, tap = await asks(house, "front")
     secrets = f"{path}/secrets"
     long = canary + "x" * LONGEST
@@ -386,8 +388,8 @@ async def test_in_what_refused_requests_are_told(house: House, canary: str) -> N
     for place, body, status in refused:
         answer = await house.client.post(place, json=body)
         assert answer.status_code == status, f"{place}: {answer.text}"
-    drafted = await house.client.put(f"{path}/draft", json={"data": {"code": canary}})
-    assert drafted.status_code == 422
+    building = await house.client.put(f"{path}/draft", json={"data": {"code": canary}})
+    assert building.status_code == 422
     cut = json.dumps({"value": canary})[:-1]
     kind = {"Content-Type": "application/json"}
     broken = await house.client.post(f"{secrets}/code", content=cut, headers=kind)
@@ -409,7 +411,7 @@ async def test_in_what_refused_requests_are_told(house: House, canary: str) -> N
 
 
 @pytest.mark.parametrize("door", ["cellar", "attic"])
-async def test_in_what_a_crash_leaves_behind(house: House, canary: str, door: str) -> None:
+async def test_in_what_a_crash_leaves_behind(house: Backend, canary: str, door: str) -> None:
     house.tap("/events")
     instance_id, path, _ = await asks(house, door)
     data = {"code": await lock_away(house, path, canary)}

@@ -221,7 +221,7 @@ async def test_under_four_eyes_nobody_loosens_the_rules_of_their_own_chat(
 async def test_four_eyes_of_the_application_are_those_of_its_server(
     app: Holdfast, till: Till
 ) -> None:
-    app.engine.wanting.four_eyes = True
+    app.engine.four_eyes.enabled = True
     async with serving(app) as scene:
         body = {"agentId": "clerk", "approval": {"pay": "auto"}}
         refused = await scene.admin.post("/chats", json=body)

@@ -129,7 +129,7 @@ async def known_ids(ground: Ground) -> dict[str, list[str]]:
     )
     session_id, grant_id = await ground.remembered()
     conversation_id = await ground.achieved()
-    digest = ground.scene.app.engine.library.current("apply_computer").digest
+    digest = ground.scene.app.engine.definitions.current("apply_computer").digest
     return {
         "plan_id": ["apply_computer", "grant_access"],
         "digest": [digest],

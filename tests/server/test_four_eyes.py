@@ -274,10 +274,10 @@ async def test_who_says_that_it_happened_does_not_approve_what_follows(
     await alone(four, bank, root_id)
 
 
-Deed = Callable[[Four, str], Awaitable[httpx.Response]]
+AuditRecord = Callable[[Four, str], Awaitable[httpx.Response]]
 
 
-def changes(path: str, **body: Any) -> Deed:
+def changes(path: str, **body: Any) -> AuditRecord:
     async def change(four: Four, root_id: str) -> httpx.Response:
         return await four.ann.post(f"/instances/{root_id}/{path}", json=body)
 
@@ -289,7 +289,7 @@ async def says(four: Four, root_id: str) -> httpx.Response:
     return await four.answers(four.ann, root_id, "USER_CONFIRMATION", **words)
 
 
-DEEDS: dict[str, Deed] = {
+DEEDS: dict[str, AuditRecord] = {
     "edits the context": changes("context", task_id="001", context={"to": "ann"}),
     "marks done": changes("mark-done", task_id="003"),
     "skips": changes("skip", listener_id="L002"),

@@ -18,7 +18,7 @@ from holdfast.journal.port import Attached
 from holdfast.plans.results import Taken
 from holdfast.plans.routing import Routed
 from holdfast.runtime.audit import REQUEST
-from holdfast.server.middleware.write_behind import LateKeeping
+from holdfast.server.middleware.write_behind import WriteBehind
 from holdfast.testing.clock import ManualClock
 
 MODEL = {"computer_model": "MacBook Pro"}
@@ -275,7 +275,7 @@ def keeps_no_answers(monkeypatch: pytest.MonkeyPatch, app: Holdfast) -> None:
         await kept(attached)
 
     monkeypatch.setattr(app.journal, "attach", attach)
-    monkeypatch.setattr(LateKeeping, "known", lambda *_: None)
+    monkeypatch.setattr(WriteBehind, "known", lambda *_: None)
 
 
 @pytest.fixture

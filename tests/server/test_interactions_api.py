@@ -419,8 +419,8 @@ async def test_a_secret_has_an_endpoint_of_its_own(scene: Scene) -> None:
         assert refused.status_code == 422
         assert f"{path}/secrets/code" in refused.json()["fields"]["code"]
         assert "canary" not in refused.text
-    drafted = await scene.admin.put(f"{path}/draft", json={"data": {"code": "canary-4711"}})
-    assert drafted.status_code == 422
+    building = await scene.admin.put(f"{path}/draft", json={"data": {"code": "canary-4711"}})
+    assert building.status_code == 422
     assert (await scene.admin.post(f"{path}/secrets/door", json={"value": "x"})).status_code == 422
     viewer = await scene.as_a("viewer")
     assert (await viewer.post(f"{path}/secrets/code", json={"value": "x"})).status_code == 403

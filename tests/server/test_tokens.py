@@ -11,9 +11,9 @@ import pytest
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Attached, Journal, Kept
+from holdfast.journal.port import Attached, ExpiringValue, Journal
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.runtime.identity import Acting, Claim, acting
+from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import LINK, SESSION, TOKEN, csrf_fits, csrf_token, hash_of
 from holdfast.server.auth.principal import Principal
 from holdfast.server.auth.tokens import KNOWN_SECONDS, SESSION_SECONDS, Tokens, ensure_first_link
@@ -145,7 +145,7 @@ async def test_a_token_in_use_is_not_read_with_every_request(clock: ManualClock)
 class Reads(MemoryJournal):
     reads = 0
 
-    async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+    async def kept(self, kind: str, key: str, now: float) -> ExpiringValue | None:
         self.reads += 1
         return await super().kept(kind, key, now)
 
@@ -189,7 +189,7 @@ async def test_who_is_looked_up_while_the_token_is_revoked_is_not_known_afterwar
     clock: ManualClock,
 ) -> None:
     class Slow(MemoryJournal):
-        async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+        async def kept(self, kind: str, key: str, now: float) -> ExpiringValue | None:
             found = await super().kept(kind, key, now)
             if found is not None and kind == TOKEN.kind:
                 await other.revoke(made.id)
@@ -342,7 +342,7 @@ async def test_what_cannot_be_audited_is_not_done(clock: ManualClock) -> None:
 async def test_a_claimed_request_is_known_from_the_token_s_own_commit(
     tokens: Tokens, journal: Journal, clock: ManualClock
 ) -> None:
-    with acting(Acting("root", claim=Claim("key", "print"))):
+    with acting(Identity("root", claim=Claim("key", "print"))):
         await tokens.issue("ann")
     kept = await journal.kept("request", "key", clock.now())
     assert kept is not None

@@ -19,7 +19,7 @@ from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule
 from holdfast.model.interaction import Asking
 from holdfast.model.retry import RetryPolicy
-from holdfast.runtime.registry import Library
+from holdfast.runtime.registry import DefinitionRegistry
 from holdfast.source.agentcheck import Surroundings, agent_problems
 from holdfast.source.asking import read_asking
 from holdfast.source.places import Places, to_problem
@@ -39,7 +39,7 @@ _LONGEST_TEXT: Final = 1_000_000
 
 
 class Declarations:
-    def __init__(self, library: Library, tools: ToolRegistry) -> None:
+    def __init__(self, library: DefinitionRegistry, tools: ToolRegistry) -> None:
         self._library = library
         self._tools = tools
 

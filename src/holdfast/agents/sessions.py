@@ -25,7 +25,7 @@ from holdfast.core.interactions.wire import request_from_wire, request_to_wire, 
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.interactions.handlers import Handlers
-from holdfast.interactions.service import QuestionDesk, is_above
+from holdfast.interactions.service import InteractionService, is_above
 from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.journal.vault import Vault
@@ -62,7 +62,7 @@ __all__ = [
 ]
 
 
-class AgentSessionHub(QuestionDesk):
+class AgentSessionHub(InteractionService):
     """Starts sessions, follows them, and brings people's answers to whatever run asked."""
 
     def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
@@ -80,26 +80,26 @@ class AgentSessionHub(QuestionDesk):
     ) -> AgentSession:
         """A new session; `approval` overrides the agent's rules for its tools."""
         rules = _session_rules(self.bound_agents(agent_id), approval or {})
-        definition = self.engine.library.agent(agent_id)
+        definition = self.engine.definitions.agent(agent_id)
         run_id = await self._free_id(session_id)
         command = c.StartSession(agent_id, by=strict_text(by, "by"), approval=rules)
         return AgentSession(self.engine, await self.engine.begin(run_id, definition, command))
 
     def bound_agents(self, agent_id: str) -> list[Agent]:
         """Whom a session's rules bind: the agent, and all those that work may be handed on to."""
-        agent = self.engine.library.agent(agent_id).agent
+        agent = self.engine.definitions.agent(agent_id).agent
         self._refuse_incomplete(agent)
         return self._with_helpers(agent)
 
     def _with_helpers(self, agent: Agent) -> list[Agent]:
         found = [agent]
         for one in agent.agents:
-            found += self._with_helpers(self.engine.library.agent(one).agent)
+            found += self._with_helpers(self.engine.definitions.agent(one).agent)
         return found
 
     def _refuse_incomplete(self, agent: Agent) -> None:
         """An agent may be declared before its tools and helpers are, but not put to work."""
-        library, facts = self.engine.library, self.engine.worker.tool_facts
+        library, facts = self.engine.definitions, self.engine.worker.tool_facts
         tools = [one for one in agent.tools if facts(one) is None]
         agents = [one for one in agent.agents if one not in library.agent_ids()]
         if tools or agents:

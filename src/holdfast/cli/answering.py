@@ -12,7 +12,7 @@ from typing import TypeAlias
 
 import typer
 
-from holdfast.cli.backend import House
+from holdfast.cli.backend import Backend
 from holdfast.cli.driving import Driver, do_and_see
 from holdfast.cli.finding import find_question
 from holdfast.cli.report import exit_code
@@ -61,7 +61,7 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    house: House
+    house: Backend
     settings: Settings
     words: Words
     anyway: bool

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeAlias
 
-from holdfast.conversations.runner import Pursuit
+from holdfast.conversations.runner import ConversationRunner
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import RunState
@@ -72,7 +72,7 @@ class Reading(Protocol):
         """The run's events from `after` on, and then each as it is committed."""
 
 
-class House(Reading, Protocol):
+class Backend(Reading, Protocol):
     """Where runs can be changed; whatever is refused raises and changes nothing.
 
     Its plans can be had at once, all else once it is entered.
@@ -114,7 +114,7 @@ class House(Reading, Protocol):
 
     async def cancel(self, run_id: str, reason: str) -> None: ...
 
-    async def pursuit(self, state: ConversationState) -> Pursuit | None:
+    async def pursuit(self, state: ConversationState) -> ConversationRunner | None:
         """For whoever goes on with a conversation here; None where that cannot be done."""
 
     async def partner(self, wanted: str | None) -> Partner:

@@ -13,7 +13,7 @@ import questionary
 from rich.text import Text
 
 from holdfast.agents.events import AgentEventType, AgentExecutionEvent, Narrator
-from holdfast.cli.backend import House, Partner
+from holdfast.cli.backend import Backend, Partner
 from holdfast.cli.driving import Driver
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, usage_words, way_on
 from holdfast.cli.shell import OK, Settings
@@ -61,7 +61,7 @@ class Conversation:
 
     def __init__(
         self,
-        house: House,
+        house: Backend,
         settings: Settings,
         agent: Partner,
         session_id: str | None = None,

@@ -12,7 +12,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from typing import Any
 
-from holdfast.cli.backend import House
+from holdfast.cli.backend import Backend
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, standing_json, way_on
 from holdfast.cli.shell import OK, Interrupted, Settings
 from holdfast.cli.terminal.asking import ask
@@ -20,7 +20,7 @@ from holdfast.cli.terminal.plain import note, print_json
 from holdfast.cli.terminal.progress import View, asks_or_rests, follow, rests, view_of
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import rows
-from holdfast.conversations.runner import Left, Pursuit
+from holdfast.conversations.runner import ConversationRunner, Left
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
@@ -34,7 +34,7 @@ from holdfast.runtime.projections import request_of
 class Driver:
     """Sees runs of one house through."""
 
-    house: House
+    house: Backend
     settings: Settings
     asks: bool = True
 
@@ -53,7 +53,7 @@ class Driver:
         await pursuit.begin(None)
         return await self.pursue(pursuit, before, view)
 
-    async def pursue(self, pursuit: Pursuit, before: RunState, view: View) -> RunState:
+    async def pursue(self, pursuit: ConversationRunner, before: RunState, view: View) -> RunState:
         """As `see_through`, of a conversation whose pursuit has begun; it ends here."""
         try:
             return await pursuit.alongside(self._go_on(before, view))
@@ -172,11 +172,11 @@ class Driver:
         return exit_code(state.status) if code is None else code
 
 
-Deed = Callable[[], Awaitable[object]]
+AuditRecord = Callable[[], Awaitable[object]]
 
 
 async def do_and_see(
-    driver: Driver, run_id: str, deed: Deed, *, wait: bool, code: int | None = None
+    driver: Driver, run_id: str, deed: AuditRecord, *, wait: bool, code: int | None = None
 ) -> int:
     """Do something to a run, then see it through."""
     before = await driver.house.state(run_id)

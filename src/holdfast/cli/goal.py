@@ -13,7 +13,7 @@ from typing import Any
 
 from holdfast.app import Holdfast
 from holdfast.cli.driving import Driver
-from holdfast.cli.local import LocalHouse
+from holdfast.cli.local import LocalBackend
 from holdfast.cli.needs import how_to_go_on, refuse_without_tools
 from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, way_on
 from holdfast.cli.shell import OK, Settings
@@ -23,7 +23,7 @@ from holdfast.cli.terminal.progress import Silence, View, view_of
 from holdfast.cli.terminal.screen import say
 from holdfast.conversations.engine import ConversationEngine
 from holdfast.conversations.events import asked, narrate
-from holdfast.conversations.runner import Left, Pursuit, lacks_model, model_of
+from holdfast.conversations.runner import ConversationRunner, Left, lacks_model, model_of
 from holdfast.conversations.workers import coordinator_of
 from holdfast.core.conversation import recovery
 from holdfast.core.conversation.decide import blank
@@ -123,7 +123,7 @@ class Goal:
     async def new(self, text: str) -> int:
         self._mention_model()
         engine = ConversationEngine(app=self.app, **self._given())
-        return await self._see(Pursuit(self.app, engine), None, text)
+        return await self._see(ConversationRunner(self.app, engine), None, text)
 
     async def go_on(self, run_id: str, text: str | None, *, anyway: bool) -> int:
         if not await self.app.journal.version(run_id):
@@ -138,7 +138,7 @@ class Goal:
         if state.status is RunStatus.ERROR:
             chosen = self.means.failed or AfterFailure.STOP
             self._mention(f"{run_id} failed ({visible(state.error)}); {_told(state, chosen)}")
-            await LocalHouse(self.app).resume(run_id, chosen)
+            await LocalBackend(self.app).resume(run_id, chosen)
         return await self._see(await self._opened(run_id), state, None if goes_on else text)
 
     async def _begin_as(self, run_id: str, text: str | None) -> int:
@@ -150,9 +150,9 @@ class Goal:
         return await self._see(pursuit, None, text)
 
     async def _see(
-        self, pursuit: Pursuit, before: ConversationState | None, text: str | None
+        self, pursuit: ConversationRunner, before: ConversationState | None, text: str | None
     ) -> int:
-        driver = Driver(LocalHouse(self.app), self.settings)
+        driver = Driver(LocalBackend(self.app), self.settings)
         try:
             await pursuit.begin(text)
             run_id = pursuit.engine.id
@@ -177,7 +177,7 @@ class Goal:
             say_standing(state, questions, self.settings.repeated, kept=kept)
         return exit_code(state.status)
 
-    def _view(self, pursuit: Pursuit, state: ConversationState) -> View:
+    def _view(self, pursuit: ConversationRunner, state: ConversationState) -> View:
         if self.settings.as_json:
             return EventLines()
         if not self.settings.interactive:
@@ -188,9 +188,9 @@ class Goal:
             {"p": partial(engine.pause, when_possible=True), "r": engine.resume, "q": pursuit.quit},
         )
 
-    async def _opened(self, run_id: str) -> Pursuit:
+    async def _opened(self, run_id: str) -> ConversationRunner:
         engine = await ConversationEngine.open(self.app, run_id, **self._given())
-        return Pursuit(self.app, engine)
+        return ConversationRunner(self.app, engine)
 
     def _given(self) -> dict[str, Any]:
         return {

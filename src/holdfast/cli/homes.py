@@ -21,7 +21,7 @@ from holdfast.journal.database import (
     open_reader,
 )
 from holdfast.journal.home import DATABASE, default_home
-from holdfast.journal.port import Journal, Kept
+from holdfast.journal.port import ExpiringValue, Journal
 from holdfast.journal.sqlite import OLD_SQL, SqliteJournal
 
 LOOK_AGAIN = 0.25
@@ -50,7 +50,7 @@ class ReadingJournal(SqliteJournal):
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
 
-    async def all_kept(self, kind: str, now: float) -> list[Kept]:
+    async def all_kept(self, kind: str, now: float) -> list[ExpiringValue]:
         """The first schema kept nothing."""
         return await super().all_kept(kind, now) if self._keeps else []
 

@@ -17,7 +17,7 @@ from holdfast.cli.backend import Heard, Outcomes, Partner, the_only_agent
 from holdfast.cli.homes import LOOK_AGAIN
 from holdfast.cli.loading import LeftOut, is_plan_file, load_plan_file
 from holdfast.cli.needs import refuse_without_tools
-from holdfast.conversations.runner import Pursuit, pursuit_of
+from holdfast.conversations.runner import ConversationRunner, pursuit_of
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import RunState
@@ -30,7 +30,7 @@ from holdfast.model.conversation import AfterFailure
 from holdfast.model.interaction import InteractionResponse
 from holdfast.runtime.about import about_question
 from holdfast.runtime.hub import Recorded
-from holdfast.runtime.identity import LOCAL, Acting, acting
+from holdfast.runtime.identity import LOCAL, Identity, acting
 from holdfast.runtime.machines import blank, definition_of
 from holdfast.runtime.tracebacks import Traceback, tracebacks_of
 
@@ -40,7 +40,7 @@ NONE_LEFT_OUT = LeftOut()
 @contextmanager
 def as_this_user() -> Iterator[None]:
     """What is done within is noted in the audit as done by whoever runs the command."""
-    with acting(Acting(who=os_user(), origin="cli")):
+    with acting(Identity(who=os_user(), origin="cli")):
         yield
 
 
@@ -52,7 +52,7 @@ def os_user() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalHouse:
+class LocalBackend:
     """An application; `by` is whom its histories name."""
 
     app: Holdfast
@@ -120,7 +120,7 @@ class LocalHouse:
             name = load_plan_file(self.app, Path(name)).plan_id
         elif name in self.plans.names:
             raise self.plans.rejected(name)
-        return self.app.engine.library.current(name)
+        return self.app.engine.definitions.current(name)
 
     async def start(self, plan: CompiledPlan, prompt: str, values: Mapping[str, Any]) -> str:
         plan_id = plan.plan.plan_id
@@ -158,11 +158,11 @@ class LocalHouse:
             await self.app.engine.abandon(run_id)
         await self.app.cancel(run_id, by=self.by, reason=reason)
 
-    async def pursuit(self, state: ConversationState) -> Pursuit | None:
+    async def pursuit(self, state: ConversationState) -> ConversationRunner | None:
         return await pursuit_of(self.app, state, self.by)
 
     async def partner(self, wanted: str | None) -> Partner:
-        library = self.app.engine.library
+        library = self.app.engine.definitions
         known = sorted(library.agent_ids())
         if self.agents.files and wanted not in known:
             raise self.agents.everything()

@@ -126,7 +126,7 @@ def _of_plan(app: Holdfast, plan: Plan, seen: frozenset[str]) -> Iterator[str]:
 
 
 def _of_action(app: Holdfast, action: Action, seen: frozenset[str]) -> Iterator[str]:
-    library = app.engine.library
+    library = app.engine.definitions
     match action:
         case ToolAction(tool=tool):
             yield tool
@@ -141,7 +141,7 @@ def _of_action(app: Holdfast, action: Action, seen: frozenset[str]) -> Iterator[
 
 
 def _of_agents(app: Holdfast, agent_ids: Iterable[str], seen: frozenset[str]) -> Iterator[str]:
-    library = app.engine.library
+    library = app.engine.definitions
     for agent_id in agent_ids:
         if agent_id in library.agent_ids() and agent_id not in seen:
             agent: Agent = library.agent(agent_id).agent

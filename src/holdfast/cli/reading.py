@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from holdfast.cli.backend import Heard, Reading
     from holdfast.core.run.state import RunState
     from holdfast.runtime.hub import Recorded
-    from holdfast.runtime.registry import Library
+    from holdfast.runtime.registry import DefinitionRegistry
     from holdfast.runtime.tracebacks import Traceback
 
 
@@ -38,10 +38,10 @@ class HomeReading:
     look_again = LOOK_AGAIN
 
     @cached_property
-    def library(self) -> Library:
-        from holdfast.runtime.registry import Library
+    def library(self) -> DefinitionRegistry:
+        from holdfast.runtime.registry import DefinitionRegistry
 
-        return Library(self.journal)
+        return DefinitionRegistry(self.journal)
 
     def is_driven(self) -> bool:
         return is_driven(self.home)

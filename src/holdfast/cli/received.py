@@ -14,7 +14,7 @@ from holdfast.core.interactions.wire import camel, request_from_wire
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.errors import JournalDamaged, OperatorError
 from holdfast.journal.codec import VERSIONS, decode
-from holdfast.journal.port import AuditEntry, Deed, QuestionRow, Record, RunRow
+from holdfast.journal.port import AuditEntry, AuditRecord, QuestionRow, Record, RunRow
 from holdfast.model.adapters import adapter
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.run import JOURNAL_KINDS, RunKind
@@ -111,7 +111,7 @@ def plan(told: Told) -> CompiledPlan:
 
 
 def audit_entry(told: Told) -> AuditEntry:
-    deed = Deed(
+    deed = AuditRecord(
         at=told["at"],
         who=told["who"],
         action=told["action"],

@@ -19,7 +19,7 @@ from holdfast.cli.loading import is_plan_file
 from holdfast.cli.shell import Address
 from holdfast.client import Client
 from holdfast.client.refusals import refusal_in
-from holdfast.conversations.runner import Pursuit
+from holdfast.conversations.runner import ConversationRunner
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
@@ -66,7 +66,7 @@ async def connected(address: Address) -> AsyncIterator[Client]:
         raise OperatorError(f"{address.url}: {error}") from None
 
 
-class RemoteHouse:
+class RemoteBackend:
     look_again = 1.0
     is_elsewhere = True
     keeps_runs = True
@@ -263,7 +263,7 @@ class RemoteHouse:
             case _:
                 await self.client.chats.cancel(run_id, reason=reason)
 
-    async def pursuit(self, state: ConversationState) -> Pursuit | None:
+    async def pursuit(self, state: ConversationState) -> ConversationRunner | None:
         """The server pursues its conversations itself."""
         return None
 

@@ -24,7 +24,7 @@ from holdfast.cli.terminal.screen import say
 from holdfast.console import install
 from holdfast.demo.show import ASSISTANT, VISITOR, Show, open_show, play
 from holdfast.errors import OperatorError
-from holdfast.runtime.identity import Acting, acting
+from holdfast.runtime.identity import Identity, acting
 from holdfast.server.serving import Serving, listening, serve
 from holdfast.server.settings import ServerSettings
 
@@ -60,7 +60,7 @@ class Playing:
             with _cancelled_by_signals():
                 self._note("Starting a mock office, a server and four runs …")
                 stage = await opened.enter_async_context(open_show(home))
-                with acting(Acting(who=VISITOR, origin="cli")):
+                with acting(Identity(who=VISITOR, origin="cli")):
                     show = await play(stage)
             await serve(
                 stage.app,

@@ -39,7 +39,7 @@ _HOMES: Final[Mapping[type, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class Deed:
+class AuditRecord:
     """`of` is the step or task that it is about; `body` what the request says besides the form."""
 
     name: str
@@ -55,7 +55,7 @@ class Deed:
 class Asked:
     """A deed that would be welcome, and what would come of it."""
 
-    deed: Deed
+    deed: AuditRecord
     foreseen: Foreseen
 
 
@@ -115,24 +115,24 @@ def _is_stuck(state: PlanState, step_id: str) -> bool:
     return step is not None and step.status in _STUCK
 
 
-def _deed(state: RunState, name: str, of: str, by: str) -> Deed:
+def _deed(state: RunState, name: str, of: str, by: str) -> AuditRecord:
     path = f"/{_HOMES[type(state)]}/{state.run_id}/{name}"
     if name in GO_ON:
         return _of_failure(state, name, path.replace(name, "resume"), by)
     if name in RUN:
-        return Deed(name, of, path, {}, _of_run(state, name, by))
+        return AuditRecord(name, of, path, {}, _of_run(state, name, by))
     if not isinstance(state, PlanState):
         raise NotFound(f"{state.run_id} has no {of}")
     if name in STEP:
-        return Deed(name, of, path, {"listener_id": of}, _of_step(state, name, of, by))
+        return AuditRecord(name, of, path, {"listener_id": of}, _of_step(state, name, of, by))
     return _of_task(state, name, of, by, path)
 
 
-def _of_failure(state: RunState, name: str, path: str, by: str) -> Deed:
+def _of_failure(state: RunState, name: str, path: str, by: str) -> AuditRecord:
     if not isinstance(state, ConversationState):
         raise NotAllowed("only conversations go on like that")
     chosen = GO_ON[name]
-    return Deed(name, "", path, {"failed": chosen.value}, c.GoOn(chosen, by))
+    return AuditRecord(name, "", path, {"failed": chosen.value}, c.GoOn(chosen, by))
 
 
 def _of_run(state: RunState, name: str, by: str) -> c.Command:
@@ -155,16 +155,16 @@ def _of_step(state: PlanState, name: str, step_id: str, by: str) -> c.Command:
     return c.Skip(step_id, by) if name == "skip" else c.RerunFrom(step_id, by)
 
 
-def _of_task(state: PlanState, name: str, task_id: str, by: str, path: str) -> Deed:
+def _of_task(state: PlanState, name: str, task_id: str, by: str, path: str) -> AuditRecord:
     if task_id not in state.plan.task_ids:
         raise NotFound(f"{state.plan_id} has no task {task_id}")
     body = {"task_id": task_id}
     if name == "context":
         known = dict(state.task(task_id).context)
         command: c.Command = c.EditContext(task_id, {}, by)
-        return Deed(name, task_id, path, body, command, known)
+        return AuditRecord(name, task_id, path, body, command, known)
     brought = dict.fromkeys(_outputs(state, task_id), "")
-    return Deed(name, task_id, path, body, c.MarkDone(task_id, by), brought)
+    return AuditRecord(name, task_id, path, body, c.MarkDone(task_id, by), brought)
 
 
 def _outputs(state: PlanState, task_id: str) -> Iterator[str]:

@@ -8,7 +8,7 @@ from holdfast.errors import CallerError, InvalidAnswer
 from holdfast.language.ids import chosen_id
 from holdfast.language.strict import strict_text
 from holdfast.model.conversation import AfterFailure, OnFailure
-from holdfast.work.conversations import Executor
+from holdfast.work.conversations import TaskExecutor
 
 LONGEST_INPUT = 200_000
 
@@ -31,7 +31,7 @@ def after_failure(given: object) -> AfterFailure:
     return AfterFailure(str(given))
 
 
-def known_types(once: object, executors: Mapping[str, Executor]) -> frozenset[str]:
+def known_types(once: object, executors: Mapping[str, TaskExecutor]) -> frozenset[str]:
     if isinstance(once, str) or not isinstance(once, Collection):
         raise CallerError(f"once is a list of task types, not {once!r:.100}")
     unknown = [one for one in once if one not in tuple(executors)]

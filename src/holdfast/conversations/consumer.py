@@ -14,7 +14,7 @@ from collections import deque
 from collections.abc import AsyncGenerator, Coroutine
 from typing import Any
 
-from holdfast.journal.port import Attached, Kept, Record
+from holdfast.journal.port import Attached, ExpiringValue, Record
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineEvent, EngineEventType
 from holdfast.runtime.engine import Engine
@@ -71,7 +71,7 @@ class Asking:
         self._asking.discard(self.run_id)
 
 
-class Attendance:
+class ConsumerSession:
     """What lasts as long as somebody consumes the conversation.
 
     Once it is `reset` under its consumer, what is wished after that is for the next one.
@@ -126,7 +126,7 @@ class Attendance:
 
 
 def heard_up_to(run_id: str, heard: int) -> Attached:
-    return Attached(kept=[Kept(HEARD, run_id, str(heard))])
+    return Attached(kept=[ExpiringValue(HEARD, run_id, str(heard))])
 
 
 def heard_all(run_id: str) -> Attached:

@@ -41,15 +41,15 @@ from holdfast.conversations.arguments import (
 from holdfast.conversations.consumer import (
     HEARD,
     Asking,
-    Attendance,
     Consumer,
+    ConsumerSession,
     heard_all,
     heard_up_to,
     to_the_end,
 )
 from holdfast.conversations.events import asked, narrate
-from holdfast.conversations.projection import OVER, Standing, is_cancelled
-from holdfast.conversations.shared_app import Lodging
+from holdfast.conversations.projection import OVER, Projection, is_cancelled
+from holdfast.conversations.shared_app import SharedApp
 from holdfast.conversations.workers import attendant
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.decide import blank, decide, replay
@@ -82,9 +82,9 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_conversation, pinned_settings
-from holdfast.runtime.worker import Dispatcher
+from holdfast.runtime.worker import Worker
 from holdfast.work.callables import one_thread_each
-from holdfast.work.conversations import Coordinator, Executor, GoalDecomposer
+from holdfast.work.conversations import Coordinator, GoalDecomposer, TaskExecutor
 
 __all__ = [
     "VALID_STATE_TRANSITIONS",
@@ -98,14 +98,14 @@ __all__ = [
 ]
 
 
-class ConversationEngine(Standing):
+class ConversationEngine(Projection):
     def __init__(
         self,
         coordinator: Coordinator | None = None,
         llm: GoalDecomposer | None = None,
         *,
         app: Holdfast | None = None,
-        executors: Mapping[str, Executor] | None = None,
+        executors: Mapping[str, TaskExecutor] | None = None,
         once: Sequence[str] = (),
         max_parallel: int = 1,
         retry: RetryPolicy | None = None,
@@ -131,7 +131,7 @@ class ConversationEngine(Standing):
         self._executors = one_thread_each(executors or {})
         self._once = known_types(once, self._executors)
         self._consumer: Consumer | None = None
-        self._attendance: Attendance | None = None
+        self._attendance: ConsumerSession | None = None
 
     @classmethod
     async def open(cls, where: Journal | Holdfast, conversation_id: str, **options: Any) -> Self:
@@ -256,7 +256,7 @@ class ConversationEngine(Standing):
         over = state.phase in OVER and not state.pending
         return told and (over or is_cancelled(state))
 
-    async def _pull(self, here: Attendance) -> None:
+    async def _pull(self, here: ConsumerSession) -> None:
         """The next events; waits until there is one, or until somebody wishes something."""
         here.woken.clear()
         if here.engine.hub.closed:
@@ -274,7 +274,7 @@ class ConversationEngine(Standing):
             if not self._untold and self._latest.version == before.version:
                 await here.woken.wait()
 
-    async def _begin(self, here: Attendance, user_input: str | None) -> None:
+    async def _begin(self, here: ConsumerSession, user_input: str | None) -> None:
         """What the consumer hears first: whatever nobody has heard of, and open questions."""
         if await self._opened(here, user_input):
             return
@@ -300,7 +300,7 @@ class ConversationEngine(Standing):
                 await self._submit(engine, c.Converse(goal(user_input), self._by))
         await self._tell_open_questions(here)
 
-    async def _opened(self, here: Attendance, user_input: str | None) -> bool:
+    async def _opened(self, here: ConsumerSession, user_input: str | None) -> bool:
         """A new one begins with its goal, unless something was wished before that."""
         if await here.engine.journal.version(self.id):
             return False
@@ -324,7 +324,7 @@ class ConversationEngine(Standing):
         step = state.steps[CONTEXT]
         return [ahead, c.ReportOutcome(CONTEXT, step.firing, step.claim, c.Fetched())]
 
-    async def _grant(self, here: Attendance) -> None:
+    async def _grant(self, here: ConsumerSession) -> None:
         """Carry out what was wished, in order, until it is reset under its consumer."""
         async with here.order:
             while not here.reset and (wish := self._wishes.begin()) is not None:
@@ -346,7 +346,7 @@ class ConversationEngine(Standing):
         self._note(state)
         return self._latest
 
-    async def _fresh(self, here: Attendance) -> None:
+    async def _fresh(self, here: ConsumerSession) -> None:
         """What was recorded since the last event, as the consumer is to be told."""
         known = self._view.version
         if self._latest.version > known:
@@ -386,7 +386,7 @@ class ConversationEngine(Standing):
             # A pause counts from the moment it was wished.
             self._granted = latest.version if latest.phase is EngineState.PAUSED else 0
 
-    async def _tell_open_questions(self, here: Attendance) -> None:
+    async def _tell_open_questions(self, here: ConsumerSession) -> None:
         """Questions of this conversation and of the runs below it that were not shown yet."""
         query = QuestionQuery(frozenset({"open"}), root_id=self._latest.root_id, limit=1000)
         rows = await here.engine.journal.questions(query)
@@ -403,13 +403,13 @@ class ConversationEngine(Standing):
                 here.loop.call_soon_threadsafe(self._stir, here)
         return True
 
-    def _stir(self, here: Attendance) -> None:
+    def _stir(self, here: ConsumerSession) -> None:
         """Wake the consumer; one that rests between two events need not come for this."""
         here.woken.set()
         if self._attendance is here and (here.granter is None or here.granter.done()):
             here.granter = here.loop.create_task(self._grant_meanwhile(here))
 
-    async def _grant_meanwhile(self, here: Attendance) -> None:
+    async def _grant_meanwhile(self, here: ConsumerSession) -> None:
         with suppress(OperatorError):
             await self._grant(here)
         here.woken.set()
@@ -418,9 +418,9 @@ class ConversationEngine(Standing):
         """The application that was given, or one of our own for as long as it is needed."""
         if self._given is not None:
             return self._given
-        return await closing.enter_async_context(Lodging(self._journal))
+        return await closing.enter_async_context(SharedApp(self._journal))
 
-    async def _attend(self, leaving: AsyncExitStack, consumer: Consumer) -> Attendance:
+    async def _attend(self, leaving: AsyncExitStack, consumer: Consumer) -> ConsumerSession:
         """From now on its work is done, until whoever consumes it leaves."""
         app = await self._application(leaving)
         engine, worker = app.engine, app.engine.worker
@@ -431,7 +431,7 @@ class ConversationEngine(Standing):
             self._given, self.coordinator, self.llm, self._executors, self._once
         )
         asking = Asking(worker.asking, self.id)
-        here = self._attendance = Attendance(engine, consumer, asking, self._view.version)
+        here = self._attendance = ConsumerSession(engine, consumer, asking, self._view.version)
         here.coordinated = work.worker.coordinator is not None
         leaving.callback(engine.hub.watch(self.id, self._moved))
         leaving.callback(engine.hub.take(self.id, here.taken.extend))
@@ -440,7 +440,7 @@ class ConversationEngine(Standing):
         leaving.push_async_callback(self._leave, here, worker)
         return here
 
-    async def _leave(self, here: Attendance, worker: Dispatcher) -> None:
+    async def _leave(self, here: ConsumerSession, worker: Worker) -> None:
         """Nothing of its work goes on, and what was wished is on disk."""
         del worker.conversations[self.id]
         here.heard = self._view.version
@@ -454,7 +454,7 @@ class ConversationEngine(Standing):
         if here.granter is not None:
             await here.granter
 
-    async def _note_heard(self, here: Attendance) -> None:
+    async def _note_heard(self, here: ConsumerSession) -> None:
         """Whoever has heard the end in full begins a new turn next time, in any process."""
         heard = self._view.version
         if heard != here.carried:

@@ -18,7 +18,7 @@ from holdfast.errors import CallerError
 from holdfast.model import commands as c
 
 
-class Wishes:
+class PendingCommands:
     def __init__(self) -> None:
         self.lock = threading.Lock()
         self._line: deque[c.Command] = deque()

@@ -12,7 +12,7 @@ from collections import deque
 from dataclasses import replace
 from typing import Any
 
-from holdfast.conversations.pending import Wishes
+from holdfast.conversations.pending import PendingCommands
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.decide import blank
@@ -27,12 +27,12 @@ OVER = (EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE)
 _CANCELLED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
 
 
-class Standing:
+class Projection:
     def __init__(self, definition: ConversationDefinition, by: str) -> None:
         self.id = ""
         self._definition = definition
         self._by = by
-        self._wishes = Wishes()
+        self._wishes = PendingCommands()
         self._view = self._latest = blank(self.id, definition)
         self._untold: deque[tuple[EngineEvent, ConversationState]] = deque()
         self._granted = 0

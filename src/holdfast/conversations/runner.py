@@ -34,7 +34,7 @@ class Left(Exception):
     """The person has left; the conversation stays as it is."""
 
 
-class Pursuit:
+class ConversationRunner:
     """Asks one conversation for more, until it has come to its end or is left."""
 
     def __init__(self, app: Holdfast, engine: ConversationEngine) -> None:
@@ -160,11 +160,13 @@ def _made_without_model(state: ConversationState) -> bool:
     ]
 
 
-async def pursuit_of(app: Holdfast, state: ConversationState, by: str = LOCAL) -> Pursuit | None:
+async def pursuit_of(
+    app: Holdfast, state: ConversationState, by: str = LOCAL
+) -> ConversationRunner | None:
     """For whoever goes on with a turn that is under way; None where that cannot be done here."""
     if state.status in _ENDED or lacks_model(app, state):
         return None
     engine = await ConversationEngine.open(
         app, state.run_id, coordinator=coordinator_of(app), llm=model_of(app), by=by
     )
-    return Pursuit(app, engine)
+    return ConversationRunner(app, engine)

@@ -15,7 +15,7 @@ from holdfast.conversations.consumer import to_the_end
 from holdfast.journal.port import Journal
 
 
-class _House:
+class _Opened:
     def __init__(self, journal: Journal) -> None:
         self.loop = asyncio.get_running_loop()
         self.journal = journal
@@ -38,17 +38,17 @@ class _House:
                 await app.__aexit__(None, None, None)
 
 
-_HOUSES: Final[dict[int, _House]] = {}
+_HOUSES: Final[dict[int, _Opened]] = {}
 
 
-class Lodging:
+class SharedApp:
     """Open while somebody is inside. Not a generator: see `attendance`."""
 
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
 
     async def __aenter__(self) -> Holdfast:
-        self._house = _house_of(self._journal)
+        self._house = _opened_of(self._journal)
         self._house.guests += 1
         try:
             return await self._house.enter()
@@ -72,9 +72,9 @@ class Lodging:
             del _HOUSES[id(self._journal)]
 
 
-def _house_of(journal: Journal) -> _House:
+def _opened_of(journal: Journal) -> _Opened:
     """One whose event loop has ended is a ruin: nobody can leave it any more."""
     house = _HOUSES.get(id(journal))
     if house is None or house.loop.is_closed():
-        house = _HOUSES[id(journal)] = _House(journal)
+        house = _HOUSES[id(journal)] = _Opened(journal)
     return house

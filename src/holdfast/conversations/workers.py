@@ -10,8 +10,8 @@ from holdfast.work.callables import Attendant, offers_of
 from holdfast.work.conversations import (
     ConversationWorker,
     Coordinator,
-    Executor,
     GoalDecomposer,
+    TaskExecutor,
 )
 from holdfast.work.coordinator import AppCoordinator
 from holdfast.work.goals import GoalModel
@@ -22,7 +22,7 @@ def attendant(
     app: Holdfast | None,
     coordinator: Coordinator | None,
     llm: GoalDecomposer | None,
-    executors: Mapping[str, Executor],
+    executors: Mapping[str, TaskExecutor],
     once: frozenset[str],
 ) -> Attendant:
     """An application that has a model stands in for the coordinator and the llm."""
@@ -38,7 +38,7 @@ def coordinator_of(
 ) -> AppCoordinator:
     """Offers what the application has when it is asked: tools, agents and plans, and its rules
     and knowledge where no others are given."""
-    library = app.engine.library
+    library = app.engine.definitions
     return AppCoordinator(
         app.tools,
         rules or app.rules,
@@ -54,6 +54,6 @@ def _route(app: Holdfast | None, kind: str) -> str:
         return "default"
     if kind in app.tools:
         return "tool"
-    if kind in app.engine.library.agent_ids():
+    if kind in app.engine.definitions.agent_ids():
         return "agent"
-    return "plan" if kind in app.engine.library.plan_ids() else "default"
+    return "plan" if kind in app.engine.definitions.plan_ids() else "default"

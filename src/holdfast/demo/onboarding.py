@@ -135,7 +135,7 @@ class Stage:
             raise InvalidAnswer(str(error)) from None
 
     async def _play(self, prompt: str, plan_id: str, values: Mapping[str, Any]) -> PlanInstance:
-        plan = self.app.engine.library.current(plan_id)
+        plan = self.app.engine.definitions.current(plan_id)
         instance = await self.app.plans.start_plan_by_prompt(
             prompt, plan_id, values=values, by=self.by
         )

@@ -12,7 +12,7 @@ from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, T
 from holdfast.forms.secrets import is_reference
 from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.interactions.handlers import Handlers, custom_option
-from holdfast.journal.port import NOTHING, Attached, Kept, QuestionRow
+from holdfast.journal.port import NOTHING, Attached, ExpiringValue, QuestionRow
 from holdfast.journal.vault import Place, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
@@ -63,7 +63,7 @@ def _secret_given(
     return replace(response, data={field.name: response.feedback}, feedback=None)
 
 
-class QuestionDesk:
+class InteractionService:
     def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
         self.engine = engine
         self.handlers = handlers
@@ -99,7 +99,7 @@ class QuestionDesk:
         option: InteractionOption,
         response: InteractionResponse,
         place: Place,
-    ) -> tuple[Resolution | None, tuple[Kept, ...]]:
+    ) -> tuple[Resolution | None, tuple[ExpiringValue, ...]]:
         """What a handler makes of the answer; what it puts into secret fields is sealed too."""
         resolution = await self.handlers.resolve(request, option, response)
         if resolution is None:

@@ -26,9 +26,9 @@ from holdfast.journal.port import (
     NOTHING,
     Append,
     Attached,
-    Deed,
-    Kept,
-    Notice,
+    AuditRecord,
+    ExpiringValue,
+    OutboxMessage,
     QuestionRow,
     RunRow,
     Snapshot,
@@ -80,9 +80,9 @@ def _values_of(kind: type[Any]) -> Callable[[Any], tuple[Any, ...]]:
 
 _run_values = _values_of(RunRow)
 _question_values = _values_of(QuestionRow)
-_notice_values = _values_of(Notice)
-_kept_values = _values_of(Kept)
-_deed_values = _values_of(Deed)
+_notice_values = _values_of(OutboxMessage)
+_kept_values = _values_of(ExpiringValue)
+_deed_values = _values_of(AuditRecord)
 
 
 _SEQ = 0xFFFFFFFF
@@ -147,7 +147,7 @@ class Scribe:
         count = len(records)
         self._position = position + count
         self._places[run_id] = place + count
-        if append.questions or append.notices or append.heard or append.births:
+        if append.questions or append.notices or append.heard or append.child_appends:
             self._write_company(transaction, append)
         if append.attached is not NOTHING:
             attach(transaction, append.attached)
@@ -209,7 +209,7 @@ class Scribe:
             self._tally_questions(transaction, append.questions)
         questions = map(_checked, map(_question_values, append.questions))
         transaction.executemany(_PUT_QUESTION, questions)
-        for birth in append.births:
+        for birth in append.child_appends:
             self.write(transaction, birth)
         transaction.executemany(_LEAVE_NOTICE, map(_notice_values, append.notices))
         heard = [(append.run_id, source_id, seq) for source_id, seq in append.heard]
@@ -280,7 +280,7 @@ def _describe(transaction: Transaction, run: int, row: RunRow) -> str:
     return str(held[0])
 
 
-def _add_deeds(transaction: Transaction, deeds: Sequence[Deed]) -> None:
+def _add_deeds(transaction: Transaction, deeds: Sequence[AuditRecord]) -> None:
     """Goes on from the end of the chain as this transaction sees it."""
     rows = transaction.execute(_LAST_DEED).fetchall()
     last, previous = rows[0] if rows else (0, chain.START)

@@ -10,17 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import fields
 
-from holdfast.journal.port import AuditEntry, Deed
+from holdfast.journal.port import AuditEntry, AuditRecord
 from holdfast.language.strict import digest
 from holdfast.model.values import Json
 
 START = ""
 """What stands before the first entry."""
 
-_FIELDS = tuple(field.name for field in fields(Deed))
+_FIELDS = tuple(field.name for field in fields(AuditRecord))
 
 
-def link(previous: str, number: int, deed: Deed) -> str:
+def link(previous: str, number: int, deed: AuditRecord) -> str:
     """The digest of the entry that follows the one whose digest is `previous`."""
     told: dict[str, Json] = {name: getattr(deed, name) for name in _FIELDS}
     told["at"] = float(deed.at)  # a database gives 5 back as 5.0

@@ -20,7 +20,7 @@ from holdfast.errors import JournalDamaged, JournalTooNew
 from holdfast.journal import chain, checksums
 from holdfast.journal.codec import decode
 from holdfast.journal.database import CHECKSUMS, PLACES, read_as_indexed
-from holdfast.journal.port import AuditEntry, Deed
+from holdfast.journal.port import AuditEntry, AuditRecord
 from holdfast.journal.statements import load_queries, without_checksums
 
 _SQL = load_queries("sqlite_integrity.sql")
@@ -239,7 +239,7 @@ _PARTS: Mapping[Callable[..., None], int] = {
 def _entry(row: tuple[Any, ...]) -> AuditEntry:
     number, at, *texts = row
     *told, previous, digest = (one.decode(errors="replace") for one in texts)
-    return AuditEntry(number, Deed(at, *told), previous, digest)
+    return AuditEntry(number, AuditRecord(at, *told), previous, digest)
 
 
 def to_json(report: Report) -> Mapping[str, Any]:

@@ -23,10 +23,10 @@ from holdfast.journal.port import (
     Append,
     Attached,
     AuditEntry,
+    AuditRecord,
     Committed,
-    Deed,
-    Kept,
-    Notice,
+    ExpiringValue,
+    OutboxMessage,
     QuestionQuery,
     QuestionRow,
     Record,
@@ -54,9 +54,9 @@ class MemoryJournal:
     def __init__(self) -> None:
         self._runs: dict[str, _Run] = {}
         self._questions: dict[str, QuestionRow] = {}
-        self._notices: dict[tuple[str, str, int], Notice] = {}
+        self._notices: dict[tuple[str, str, int], OutboxMessage] = {}
         self._definitions: dict[str, StoredDefinition] = {}
-        self._kept: dict[tuple[str, str], Kept] = {}
+        self._kept: dict[tuple[str, str], ExpiringValue] = {}
         self._audit: list[AuditEntry] = []
         self._commits: list[Committed] = []
         self._forgotten = 0
@@ -147,7 +147,7 @@ class MemoryJournal:
         fitting = [row for row in later if _suits(row, query)]
         return fitting[: query.limit]
 
-    async def notices(self, target_id: str | None = None) -> list[Notice]:
+    async def notices(self, target_id: str | None = None) -> list[OutboxMessage]:
         self._require_open()
         return [n for n in self._notices.values() if target_id in (None, n.target_id)]
 
@@ -183,12 +183,12 @@ class MemoryJournal:
         self._require_open()
         self._attach(attached)
 
-    async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+    async def kept(self, kind: str, key: str, now: float) -> ExpiringValue | None:
         self._require_open()
         kept = self._kept.get((kind, key))
         return kept if kept is not None and _lasts(kept, now) else None
 
-    async def all_kept(self, kind: str, now: float) -> list[Kept]:
+    async def all_kept(self, kind: str, now: float) -> list[ExpiringValue]:
         self._require_open()
         found = [one for one in self._kept.values() if one.kind == kind and _lasts(one, now)]
         return sorted(found, key=attrgetter("key"))
@@ -245,7 +245,7 @@ class MemoryJournal:
             run.row = _renewed(run.row, append.row)
         for question in append.questions:
             self._questions[question.question_id] = question
-        for birth in append.births:
+        for birth in append.child_appends:
             self._write(birth)
         for notice in append.notices:
             key = (notice.target_id, notice.source_id, notice.seq)
@@ -267,7 +267,7 @@ class MemoryJournal:
     def _drop_expired(self, now: float) -> None:
         self._kept = {name: one for name, one in self._kept.items() if _lasts(one, now)}
 
-    def _link(self, deed: Deed) -> AuditEntry:
+    def _link(self, deed: AuditRecord) -> AuditEntry:
         number = len(self._audit) + 1
         previous = self._audit[-1].digest if self._audit else chain.START
         return AuditEntry(number, deed, previous, chain.link(previous, number, deed))
@@ -316,7 +316,7 @@ def _within(records: list[Record], most_text: int) -> list[Record]:
 
 
 def _descendants(append: Append) -> Iterator[Append]:
-    for birth in append.births:
+    for birth in append.child_appends:
         yield birth
         yield from _descendants(birth)
 
@@ -357,7 +357,7 @@ def _is_due(row: QuestionRow, before: float) -> bool:
     return row.deadline is not None and row.deadline < before
 
 
-def _lasts(kept: Kept, now: float) -> bool:
+def _lasts(kept: ExpiringValue, now: float) -> bool:
     return kept.expires_at is None or kept.expires_at > now
 
 

@@ -85,7 +85,7 @@ class QuestionRow:
 
 
 @record
-class Notice:
+class OutboxMessage:
     """A word from one run to another: `(source_id, seq)` makes it unique."""
 
     target_id: str
@@ -95,7 +95,7 @@ class Notice:
 
 
 @record
-class Kept:
+class ExpiringValue:
     """Something small that is kept by name: a token, a secret's ciphertext, a request served.
 
     `body` is JSON and opaque here. What has expired counts as gone.
@@ -108,7 +108,7 @@ class Kept:
 
 
 @record
-class Deed:
+class AuditRecord:
     """What somebody did: `seen` is the digest of what was shown to them, `origin` where from."""
 
     at: float
@@ -126,7 +126,7 @@ class AuditEntry:
     """A deed in the chain: `digest` covers the deed, its number and `previous`."""
 
     number: int
-    deed: Deed
+    deed: AuditRecord
     previous: str
     digest: str
 
@@ -135,8 +135,8 @@ class AuditEntry:
 class Attached:
     """What becomes true together with a command, whichever run it is for, or with none."""
 
-    deeds: Sequence[Deed] = ()
-    kept: Sequence[Kept] = ()
+    deeds: Sequence[AuditRecord] = ()
+    kept: Sequence[ExpiringValue] = ()
     dropped: Sequence[tuple[str, str]] = ()
 
 
@@ -183,8 +183,8 @@ class Append:
     records: Sequence[Written]
     row: RunRow | None = None
     questions: Sequence[QuestionRow] = ()
-    births: Sequence[Append] = ()
-    notices: Sequence[Notice] = ()
+    child_appends: Sequence[Append] = ()
+    notices: Sequence[OutboxMessage] = ()
     heard: Sequence[tuple[str, int]] = ()
     attached: Attached = NOTHING
 
@@ -306,7 +306,7 @@ class Journal(Protocol):
     async def questions(self, query: QuestionQuery = ANY_QUESTION) -> list[QuestionRow]:
         """Oldest first."""
 
-    async def notices(self, target_id: str | None = None) -> list[Notice]:
+    async def notices(self, target_id: str | None = None) -> list[OutboxMessage]:
         """Notices not yet heard, of one run or of all, in order."""
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
@@ -325,10 +325,10 @@ class Journal(Protocol):
     async def attach(self, attached: Attached) -> None:
         """Commit what belongs to no run."""
 
-    async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+    async def kept(self, kind: str, key: str, now: float) -> ExpiringValue | None:
         """What is kept under a name, unless it has expired."""
 
-    async def all_kept(self, kind: str, now: float) -> list[Kept]:
+    async def all_kept(self, kind: str, now: float) -> list[ExpiringValue]:
         """Everything of one kind that has not expired, in order of the keys."""
 
     async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:

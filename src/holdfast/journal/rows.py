@@ -12,8 +12,8 @@ from holdfast.journal.database import NoText
 from holdfast.journal.port import (
     DAMAGED_RUN,
     AuditEntry,
+    AuditRecord,
     Committed,
-    Deed,
     RunRow,
     StoredDefinition,
 )
@@ -57,7 +57,7 @@ def definition_of(row: tuple[Any, ...]) -> StoredDefinition:
 
 def entry_of(row: tuple[Any, ...]) -> AuditEntry:
     number, *deed, previous, digest = row
-    return AuditEntry(number, Deed(*deed), previous, digest)
+    return AuditEntry(number, AuditRecord(*deed), previous, digest)
 
 
 def stretches_of(rows: Iterable[tuple[int, str, int]]) -> list[Committed]:

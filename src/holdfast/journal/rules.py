@@ -21,7 +21,7 @@ def check(append: Append) -> None:
             raise InternalError(f"run {append.run_id}: record {one[0]} stands where {seq} belongs")
     if row is not None and row.run_id != append.run_id:
         raise InternalError(f"run {append.run_id} was given the row of {row.run_id}")
-    if append.questions or append.notices or append.births:
+    if append.questions or append.notices or append.child_appends:
         _check_company(append)
 
 
@@ -39,7 +39,7 @@ def _check_company(append: Append) -> None:
     for notice in append.notices:
         if notice.source_id != append.run_id:
             raise InternalError(f"run {append.run_id} cannot speak for {notice.source_id}")
-    for birth in append.births:
+    for birth in append.child_appends:
         if birth.expected != 0:
             raise InternalError(f"run {birth.run_id} is born at {birth.expected} instead of 0")
         check(birth)

@@ -45,8 +45,8 @@ from holdfast.journal.port import (
     Attached,
     AuditEntry,
     Committed,
-    Kept,
-    Notice,
+    ExpiringValue,
+    OutboxMessage,
     QuestionQuery,
     QuestionRow,
     Record,
@@ -264,10 +264,10 @@ class SqliteJournal:
         found = self._select_each(way + name, query.status, parameters)
         return sorted(found, key=_number, reverse=query.newest)[: query.limit]
 
-    async def notices(self, target_id: str | None = None) -> list[Notice]:
+    async def notices(self, target_id: str | None = None) -> list[OutboxMessage]:
         if target_id is None:
-            return [Notice(*row) for row in self._select("notices")]
-        return [Notice(*row) for row in self._select("notices_for", (target_id,))]
+            return [OutboxMessage(*row) for row in self._select("notices")]
+        return [OutboxMessage(*row) for row in self._select("notices_for", (target_id,))]
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
         writer = self._open_writer()
@@ -295,13 +295,13 @@ class SqliteJournal:
     async def attach(self, attached: Attached) -> None:
         await self._open_writer().write(scribe.attach, attached)
 
-    async def kept(self, kind: str, key: str, now: float) -> Kept | None:
+    async def kept(self, kind: str, key: str, now: float) -> ExpiringValue | None:
         rows = self._select("kept", (kind, key, now))
-        return Kept(*self._sound("entry", rows[0])) if rows else None
+        return ExpiringValue(*self._sound("entry", rows[0])) if rows else None
 
-    async def all_kept(self, kind: str, now: float) -> list[Kept]:
+    async def all_kept(self, kind: str, now: float) -> list[ExpiringValue]:
         rows = self._select("all_kept", (kind, now))
-        return [Kept(*row) for row in self._sound_ones("entry", rows)]
+        return [ExpiringValue(*row) for row in self._sound_ones("entry", rows)]
 
     async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
         return [entry_of(row) for row in self._select("audit", (after, limit))]

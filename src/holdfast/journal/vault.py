@@ -34,7 +34,7 @@ from holdfast.forms.secrets import is_reference, reference_of
 from holdfast.forms.validation import overlong
 from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.journal.home import sync_directory
-from holdfast.journal.port import Journal, Kept
+from holdfast.journal.port import ExpiringValue, Journal
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.record import record
@@ -73,7 +73,7 @@ class Sealed:
     """Data with references in place of secrets, and what must be kept along with it."""
 
     data: dict[str, Json]
-    kept: tuple[Kept, ...] = ()
+    kept: tuple[ExpiringValue, ...] = ()
 
 
 class Vault:
@@ -90,7 +90,9 @@ class Vault:
         words = canonical_json([question_id, field, value])
         return reference_of(hmac.digest(self._references, words.encode(), hashlib.sha256))
 
-    def seal(self, question_id: str, field: str, root_id: str, value: str) -> tuple[str, Kept]:
+    def seal(
+        self, question_id: str, field: str, root_id: str, value: str
+    ) -> tuple[str, ExpiringValue]:
         """The reference, and the ciphertext that is yet to be kept."""
         reference = self.reference(question_id, field, value)
         nonce = os.urandom(_NONCE_BYTES)
@@ -101,9 +103,11 @@ class Vault:
             "field": field,
             "sealed": b64encode(sealed).decode(),
         }
-        return reference, Kept(KIND, reference, json.dumps(body))
+        return reference, ExpiringValue(KIND, reference, json.dumps(body))
 
-    def enter(self, place: Place, field: str, value: str, until: float) -> tuple[str, Kept]:
+    def enter(
+        self, place: Place, field: str, value: str, until: float
+    ) -> tuple[str, ExpiringValue]:
         """As `seal`, for an answer that the same person is yet to give."""
         reference, kept = self.seal(place.question_id, field, place.root_id, value)
         return reference, replace(
@@ -151,22 +155,22 @@ class Vault:
                 referred[field.name] = self.reference(place.question_id, field.name, value)
         return referred
 
-    async def _taken(self, field: Field, value: Json, place: Place) -> tuple[str, Kept]:
+    async def _taken(self, field: Field, value: Json, place: Place) -> tuple[str, ExpiringValue]:
         if is_reference(value):
             return value, await self._entered(value, field.name, place)
         text = str(clean(field, value))
         return self.seal(place.question_id, field.name, place.root_id, text)
 
-    async def _entered(self, reference: str, field: str, place: Place) -> Kept:
+    async def _entered(self, reference: str, field: str, place: Place) -> ExpiringValue:
         key, now = _entered_key(reference, place.by), self._clock.now()
         kept = await self._journal.kept(ENTERED, key, now)
         body = {} if kept is None else json.loads(kept.body)
         here = (body.get("question_id"), body.get("field")) == (place.question_id, field)
         if kept is None or not here:
             raise Refusal(_NOT_OURS)
-        return Kept(KIND, reference, kept.body)
+        return ExpiringValue(KIND, reference, kept.body)
 
-    async def _kept(self, reference: str) -> Kept | None:
+    async def _kept(self, reference: str) -> ExpiringValue | None:
         return await self._journal.kept(KIND, reference, self._clock.now())
 
     def _opened(self, reference: str, body: Mapping[str, Any]) -> str:

@@ -21,7 +21,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
 from holdfast.forms.validation import validate
-from holdfast.journal.port import Attached, Kept, RunQuery
+from holdfast.journal.port import Attached, ExpiringValue, RunQuery
 from holdfast.journal.vault import Place, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
@@ -242,7 +242,7 @@ class ListenerRepo:
     async def get_by_id(self, listener_id: str, plan_id: str | None = None) -> Listener | None:
         try:
             if plan_id is not None:
-                plan = self._module.engine.library.current(plan_id)
+                plan = self._module.engine.definitions.current(plan_id)
                 return plan.listener(listener_id).listener
             number = _OUTSIDE_ID.match(listener_id)
             if number is None:
@@ -293,7 +293,7 @@ class PlanModule:
         self, prompt: str, plan_id: str | None, given: Mapping[str, Json]
     ) -> tuple[CompiledPlan, Form]:
         """The plan, and the form of what is given for it, or for any that it may lead to."""
-        library = self.engine.library
+        library = self.engine.definitions
         if plan_id is not None:
             plan = library.current(plan_id)
             return plan, plan.plan.inputs
@@ -374,7 +374,9 @@ class PlanModule:
             taken.append((run_id, question, answered))
         return taken
 
-    async def _sealed(self, answer: Routed, by: str) -> tuple[dict[str, Json], tuple[Kept, ...]]:
+    async def _sealed(
+        self, answer: Routed, by: str
+    ) -> tuple[dict[str, Json], tuple[ExpiringValue, ...]]:
         run_id, question, values = answer
         root_id = (await self.engine.state(run_id)).root_id
         place = Place(question.request.request_id, root_id, by)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.core.run.builder import NO_MOMENT, RunDraft
+from holdfast.core.run.builder import NO_MOMENT, DecisionBuilder
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
 from holdfast.journal.port import NOTHING, Append, Attached
@@ -20,14 +20,14 @@ from holdfast.model.effects import Effect, Work
 from holdfast.model.record import constructor
 from holdfast.model.recorded import Event
 from holdfast.runtime.audit import left_by
-from holdfast.runtime.identity import Acting
+from holdfast.runtime.identity import Identity
 from holdfast.runtime.machines import Machine, machine_of
-from holdfast.runtime.projections import Standing
+from holdfast.runtime.projections import RowProjection
 from holdfast.runtime.readiness import Readiness
 
 
 @dataclass(slots=True)
-class Letter:
+class Envelope:
     """A command on its way to a run; `reply` is None when nobody waits for it.
 
     What a `lazy` one decides could be decided again at no cost, so it may wait for
@@ -39,7 +39,7 @@ class Letter:
     reply: asyncio.Future[RunState] | None = None
     notice: tuple[str, int] | None = None
     lazy: bool = False
-    acting: Acting | None = None
+    acting: Identity | None = None
     attached: Attached = NOTHING
     tries: int = 0
 
@@ -53,7 +53,7 @@ class Letter:
             self.reply.set_exception(refusal)
 
 
-letter: Final = constructor(Letter)
+envelope: Final = constructor(Envelope)
 report_outcome: Final = constructor(ReportOutcome)
 
 
@@ -65,15 +65,15 @@ def report(work: Work, outcome: Outcome) -> ReportOutcome:
 class Actor:
     run_id: str
     machine: Machine
-    draft: RunDraft[Any, Event]
+    builder: DecisionBuilder[Any, Event]
     committed: RunState
     ready: Readiness
     unsaved: list[tuple[float, Event]]
     pulled: bool
     carry_out: Callable[[Any, Command], Sequence[Effect]]
     goes_on_by_itself: Callable[[Any], bool]
-    mailbox: deque[Letter] = field(default_factory=deque)
-    births: list[tuple[Append, Actor]] = field(default_factory=list)
+    mailbox: deque[Envelope] = field(default_factory=deque)
+    child_appends: list[tuple[Append, Actor]] = field(default_factory=list)
     attached: list[Attached] = field(default_factory=list)
     flying: dict[tuple[str, int], asyncio.Future[None]] = field(default_factory=dict)
     """What is under way, by its step and claim: after a refused append another step may get the
@@ -81,10 +81,10 @@ class Actor:
     draining: bool = False
     stale: bool = False
     hungry: bool = False
-    permits: int = 0
+    concurrency: int = 0
     retry: asyncio.Handle | None = None
     flush_timer: asyncio.TimerHandle | None = None
-    standing: Standing | None = None
+    standing: RowProjection | None = None
     row_at: float = 0.0
     snapshot_size: int = 0
     bytes_since: int = 0
@@ -92,15 +92,15 @@ class Actor:
     @classmethod
     def of(cls, state: RunState, moment: Moment = NO_MOMENT) -> Actor:
         machine = machine_of(state)
-        draft = machine.draft(state, moment)
-        ready = Readiness(state, draft.readied)
+        builder = machine.builder(state, moment)
+        ready = Readiness(state, builder.readied)
         # What a turn asks of the machine is kept here: of its class it would be read slowly.
         asked = machine.pulled, machine.carry_out, machine.goes_on_by_itself
-        return cls(state.run_id, machine, draft, state, ready, draft.events, *asked)
+        return cls(state.run_id, machine, builder, state, ready, builder.events, *asked)
 
     @property
     def state(self) -> RunState:
-        state: RunState = self.draft.state
+        state: RunState = self.builder.state
         return state
 
     @property
@@ -111,22 +111,22 @@ class Actor:
     def decide(self, command: Command) -> Sequence[Effect]:
         """What the core says; its events wait in `unsaved` to be committed. A refusal raises and
         leaves everything as it was."""
-        mark = self.draft.mark
+        mark = self.builder.mark
         try:
-            return self.carry_out(self.draft, command)
+            return self.carry_out(self.builder, command)
         except Exception:
-            self.draft.rewind(self.committed, mark)
+            self.builder.rewind(self.committed, mark)
             raise
 
-    def take(self, letter: Letter) -> Sequence[Effect]:
+    def take(self, envelope: Envelope) -> Sequence[Effect]:
         """As `decide`, with what goes along with the letter when it is accepted."""
-        before, self.draft.shared = self.state, True
-        effects = self.decide(letter.command)
-        if letter.acting is not None:
-            left = left_by(letter.acting, letter.command, before, self.state, self.draft.now)
+        before, self.builder.shared = self.state, True
+        effects = self.decide(envelope.command)
+        if envelope.acting is not None:
+            left = left_by(envelope.acting, envelope.command, before, self.state, self.builder.now)
             self._attach(left)
-        if letter.attached is not NOTHING:
-            self._attach(letter.attached)
+        if envelope.attached is not NOTHING:
+            self._attach(envelope.attached)
         return effects
 
     def _attach(self, attached: Attached) -> None:
@@ -135,7 +135,7 @@ class Actor:
 
     def settle(self) -> None:
         """What went along with the events is on disk too."""
-        self.births, self.attached = [], []
+        self.child_appends, self.attached = [], []
         if self.flush_timer is not None:
             self.flush_timer.cancel()
             self.flush_timer = None
@@ -143,8 +143,8 @@ class Actor:
     def forget(self) -> None:
         """What was decided since the last commit has not happened."""
         self.unsaved.clear()
-        self.births.clear()
+        self.child_appends.clear()
         self.attached.clear()
-        self.draft.state, self.draft.shared = self.committed, True
+        self.builder.state, self.builder.shared = self.committed, True
         self.standing = None
         self.ready.rebuild(self.state)

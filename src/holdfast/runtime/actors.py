@@ -15,25 +15,25 @@ from holdfast.journal.codec import decode
 from holdfast.journal.port import Journal
 from holdfast.journal.snapshots import SCHEMA, load_state
 from holdfast.model import commands as c
-from holdfast.runtime.actor import Actor, Letter
+from holdfast.runtime.actor import Actor, Envelope
 from holdfast.runtime.machines import blank, replay
-from holdfast.runtime.registry import Library
+from holdfast.runtime.registry import DefinitionRegistry
 
 KEPT_IDLE = 256
 """How many idle runs stay in memory."""
 
 
-class Residents:
+class ActorRegistry:
     """`orphans` had another owner before; of the `doubtful` nobody knows what reached the
     disk, so they are loaded to be refreshed; the `damaged` could not be read."""
 
     def __init__(
-        self, journal: Journal, library: Library, refresh: Callable[[Actor], None]
+        self, journal: Journal, library: DefinitionRegistry, refresh: Callable[[Actor], None]
     ) -> None:
         self._journal = journal
         self._library = library
         self._refresh = refresh
-        self.actors: dict[str, Actor] = {}
+        self.by_id: dict[str, Actor] = {}
         self._idle: OrderedDict[str, None] = OrderedDict()
         self._loading: dict[str, asyncio.Future[None]] = {}
         self.orphans: set[str] = set()
@@ -42,11 +42,11 @@ class Residents:
 
     def holds(self, actor: Actor) -> bool:
         """Whether this is still the run's actor."""
-        return self.actors.get(actor.run_id) is actor
+        return self.by_id.get(actor.run_id) is actor
 
     def drop(self, actor: Actor) -> None:
         if self.holds(actor):
-            del self.actors[actor.run_id]
+            del self.by_id[actor.run_id]
 
     def wake(self, actor: Actor) -> None:
         """It has something to do, and is not idle."""
@@ -54,7 +54,7 @@ class Residents:
 
     async def find(self, run_id: str) -> Actor:
         """The run's only actor."""
-        while (actor := self.actors.get(run_id)) is None:
+        while (actor := self.by_id.get(run_id)) is None:
             await self._load(run_id)
         return actor
 
@@ -90,9 +90,9 @@ class Residents:
         self._idle.move_to_end(actor.run_id)
         while len(self._idle) > KEPT_IDLE:
             run_id, _ = self._idle.popitem(last=False)
-            idle = self.actors.get(run_id)
+            idle = self.by_id.get(run_id)
             if idle is not None and idle.idle:
-                del self.actors[run_id]
+                del self.by_id[run_id]
 
     async def _load(self, run_id: str) -> None:
         loading = self._loading.get(run_id)
@@ -102,7 +102,7 @@ class Residents:
         self._loading[run_id] = loading = asyncio.get_running_loop().create_future()
         try:
             actor = await self.read(run_id)
-            if run_id not in self.actors:
+            if run_id not in self.by_id:
                 self._admit(actor)
         finally:
             del self._loading[run_id]
@@ -110,10 +110,10 @@ class Residents:
 
     def _admit(self, actor: Actor) -> None:
         """Whatever else is said to a run, it first hears that its former owner is gone."""
-        self.actors[actor.run_id] = actor
+        self.by_id[actor.run_id] = actor
         if actor.run_id in self.orphans:
             self.orphans.discard(actor.run_id)
-            actor.mailbox.append(Letter(c.Recover()))
+            actor.mailbox.append(Envelope(c.Recover()))
         if actor.run_id in self.doubtful:
             self.doubtful.discard(actor.run_id)
             actor.stale = True

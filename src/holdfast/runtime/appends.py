@@ -9,7 +9,7 @@ from holdfast.journal.codec import encode_all
 from holdfast.journal.port import NOTHING, Append, Attached
 from holdfast.model.record import constructor
 from holdfast.runtime import projections as views
-from holdfast.runtime.actor import Actor, Letter
+from holdfast.runtime.actor import Actor, Envelope
 from holdfast.runtime.audit import together
 
 _append: Final = constructor(Append)
@@ -19,13 +19,13 @@ ROW_LAG = 1.0
 
 
 def append_of(
-    actor: Actor, letters: Sequence[Letter] = (), along: Sequence[Attached] = ()
+    actor: Actor, envelopes: Sequence[Envelope] = (), along: Sequence[Attached] = ()
 ) -> Append:
-    state, committed, unsaved = actor.draft.state, actor.committed, actor.unsaved
+    state, committed, unsaved = actor.builder.state, actor.committed, actor.unsaved
     heard: tuple[tuple[str, int], ...] = ()
-    for letter in letters:
-        if letter.notice is not None:
-            heard = (*heard, letter.notice)
+    for envelope in envelopes:
+        if envelope.notice is not None:
+            heard = (*heard, envelope.notice)
     records, size = encode_all(unsaved, committed.version + 1)
     actor.bytes_since += size
     # The row, where something in it cannot wait or has waited long enough. Only a run that goes on
@@ -44,7 +44,7 @@ def append_of(
         records,
         row,
         () if state.questions is committed.questions else views.question_rows(state, unsaved),
-        [birth for birth, _ in actor.births] if actor.births else (),
+        [birth for birth, _ in actor.child_appends] if actor.child_appends else (),
         views.notices(committed, state) if state.parent is not None else (),
         heard,
         together([*actor.attached, *along]) if actor.attached or along else NOTHING,

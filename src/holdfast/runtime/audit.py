@@ -12,13 +12,13 @@ from typing import Any, assert_never
 
 from holdfast.core.run.four_eyes import LEADS_TO_THE_CALL, action_of
 from holdfast.core.run.state import RunState
-from holdfast.journal.port import NOTHING, Attached, Deed, Kept
+from holdfast.journal.port import NOTHING, Attached, AuditRecord, ExpiringValue
 from holdfast.language.strict import canonical_json, digest
 from holdfast.model import commands as c
 from holdfast.model.adapters import adapter
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.values import Json
-from holdfast.runtime.identity import Acting, Claim, current
+from holdfast.runtime.identity import Claim, Identity, current
 
 REQUEST = "request"
 """The kind under which claims are kept."""
@@ -33,7 +33,9 @@ class _Told:
     detail: Json = None
 
 
-def deed_of(acting: Acting, command: c.Command, state: RunState, now: float) -> Deed | None:
+def deed_of(
+    acting: Identity, command: c.Command, state: RunState, now: float
+) -> AuditRecord | None:
     """What somebody did by a command, given the run that took it; None for what is no deed."""
     told = _told(command)
     if told is None:
@@ -55,7 +57,7 @@ def _consented(command: c.Answer, state: RunState) -> dict[str, Json]:
 
 def deeds_of_entering(
     field: str, request: InteractionRequest, run_id: str, now: float
-) -> tuple[Deed, ...]:
+) -> tuple[AuditRecord, ...]:
     """That somebody put a secret under lock, ahead of the answer it belongs to; none where
     nobody was let in from outside."""
     acting = current()
@@ -65,11 +67,11 @@ def deeds_of_entering(
     return (_deed(acting, told, run_id, request_digest(request), now),)
 
 
-def _deed(acting: Acting, told: _Told, run_id: str, seen: str, now: float) -> Deed:
+def _deed(acting: Identity, told: _Told, run_id: str, seen: str, now: float) -> AuditRecord:
     detail: dict[str, Any] = {} if told.detail is None else {**told.detail}
     if acting.via:
         detail["via"] = acting.via
-    return Deed(
+    return AuditRecord(
         at=now,
         who=acting.who,
         action=told.action,
@@ -89,9 +91,9 @@ def with_claim(attached: Attached, now: float) -> Attached:
     return replace(attached, kept=[*attached.kept, _claimed(acting.claim, now)])
 
 
-def _claimed(claim: Claim, now: float, **served: Json) -> Kept:
+def _claimed(claim: Claim, now: float, **served: Json) -> ExpiringValue:
     body = canonical_json({"fingerprint": claim.fingerprint, **served})
-    return Kept(REQUEST, claim.key, body, now + CLAIM_SECONDS)
+    return ExpiringValue(REQUEST, claim.key, body, now + CLAIM_SECONDS)
 
 
 def request_digest(request: InteractionRequest) -> str:
@@ -102,14 +104,14 @@ def request_digest(request: InteractionRequest) -> str:
 
 
 def left_by(
-    acting: Acting, command: c.Command, before: RunState, state: RunState, now: float
+    acting: Identity, command: c.Command, before: RunState, state: RunState, now: float
 ) -> Attached:
     """What goes with an accepted command. One that changed nothing, because it only repeats
     what was said before, is no further deed; its request has been served all the same."""
     if _told(command) is None and not isinstance(command, c.KeepDraft):
         return NOTHING  # it is the engine's own
     deed = deed_of(acting, command, state, now) if state.version != before.version else None
-    kept: Sequence[Kept] = ()
+    kept: Sequence[ExpiringValue] = ()
     if acting.claim is not None:
         # By which run the request was served, and how far that run was then.
         kept = (_claimed(acting.claim, now, run_id=state.run_id, version=state.version),)

@@ -16,7 +16,7 @@ from holdfast.runtime.identity import nobodys
 log = logging.getLogger("holdfast")
 
 
-class Crew:
+class BackgroundTasks:
     def __init__(self) -> None:
         self._tasks: set[asyncio.Task[Any]] = set()
 

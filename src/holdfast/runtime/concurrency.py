@@ -10,7 +10,7 @@ from collections import deque
 from collections.abc import Callable
 
 
-class Permits:
+class ConcurrencyLimit:
     def __init__(self, limit: int) -> None:
         if limit < 1:
             raise ValueError("at least one effect must be allowed at a time")

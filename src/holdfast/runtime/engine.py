@@ -40,23 +40,23 @@ from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.run import RunStatus
-from holdfast.runtime.actor import Actor, Letter, report
-from holdfast.runtime.actors import Residents
+from holdfast.runtime.actor import Actor, Envelope, report
+from holdfast.runtime.actors import ActorRegistry
 from holdfast.runtime.appends import append_of
-from holdfast.runtime.background import Crew
+from holdfast.runtime.background import BackgroundTasks
 from holdfast.runtime.clock import Clock, SystemClock
-from holdfast.runtime.concurrency import Permits
-from holdfast.runtime.delivery import Mail
-from holdfast.runtime.executor import Performer, is_pure
-from holdfast.runtime.four_eyes import Wanting
+from holdfast.runtime.concurrency import ConcurrencyLimit
+from holdfast.runtime.delivery import Delivery
+from holdfast.runtime.executor import Executor, is_pure
+from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.hub import Hub, Watcher
 from holdfast.runtime.identity import LOCAL, current
 from holdfast.runtime.machines import Definition, blank, definition_of
 from holdfast.runtime.ports import PERFORMED, FaultPoints, Performed, Planner
-from holdfast.runtime.registry import Library
-from holdfast.runtime.scheduler import Starter
+from holdfast.runtime.registry import DefinitionRegistry
+from holdfast.runtime.scheduler import Scheduler
 from holdfast.runtime.timers import Timers
-from holdfast.runtime.worker import Dispatcher
+from holdfast.runtime.worker import Worker
 from holdfast.work.ending import ends_from_without
 
 log = logging.getLogger("holdfast")
@@ -78,16 +78,16 @@ _UNSIGNED = (
     c.RestoreSnapshot,
 )
 
-MOST_LETTERS = 64
+MOST_ENVELOPES = 64
 """Letters that one turn decides, so that it does not hold the loop for long."""
 
 
 class Turn:
     """What one turn takes, decides and leaves to be done once it is on disk."""
 
-    __slots__ = ("effects", "letters", "replies", "waits")
-    letters: Sequence[Letter]
-    replies: Sequence[tuple[Letter, HoldfastError | None]]
+    __slots__ = ("effects", "envelopes", "replies", "waits")
+    envelopes: Sequence[Envelope]
+    replies: Sequence[tuple[Envelope, HoldfastError | None]]
     effects: Sequence[f.Effect]
     waits: bool
 
@@ -96,7 +96,7 @@ class Engine:
     def __init__(
         self,
         journal: Journal,
-        worker: Dispatcher,
+        worker: Worker,
         planner: Planner,
         *,
         clock: Clock | None = None,
@@ -105,7 +105,7 @@ class Engine:
         four_eyes: bool = False,
     ) -> None:
         self.journal = journal
-        self.library = Library(journal)
+        self.definitions = DefinitionRegistry(journal)
         self.hub = Hub(journal)
         self.clock = clock or SystemClock()
         self.worker = worker
@@ -113,14 +113,25 @@ class Engine:
         self._tells_of_tasks = planner.hears_of_tasks
         self._faults = faults
         self._secret = os.urandom(32)
-        self._crew = Crew()
-        self._residents = Residents(journal, self.library, lambda actor: self._mail.retry(actor))
-        self.wanting = Wanting(journal, self._residents, four_eyes=four_eyes)
-        self._permits = Permits(max_effects)
-        self._mail = mail = Mail(self._residents, self._crew, self._carry)
-        self._starter = Starter(worker, self.library, self._permits, self._residents, mail)
-        self._performer = Performer(
-            worker, planner, self._permits, self.clock, faults, mail, self._crew, self.hub
+        self._background = BackgroundTasks()
+        self._actors = ActorRegistry(
+            journal, self.definitions, lambda actor: self._delivery.retry(actor)
+        )
+        self.four_eyes = FourEyes(journal, self._actors, four_eyes=four_eyes)
+        self._concurrency = ConcurrencyLimit(max_effects)
+        self._delivery = delivery = Delivery(self._actors, self._background, self._carry)
+        self._scheduler = Scheduler(
+            worker, self.definitions, self._concurrency, self._actors, delivery
+        )
+        self._executor = Executor(
+            worker,
+            planner,
+            self._concurrency,
+            self.clock,
+            faults,
+            delivery,
+            self._background,
+            self.hub,
         )
         self._timers = Timers(journal, self.clock, lambda run_id: self.submit(run_id, c.Tick()))
 
@@ -128,31 +139,31 @@ class Engine:
         """Take up what a former owner left: notices unheard, runs with work in flight."""
         notices = await self.journal.notices()
         orphans = await self.journal.active_runs()
-        self._residents.orphans.update(orphans)
+        self._actors.orphans.update(orphans)
         for run_id in sorted(orphans):
-            self._crew.spawn(self._mail.wake(run_id))
+            self._background.spawn(self._delivery.wake(run_id))
         for notice in notices:
-            self._crew.spawn(self._mail.deliver(notice))
+            self._background.spawn(self._delivery.deliver(notice))
         self._timers.start()
 
     async def close(self, grace: float = 10.0) -> None:
         """Start nothing more, let what is in flight end, and keep the rest for later."""
-        self._mail.closing = True
+        self._delivery.closing = True
         await self._timers.stop()
         self._hang_up()
-        await self._crew.finish(grace)
+        await self._background.finish(grace)
         await self.worker.close()
-        for actor in tuple(self._residents.actors.values()):
+        for actor in tuple(self._actors.by_id.values()):
             if actor.unsaved or actor.mailbox:
                 await self._carry(actor)
         self.hub.close()
 
     def _hang_up(self) -> None:
         """Asking a model changes nothing: a reply need not be waited for, it is asked for again."""
-        for actor in [one for one in self._residents.actors.values() if one.flying]:
+        for actor in [one for one in self._actors.by_id.values() if one.flying]:
             for effect in actor.machine.effects_in_flight(actor.committed):
                 if isinstance(effect, f.AskModel):
-                    self._performer.dispatch(actor, f.StopModel(effect.work))
+                    self._executor.dispatch(actor, f.StopModel(effect.work))
 
     async def create(
         self, plan: CompiledPlan, command: c.StartRun, attached: Attached = NOTHING
@@ -172,12 +183,12 @@ class Engine:
         """A new run under an id that nobody has used yet; NotAllowed if somebody has.
         `further` commands are decided with the first."""
         command = self._signed(command)
-        await self.library.keep(definition, self.clock.now())
+        await self.definitions.keep(definition, self.clock.now())
         if isinstance(command, c.StartRun):
-            command = replace(command, authors=self.library.authors(definition.digest))
-        if run_id in self._residents.actors:
+            command = replace(command, authors=self.definitions.authors(definition.digest))
+        if run_id in self._actors.by_id:
             raise NotAllowed(f"there already is a run {run_id}")
-        self._residents.actors[run_id] = actor = Actor.of(blank(run_id, definition))
+        self._actors.by_id[run_id] = actor = Actor.of(blank(run_id, definition))
         reply = self._hand_in(actor, command, attached)
         if not further:
             return await reply
@@ -189,12 +200,12 @@ class Engine:
     ) -> RunState:
         """The run's state after `command`, committed together with `attached`; a refusal raises."""
         command = self._signed(command)
-        actor = await self._residents.find(run_id)
+        actor = await self._actors.find(run_id)
         return await self._hand_in(actor, command, attached)
 
     async def state(self, run_id: str) -> RunState:
         """The run as it is on disk."""
-        return (await self._residents.find(run_id)).committed
+        return (await self._actors.find(run_id)).committed
 
     async def state_since(self, run_id: str, version: int) -> RunState:
         """As `state`, for one who has read up to `version` from the disk himself: the engine
@@ -204,7 +215,7 @@ class Engine:
     @property
     def damaged(self) -> Collection[str]:
         """The runs that could not be read."""
-        return self._residents.damaged
+        return self._actors.damaged
 
     async def wait_for(
         self,
@@ -244,8 +255,8 @@ class Engine:
 
     async def abandon(self, run_id: str) -> None:
         """Break off what a run has in flight, as if its owner had gone."""
-        actor = await self._residents.find(run_id)
-        await self._performer.abandon(actor)
+        actor = await self._actors.find(run_id)
+        await self._executor.abandon(actor)
         await self.submit(run_id, c.Recover(crashed=False))
 
     def _hand_in(
@@ -254,14 +265,14 @@ class Engine:
         """The reply to a caller's command. It is decided in a task of the engine's own: the
         caller may be cancelled, and that must not tear the others' turn apart."""
         reply: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
-        self._mail.put(actor, Letter(command, reply, acting=current(), attached=attached))
+        self._delivery.put(actor, Envelope(command, reply, acting=current(), attached=attached))
         return reply
 
     def _signed(self, command: c.Command) -> c.Command:
         """With the name of whoever acts, where the command was given without one."""
         by = getattr(command, "by", None)
-        if by == "" and (self.wanting.four_eyes or isinstance(command, _UNSIGNED)):
-            acts, nobody = current(), LOCAL if self.wanting.four_eyes else ""
+        if by == "" and (self.four_eyes.enabled or isinstance(command, _UNSIGNED)):
+            acts, nobody = current(), LOCAL if self.four_eyes.enabled else ""
             by = nobody if acts is None else acts.who
             command = cast(c.Command, replace(cast(c.StartOver, command), by=by))
         if by == CLOCK:
@@ -281,14 +292,14 @@ class Engine:
         while True:
             if call is not None:
                 try:
-                    letter = await self._performer.perform(actor, call, task)
+                    envelope = await self._executor.perform(actor, call, task)
                 except GeneratorExit as error:
                     # One that a future carries closes whatever waits for it, up to here.
                     if ends_from_without(error, task):
                         raise
-                    letter = self._performer.failed(call, error)
+                    envelope = self._executor.failed(call, error)
                 # While it had this in flight the run was not evicted: the actor is still its own.
-                actor.mailbox.append(letter)
+                actor.mailbox.append(envelope)
                 if actor.draining:
                     return
                 try:
@@ -297,14 +308,14 @@ class Engine:
                     clean = False
                 if not clean:
                     actor.draining = True
-                    self._crew.spawn(self._carry(actor), context.copy())
+                    self._background.spawn(self._carry(actor), context.copy())
                     return
             actor.draining = True
             try:
                 if actor.stale:
                     await self._refresh(actor)
-                if self.wanting.four_eyes:
-                    await self.wanting.read(actor.draft.state.root_id)
+                if self.four_eyes.enabled:
+                    await self.four_eyes.read(actor.builder.state.root_id)
                 turn = self._decide(actor)
                 if not turn.waits:
                     await self._record(actor, turn)
@@ -312,23 +323,23 @@ class Engine:
                     loop = asyncio.get_running_loop()
                     actor.flush_timer = loop.call_later(LAZY_SECONDS, self._flush, actor)
             except OperatorError as error:
-                self._starter.give_up(actor)
-                self._mail.stall(actor, error)
+                self._scheduler.give_up(actor)
+                self._delivery.stall(actor, error)
                 return
             finally:
                 actor.draining = False
             call = self._follow(actor, turn)
             if actor.mailbox:
                 if call is not None:
-                    self._performer.dispatch(actor, call)
+                    self._executor.dispatch(actor, call)
                     call = None
             elif call is None:
-                self._residents.rest(actor)
+                self._actors.rest(actor)
                 return
 
     async def _refresh(self, actor: Actor) -> None:
         """Load the run anew, and take up what was decided on disk but never handed over."""
-        fresh = await self._residents.read(actor.run_id)
+        fresh = await self._actors.read(actor.run_id)
         parent = fresh.state.parent
         unheard = await self.journal.notices(parent.run_id) if parent is not None else []
         before, state = actor.committed, fresh.committed
@@ -341,71 +352,71 @@ class Engine:
             self._inform(before, state)
             self.hub.publish(before, state)
             for notice in unheard:
-                self._crew.spawn(self._mail.deliver(notice))
-        if any(isinstance(letter.command, c.Recover) for letter in actor.mailbox):
+                self._background.spawn(self._delivery.deliver(notice))
+        if any(isinstance(envelope.command, c.Recover) for envelope in actor.mailbox):
             return
         for effect in actor.machine.effects_in_flight(state):
             if not isinstance(effect, PERFORMED):
-                self._performer.dispatch(actor, effect)
+                self._executor.dispatch(actor, effect)
             elif (effect.work.step_id, effect.work.claim) not in actor.flying:
                 # Behind what is in the mailbox: a result that was obtained counts before this.
-                actor.mailbox.append(Letter(report(effect.work, c.NotSent())))
+                actor.mailbox.append(Envelope(report(effect.work, c.NotSent())))
 
     def _decide(self, actor: Actor) -> Turn:
         """What the letters come to, and what may start; nobody is told before it is on disk."""
         before = len(actor.unsaved)
-        turn, draft, mailbox = Turn(), actor.draft, actor.mailbox
-        if len(mailbox) <= MOST_LETTERS:
-            letters = list(mailbox)
+        turn, builder, mailbox = Turn(), actor.builder, actor.mailbox
+        if len(mailbox) <= MOST_ENVELOPES:
+            envelopes = list(mailbox)
             mailbox.clear()
         else:
-            letters = [mailbox.popleft() for _ in range(MOST_LETTERS)]
-        turn.letters = letters
+            envelopes = [mailbox.popleft() for _ in range(MOST_ENVELOPES)]
+        turn.envelopes = envelopes
         effects: list[f.Effect] = []
         carry_out, replies = actor.carry_out, []
-        draft.shared, draft.now, draft.entropy = True, self.clock.now(), self._secret
-        draft.wanted_by = self.wanting.of(draft.state) if self.wanting.four_eyes else None
-        for letter in letters:
+        builder.shared, builder.now, builder.entropy = True, self.clock.now(), self._secret
+        builder.wanted_by = self.four_eyes.of(builder.state) if self.four_eyes.enabled else None
+        for envelope in envelopes:
             # Each letter by itself: a refusal, or a mistake of ours, concerns nobody else.
             refusal: HoldfastError | None = None
-            mark = len(draft.events), len(draft.readied)
+            mark = len(builder.events), len(builder.readied)
             try:
-                if letter.acting is None and letter.attached is NOTHING:
-                    decided = carry_out(draft, letter.command)
+                if envelope.acting is None and envelope.attached is NOTHING:
+                    decided = carry_out(builder, envelope.command)
                 else:
-                    decided = actor.take(letter)
+                    decided = actor.take(envelope)
                 if decided:
                     # What was in flight before us is so again, whether or not a permit is free.
-                    self._permits.free -= sum(isinstance(one, f.CallTool) for one in decided)
+                    self._concurrency.free -= sum(isinstance(one, f.CallTool) for one in decided)
                     effects += decided
             except Exception as error:
-                draft.rewind(actor.committed, mark)
+                builder.rewind(actor.committed, mark)
                 refusal = error if isinstance(error, CallerError) else _ours(error)
                 if refusal is not error:
-                    log.exception("run %s could not decide %s", actor.run_id, letter.command)
-                    if letter.reply is None:
-                        turn.letters = [one for one in turn.letters if one is not letter]
-                        self._mail.put_off(actor, [letter])
-            if letter.reply is not None:
-                replies.append((letter, refusal))
-        if not self._mail.closing:
-            self._starter.start_ready(actor, effects)
+                    log.exception("run %s could not decide %s", actor.run_id, envelope.command)
+                    if envelope.reply is None:
+                        turn.envelopes = [one for one in turn.envelopes if one is not envelope]
+                        self._delivery.put_off(actor, [envelope])
+            if envelope.reply is not None:
+                replies.append((envelope, refusal))
+        if not self._delivery.closing:
+            self._scheduler.start_ready(actor, effects)
         turn.effects, turn.replies = effects, replies
-        lazy = not letters or letters[0].lazy or len(actor.unsaved) == before
+        lazy = not envelopes or envelopes[0].lazy or len(actor.unsaved) == before
         turn.waits = lazy and self._may_wait(actor, turn, before)
         return turn
 
     def _follow(self, actor: Actor, turn: Turn) -> Performed | None:
         """Tell the callers, and hand the effects over; the first call is left to this task, unless
         there is a caller, who may want to listen before it is made."""
-        for letter, refusal in turn.replies:
-            letter.answer(actor.committed, refusal)
+        for envelope, refusal in turn.replies:
+            envelope.answer(actor.committed, refusal)
         first: Performed | None = None
         for effect in turn.effects:
             if first is None and not turn.replies and isinstance(effect, PERFORMED):
                 first = effect
             else:
-                self._performer.dispatch(actor, effect)
+                self._executor.dispatch(actor, effect)
         return first
 
     @staticmethod
@@ -414,24 +425,24 @@ class Engine:
         if actor.attached:
             return False
         if len(actor.unsaved) == before:
-            return not actor.unsaved and not any(letter.notice for letter in turn.letters)
-        if not turn.effects or actor.births or len(actor.unsaved) >= LAZY_EVENTS:
+            return not actor.unsaved and not any(envelope.notice for envelope in turn.envelopes)
+        if not turn.effects or actor.child_appends or len(actor.unsaved) >= LAZY_EVENTS:
             return False
-        return all(letter.lazy for letter in turn.letters) and all(map(is_pure, turn.effects))
+        return all(envelope.lazy for envelope in turn.envelopes) and all(map(is_pure, turn.effects))
 
     def _flush(self, actor: Actor) -> None:
         actor.flush_timer = None
         if actor.unsaved and not actor.draining:
-            self._mail.put(actor, Letter(c.Tick()))
+            self._delivery.put(actor, Envelope(c.Tick()))
 
     async def _record(self, actor: Actor, turn: Turn) -> None:
         """One append in which all that was decided becomes true; then everybody may know."""
         try:
-            for _, child in actor.births:
+            for _, child in actor.child_appends:
                 # Whatever a child run is pinned to is stored before the run is.
-                await self.library.keep(definition_of(child.state), self.clock.now())
+                await self.definitions.keep(definition_of(child.state), self.clock.now())
             along = self.hub.along(actor.run_id) if actor.pulled else ()
-            append = append_of(actor, turn.letters, along)
+            append = append_of(actor, turn.envelopes, along)
             if self._faults is not None:
                 self._faults.reach("append.before")
             await self.journal.append(append)
@@ -440,32 +451,32 @@ class Engine:
             return
         if self._faults is not None:
             self._faults.reach("append.after")
-        children, before, state = actor.births, actor.committed, actor.draft.state
+        children, before, state = actor.child_appends, actor.committed, actor.builder.state
         actor.committed = state
         actor.unsaved.clear()
         if children or actor.attached or actor.flush_timer is not None:
             actor.settle()
-        if self.wanting.four_eyes or self._tells_of_tasks:
+        if self.four_eyes.enabled or self._tells_of_tasks:
             self._inform(before, state)
         self.hub.publish(before, state, append.records)
         for _, born in children:
-            self.wanting.note(born.committed)
+            self.four_eyes.note(born.committed)
             # Somebody may have loaded it since it is on disk, and a run has one actor.
-            child = self._residents.actors.setdefault(born.run_id, born)
-            self._residents.doubtful.discard(child.run_id)
-            self._mail.put(child, Letter(c.Tick(), lazy=True))
+            child = self._actors.by_id.setdefault(born.run_id, born)
+            self._actors.doubtful.discard(child.run_id)
+            self._delivery.put(child, Envelope(c.Tick(), lazy=True))
         if append.row is not None:
             self._timers.note(append.row.wake_at)
         for notice in append.notices:
-            self._crew.spawn(self._mail.deliver(notice))
+            self._background.spawn(self._delivery.deliver(notice))
         if actor.bytes_since >= SNAPSHOT_BYTES and actor.bytes_since >= 4 * actor.snapshot_size:
             actor.bytes_since = 0
-            self._crew.spawn(self._snapshot(actor))
+            self._background.spawn(self._snapshot(actor))
 
     def _inform(self, before: RunState, state: RunState) -> None:
         """Those of the engine itself, before its followers."""
-        if self.wanting.four_eyes:
-            self.wanting.note(state)
+        if self.four_eyes.enabled:
+            self.four_eyes.note(state)
         if self._tells_of_tasks and isinstance(state, PlanState):
             self._planner.tasks_changed(cast(PlanState, before), state)
 
@@ -473,25 +484,25 @@ class Engine:
         """What was decided could not be recorded: it has not happened, or nobody knows."""
         for effect in turn.effects:
             if isinstance(effect, f.CallTool):
-                self._permits.give_back()
-        for _, child in actor.births:
-            self._mail.doubt(child.run_id)
+                self._concurrency.give_back()
+        for _, child in actor.child_appends:
+            self._delivery.doubt(child.run_id)
         actor.forget()
-        letters, turn.effects = turn.letters, ()
+        envelopes, turn.effects = turn.envelopes, ()
         if isinstance(error, VersionConflict):
-            actor.mailbox.extendleft(reversed(letters or [Letter(c.Tick(), lazy=True)]))
+            actor.mailbox.extendleft(reversed(envelopes or [Envelope(c.Tick(), lazy=True)]))
             actor.stale, turn.replies = True, ()
         elif isinstance(error, OperatorError):
-            actor.mailbox.extendleft(reversed(letters))
+            actor.mailbox.extendleft(reversed(envelopes))
             raise error
         else:
             log.error("run %s could not be recorded", actor.run_id, exc_info=error)
-            turn.replies = [(one, _ours(error)) for one in letters]
+            turn.replies = [(one, _ours(error)) for one in envelopes]
             if actor.committed.version:
                 # It may be on disk all the same, and what was ready has yet to be started.
                 actor.stale = True
-                kept = [one for one in letters if one.reply is None]
-                self._mail.put_off(actor, kept or [Letter(c.Tick())])
+                kept = [one for one in envelopes if one.reply is None]
+                self._delivery.put_off(actor, kept or [Envelope(c.Tick())])
 
     async def _snapshot(self, actor: Actor) -> None:
         state = actor.committed

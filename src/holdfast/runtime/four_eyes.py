@@ -14,23 +14,23 @@ from typing import Final
 
 from holdfast.core.run.state import RunState
 from holdfast.journal.port import Journal, RunQuery
-from holdfast.runtime.actors import Residents
+from holdfast.runtime.actors import ActorRegistry
 
 MOST_TREES: Final = 1_000
 
 
-class Wanting:
-    def __init__(self, journal: Journal, residents: Residents, *, four_eyes: bool) -> None:
-        self.four_eyes = four_eyes
+class FourEyes:
+    def __init__(self, journal: Journal, actors: ActorRegistry, *, four_eyes: bool) -> None:
+        self.enabled = four_eyes
         self._journal = journal
-        self._residents = residents
+        self._actors = actors
         self._trees: OrderedDict[str, dict[str, str]] = OrderedDict()
         self._reading: dict[str, dict[str, str]] = {}
         self._one_at_a_time = asyncio.Lock()
 
     async def read(self, root_id: str) -> None:
         """Afterwards `of` knows the tree, until the next await."""
-        if not self.four_eyes or not root_id:
+        if not self.enabled or not root_id:
             return
         if root_id not in self._trees:
             async with self._one_at_a_time:
@@ -46,8 +46,8 @@ class Wanting:
         run_ids = [root_id]
         try:
             for run_id in run_ids:
-                resident = self._residents.actors.get(run_id)
-                actor = resident or await self._residents.read(run_id)
+                resident = self._actors.by_id.get(run_id)
+                actor = resident or await self._actors.read(run_id)
                 found.update(actor.committed.wanting)
                 query = RunQuery(parent_id=run_id)
                 while rows := await self._journal.runs(query):
@@ -70,4 +70,4 @@ class Wanting:
 
     def of(self, state: RunState) -> Mapping[str, str] | None:
         """None where four eyes are not asked for."""
-        return self._trees.get(state.root_id, {}) if self.four_eyes else None
+        return self._trees.get(state.root_id, {}) if self.enabled else None

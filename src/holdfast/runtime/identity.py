@@ -28,7 +28,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Acting:
+class Identity:
     """`who` is the principal's id, the same text as `by`; `origin` the client's address or
     "cli"; `via` what let them in: a token's id, "jwt" or "cookie"."""
 
@@ -38,11 +38,11 @@ class Acting:
     claim: Claim | None = None
 
 
-_ACTING: ContextVar[Acting | None] = ContextVar("holdfast_acting", default=None)
+_ACTING: ContextVar[Identity | None] = ContextVar("holdfast_acting", default=None)
 
 
 @contextmanager
-def acting(one: Acting) -> Iterator[None]:
+def acting(one: Identity) -> Iterator[None]:
     """InvalidValue for a name that no record could hold: a deed must never fail halfway."""
     for name in ("who", "origin", "via"):
         strict_text(getattr(one, name), name)
@@ -53,7 +53,7 @@ def acting(one: Acting) -> Iterator[None]:
         _ACTING.reset(token)
 
 
-def current() -> Acting | None:
+def current() -> Identity | None:
     return _ACTING.get()
 
 

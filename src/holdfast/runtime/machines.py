@@ -14,19 +14,19 @@ from typing import Any, TypeAlias, TypeVar
 from holdfast.core.agent import decide as react
 from holdfast.core.agent import effects as react_effects
 from holdfast.core.agent import outcome
-from holdfast.core.agent.builder import Draft as ReactDraft
+from holdfast.core.agent.builder import Builder as SessionBuilder
 from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
 from holdfast.core.conversation import decide as conversation
 from holdfast.core.conversation import effects as conversation_effects
-from holdfast.core.conversation.builder import Draft as ConversationDraft
+from holdfast.core.conversation.builder import Builder as ConversationBuilder
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.plan import decide as plan
 from holdfast.core.plan import effects as plan_effects
-from holdfast.core.plan.builder import Draft as PlanDraft
+from holdfast.core.plan.builder import Builder as PlanBuilder
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.planner import error_info
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.builder import RunDraft
+from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.decision import Decision
 from holdfast.core.run.moves import asks
 from holdfast.core.run.state import RunState, StepState
@@ -62,7 +62,7 @@ class Machine(ABC):
     blank: Callable[[str, Any], RunState]
     replay: Callable[[Any, Iterable[tuple[float, Any]]], RunState]
     decide: Callable[[Any, Command, Moment], Decision[Any, Any]]
-    draft: Callable[[Any, Moment], RunDraft[Any, Any]]
+    builder: Callable[[Any, Moment], DecisionBuilder[Any, Any]]
     carry_out: Callable[[Any, Command], Sequence[Effect]]
     """As `decide`, into a draft that may have decided other commands before."""
     effects_in_flight: Callable[[Any], Sequence[Effect]]
@@ -118,7 +118,7 @@ class PlanMachine(Machine):
     blank = staticmethod(plan.blank)
     replay = staticmethod(plan.replay)
     decide = staticmethod(plan.decide)
-    draft = PlanDraft
+    builder = PlanBuilder
     carry_out = staticmethod(plan.carry_out)
     effects_in_flight = staticmethod(plan_effects.effects_in_flight)
     goes_on_by_itself = staticmethod(plan_effects.goes_on_by_itself)
@@ -156,7 +156,7 @@ class ReactMachine(Machine):
     blank = staticmethod(react.blank)
     replay = staticmethod(react.replay)
     decide = staticmethod(react.decide)
-    draft = ReactDraft
+    builder = SessionBuilder
     carry_out = staticmethod(react.carry_out)
     effects_in_flight = staticmethod(react_effects.effects_in_flight)
     goes_on_by_itself = staticmethod(react_effects.goes_on_by_itself)
@@ -187,7 +187,7 @@ class ConversationMachine(Machine):
     blank = staticmethod(conversation.blank)
     replay = staticmethod(conversation.replay)
     decide = staticmethod(conversation.decide)
-    draft = ConversationDraft
+    builder = ConversationBuilder
     carry_out = staticmethod(conversation.carry_out)
     effects_in_flight = staticmethod(conversation_effects.effects_in_flight)
     goes_on_by_itself = staticmethod(conversation_effects.goes_on_by_itself)

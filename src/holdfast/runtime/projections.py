@@ -9,7 +9,7 @@ from typing import Any
 
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.waiting import waits_for
-from holdfast.journal.port import Notice, QuestionRow, RunRow
+from holdfast.journal.port import OutboxMessage, QuestionRow, RunRow
 from holdfast.model import events as e
 from holdfast.model.adapters import adapter
 from holdfast.model.commands import HearChild
@@ -21,7 +21,7 @@ from holdfast.runtime.machines import machine_of
 _FOUR_EYES = "four_eyes"
 _to_json = json.JSONEncoder(ensure_ascii=False).encode
 
-Standing = tuple[RunStatus, bool, float | None]
+RowProjection = tuple[RunStatus, bool, float | None]
 """What must be in a run's row at once; all else of it may lag behind a little."""
 
 _TOLD = frozenset(
@@ -108,7 +108,7 @@ def request_of(row: QuestionRow) -> InteractionRequest:
     return found
 
 
-def notices(before: RunState, state: RunState) -> tuple[Notice, ...]:
+def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
     """The word that a child run leaves for its parent when it stands otherwise, asks something
     else, or was answered."""
     parent = state.parent
@@ -130,10 +130,10 @@ def notices(before: RunState, state: RunState) -> tuple[Notice, ...]:
         "provided": dict(state.provided_params),
         "continued_at": state.continued_at,
     }
-    return (Notice(parent.run_id, state.run_id, state.version, _to_json(payload)),)
+    return (OutboxMessage(parent.run_id, state.run_id, state.version, _to_json(payload)),)
 
 
-def heard(notice: Notice) -> HearChild:
+def heard(notice: OutboxMessage) -> HearChild:
     body = json.loads(notice.payload)
     asked = adapter(Waiting | None).validate_python(body.pop("waits_for", None))
     return HearChild(notice.source_id, notice.seq, waits_for=asked, **body)

@@ -37,7 +37,7 @@ _OF_MOST_PLANS = (
 )
 
 
-class Library:
+class DefinitionRegistry:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
         self._plans: dict[str, CompiledPlan] = {}

@@ -17,16 +17,16 @@ from holdfast.model import effects as f
 from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent
-from holdfast.runtime.actor import Actor, Letter, report
-from holdfast.runtime.actors import Residents
+from holdfast.runtime.actor import Actor, Envelope, report
+from holdfast.runtime.actors import ActorRegistry
 from holdfast.runtime.appends import append_of
-from holdfast.runtime.concurrency import Permits
-from holdfast.runtime.delivery import Mail
+from holdfast.runtime.concurrency import ConcurrencyLimit
+from holdfast.runtime.delivery import Delivery
 from holdfast.runtime.machines import blank
 from holdfast.runtime.readiness import is_ready
-from holdfast.runtime.registry import Library
+from holdfast.runtime.registry import DefinitionRegistry
 from holdfast.runtime.tracebacks import noted
-from holdfast.runtime.worker import Dispatcher
+from holdfast.runtime.worker import Worker
 
 log = logging.getLogger("holdfast")
 
@@ -41,20 +41,20 @@ _AHEAD: Final = c.Advance(ahead=True)
 _start_step: Final = constructor(c.StartStep)
 
 
-class Starter:
+class Scheduler:
     def __init__(
         self,
-        worker: Dispatcher,
-        library: Library,
-        permits: Permits,
-        residents: Residents,
-        mail: Mail,
+        worker: Worker,
+        library: DefinitionRegistry,
+        concurrency: ConcurrencyLimit,
+        actors: ActorRegistry,
+        delivery: Delivery,
     ) -> None:
         self._worker = worker
         self._library = library
-        self._permits = permits
-        self._residents = residents
-        self._mail = mail
+        self._concurrency = concurrency
+        self._actors = actors
+        self._delivery = delivery
 
     def start_ready(self, actor: Actor, effects: list[f.Effect]) -> None:
         """Add the effects of what could start; where there is more, another turn is asked for."""
@@ -68,12 +68,12 @@ class Starter:
                     effects += actor.decide(_AHEAD)
                 except Exception:
                     log.exception("run %s could not decide %s", actor.run_id, _AHEAD)
-        ready, machine, draft, started = actor.ready, actor.machine, actor.draft, 0
-        state, carry_out = draft.state, actor.carry_out
+        ready, machine, builder, started = actor.ready, actor.machine, actor.builder, 0
+        state, carry_out = builder.state, actor.carry_out
         while attended and (ready.heap or ready.readied) and machine.may_start(state):
             if started == MOST_AT_ONCE:
                 if len(held) < started:
-                    actor.mailbox.append(Letter(c.Tick(), lazy=True))
+                    actor.mailbox.append(Envelope(c.Tick(), lazy=True))
                 break
             found = ready.pop(state)
             if found is None:
@@ -81,45 +81,45 @@ class Starter:
             step_id, step = found
             tool = machine.tool_of(state, step_id, step)
             if tool is not None:
-                if actor.permits:
-                    actor.permits -= 1
-                elif self._permits.free > 0:
-                    self._permits.free -= 1
+                if actor.concurrency:
+                    actor.concurrency -= 1
+                elif self._concurrency.free > 0:
+                    self._concurrency.free -= 1
                 else:
                     held.append(step_id)
                     if not actor.hungry:
                         actor.hungry = True
-                        self._permits.when_free(partial(self._fed, actor))
+                        self._concurrency.when_free(partial(self._fed, actor))
                     break
             started += 1
-            called, mark = False, (len(draft.events), len(draft.readied))
+            called, mark = False, (len(builder.events), len(builder.readied))
             try:
                 facts = None if tool is None else self._worker.tool_facts(tool)
-                begun = carry_out(draft, _start_step(step_id, facts))
+                begun = carry_out(builder, _start_step(step_id, facts))
                 called = len(begun) == 1 and isinstance(begun[0], f.CallTool)
                 if not called:
                     begun = self._go_on(actor, begun)
             except Exception:
                 # A mistake of ours: the step stays ready, and nobody else suffers for it.
-                draft.rewind(actor.committed, mark)
+                builder.rewind(actor.committed, mark)
                 log.exception("run %s could not start %s", actor.run_id, step_id)
                 begun = ()
             if tool is not None and not called:
-                self._permits.give_back()
+                self._concurrency.give_back()
             effects += begun
-            state = draft.state
+            state = builder.state
             if not begun and is_ready(state, step_id):
                 held.append(step_id)
         if held:
             ready.readied.extend(held)
-        if actor.permits:
+        if actor.concurrency:
             self.give_up(actor)
 
     def give_up(self, actor: Actor) -> None:
         """The permits that came free for a run which cannot use them now are others'."""
-        while actor.permits:
-            actor.permits -= 1
-            self._permits.give_back()
+        while actor.concurrency:
+            actor.concurrency -= 1
+            self._concurrency.give_back()
 
     def _go_on(self, actor: Actor, started: Sequence[f.Effect]) -> Sequence[f.Effect]:
         """With a start that is no call: a child run is born, or a conclusion drawn at once."""
@@ -136,8 +136,8 @@ class Starter:
                 outcome = self._worker.conclude(conclusion, actor.state)
                 if outcome is None:
                     return started
-                attached = noted(work, outcome, actor.draft.now)
-                return actor.take(Letter(report(work, outcome), attached=attached))
+                attached = noted(work, outcome, actor.builder.now)
+                return actor.take(Envelope(report(work, outcome), attached=attached))
             case _:
                 return started
 
@@ -146,7 +146,7 @@ class Starter:
         if effect.child_id.count(".") > 2 * MOST_LEVELS:
             raise NotAllowed(f"there are {MOST_LEVELS} runs above it, and no more may be")
         parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
-        by, moment = actor.state.started_by, actor.draft.moment
+        by, moment = actor.state.started_by, actor.builder.moment
         if isinstance(effect, f.StartChild):
             plan = self._library.current(effect.plan_id)
             child = Actor.of(blank(effect.child_id, plan), moment)
@@ -172,18 +172,18 @@ class Starter:
             )
             child.decide(opening)
             child.decide(c.Say(effect.prompt, by))
-        actor.births.append((append_of(child), child))
+        actor.child_appends.append((append_of(child), child))
         child.committed = child.state
         child.unsaved.clear()
 
     def _fed(self, actor: Actor) -> None:
         """A permit has come free for a run that waits for one."""
         actor.hungry = False
-        if self._residents.holds(actor):
-            actor.permits += 1
-            self._mail.put(actor, Letter(c.Tick()))
+        if self._actors.holds(actor):
+            actor.concurrency += 1
+            self._delivery.put(actor, Envelope(c.Tick()))
         else:
-            self._permits.give_back()
+            self._concurrency.give_back()
 
 
 def _child(effect: f.StartChild | f.StartAgent) -> str:

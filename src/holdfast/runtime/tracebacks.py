@@ -13,7 +13,7 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.journal.port import NOTHING, Attached, Journal, Kept
+from holdfast.journal.port import NOTHING, Attached, ExpiringValue, Journal
 from holdfast.model import commands as c
 from holdfast.model.effects import Work
 
@@ -46,7 +46,7 @@ def noted(work: Work, outcome: c.Outcome, now: float) -> Attached:
     last = text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
     body = {"attempt": work.attempt, "at": now, "text": last}
     until = now + DAYS_KEPT * 86_400
-    return Attached(kept=[Kept(_kind(work.run_id), work.step_id, json.dumps(body), until)])
+    return Attached(kept=[ExpiringValue(_kind(work.run_id), work.step_id, json.dumps(body), until)])
 
 
 async def tracebacks_of(journal: Journal, run_id: str, now: float) -> list[Traceback]:

@@ -31,7 +31,7 @@ MOST_THREADS: Final = 1_000
 _LISTENER_WORK: Final = (f.CallTool, f.RunSnippet, f.Conclude)
 
 
-class Dispatcher:
+class Worker:
     """Carries out effects. `conversations` has who does the work of a conversation, by its run,
     while its consumer holds its engine; `asking` the runs whose consumer waits for the next event.
     """
@@ -71,7 +71,7 @@ class Dispatcher:
     ) -> Coroutine[Any, Any, c.Outcome]:
         """One attempt; what it raises is a failure of the work, and a result that comes after the
         time-out goes to `receiver.late`."""
-        state = actor.draft.state
+        state = actor.builder.state
         if isinstance(effect, f.CallTool):
             name = effect.tool
         elif isinstance(effect, f.CallFunction):

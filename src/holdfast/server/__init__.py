@@ -17,7 +17,7 @@ from holdfast.app import Holdfast
 from holdfast.server.lifetime import Lifetime, OpensItself
 from holdfast.server.middleware.admission import AdmitsReads
 from holdfast.server.middleware.counting import Counting
-from holdfast.server.middleware.security import Shield
+from holdfast.server.middleware.security import SecurityMiddleware
 from holdfast.server.openapi import DESCRIPTION, TITLE, describe
 from holdfast.server.problems import answer_with_problems
 from holdfast.server.services import Services
@@ -65,7 +65,7 @@ def create(app: Holdfast, settings: ServerSettings | None = None) -> FastAPI:
     describe(server)
     server.add_middleware(OpensItself, lifetime=lifetime)
     server.add_middleware(AdmitsReads, admission=services.admission)
-    server.add_middleware(Shield, settings=services.settings)
+    server.add_middleware(SecurityMiddleware, settings=services.settings)
     server.add_middleware(Counting, counts=services.counts)
     server.add_middleware(Abortable)
     return server

@@ -17,7 +17,7 @@ from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from holdfast.core.run.state import RunState
-from holdfast.journal.port import Attached, Kept
+from holdfast.journal.port import Attached, ExpiringValue
 from holdfast.language.strict import strict_text
 from holdfast.model import commands as c
 from holdfast.plans.results import Taken, result_of_answer
@@ -66,7 +66,7 @@ async def _keep_routes(services: Services, answers: Sequence[Routed]) -> None:
     if key is None or len(answers) < 2:
         return
     routes = [(run_id, one.request.request_id, sorted(values)) for run_id, one, values in answers]
-    kept = Kept(_ROUTES, key, json.dumps(routes), services.now() + CLAIM_SECONDS)
+    kept = ExpiringValue(_ROUTES, key, json.dumps(routes), services.now() + CLAIM_SECONDS)
     await services.journal.attach(Attached(kept=(kept,)))
 
 

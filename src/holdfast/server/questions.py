@@ -168,8 +168,8 @@ class Questions:
 
     async def _read_wanting(self, row: QuestionRow) -> Mapping[str, str]:
         engine = self._services.app.engine
-        if engine.wanting.four_eyes:
-            return dict(await engine.wanting.known(row.root_id))
+        if engine.four_eyes.enabled:
+            return dict(await engine.four_eyes.known(row.root_id))
         state = await engine.state(row.run_id)
         return wanting_now(state, state.questions[row.question_id], None) or {}
 
@@ -177,7 +177,7 @@ class Questions:
         """Asked for now, or when the question was opened."""
         if question.row.type != InteractionType.TOOL_APPROVAL:
             return False
-        asked = self._services.app.engine.wanting.four_eyes
+        asked = self._services.app.engine.four_eyes.enabled
         return asked or asked_under_four_eyes(question.row)
 
     async def nobody_left(self, question: Question) -> bool:

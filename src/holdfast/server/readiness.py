@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.errors import OperatorError
-from holdfast.journal.port import Attached, Journal, Kept
+from holdfast.journal.port import Attached, ExpiringValue, Journal
 
 PROBE_SECONDS: Final = 1.0
 ROOM: Final = 64 * 1024
@@ -53,7 +53,7 @@ class Probe:
 
     async def _ask(self) -> OperatorError | None:
         body = f'"{"x" * ROOM}"' if self._has_failed() else "{}"
-        kept = Kept(_KIND, "ready", body, self.now() + PROBE_SECONDS)
+        kept = ExpiringValue(_KIND, "ready", body, self.now() + PROBE_SECONDS)
         try:
             await self.journal.last_commit()
             await self.journal.attach(Attached(kept=(kept,)))

@@ -17,11 +17,11 @@ from typing import Any, Final, TypeAlias
 from holdfast.app import Holdfast
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.errors import PlanRejected
-from holdfast.journal.port import Attached, Deed, Kept
+from holdfast.journal.port import Attached, AuditRecord, ExpiringValue
 from holdfast.language.strict import canonical_json
 from holdfast.model.plan import Plan
 from holdfast.runtime.audit import with_claim
-from holdfast.runtime.identity import Acting, current
+from holdfast.runtime.identity import Identity, current
 from holdfast.runtime.offload import aside
 from holdfast.runtime.registry import compiled
 from holdfast.server.auth.principal import agent, plan
@@ -62,7 +62,7 @@ class RegisteredPlans:
 
     async def open(self) -> None:
         """Bring back what was registered; what no longer checks is said and left out."""
-        library = self._app.engine.library
+        library = self._app.engine.definitions
         self._own = {one: library.current(one).digest for one in library.plan_ids()}
         waiting = await self._app.journal.all_kept(KIND, self._app.engine.clock.now())
         # One plan may run another: whoever comes first must find the names of the rest.
@@ -81,7 +81,7 @@ class RegisteredPlans:
             return
         self._app.add_plan(plan)
         origin = Origin(True, plan_digest(plan), body["by"], body["at"], body["source"])
-        self._app.engine.library.credit(origin.digest, body.get("authors", [body["by"]]))
+        self._app.engine.definitions.credit(origin.digest, body.get("authors", [body["by"]]))
         self._origins[plan_id] = origin
 
     async def check(self, source: str, sees: Sight) -> Plan:
@@ -102,22 +102,22 @@ class RegisteredPlans:
             now = self._app.engine.clock.now()
             origin = Origin(True, made.digest, by, now, source)
             await self._commit(made, origin, by)
-            self._app.engine.library.adopt(made)
+            self._app.engine.definitions.adopt(made)
             self._origins[plan.plan_id] = origin
             return plan
 
     async def _commit(self, made: CompiledPlan, origin: Origin, by: str) -> None:
         assert origin.at is not None
-        await self._app.engine.library.keep(made, origin.at)
+        await self._app.engine.definitions.keep(made, origin.at)
         body = {
             "digest": made.digest,
             "source": origin.source,
             "by": by,
-            "authors": self._app.engine.library.credit(made.digest, [by]),
+            "authors": self._app.engine.definitions.credit(made.digest, [by]),
             "at": origin.at,
             "instead_of": self._own.get(made.plan.plan_id),
         }
-        kept = Kept(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))
+        kept = ExpiringValue(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))
         acting = current()
         deeds = () if acting is None else (_deed(acting, made, origin.at),)
         attached = with_claim(Attached(deeds, (kept,)), origin.at)
@@ -126,7 +126,7 @@ class RegisteredPlans:
     def origin(self, plan_id: str) -> Origin:
         """An application may bring another plan of that id at any time."""
         origin = self._origins.get(plan_id, FROM_APPLICATION)
-        current = self._app.engine.library.current(plan_id).digest
+        current = self._app.engine.definitions.current(plan_id).digest
         return origin if origin.digest == current else FROM_APPLICATION
 
 
@@ -139,8 +139,8 @@ def _seen(catalog: Catalog, sees: Sight) -> Catalog:
     )
 
 
-def _deed(acting: Acting, plan: CompiledPlan, now: float) -> Deed:
+def _deed(acting: Identity, plan: CompiledPlan, now: float) -> AuditRecord:
     detail = canonical_json({"digest": plan.digest, "via": acting.via})
-    return Deed(
+    return AuditRecord(
         now, acting.who, "registered", plan.plan.plan_id, origin=acting.origin, detail=detail
     )

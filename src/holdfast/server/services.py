@@ -22,7 +22,7 @@ from holdfast.server.settings import ServerSettings
 from holdfast.server.streams.feed import Feed
 from holdfast.server.streams.newest import NewestSessions
 from holdfast.server.streams.sse import Streams
-from holdfast.server.supervisor import Pursuits
+from holdfast.server.supervisor import Supervisor
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,7 +37,7 @@ class Services:
     newest: NewestSessions
     streams: Streams
     feed: Feed
-    pursuits: Pursuits
+    pursuits: Supervisor
     counts: Counts
     probe: Probe
     admission: Admission
@@ -46,7 +46,7 @@ class Services:
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
         """Everything that the routes need; nothing is opened yet."""
         journal, clock = app.journal, app.engine.clock
-        app.engine.wanting.four_eyes |= settings.four_eyes
+        app.engine.four_eyes.enabled |= settings.four_eyes
         streams = Streams(settings)
         return cls(
             app=app,
@@ -59,7 +59,7 @@ class Services:
             newest=NewestSessions(),
             streams=streams,
             feed=Feed(journal, app.engine.hub, clock),
-            pursuits=Pursuits(app),
+            pursuits=Supervisor(app),
             counts=Counts(),
             probe=Probe(journal, clock.now),
             admission=Admission(app.engine.hub),

@@ -89,7 +89,7 @@ async def _may_see(services: Services, caller: Caller, row: RunRow) -> bool:
 
 def readable_plan(services: Services, caller: Caller, plan_id: str) -> CompiledPlan:
     """A plan that the caller may not read does not exist for them, nor do its neighbours."""
-    library = services.app.engine.library
+    library = services.app.engine.definitions
     everything = sees_all(caller.principal)
     if not everything and not (
         caller.may(Permission.READ, plan(plan_id)) and plan_id in library.plan_ids()

@@ -19,7 +19,7 @@ from contextvars import Context
 from dataclasses import replace
 
 from holdfast.app import Holdfast
-from holdfast.conversations.runner import Pursuit, pursuit_of
+from holdfast.conversations.runner import ConversationRunner, pursuit_of
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError, OperatorError
@@ -45,7 +45,7 @@ _OVER = (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
 _OF_QUESTIONS = ("question:", "remind:", "escalate:")
 
 
-class Pursuits:
+class Supervisor:
     def __init__(self, app: Holdfast) -> None:
         self._app = app
         self._asked: set[str] = set()
@@ -127,7 +127,7 @@ class Pursuits:
                 log.exception("conversation %s is not pursued", run_id)
                 return
 
-    async def _pursuit(self, run_id: str) -> Pursuit | None:
+    async def _pursuit(self, run_id: str) -> ConversationRunner | None:
         state = as_conversation(await self._app.engine.state(run_id))
         if _is_over(state):
             return None
@@ -136,7 +136,7 @@ class Pursuits:
             log.warning("conversation %s has tasks for a model, and none is configured", run_id)
         return pursuit
 
-    async def _attend(self, run_id: str, pursuit: Pursuit) -> None:
+    async def _attend(self, run_id: str, pursuit: ConversationRunner) -> None:
         resting = None
         try:
             await pursuit.attend()
@@ -192,7 +192,7 @@ def _may_rest(run: RunState) -> bool:
     return waits and clocks and state.in_flight <= state.paused_children
 
 
-async def _leave(pursuit: Pursuit) -> None:
+async def _leave(pursuit: ConversationRunner) -> None:
     """However the one who leaves is hurried, the conversation is left in order."""
     leaving = asyncio.ensure_future(pursuit.leave())
     done, _ = await asyncio.wait((leaving,), timeout=GRACE)

@@ -13,10 +13,10 @@ from holdfast.errors import VersionConflict
 from holdfast.journal.chain import verify
 from holdfast.journal.port import (
     Attached,
+    AuditRecord,
     Committed,
-    Deed,
+    ExpiringValue,
     Journal,
-    Kept,
 )
 from holdfast.testing.journal_lookups import LookupSuite
 from holdfast.testing.journal_samples import birth, deed, outcomes, step
@@ -41,7 +41,10 @@ class KeepingSuite(LookupSuite):
     """What every journal must keep; `JournalSuite` includes it."""
 
     async def test_what_is_kept_is_found_by_its_name(self, journal: Journal) -> None:
-        token, other = Kept("token", "a", '{"n": 1}'), Kept("link", "a", '{"n": 2}')
+        token, other = (
+            ExpiringValue("token", "a", '{"n": 1}'),
+            ExpiringValue("link", "a", '{"n": 2}'),
+        )
         await journal.attach(Attached(kept=[token, other]))
         assert await journal.kept("token", "a", 0.0) == token
         assert await journal.kept("link", "a", 0.0) == other
@@ -51,24 +54,24 @@ class KeepingSuite(LookupSuite):
         assert await journal.kept("token", "a", 0.0) == renewed
 
     async def test_what_is_dropped_is_gone_and_only_that(self, journal: Journal) -> None:
-        both = [Kept("token", "a", "1"), Kept("token", "b", "2")]
+        both = [ExpiringValue("token", "a", "1"), ExpiringValue("token", "b", "2")]
         await journal.attach(Attached(kept=both))
         await journal.attach(Attached(dropped=[("token", "a"), ("token", "never"), ("x", "b")]))
         assert await journal.all_kept("token", 0.0) == both[1:]
 
     async def test_what_is_dropped_and_kept_at_once_is_kept(self, journal: Journal) -> None:
-        kept = Kept("token", "a", "1")
+        kept = ExpiringValue("token", "a", "1")
         await journal.attach(Attached(kept=[kept], dropped=[("token", "a")]))
         assert await journal.kept("token", "a", 0.0) == kept
 
     async def test_all_of_one_kind_come_in_order_of_their_keys(self, journal: Journal) -> None:
         keys = ["b", "张", "a", "B", "é", "🪢"]
-        await journal.attach(Attached(kept=[Kept("plan", key, "{}") for key in keys]))
-        await journal.attach(Attached(kept=[Kept("token", "c", "{}")]))
+        await journal.attach(Attached(kept=[ExpiringValue("plan", key, "{}") for key in keys]))
+        await journal.attach(Attached(kept=[ExpiringValue("token", "c", "{}")]))
         assert [one.key for one in await journal.all_kept("plan", 0.0)] == sorted(keys)
 
     async def test_what_has_expired_counts_as_gone(self, journal: Journal) -> None:
-        short, long = Kept("link", "a", "1", 100.0), Kept("link", "b", "2")
+        short, long = ExpiringValue("link", "a", "1", 100.0), ExpiringValue("link", "b", "2")
         await journal.attach(Attached(kept=[short, long]))
         assert await journal.kept("link", "a", 99.9) == short
         assert await journal.kept("link", "a", 100.0) is None
@@ -78,8 +81,8 @@ class KeepingSuite(LookupSuite):
     async def test_what_has_expired_is_let_go_when_deeds_are_done_later(
         self, journal: Journal
     ) -> None:
-        old = [Kept("link", f"{n}", "1", 100.0) for n in range(5)]
-        lasting = [Kept("link", "x", "2", 300.0), Kept("link", "y", "3")]
+        old = [ExpiringValue("link", f"{n}", "1", 100.0) for n in range(5)]
+        lasting = [ExpiringValue("link", "x", "2", 300.0), ExpiringValue("link", "y", "3")]
         await journal.attach(Attached(kept=[*old, *lasting]))
         await journal.attach(did("looked", at=99.0))
         assert await journal.all_kept("link", 0.0) == [*old, *lasting]
@@ -105,7 +108,9 @@ class KeepingSuite(LookupSuite):
         assert await journal.audit(after=4) == []
 
     async def test_every_field_of_a_deed_is_kept_and_covered(self, journal: Journal) -> None:
-        done = Deed(5, "will.zhang", "answered", "q1", "inst_000001", "sha", "::1", '{"王": 1}')
+        done = AuditRecord(
+            5, "will.zhang", "answered", "q1", "inst_000001", "sha", "::1", '{"王": 1}'
+        )
         await journal.attach(Attached([done]))
         [entry] = await journal.audit()
         assert entry.deed == done
@@ -117,12 +122,12 @@ class KeepingSuite(LookupSuite):
         assert verify([replace(entry, deed=replace(done, at=5.5))]) is not None
 
     async def test_a_crowd_of_deeds_makes_one_chain(self, journal: Journal) -> None:
-        births = [
+        child_appends = [
             replace(birth(f"inst_{n:06d}"), attached=did(f"began {n}", f"looked at {n}"))
             for n in range(40)
         ]
         alone = [journal.attach(did(f"alone {n}")) for n in range(20)]
-        await asyncio.gather(outcomes(journal, births), *alone)
+        await asyncio.gather(outcomes(journal, child_appends), *alone)
         entries = await journal.audit()
         assert len(entries) == 100
         assert verify(entries) is None
@@ -132,11 +137,13 @@ class KeepingSuite(LookupSuite):
 
     async def test_an_append_that_fails_leaves_nothing_attached(self, journal: Journal) -> None:
         await outcomes(journal, [birth(), birth("taken")])
-        attached = Attached([deed("forged")], [Kept("token", "a", "1")], [("token", "old")])
-        old = Kept("token", "old", "0")
+        attached = Attached(
+            [deed("forged")], [ExpiringValue("token", "a", "1")], [("token", "old")]
+        )
+        old = ExpiringValue("token", "old", "0")
         await journal.attach(Attached([deed("first")], [old]))
         stale = step("inst_000001", 7, attached=attached)
-        greedy = step("inst_000001", 1, births=[birth("taken")], attached=attached)
+        greedy = step("inst_000001", 1, child_appends=[birth("taken")], attached=attached)
         for failing in (stale, greedy):
             with pytest.raises(VersionConflict):
                 await journal.append(failing)
@@ -151,7 +158,7 @@ class KeepingSuite(LookupSuite):
                 f"inst_{n:06d}",
                 1,
                 attached=did(f"{n}"),
-                births=[birth("inst_000001")] if n in failing else [],
+                child_appends=[birth("inst_000001")] if n in failing else [],
             )
             for n in range(30)
         ]
@@ -166,7 +173,7 @@ class KeepingSuite(LookupSuite):
 
     async def test_something_may_be_attached_without_a_record(self, journal: Journal) -> None:
         await journal.append(birth())
-        kept = Kept("request", "r", "{}")
+        kept = ExpiringValue("request", "r", "{}")
         attached = Attached([deed("again")], [kept])
         await journal.append(replace(step("inst_000001", 1, count=0), attached=attached))
         assert await journal.version("inst_000001") == 1
@@ -181,7 +188,7 @@ class KeepingSuite(LookupSuite):
         assert await journal.commits() == []
         await journal.append(birth("a", count=2))
         await journal.append(step("a", 2))
-        await journal.append(step("a", 3, births=[birth("b")]))
+        await journal.append(step("a", 3, child_appends=[birth("b")]))
         await journal.append(step("b", 1, count=2))
         await journal.append(step("a", 4))
         told = places(await journal.commits())
@@ -228,13 +235,13 @@ class KeepingSuite(LookupSuite):
         with pytest.raises(VersionConflict):
             await journal.append(birth())
         with pytest.raises(VersionConflict):
-            await journal.append(step("inst_000001", 1, births=[birth("x"), birth("x")]))
+            await journal.append(step("inst_000001", 1, child_appends=[birth("x"), birth("x")]))
         assert await journal.commits() == [Committed(1, "inst_000001", 1, 1)]
 
     async def test_what_was_attached_is_there_after_reopening(
         self, journal: Journal, connect: Callable[[], Journal]
     ) -> None:
-        kept = Kept("token", "a", "{}", 9999.5)
+        kept = ExpiringValue("token", "a", "{}", 9999.5)
         attached = Attached([deed("one")], [kept])
         await journal.append(replace(birth(), attached=attached))
         before = await journal.audit()

@@ -135,8 +135,8 @@ class LookupSuite:
     async def test_runs_and_questions_are_counted(self, journal: Journal) -> None:
         assert await journal.run_counts() == {}
         assert await journal.question_counts() == {}
-        births = [birth("a"), birth("b"), birth("c", status="done"), birth("d", kind="chat")]
-        await outcomes(journal, births)
+        child_appends = [birth("a"), birth("b"), birth("c", status="done"), birth("d", kind="chat")]
+        await outcomes(journal, child_appends)
         asked = [
             question_row("q1", "a"),
             question_row("q2", "a"),
@@ -164,7 +164,7 @@ class LookupSuite:
         of_child: dict[str, Any] = {"parent_id": "a", "root_id": "a", "kind": "chat"}
         child = birth("b", **of_child)
         asked = [question_row("q1", "a"), question_row("q2", "a")]
-        await journal.append(step("a", 1, births=[child], questions=asked))
+        await journal.append(step("a", 1, child_appends=[child], questions=asked))
         assert await journal.run_counts() == {("plan", "running"): 1, ("chat", "running"): 1}
         assert await journal.question_counts() == {("open", "missing_info"): 2}
         answered = question_row("q1", "a", status="answered")
@@ -187,14 +187,14 @@ class LookupSuite:
         }
 
     async def test_runs_are_found_by_what_is_asked_for(self, journal: Journal) -> None:
-        births = [
+        child_appends = [
             birth("a"),
             birth("b", status="pause"),
             birth("c", kind="chat", name="helper"),
             birth("d", parent_id="a", root_id="a", status="pause"),
             birth("e", parent_id="a", root_id="a", name="helper", status="done"),
         ]
-        for append in births:
+        for append in child_appends:
             await journal.append(append)
         paused = frozenset({"pause"})
         expected = {

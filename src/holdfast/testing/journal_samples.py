@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
 
-from holdfast.journal.port import Append, Deed, Journal, QuestionRow, Record, RunRow
+from holdfast.journal.port import Append, AuditRecord, Journal, QuestionRow, Record, RunRow
 
 
 def run_row(run_id: str = "inst_000001", **changes: Any) -> RunRow:
@@ -56,9 +56,9 @@ def records(after: int, count: int, payload: str = '{"value": 1}') -> list[Recor
     ]
 
 
-def deed(action: str = "answered", **changes: Any) -> Deed:
+def deed(action: str = "answered", **changes: Any) -> AuditRecord:
     """Something that somebody did."""
-    return replace(Deed(1000.5, "will.zhang", action, "q1", "inst_000001"), **changes)
+    return replace(AuditRecord(1000.5, "will.zhang", action, "q1", "inst_000001"), **changes)
 
 
 def birth(run_id: str = "inst_000001", count: int = 1, **changes: Any) -> Append:

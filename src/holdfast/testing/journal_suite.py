@@ -25,7 +25,7 @@ from holdfast.errors import InternalError, JournalUnavailable, VersionConflict
 from holdfast.journal.port import (
     Append,
     Journal,
-    Notice,
+    OutboxMessage,
     Snapshot,
     StoredDefinition,
 )
@@ -117,8 +117,8 @@ class JournalSuite(KeepingSuite):
             1,
             row=run_row(status="done"),
             questions=[question_row("q1")],
-            notices=[Notice("inst_000002", "inst_000001", 2, "{}")],
-            births=[birth("child")],
+            notices=[OutboxMessage("inst_000002", "inst_000001", 2, "{}")],
+            child_appends=[birth("child")],
         )
         with pytest.raises(VersionConflict, match="inst_000001"):
             await journal.append(stale)
@@ -151,8 +151,8 @@ class JournalSuite(KeepingSuite):
             Append("inst_000002", 0, [], run_row("inst_000002")),
             step("inst_000001", 1, row=run_row("inst_000002")),
             step("inst_000001", 1, questions=[question_row("q1", "inst_000002")]),
-            step("inst_000001", 1, notices=[Notice("a", "inst_000002", 1, "{}")]),
-            step("inst_000001", 1, births=[step("child", 1)]),
+            step("inst_000001", 1, notices=[OutboxMessage("a", "inst_000002", 1, "{}")]),
+            step("inst_000001", 1, child_appends=[step("child", 1)]),
         ],
         ids=[
             "gap before",
@@ -252,10 +252,10 @@ class JournalSuite(KeepingSuite):
         grandchild = birth("grandchild", parent_id="child", root_id="inst_000001")
         child = replace(
             birth("child", parent_id="inst_000001", root_id="inst_000001"),
-            births=[grandchild],
+            child_appends=[grandchild],
             questions=[question_row("q1", "child", root_id="inst_000001")],
         )
-        await journal.append(step("inst_000001", 1, births=[child]))
+        await journal.append(step("inst_000001", 1, child_appends=[child]))
         assert await journal.version("child") == 1
         assert await journal.version("grandchild") == 1
         assert await journal.question("q1") is not None
@@ -266,8 +266,8 @@ class JournalSuite(KeepingSuite):
             "inst_000001",
             1,
             row=run_row(status="done"),
-            births=[birth("fresh"), birth("taken")],
-            notices=[Notice("inst_000002", "inst_000001", 2, "{}")],
+            child_appends=[birth("fresh"), birth("taken")],
+            notices=[OutboxMessage("inst_000002", "inst_000001", 2, "{}")],
         )
         told = await outcomes(journal, [greedy, step("inst_000002", 1)])
         assert isinstance(told[0], VersionConflict)
@@ -280,13 +280,15 @@ class JournalSuite(KeepingSuite):
     async def test_twins_with_one_name_cannot_be_born(self, journal: Journal) -> None:
         await journal.append(birth())
         with pytest.raises(VersionConflict):
-            await journal.append(step("inst_000001", 1, births=[birth("twin"), birth("twin")]))
+            await journal.append(
+                step("inst_000001", 1, child_appends=[birth("twin"), birth("twin")])
+            )
         assert await journal.run("twin") is None
 
     async def test_a_notice_is_left_and_heard_exactly_once(self, journal: Journal) -> None:
         await outcomes(journal, [birth("parent"), birth("child"), birth("other")])
-        word = Notice("parent", "child", 2, '{"said": "done"}')
-        elsewhere = Notice("other", "child", 2, "{}")
+        word = OutboxMessage("parent", "child", 2, '{"said": "done"}')
+        elsewhere = OutboxMessage("other", "child", 2, "{}")
         await journal.append(step("child", 1, notices=[word, elsewhere, word]))
         assert await journal.notices("parent") == [word]
         assert await journal.notices() == [word, elsewhere]
@@ -298,7 +300,7 @@ class JournalSuite(KeepingSuite):
 
     async def test_a_notice_stays_when_the_hearing_append_fails(self, journal: Journal) -> None:
         await outcomes(journal, [birth("parent"), birth("child")])
-        word = Notice("parent", "child", 2, "{}")
+        word = OutboxMessage("parent", "child", 2, "{}")
         await journal.append(step("child", 1, notices=[word]))
         with pytest.raises(VersionConflict):
             await journal.append(step("parent", 7, heard=[("child", 2)]))
@@ -308,7 +310,7 @@ class JournalSuite(KeepingSuite):
         await outcomes(journal, [birth("parent"), birth("z"), birth("a")])
         for seq, source in enumerate(["z", "a", "z", "a"]):
             version = await journal.version(source)
-            note = Notice("parent", source, version + 1, f'"{seq}"')
+            note = OutboxMessage("parent", source, version + 1, f'"{seq}"')
             await journal.append(step(source, version, notices=[note]))
         assert [n.payload for n in await journal.notices("parent")] == ['"0"', '"1"', '"2"', '"3"']
 
@@ -316,7 +318,7 @@ class JournalSuite(KeepingSuite):
         self, journal: Journal, connect: Callable[[], Journal]
     ) -> None:
         await journal.append(birth(active=True, wake_at=12.5))
-        word = Notice("inst_000002", "inst_000001", 2, "{}")
+        word = OutboxMessage("inst_000002", "inst_000001", 2, "{}")
         asked = question_row("q1")
         await journal.append(step("inst_000001", 1, questions=[asked], notices=[word]))
         kept = Snapshot("inst_000001", 2, 1, "{}")

@@ -20,7 +20,7 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.conversation import SubTask
 from holdfast.model.values import Json
-from holdfast.work.conversations import ConversationWorker, Executor
+from holdfast.work.conversations import ConversationWorker, TaskExecutor
 from holdfast.work.threads import in_own_thread
 from holdfast.work.tools import contained
 
@@ -42,7 +42,7 @@ class Attendant:
         return await self.worker.perform(effect)
 
 
-def offers_of(executors: Mapping[str, Executor]) -> list[Json]:
+def offers_of(executors: Mapping[str, TaskExecutor]) -> list[Json]:
     """What a task's type may name, as a coordinator lists tools."""
     return [
         {"kind": "callable", "name": kind, "description": _words(executor)}
@@ -50,12 +50,12 @@ def offers_of(executors: Mapping[str, Executor]) -> list[Json]:
     ]
 
 
-def _words(executor: Executor) -> str:
+def _words(executor: TaskExecutor) -> str:
     own = inspect.isroutine(executor) or isinstance(executor, type)
     return (inspect.getdoc(executor if own else type(executor)) or "")[:LONGEST_WORDS]
 
 
-def one_thread_each(executors: Mapping[str, Executor]) -> dict[str, Executor]:
+def one_thread_each(executors: Mapping[str, TaskExecutor]) -> dict[str, TaskExecutor]:
     """The same callables; those that block wait for the former thread of the same task."""
     running: dict[tuple[str, str], _Thread] = {}
     return {
@@ -64,12 +64,12 @@ def one_thread_each(executors: Mapping[str, Executor]) -> dict[str, Executor]:
     }
 
 
-def _is_asynchronous(executor: Executor) -> bool:
+def _is_asynchronous(executor: TaskExecutor) -> bool:
     called = getattr(executor, "__call__", None)  # noqa: B004
     return inspect.iscoroutinefunction(executor) or inspect.iscoroutinefunction(called)
 
 
-def _threaded(executor: Executor, running: dict[tuple[str, str], _Thread]) -> Executor:
+def _threaded(executor: TaskExecutor, running: dict[tuple[str, str], _Thread]) -> TaskExecutor:
     @functools.wraps(executor)
     async def in_a_thread(task: SubTask, **more: Any) -> Any:
         place = (task.type, task.id)

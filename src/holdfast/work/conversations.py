@@ -33,7 +33,7 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "args": (Mapping, "an object"),
 }
 
-Executor: TypeAlias = Callable[..., Awaitable[Any] | Any]
+TaskExecutor: TypeAlias = Callable[..., Awaitable[Any] | Any]
 
 
 class Coordinator(Protocol):
@@ -57,7 +57,7 @@ class ConversationWorker:
 
     coordinator: Coordinator | None
     llm: GoalDecomposer | None
-    executors: Mapping[str, Executor]
+    executors: Mapping[str, TaskExecutor]
     once: frozenset[str]
     route: Callable[[str], str]
     secrets: SecretSource | None = None
@@ -147,7 +147,7 @@ class ConversationWorker:
         offered = {**_offered(effect), "results": given["results"]}
         return strict_json(await _call(self._executor(task), task, **offered))
 
-    def _executor(self, task: SubTask) -> Executor:
+    def _executor(self, task: SubTask) -> TaskExecutor:
         try:
             return self.executors[task.type]
         except KeyError:
@@ -165,9 +165,9 @@ def _offered(effect: f.RunTask) -> dict[str, Json]:
     }
 
 
-def _own(llm: object, name: str) -> Executor | None:
+def _own(llm: object, name: str) -> TaskExecutor | None:
     """The model's own method, if it has one: a stand-in that answers to any name has not."""
-    found: Executor | None = getattr(llm, name, None)
+    found: TaskExecutor | None = getattr(llm, name, None)
     declared = inspect.getattr_static(llm, name, None) is not None
     return found if declared or inspect.isroutine(found) else None
 

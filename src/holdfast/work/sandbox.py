@@ -107,7 +107,7 @@ class Sandbox:
     def __init__(self, *, workers: int = 2) -> None:
         self._workers = workers
         self._lock = Lock()
-        self._crew: _Crew | None = None
+        self._background: _Crew | None = None
         self._closed = False
 
     async def run(
@@ -139,7 +139,7 @@ class Sandbox:
         """Ends the workers; snippets still running have at most their time limit left."""
         with self._lock:
             self._closed = True
-            crew, self._crew = self._crew, None
+            crew, self._background = self._background, None
         if crew is not None:
             crew.dismiss()
 
@@ -147,9 +147,9 @@ class Sandbox:
         with self._lock:
             if self._closed:
                 raise RuntimeError("this Sandbox is closed; make a new one")
-            if self._crew is None:
-                self._crew = _Crew(self._workers)
-            return self._crew
+            if self._background is None:
+                self._background = _Crew(self._workers)
+            return self._background
 
 
 class _Crew:

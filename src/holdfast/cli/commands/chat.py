@@ -10,7 +10,7 @@ from holdfast.cli import shell
 from holdfast.cli.shell import AnywayOption, Settings
 
 if TYPE_CHECKING:
-    from holdfast.cli.backend import House, Partner
+    from holdfast.cli.backend import Backend, Partner
 
 
 def register(group: typer.Typer) -> None:
@@ -45,13 +45,13 @@ async def chat(
     """
     from holdfast.cli.conversing import Conversation
     from holdfast.cli.homes import full_run_id
-    from holdfast.cli.local import LocalHouse
+    from holdfast.cli.local import LocalBackend
     from holdfast.cli.opening import house_of, refuse_unused
 
     if message is None and session is None and not settings.interactive:
         raise typer.BadParameter("nobody is at a terminal: give a MESSAGE.")
     house = house_of(settings, by=by)
-    if isinstance(house, LocalHouse) and session is not None:
+    if isinstance(house, LocalBackend) and session is not None:
         refuse_unused(house.app)
     async with house.entered():
         if session is None:
@@ -66,7 +66,7 @@ async def chat(
         return await conversation.go_on()
 
 
-async def _partner_in(house: House, session_id: str, wanted: str | None) -> Partner:
+async def _partner_in(house: Backend, session_id: str, wanted: str | None) -> Partner:
     from holdfast.cli.backend import Partner
     from holdfast.errors import NotAllowed, NotFound
     from holdfast.runtime.machines import as_session

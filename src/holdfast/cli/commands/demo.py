@@ -167,12 +167,12 @@ async def _stage(
     import tempfile
 
     from holdfast.cli.driving import Driver
-    from holdfast.cli.local import LocalHouse, as_this_user
+    from holdfast.cli.local import LocalBackend, as_this_user
     from holdfast.demo.onboarding import open_stage
 
     async def follow(app: Holdfast, before: PlanState) -> None:
         try:
-            await Driver(LocalHouse(app), settings).see_through(before)
+            await Driver(LocalBackend(app), settings).see_through(before)
         except Interrupted:
             raise Interrupted("stopped; the demo is over") from None
 
@@ -201,11 +201,11 @@ async def _ask_for(stage: Stage, settings: Settings, wanted: Any) -> PlanInstanc
 
 async def _standing(stage: Stage, run: PlanInstance) -> dict[str, Any]:
     from holdfast.cli.driving import Driver
-    from holdfast.cli.local import LocalHouse
+    from holdfast.cli.local import LocalBackend
     from holdfast.cli.report import standing_json
 
     state = await stage.app.engine.state(run.id)
-    questions = await Driver(LocalHouse(stage.app), Settings()).questions(run.id)
+    questions = await Driver(LocalBackend(stage.app), Settings()).questions(run.id)
     return {**standing_json(state, questions), "tool_calls": await stage.office.counts()}
 
 

@@ -255,7 +255,7 @@ def serve(
     settings = _with_module(settings, module)
     opened = open_app(settings)
     if default_agent is not None:
-        opened.app.engine.library.agent(default_agent)
+        opened.app.engine.definitions.agent(default_agent)
     chosen = ServerSettings(
         host=host.strip("[]"),
         port=ServerSettings().port if port is None else port,

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.terminal.keys import Deed, Keys
+from holdfast.cli.terminal.keys import AuditRecord, Keys
 from holdfast.cli.terminal.screen import console, status_text
 from holdfast.core.conversation.briefing import spelled_result
 from holdfast.core.conversation.state import ConversationState
@@ -46,7 +46,9 @@ _AT_REST = frozenset({EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE
 class Board:
     """`deeds` are what keys do; none where somebody only looks."""
 
-    def __init__(self, state: ConversationState, deeds: Mapping[str, Deed] | None = None) -> None:
+    def __init__(
+        self, state: ConversationState, deeds: Mapping[str, AuditRecord] | None = None
+    ) -> None:
         self._state = state
         self._deeds = deeds or {}
         self._live: Live | None = None
@@ -90,7 +92,7 @@ def picture(state: ConversationState, room: int = 1000, keys: str = "") -> Rende
     return Group(*parts)
 
 
-def key_words(state: ConversationState, keys: Mapping[str, Deed] | tuple[()]) -> str:
+def key_words(state: ConversationState, keys: Mapping[str, AuditRecord] | tuple[()]) -> str:
     """The keys that mean something just now."""
     if not keys or state.phase in _AT_REST:
         return ""

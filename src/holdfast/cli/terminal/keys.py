@@ -16,7 +16,7 @@ import tty
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-Deed = Callable[[], object]
+AuditRecord = Callable[[], object]
 
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR = b"\x1b[?25h\n"
@@ -25,7 +25,7 @@ _SHOW_CURSOR = b"\x1b[?25h\n"
 class Keys:
     """What each key does; used as a context, within which keys are heard."""
 
-    def __init__(self, deeds: Mapping[str, Deed]) -> None:
+    def __init__(self, deeds: Mapping[str, AuditRecord]) -> None:
         self._deeds = deeds
         self._fd = sys.stdin.fileno()
         self._before: list[Any] | None = None

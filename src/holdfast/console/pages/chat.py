@@ -36,7 +36,7 @@ async def chats(
     await caller.require(served, Permission.READ)
     page = await chats_page(served, caller, before)
     agents = agents_of(served, caller)
-    known = bool(served.app.engine.library.agent_ids())
+    known = bool(served.app.engine.definitions.agent_ids())
     return await show_page(
         request, served, caller, "chats.html", page=page, agents=agents, known=known
     )

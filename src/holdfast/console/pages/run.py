@@ -76,12 +76,12 @@ def kept_past(request: Request) -> Past:
 
 Seen = Annotated[RunState, Depends(seen_run)]
 Said = Annotated[Voice, Depends(readers_voice)]
-Kept = Annotated[Past, Depends(kept_past)]
+ExpiringValue = Annotated[Past, Depends(kept_past)]
 
 
 @router.get("/runs/{run_id}")
 async def run(
-    request: Request, served: Served, caller: Called, state: Seen, say: Said, past: Kept
+    request: Request, served: Served, caller: Called, state: Seen, say: Said, past: ExpiringValue
 ) -> Response:
     return await show_page(
         request,
@@ -116,7 +116,7 @@ async def graph_part(
     caller: Called,
     state: Seen,
     say: Said,
-    past: Kept,
+    past: ExpiringValue,
     at: Seq = None,
 ) -> Response:
     graph = await graph_of(served, past, state, say, at)
@@ -168,7 +168,7 @@ async def node_part(
     caller: Called,
     state: Seen,
     say: Said,
-    past: Kept,
+    past: ExpiringValue,
     node: NodeId,
     at: Seq = None,
 ) -> Response:

@@ -146,7 +146,7 @@ async def chats_page(served: Services, caller: Caller, before: str | None) -> Ch
     lines, following = await listed(served, caller, asked)
     sessions = tuple(map(_session, lines))
     older = f"/console/chat{query(before=following)}" if following else None
-    known = served.app.engine.library.agent_ids()
+    known = served.app.engine.definitions.agent_ids()
     return ChatsPage(sessions, older, before, bool(known) and not agents_of(served, caller))
 
 
@@ -157,7 +157,7 @@ def _session(line: RunLine) -> Session:
 
 def agents_of(served: Services, caller: Caller) -> tuple[AgentView, ...]:
     """The agents that the caller may start a session with."""
-    library = served.app.engine.library
+    library = served.app.engine.definitions
     names = sorted(one for one in library.agent_ids() if caller.may(Permission.OPERATE, agent(one)))
     return tuple(_agent(served, library.agent(one).agent) for one in names)
 

@@ -149,7 +149,7 @@ def _deeds(status: RunStatus) -> tuple[str, ...]:
 
 def names_of_runs(served: Services, caller: Caller) -> list[str]:
     """The plans and agents that the caller may narrow the list to."""
-    library = served.app.engine.library
+    library = served.app.engine.definitions
     plans = [one for one in library.plan_ids() if caller.sees(plan(one))]
     return sorted([*plans, *(one for one in library.agent_ids() if caller.sees(agent(one)))])
 
@@ -162,7 +162,7 @@ class Startable:
 
 def startable_plans(served: Services, caller: Caller) -> list[Startable]:
     """The plans that the caller may start, by name."""
-    library = served.app.engine.library
+    library = served.app.engine.definitions
     names = [one for one in library.plan_ids() if caller.may(Permission.OPERATE, plan(one))]
     found = [Startable(one, library.current(one).plan.name) for one in names]
     return sorted(found, key=lambda one: one.name)

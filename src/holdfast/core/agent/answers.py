@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.agent.builder import Draft
+from holdfast.core.agent.builder import Builder
 from holdfast.core.interactions.answers import NOBODY, expiry, take
 from holdfast.core.run.four_eyes import CLOCK, option_of
 from holdfast.core.run.state import QuestionState
@@ -32,28 +32,28 @@ _UNRUN = {
 }
 
 
-def answer(draft: Draft, command: Answer) -> None:
-    judged = take(draft, command)
+def answer(builder: Builder, command: Answer) -> None:
+    judged = take(builder, command)
     if judged is not None:
-        question = draft.state.questions[command.question_id]
-        _follow(draft, question, judged.action, command.by, judged.reason, judged.event.values)
+        question = builder.state.questions[command.question_id]
+        _follow(builder, question, judged.action, command.by, judged.reason, judged.event.values)
 
 
-def expire(draft: Draft, question_id: str) -> None:
+def expire(builder: Builder, question_id: str) -> None:
     """The default option is taken, else the model is told that nobody answered."""
-    question = draft.state.questions[question_id]
+    question = builder.state.questions[question_id]
     expired, action = expiry(question)
-    draft.emit(expired)
+    builder.emit(expired)
     if action is not None:
-        _follow(draft, question, action, CLOCK, NOBODY, expired.values)
-    elif _is_call(draft, question):
-        draft.end(question.step_id, "expired", {"error": NOBODY})
+        _follow(builder, question, action, CLOCK, NOBODY, expired.values)
+    elif _is_call(builder, question):
+        builder.end(question.step_id, "expired", {"error": NOBODY})
     else:
-        draft.end(question.step_id, "expired", _told(draft, question, NOBODY))
+        builder.end(question.step_id, "expired", _told(builder, question, NOBODY))
 
 
 def _follow(
-    draft: Draft,
+    builder: Builder,
     question: QuestionState,
     action: InteractionAction,
     by: str,
@@ -61,16 +61,16 @@ def _follow(
     values: Mapping[str, Json],
 ) -> None:
     if action is InteractionAction.TERMINATE:
-        terminate(draft, by, reason)
+        terminate(builder, by, reason)
     elif action in _UNRUN:
-        _end_unrun(draft, question, _UNRUN[action], by, reason)
-    elif not _is_call(draft, question):
+        _end_unrun(builder, question, _UNRUN[action], by, reason)
+    elif not _is_call(builder, question):
         words = f"{by} answered: {canonical_json(dict(values))}"
-        draft.end(question.step_id, "provided", _told(draft, question, words))
+        builder.end(question.step_id, "provided", _told(builder, question, words))
 
 
-def _is_call(draft: Draft, question: QuestionState) -> bool:
-    return bool(draft.call(question.step_id).tool)
+def _is_call(builder: Builder, question: QuestionState) -> bool:
+    return bool(builder.call(question.step_id).tool)
 
 
 _TOLD = {
@@ -85,22 +85,22 @@ _HEARD = {
 }
 
 
-def _end_unrun(draft: Draft, question: QuestionState, how: str, by: str, reason: str) -> None:
+def _end_unrun(builder: Builder, question: QuestionState, how: str, by: str, reason: str) -> None:
     """Nothing reached the executor; the model learns who decided so, and why."""
     step_id = question.step_id
-    if _is_call(draft, question):
+    if _is_call(builder, question):
         told: dict[str, Json] = {how: _TOLD[how].format(by=by)}
-        draft.end(step_id, how, {**told, "reason": reason} if reason else told)
+        builder.end(step_id, how, {**told, "reason": reason} if reason else told)
         return
     words = f"{_HEARD[how].format(by=by)} {reason}".rstrip()
-    draft.end(step_id, how, _told(draft, question, words))
+    builder.end(step_id, how, _told(builder, question, words))
 
 
-def _told(draft: Draft, question: QuestionState, words: str) -> str:
+def _told(builder: Builder, question: QuestionState, words: str) -> str:
     """What the model hears: what was asked, which option was chosen, and what came of it."""
     request = question.request
     asked = "\n".join(filter(None, (request.message, request.details)))
-    label = _chosen_label(draft.state.questions[request.request_id])
+    label = _chosen_label(builder.state.questions[request.request_id])
     lines = (asked and f"Asked: {asked}", label and f"Chosen: “{unquoted(label)}”")
     return "\n".join([*filter(None, lines), f"[{request.title}] {words}"])
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from holdfast.core.agent.reducers import FOLDS
+from holdfast.core.agent.reducers import REDUCERS
 from holdfast.core.agent.state import ReactState
-from holdfast.core.run.builder import RunDraft
+from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import StepState
 from holdfast.language.strict import canonical_json
 from holdfast.model.agent_events import Call, ReactEvent, StepEnded
 from holdfast.model.values import Json
 
 
-class Draft(RunDraft[ReactState, ReactEvent]):
-    FOLDS = FOLDS
+class Builder(DecisionBuilder[ReactState, ReactEvent]):
+    REDUCERS = REDUCERS
 
     def call(self, step_id: str) -> Call:
         return self.state.calls[step_id]

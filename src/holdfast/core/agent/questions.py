@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from holdfast.core.agent.builder import Draft
+from holdfast.core.agent.builder import Builder
 from holdfast.core.interactions.opening import (
     NO_FIELDS,
     Question,
@@ -45,84 +45,86 @@ _MOST_CHOICES = 20
 _LONGEST_LABEL = 200
 
 
-def ask(draft: Draft, command: Ask) -> None:
+def ask(builder: Builder, command: Ask) -> None:
     """A question from outside, which belongs to no call; the model hears the answer."""
-    run_id, number = draft.state.run_id, draft.state.numbered + 1
-    asked = replace(command.request, request_id=draft.unguessable(), session_id=run_id)
+    run_id, number = builder.state.run_id, builder.state.numbered + 1
+    asked = replace(command.request, request_id=builder.unguessable(), session_id=run_id)
     request = sound(asked)
-    deadline = deadline_of(request, draft.now)
-    wanted_by = asked_of(draft.state, request.type, "asked", draft.wanted_by)
+    deadline = deadline_of(request, builder.now)
+    wanted_by = asked_of(builder.state, request.type, "asked", builder.wanted_by)
     step_id = f"q{number}"
-    draft.emit(QuestionOpened(request, step_id, 1, "asked", deadline, wanted_by=wanted_by))
+    builder.emit(QuestionOpened(request, step_id, 1, "asked", deadline, wanted_by=wanted_by))
 
 
 def ask_approval(
-    draft: Draft, call: Call, args: Mapping[str, Json], tool: ToolFacts, consent: str
+    builder: Builder, call: Call, args: Mapping[str, Json], tool: ToolFacts, consent: str
 ) -> None:
     question = approval_question(
-        draft,
+        builder,
         call.step_id,
         call.tool,
         args,
         tool,
         consent,
-        message=f"{_name(draft)} wants to call {call.tool} with these arguments.",
-        asking=draft.state.agent.asking,
+        message=f"{_name(builder)} wants to call {call.tool} with these arguments.",
+        asking=builder.state.agent.asking,
         context={"call_id": call.call_id},
     )
-    _ask(draft, call, question)
+    _ask(builder, call, question)
 
 
 def ask_missing(
-    draft: Draft, call: Call, form: Form, args: Mapping[str, Json], version: str
+    builder: Builder, call: Call, form: Form, args: Mapping[str, Json], version: str
 ) -> None:
     """The call lacks arguments: ask for them, and go on at this very call.
 
     One who only looks asks nobody: the work is done, and nobody waits for questions.
     """
-    if draft.state.only is not None:
+    if builder.state.only is not None:
         lacking = ", ".join(one.name for one in form.fields)
-        draft.end(call.step_id, "refused", {"error": f"required arguments are missing: {lacking}"})
+        builder.end(
+            call.step_id, "refused", {"error": f"required arguments are missing: {lacking}"}
+        )
         return
     shown = {"tool": call.tool, "args": dict(call.args), "call_id": call.call_id}
     question = missing_question(
         form,
         f"{call.tool} needs more",
-        _whom_and_when(draft),
+        _whom_and_when(builder),
         shown,
         (PROVIDE_OPTION, SKIP_OPTION),
         version=version,
-        outdated=[one for one in draft.step(call.step_id).provided if one not in args],
+        outdated=[one for one in builder.step(call.step_id).provided if one not in args],
     )
-    _ask(draft, call, question)
+    _ask(builder, call, question)
 
 
-def ask_unknown(draft: Draft, step_id: str, reason: str) -> None:
+def ask_unknown(builder: Builder, step_id: str, reason: str) -> None:
     """Only a person can find out."""
-    args = draft.step(step_id).args or EMPTY
-    if loses(draft, step_id, reason):
-        call = draft.call(step_id)
-        _ask(draft, call, unknown_question(call.tool, args, reason))
+    args = builder.step(step_id).args or EMPTY
+    if loses(builder, step_id, reason):
+        call = builder.call(step_id)
+        _ask(builder, call, unknown_question(call.tool, args, reason))
 
 
-def ask_person(draft: Draft, call: Call) -> None:
+def ask_person(builder: Builder, call: Call) -> None:
     """The model asks: one of several choices, or words of the person's own."""
     quoted = call.args.get("question")
     if not isinstance(quoted, str) or not quoted.strip():
-        draft.end(call.step_id, "refused", {"error": "say in `question` what you want to know"})
+        builder.end(call.step_id, "refused", {"error": "say in `question` what you want to know"})
         return
     choices = _choices(call)
     question = Question(
         "asked",
         InteractionType.USER_CHOICE if choices else InteractionType.USER_INPUT,
-        f"{_name(draft)} asks",
+        f"{_name(builder)} asks",
         "The agent wants to know something; its own words are quoted.",
         (*choices, _SKIP) if choices else (PROVIDE_OPTION, _SKIP),
         NO_FIELDS if choices else _ANSWER,
         {"quoted": quoted, "call_id": call.call_id},
-        _whom_and_when(draft),
+        _whom_and_when(builder),
     )
-    _ask(draft, call, question)
+    _ask(builder, call, question)
 
 
 def _choices(call: Call) -> tuple[InteractionOption, ...]:
@@ -139,8 +141,8 @@ def _choices(call: Call) -> tuple[InteractionOption, ...]:
     )
 
 
-def _whom_and_when(draft: Draft) -> Asking:
-    asking = draft.state.agent.asking
+def _whom_and_when(builder: Builder) -> Asking:
+    asking = builder.state.agent.asking
     return Asking(
         role=asking.role,
         timeout_seconds=asking.timeout_seconds,
@@ -150,11 +152,11 @@ def _whom_and_when(draft: Draft) -> Asking:
     )
 
 
-def _name(draft: Draft) -> str:
-    return draft.state.agent.name or draft.state.agent.agent_id
+def _name(builder: Builder) -> str:
+    return builder.state.agent.name or builder.state.agent.agent_id
 
 
-def _ask(draft: Draft, call: Call, question: Question) -> None:
-    refusal = open_question(draft, call.step_id, question)
+def _ask(builder: Builder, call: Call, question: Question) -> None:
+    refusal = open_question(builder, call.step_id, question)
     if refusal is not None:
-        draft.end(call.step_id, "refused", {"error": refusal})
+        builder.end(call.step_id, "refused", {"error": refusal})

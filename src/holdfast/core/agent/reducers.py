@@ -10,7 +10,7 @@ from holdfast.core.run.reducers import SHARED
 from holdfast.model import agent_events as r
 from holdfast.model import events as e
 
-FOLDS: Mapping[type, Fold] = {
+REDUCERS: Mapping[type, Fold] = {
     **SHARED,
     r.SessionStarted: fold.session_started,
     r.TurnStarted: fold.turn_started,

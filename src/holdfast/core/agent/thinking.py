@@ -2,65 +2,65 @@
 
 from __future__ import annotations
 
-from holdfast.core.agent.builder import Draft
+from holdfast.core.agent.builder import Builder
 from holdfast.core.agent.state import THINK
 from holdfast.model import agent_events as r
 from holdfast.model.message import ModelReply, ToolCall
 from holdfast.model.retry import Failure
 
 
-def start(draft: Draft) -> None:
-    state = draft.state
+def start(builder: Builder) -> None:
+    state = builder.state
     if state.iteration >= state.agent.max_iterations:
-        fail(draft, f"no answer after {state.iteration} rounds of thinking (max_iterations)")
+        fail(builder, f"no answer after {state.iteration} rounds of thinking (max_iterations)")
         return
-    step = draft.step(THINK)
-    draft.emit(r.ThinkingStarted(step.firing, step.attempt + 1))
+    step = builder.step(THINK)
+    builder.emit(r.ThinkingStarted(step.firing, step.attempt + 1))
 
 
-def replied(draft: Draft, reply: ModelReply) -> None:
+def replied(builder: Builder, reply: ModelReply) -> None:
     """Calls to be made, or the answer that ends the turn.
 
     It does not end while a person is being asked, or has said what the model has yet to hear.
     """
-    draft.emit(
+    builder.emit(
         r.ModelReplied(
-            firing=draft.step(THINK).firing,
+            firing=builder.step(THINK).firing,
             text=reply.text,
-            calls=_numbered(draft, reply.calls),
+            calls=_numbered(builder, reply.calls),
             usage=reply.usage,
             model=reply.model,
             finish=reply.finish,
         )
     )
-    if not draft.state.active:
-        _answered(draft, reply)
+    if not builder.state.active:
+        _answered(builder, reply)
 
 
 _NAMELESS = "no_name"
 """Only a person's question has no tool; what a model says must never pass for the answer to one."""
 
 
-def _numbered(draft: Draft, calls: tuple[ToolCall, ...]) -> tuple[r.Call, ...]:
-    first = draft.state.numbered + 1
+def _numbered(builder: Builder, calls: tuple[ToolCall, ...]) -> tuple[r.Call, ...]:
+    first = builder.state.numbered + 1
     return tuple(
         r.Call(f"c{number}", call.call_id, call.tool or _NAMELESS, call.args, call.malformed)
         for number, call in enumerate(calls, first)
     )
 
 
-def _answered(draft: Draft, reply: ModelReply) -> None:
+def _answered(builder: Builder, reply: ModelReply) -> None:
     if reply.text.strip():
-        draft.emit(r.TurnCompleted(draft.state.turn, reply.text))
+        builder.emit(r.TurnCompleted(builder.state.turn, reply.text))
         return
     why = "its reply was cut off" if reply.finish == "length" else f"it stopped by {reply.finish!r}"
-    draft.emit(r.TurnFailed(f"the model gave no answer: {why}"))
+    builder.emit(r.TurnFailed(f"the model gave no answer: {why}"))
 
 
-def fail(draft: Draft, message: str) -> None:
-    draft.emit(r.TurnFailed(message, (THINK,)))
+def fail(builder: Builder, message: str) -> None:
+    builder.emit(r.TurnFailed(message, (THINK,)))
 
 
-def failed(draft: Draft, failure: Failure) -> None:
+def failed(builder: Builder, failure: Failure) -> None:
     """The client has tried often enough; a person may resume when the model is back."""
-    fail(draft, f"the model could not be asked: {failure.message}")
+    fail(builder, f"the model could not be asked: {failure.message}")

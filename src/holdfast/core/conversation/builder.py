@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from holdfast.core.conversation.reducers import FOLDS
+from holdfast.core.conversation.reducers import REDUCERS
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.run.builder import RunDraft
+from holdfast.core.run.builder import DecisionBuilder
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.conversation_events import ConversationEvent, EngineFailed, PhaseChanged
 from holdfast.model.events import QuestionWithdrawn
 
 
-class Draft(RunDraft[ConversationState, ConversationEvent]):
-    FOLDS = FOLDS
+class Builder(DecisionBuilder[ConversationState, ConversationEvent]):
+    REDUCERS = REDUCERS
 
     def task(self, step_id: str) -> SubTask:
         return self.state.tasks[step_id]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from holdfast.core.conversation import questions
-from holdfast.core.conversation.builder import Draft
+from holdfast.core.conversation.builder import Builder
 from holdfast.core.conversation.references import with_dependencies
 from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import (
@@ -30,75 +30,75 @@ MOST_AHEAD = 64
 """Events that are recorded before the consumer asks for them, so that a turn ends."""
 
 
-def go_ahead(draft: Draft) -> None:
+def go_ahead(builder: Builder) -> None:
     """All that follows; a task, which may change the world, begins only when it is asked for."""
     for _ in range(MOST_AHEAD):
-        before = draft.state.version
-        if not may_choose(draft.state):
-            advance(draft)
-        if draft.state.version == before:
+        before = builder.state.version
+        if not may_choose(builder.state):
+            advance(builder)
+        if builder.state.version == before:
             return
 
 
-def advance(draft: Draft) -> None:
-    state = draft.state
+def advance(builder: Builder) -> None:
+    state = builder.state
     match state.phase:
         case EngineState.IDLE:
             if state.pending:
-                draft.enter(EngineState.RECEIVING)
+                builder.enter(EngineState.RECEIVING)
         case EngineState.RECEIVING:
-            draft.enter(EngineState.CONTEXT_FETCHING)
+            builder.enter(EngineState.CONTEXT_FETCHING)
         case EngineState.CONTEXT_FETCHING:
-            _work_or_go_on(draft, CONTEXT, EngineState.DECOMPOSING)
+            _work_or_go_on(builder, CONTEXT, EngineState.DECOMPOSING)
         case EngineState.DECOMPOSING:
-            _decompose(draft)
+            _decompose(builder)
         case EngineState.SCHEDULING:
-            _schedule(draft)
+            _schedule(builder)
         case EngineState.EXECUTING:
-            _execute(draft)
+            _execute(builder)
         case _:
             return
 
 
-def _work_or_go_on(draft: Draft, step_id: str, after: EngineState) -> None:
-    step = draft.state.steps.get(step_id)
+def _work_or_go_on(builder: Builder, step_id: str, after: EngineState) -> None:
+    step = builder.state.steps.get(step_id)
     if step is None or step.status is StepStatus.READY:
-        draft.emit(WorkStarted(step_id, draft.state.turn))
+        builder.emit(WorkStarted(step_id, builder.state.turn))
     elif step.status is StepStatus.DONE:
-        draft.enter(after)
+        builder.enter(after)
 
 
-def _decompose(draft: Draft) -> None:
+def _decompose(builder: Builder) -> None:
     """A person may have to see the tasks first; a pause that was wished takes hold after that."""
-    confirm = draft.state.steps.get(CONFIRM)
+    confirm = builder.state.steps.get(CONFIRM)
     if confirm is not None and confirm.status is not StepStatus.DONE:
         if confirm.status is StepStatus.READY:
-            questions.ask_to_confirm(draft)
+            questions.ask_to_confirm(builder)
         return
-    _work_or_go_on(draft, DECOMPOSE, EngineState.SCHEDULING)
-    if draft.state.phase is EngineState.SCHEDULING and draft.state.pausing:
-        hold(draft)
+    _work_or_go_on(builder, DECOMPOSE, EngineState.SCHEDULING)
+    if builder.state.phase is EngineState.SCHEDULING and builder.state.pausing:
+        hold(builder)
 
 
-def _schedule(draft: Draft) -> None:
-    state = draft.state
+def _schedule(builder: Builder) -> None:
+    state = builder.state
     if state.scheduled < len(state.order):
-        draft.emit(v.TaskScheduled(state.order[state.scheduled]))
+        builder.emit(v.TaskScheduled(state.order[state.scheduled]))
     else:
-        draft.enter(EngineState.EXECUTING)
+        builder.enter(EngineState.EXECUTING)
 
 
-def _execute(draft: Draft) -> None:
+def _execute(builder: Builder) -> None:
     """What has come of tasks is told before another one starts."""
-    state = draft.state
+    state = builder.state
     if state.untold:
-        _tell(draft, state.untold[0])
+        _tell(builder, state.untold[0])
     elif state.all_told:
-        _complete(draft)
+        _complete(builder)
     elif may_choose(state):
         assert state.queue is not None
         _, number = state.queue[1]
-        draft.emit(v.TaskChosen(f"t{number}"))
+        builder.emit(v.TaskChosen(f"t{number}"))
 
 
 def may_choose(state: ConversationState) -> bool:
@@ -113,62 +113,62 @@ def rests(state: ConversationState) -> bool:
     return working and not state.untold and not may_choose(state)
 
 
-def _complete(draft: Draft) -> None:
+def _complete(builder: Builder) -> None:
     """The last word comes first, where there is a model to say it."""
-    if draft.state.by_model and not draft.state.answer:
-        _work_or_go_on(draft, ANSWER, EngineState.COMPLETED)
+    if builder.state.by_model and not builder.state.answer:
+        _work_or_go_on(builder, ANSWER, EngineState.COMPLETED)
     else:
-        draft.enter(EngineState.COMPLETED)
-    if draft.state.phase is EngineState.COMPLETED:
-        draft.emit(v.EngineCompleted())
+        builder.enter(EngineState.COMPLETED)
+    if builder.state.phase is EngineState.COMPLETED:
+        builder.emit(v.EngineCompleted())
 
 
-def _tell(draft: Draft, step_id: str) -> None:
-    step = draft.step(step_id)
+def _tell(builder: Builder, step_id: str) -> None:
+    step = builder.step(step_id)
     if step.status is StepStatus.DONE:
-        draft.emit(v.TaskCompleted(step_id))
+        builder.emit(v.TaskCompleted(step_id))
         return
     assert step.failure is not None
-    if draft.state.settings.on_failure is OnFailure.ASK and step.failure.kind in _WORTH_ASKING:
-        draft.emit(v.TaskFailed(step_id, step.failure.message))
-        questions.ask_about_failure(draft, step_id, step.failure)
+    if builder.state.settings.on_failure is OnFailure.ASK and step.failure.kind in _WORTH_ASKING:
+        builder.emit(v.TaskFailed(step_id, step.failure.message))
+        questions.ask_about_failure(builder, step_id, step.failure)
     else:
-        draft.fail(step.failure.message, step_id)
+        builder.fail(step.failure.message, step_id)
 
 
-def decomposed(draft: Draft, outcome: c.Decomposed) -> None:
+def decomposed(builder: Builder, outcome: c.Decomposed) -> None:
     try:
         tasks = with_dependencies(outcome.tasks)
     except TemplateError as error:
-        undecomposed(draft, str(error))
+        undecomposed(builder, str(error))
         return
     problem = problem_with(tasks)
     if problem is None:
-        draft.emit(v.GoalDecomposed(tasks, outcome.by_model))
+        builder.emit(v.GoalDecomposed(tasks, outcome.by_model))
     else:
-        undecomposed(draft, problem)
+        undecomposed(builder, problem)
 
 
-def undecomposed(draft: Draft, reason: str) -> None:
+def undecomposed(builder: Builder, reason: str) -> None:
     """The model may mend it once."""
-    if draft.state.complaint:
-        draft.fail(f"the goal could not be decomposed: {reason}")
+    if builder.state.complaint:
+        builder.fail(f"the goal could not be decomposed: {reason}")
     else:
-        draft.emit(v.DecompositionRefused(reason))
+        builder.emit(v.DecompositionRefused(reason))
 
 
-def hold(draft: Draft, by: str = "") -> None:
-    draft.enter(EngineState.PAUSED)
-    draft.emit(v.EnginePaused(by))
+def hold(builder: Builder, by: str = "") -> None:
+    builder.enter(EngineState.PAUSED)
+    builder.emit(v.EnginePaused(by))
 
 
-def unhold(draft: Draft, by: str) -> None:
-    draft.enter(draft.state.left)
-    draft.emit(v.EngineResumed(by))
+def unhold(builder: Builder, by: str) -> None:
+    builder.enter(builder.state.left)
+    builder.emit(v.EngineResumed(by))
 
 
-def abort(draft: Draft, reason: str, by: str = "") -> None:
+def abort(builder: Builder, reason: str, by: str = "") -> None:
     """A paused one passes the phase it was paused in: the table knows no other way."""
-    if draft.state.phase is EngineState.PAUSED:
-        draft.enter(draft.state.left)
-    draft.fail(reason, by=by)
+    if builder.state.phase is EngineState.PAUSED:
+        builder.enter(builder.state.left)
+    builder.fail(reason, by=by)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.conversation.builder import Draft
+from holdfast.core.conversation.builder import Builder
 from holdfast.core.conversation.state import CONFIRM, results_before
 from holdfast.core.interactions.listing import listed_results, listed_tasks
 from holdfast.core.interactions.opening import (
@@ -51,19 +51,19 @@ _CONFIRM_OPTIONS = (
 )
 
 
-def ask_to_confirm(draft: Draft) -> None:
+def ask_to_confirm(builder: Builder) -> None:
     """All the tasks as the model made them; nothing of them has begun."""
-    tasks: list[Json] = [_shown_task(draft.state.tasks[one]) for one in draft.state.order]
+    tasks: list[Json] = [_shown_task(builder.state.tasks[one]) for one in builder.state.order]
     question = Question(
         "confirm",
         InteractionType.USER_CHOICE,
         "Run these tasks?",
-        draft.state.text,
+        builder.state.text,
         _CONFIRM_OPTIONS,
         context={"tasks": tasks},
         asking=Asking(details=listed_tasks(tasks)),
     )
-    open_question(draft, CONFIRM, question)
+    open_question(builder, CONFIRM, question)
 
 
 def _shown_task(task: SubTask) -> dict[str, Json]:
@@ -77,51 +77,51 @@ def _shown_task(task: SubTask) -> dict[str, Json]:
 
 
 def ask_missing(
-    draft: Draft, step_id: str, form: Form, args: Mapping[str, Json], version: str
+    builder: Builder, step_id: str, form: Form, args: Mapping[str, Json], version: str
 ) -> None:
     """Whoever is asked sees what the tasks before have returned."""
-    task = draft.task(step_id)
-    results = results_before(draft.state, task)
+    task = builder.task(step_id)
+    results = results_before(builder.state, task)
     context: dict[str, Json] = {"results": dict(results)} if results else {}
     asking = Asking(details=listed_results(results)) if results else AS_USUAL
-    outdated = [one for one in draft.step(step_id).provided if one not in args]
-    title = _title(draft, step_id)
+    outdated = [one for one in builder.step(step_id).provided if one not in args]
+    title = _title(builder, step_id)
     question = missing_question(form, title, asking, context, version=version, outdated=outdated)
-    _ask(draft, step_id, question)
+    _ask(builder, step_id, question)
 
 
 def ask_approval(
-    draft: Draft, step_id: str, args: Mapping[str, Json], tool: ToolFacts, consent: str
+    builder: Builder, step_id: str, args: Mapping[str, Json], tool: ToolFacts, consent: str
 ) -> None:
-    name = draft.task(step_id).type
-    _ask(draft, step_id, approval_question(draft, step_id, name, args, tool, consent))
+    name = builder.task(step_id).type
+    _ask(builder, step_id, approval_question(builder, step_id, name, args, tool, consent))
 
 
-def ask_unknown(draft: Draft, step_id: str, reason: str) -> None:
+def ask_unknown(builder: Builder, step_id: str, reason: str) -> None:
     """Only a person can find out."""
-    args = draft.step(step_id).args or EMPTY
-    if loses(draft, step_id, reason):
-        what = draft.task(step_id).type or draft.task(step_id).id
-        _ask(draft, step_id, unknown_question(what, args, reason))
+    args = builder.step(step_id).args or EMPTY
+    if loses(builder, step_id, reason):
+        what = builder.task(step_id).type or builder.task(step_id).id
+        _ask(builder, step_id, unknown_question(what, args, reason))
 
 
-def ask_about_failure(draft: Draft, step_id: str, failure: Failure) -> None:
+def ask_about_failure(builder: Builder, step_id: str, failure: Failure) -> None:
     question = Question(
         "failed",
         InteractionType.USER_CHOICE,
-        f"{_title(draft, step_id)} failed",
+        f"{_title(builder, step_id)} failed",
         "What shall become of it?",
         _FAILURE_OPTIONS,
         context={"error": failure.message},
     )
-    _ask(draft, step_id, question)
+    _ask(builder, step_id, question)
 
 
-def _title(draft: Draft, step_id: str) -> str:
-    return f"Task {draft.task(step_id).id}"
+def _title(builder: Builder, step_id: str) -> str:
+    return f"Task {builder.task(step_id).id}"
 
 
-def _ask(draft: Draft, step_id: str, question: Question) -> None:
-    refusal = open_question(draft, step_id, question)
+def _ask(builder: Builder, step_id: str, question: Question) -> None:
+    refusal = open_question(builder, step_id, question)
     if refusal is not None:
-        draft.emit(v.TaskBroke(step_id, Failure(FailureKind.PERMANENT, refusal)))
+        builder.emit(v.TaskBroke(step_id, Failure(FailureKind.PERMANENT, refusal)))

@@ -8,7 +8,7 @@ nobody is asked for them again.
 from __future__ import annotations
 
 from holdfast.core.conversation import questions, schedule
-from holdfast.core.conversation.builder import Draft
+from holdfast.core.conversation.builder import Builder
 from holdfast.core.conversation.former import is_doubtful
 from holdfast.core.conversation.state import ConversationState
 from holdfast.errors import NotAllowed
@@ -19,21 +19,21 @@ from holdfast.model.events import ChildHeard, LateResultKept
 from holdfast.model.retry import FailureKind
 
 
-def go_on(draft: Draft, command: c.GoOn) -> None:
+def go_on(builder: Builder, command: c.GoOn) -> None:
     if command.failed is AfterFailure.STOP:
-        draft.enter(EngineState.IDLE)
-        draft.emit(v.ConversationStopped(command.by))
+        builder.enter(EngineState.IDLE)
+        builder.emit(v.ConversationStopped(command.by))
         return
-    skipped = tuple(to_skip(draft.state)) if command.failed is AfterFailure.SKIP else ()
+    skipped = tuple(to_skip(builder.state)) if command.failed is AfterFailure.SKIP else ()
     if command.failed is AfterFailure.SKIP and not skipped:
         raise NotAllowed(
-            f"no task of {draft.state.run_id} has failed, so there is none to skip: retry or stop"
+            f"no task of {builder.state.run_id} has failed, so there is none to skip: retry or stop"
         )
-    draft.enter(EngineState.IDLE)
-    draft.emit(v.ConversationResumed(command.failed, command.by, skipped))
-    draft.enter(EngineState.RECEIVING)
-    for step_id in doubtful(draft.state):
-        questions.ask_unknown(draft, step_id, "it was under way when the turn failed")
+    builder.enter(EngineState.IDLE)
+    builder.emit(v.ConversationResumed(command.failed, command.by, skipped))
+    builder.enter(EngineState.RECEIVING)
+    for step_id in doubtful(builder.state):
+        questions.ask_unknown(builder, step_id, "it was under way when the turn failed")
 
 
 def choices(state: ConversationState) -> list[AfterFailure]:
@@ -57,25 +57,25 @@ def doubtful(state: ConversationState) -> list[str]:
     return [one for one in state.order if is_doubtful(state, one)]
 
 
-def report_late(draft: Draft, command: c.ReportOutcome) -> None:
+def report_late(builder: Builder, command: c.ReportOutcome) -> None:
     """Word of work that was under way when its turn failed: what it says is kept for going on."""
-    former = draft.state.former.get(command.step_id)
+    former = builder.state.former.get(command.step_id)
     stale = former is None or former.claim != command.claim
     match command.outcome:
         case c.Succeeded(result=result):
-            draft.emit(LateResultKept(command.step_id, command.firing, result, stale))
+            builder.emit(LateResultKept(command.step_id, command.firing, result, stale))
         case c.Failed(failure=failure) if not stale and failure.kind is not FailureKind.UNKNOWN:
-            draft.emit(v.TaskBroke(command.step_id, failure))
+            builder.emit(v.TaskBroke(command.step_id, failure))
         case _:
             pass
 
 
-def hear_late(draft: Draft, command: c.HearChild) -> None:
+def hear_late(builder: Builder, command: c.HearChild) -> None:
     """Word of a child run that failed with its task and may have been mended since."""
-    former = draft.state.former.get(command.step_id)
-    news = draft.state.heard.get(command.child_id, 0) < command.seq
+    former = builder.state.former.get(command.step_id)
+    news = builder.state.heard.get(command.child_id, 0) < command.seq
     if news and former is not None and former.child_id == command.child_id:
-        draft.emit(
+        builder.emit(
             ChildHeard(
                 command.child_id,
                 command.seq,

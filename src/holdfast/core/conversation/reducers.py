@@ -11,7 +11,7 @@ from holdfast.core.run.reducers import SHARED
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
 
-FOLDS: Mapping[type, Fold] = {
+REDUCERS: Mapping[type, Fold] = {
     **SHARED,
     v.ConversationOpened: fold.opened,
     v.InputReceived: fold.input_received,

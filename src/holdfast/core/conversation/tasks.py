@@ -7,7 +7,7 @@ from typing import assert_never, cast
 
 from holdfast.core.approval import mode_of
 from holdfast.core.conversation import phases, questions, recovery
-from holdfast.core.conversation.builder import Draft
+from holdfast.core.conversation.builder import Builder
 from holdfast.core.conversation.references import rendered
 from holdfast.core.conversation.state import ANSWER, CONTEXT, DECOMPOSE, results_before
 from holdfast.core.interactions import calling
@@ -29,83 +29,83 @@ from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 
 
-def start(draft: Draft, command: c.StartStep) -> None:
+def start(builder: Builder, command: c.StartStep) -> None:
     """Where it may: nothing starts while the conversation is paused or has no place for it."""
-    state, step_id = draft.state, command.step_id
+    state, step_id = builder.state, command.step_id
     step = state.steps.get(step_id)
     if step is None or step.status is not StepStatus.READY or step_id not in state.tasks:
         return
     if state.phase is not EngineState.EXECUTING or not state.has_room:
         return
     if step.carried is not None:
-        conclude_carried(draft, step_id)
+        conclude_carried(builder, step_id)
         return
-    task = draft.task(step_id)
+    task = builder.task(step_id)
     args = step.args
     if args is None:
         try:
             args = {**rendered(task.args, results_before(state, task)), **step.provided}
         except TemplateError as error:
             why = f"task {task.id}: {error}"
-            broke(draft, step_id, Failure(FailureKind.PERMANENT, why))
+            broke(builder, step_id, Failure(FailureKind.PERMANENT, why))
             return
     match task.route:
         case "tool":
-            _start_tool(draft, step_id, args, command.tool)
+            _start_tool(builder, step_id, args, command.tool)
         case "agent" | "plan":
             # By the claim of this very start: no other turn or attempt has had such a child.
             child_id = step.child_id or f"{state.run_id}.{step_id}.{state.version + 1}"
-            _started(draft, step_id, args, idempotent=True, child_id=child_id)
+            _started(builder, step_id, args, idempotent=True, child_id=child_id)
         case _:
-            _started(draft, step_id, args, idempotent=task.route != "once")
+            _started(builder, step_id, args, idempotent=task.route != "once")
 
 
 def _start_tool(
-    draft: Draft, step_id: str, args: Mapping[str, Json], tool: c.ToolFacts | None
+    builder: Builder, step_id: str, args: Mapping[str, Json], tool: c.ToolFacts | None
 ) -> None:
-    name, step = draft.task(step_id).type, draft.step(step_id)
+    name, step = builder.task(step_id).type, builder.step(step_id)
     if tool is None:
-        broke(draft, step_id, Failure(FailureKind.PERMANENT, f"there is no tool {name}"))
+        broke(builder, step_id, Failure(FailureKind.PERMANENT, f"there is no tool {name}"))
         return
-    args = without_outdated(draft.state, step_id, args, tool)
-    call = (draft.state.run_id, step_id, step.firing)
+    args = without_outdated(builder.state, step_id, args, tool)
+    call = (builder.state.run_id, step_id, step.firing)
     mode = mode_of(tool.approval, args)
     verdict = calling.judge_call(call, name, args, tool, mode, step.consent)
     match verdict:
         case calling.Start(consent=consent):
-            _started(draft, step_id, args, idempotent=tool.idempotent, consent=consent)
+            _started(builder, step_id, args, idempotent=tool.idempotent, consent=consent)
         case calling.NeedArguments(form=form):
-            _lacks(draft, step_id, form, args, tool)
+            _lacks(builder, step_id, form, args, tool)
         case calling.NeedConsent(consent=consent):
-            questions.ask_approval(draft, step_id, args, tool, consent)
+            questions.ask_approval(builder, step_id, args, tool, consent)
         case calling.Refuse(message=message):
-            broke(draft, step_id, Failure(FailureKind.PERMANENT, message))
+            broke(builder, step_id, Failure(FailureKind.PERMANENT, message))
         case _:
             assert_never(verdict)
 
 
 def _lacks(
-    draft: Draft, step_id: str, form: Form, args: Mapping[str, Json], tool: c.ToolFacts
+    builder: Builder, step_id: str, form: Form, args: Mapping[str, Json], tool: c.ToolFacts
 ) -> None:
     """A model that knows the results before may fill it in; then a person is asked."""
-    state = draft.state
+    state = builder.state
     properties = tool.parameters.get("properties", {})
     open_to_all = [one.name for one in form.fields if one.type is not FieldType.SECRET]
     wanted = {one: properties[one] for one in open_to_all if one in properties}
-    asks_model = state.by_model and draft.task(step_id).dependencies and wanted
+    asks_model = state.by_model and builder.task(step_id).dependencies and wanted
     if asks_model and state.filling.get(step_id) != EMPTY:
-        draft.emit(v.ArgumentsWanted(step_id, {"type": "object", "properties": wanted}))
+        builder.emit(v.ArgumentsWanted(step_id, {"type": "object", "properties": wanted}))
     else:
-        questions.ask_missing(draft, step_id, form, args, tool.version)
+        questions.ask_missing(builder, step_id, form, args, tool.version)
 
 
-def _conclude_filling(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
+def _conclude_filling(builder: Builder, step_id: str, outcome: c.ConversationOutcome) -> None:
     """Only what fits is taken; a model that fails leaves it to a person."""
-    if draft.state.status is RunStatus.CANCELLING or isinstance(outcome, c.NotSent):
-        release(draft, step_id)
+    if builder.state.status is RunStatus.CANCELLING or isinstance(outcome, c.NotSent):
+        release(builder, step_id)
         return
     values = outcome.values if isinstance(outcome, c.Filled) else EMPTY
-    parameters = draft.state.filling[step_id]
+    parameters = builder.state.filling[step_id]
     form = form_from_schema(parameters, list(parameters["properties"]), NO_FIELDS)
     known = {one.name: one.type for one in form.fields}
     given = {
@@ -115,7 +115,7 @@ def _conclude_filling(draft: Draft, step_id: str, outcome: c.ConversationOutcome
     }
     judged = validate(form, given, partial=True)
     fitting = {name: one for name, one in judged.values.items() if name in given}
-    draft.emit(v.ArgumentsFilled(step_id, fitting))
+    builder.emit(v.ArgumentsFilled(step_id, fitting))
 
 
 def _as_typed(kind: FieldType, value: Json) -> Json:
@@ -125,7 +125,7 @@ def _as_typed(kind: FieldType, value: Json) -> Json:
 
 
 def _started(
-    draft: Draft,
+    builder: Builder,
     step_id: str,
     args: Mapping[str, Json],
     *,
@@ -133,8 +133,8 @@ def _started(
     consent: str | None = None,
     child_id: str | None = None,
 ) -> None:
-    step = draft.step(step_id)
-    draft.emit(
+    step = builder.step(step_id)
+    builder.emit(
         v.TaskStarted(
             step_id,
             step.firing,
@@ -149,88 +149,88 @@ def _started(
     )
 
 
-def conclude_carried(draft: Draft, step_id: str) -> None:
+def conclude_carried(builder: Builder, step_id: str) -> None:
     """The result is at hand already: a child run's, or what a person told of a lost call."""
-    carried = draft.step(step_id).carried
+    carried = builder.step(step_id).carried
     if carried is None:
         return
     (result,) = carried
     if says_failure(result):
         why = str(result.get("error") or "the work reported success: false")
-        _fail(draft, step_id, Failure(FailureKind.PERMANENT, why))
+        _fail(builder, step_id, Failure(FailureKind.PERMANENT, why))
     else:
-        draft.emit(v.TaskFinished(step_id, result))
+        builder.emit(v.TaskFinished(step_id, result))
 
 
-def report(draft: Draft, command: c.ReportOutcome) -> None:
-    if draft.state.phase is EngineState.ERROR:
-        recovery.report_late(draft, command)
-    elif counts(draft, draft.state.steps.get(command.step_id), command):
+def report(builder: Builder, command: c.ReportOutcome) -> None:
+    if builder.state.phase is EngineState.ERROR:
+        recovery.report_late(builder, command)
+    elif counts(builder, builder.state.steps.get(command.step_id), command):
         outcome = cast(c.ConversationOutcome, command.outcome)
         if command.step_id in (CONTEXT, DECOMPOSE, ANSWER):
-            _conclude_phase(draft, command.step_id, outcome)
-        elif draft.state.filling.get(command.step_id):
-            _conclude_filling(draft, command.step_id, outcome)
+            _conclude_phase(builder, command.step_id, outcome)
+        elif builder.state.filling.get(command.step_id):
+            _conclude_filling(builder, command.step_id, outcome)
         else:
-            _conclude(draft, command.step_id, outcome)
+            _conclude(builder, command.step_id, outcome)
 
 
-def _conclude_phase(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
-    if draft.state.status is RunStatus.CANCELLING:
-        release(draft, step_id)
+def _conclude_phase(builder: Builder, step_id: str, outcome: c.ConversationOutcome) -> None:
+    if builder.state.status is RunStatus.CANCELLING:
+        release(builder, step_id)
         return
     match outcome:
         case c.Fetched():
-            draft.emit(v.ContextReceived(outcome.rules, outcome.knowledge, outcome.tools))
+            builder.emit(v.ContextReceived(outcome.rules, outcome.knowledge, outcome.tools))
         case c.Decomposed():
-            phases.decomposed(draft, outcome)
+            phases.decomposed(builder, outcome)
         case c.Undecomposed(reason=reason):
-            phases.undecomposed(draft, reason)
+            phases.undecomposed(builder, reason)
         case c.Written(text=text):
-            draft.emit(v.AnswerWritten(text.strip()))
+            builder.emit(v.AnswerWritten(text.strip()))
         case c.Failed() | c.Lost() if step_id == ANSWER:
             # A model that has nothing to say does not keep what was done from being told.
-            draft.emit(v.AnswerWritten(""))
+            builder.emit(v.AnswerWritten(""))
         case c.Failed(failure=failure):
-            draft.fail(failure.message)
+            builder.fail(failure.message)
         case c.Lost(reason=reason):
-            draft.fail(reason)
+            builder.fail(reason)
         case _:
-            release(draft, step_id)
+            release(builder, step_id)
 
 
-def _conclude(draft: Draft, step_id: str, outcome: c.ConversationOutcome) -> None:
-    cancelling = draft.state.status is RunStatus.CANCELLING
+def _conclude(builder: Builder, step_id: str, outcome: c.ConversationOutcome) -> None:
+    cancelling = builder.state.status is RunStatus.CANCELLING
     match outcome:
         case c.Succeeded(result=result):
-            draft.emit(v.TaskFinished(step_id, result))
+            builder.emit(v.TaskFinished(step_id, result))
         case c.Failed(failure=failure) if failure.kind is FailureKind.UNKNOWN:
-            lose(draft, step_id, failure)
+            lose(builder, step_id, failure)
         case c.Failed(failure=failure):
-            _fail(draft, step_id, failure)
+            _fail(builder, step_id, failure)
         case c.Missing(form=form, version=version) if not cancelling:
-            sent = draft.step(step_id).args or EMPTY
-            questions.ask_missing(draft, step_id, form, sent, version)
+            sent = builder.step(step_id).args or EMPTY
+            questions.ask_missing(builder, step_id, form, sent, version)
         case c.Lost():
-            lose(draft, step_id, lost(outcome))
+            lose(builder, step_id, lost(outcome))
         case _:
-            release(draft, step_id)
+            release(builder, step_id)
 
 
-def _fail(draft: Draft, step_id: str, failure: Failure) -> None:
-    if not tries_again(draft, step_id, draft.state.settings.retry, failure):
-        broke(draft, step_id, failure)
+def _fail(builder: Builder, step_id: str, failure: Failure) -> None:
+    if not tries_again(builder, step_id, builder.state.settings.retry, failure):
+        broke(builder, step_id, failure)
 
 
-def broke(draft: Draft, step_id: str, failure: Failure) -> None:
+def broke(builder: Builder, step_id: str, failure: Failure) -> None:
     """It failed for good: the consumer is told when it asks, and not while it is paused."""
-    draft.emit(v.TaskBroke(step_id, failure))
+    builder.emit(v.TaskBroke(step_id, failure))
 
 
-def lose(draft: Draft, step_id: str, failure: Failure) -> None:
+def lose(builder: Builder, step_id: str, failure: Failure) -> None:
     """What may be repeated is tried again under its key; of the rest only a person can tell."""
-    cancelling = draft.state.status is RunStatus.CANCELLING
-    if cancelling or not repeatable(draft.step(step_id)):
-        questions.ask_unknown(draft, step_id, failure.message)
+    cancelling = builder.state.status is RunStatus.CANCELLING
+    if cancelling or not repeatable(builder.step(step_id)):
+        questions.ask_unknown(builder, step_id, failure.message)
     else:
-        _fail(draft, step_id, failure)
+        _fail(builder, step_id, failure)

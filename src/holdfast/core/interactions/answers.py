@@ -26,7 +26,7 @@ from holdfast.core.run.builder import iso
 from holdfast.core.run.four_eyes import CLOCK as CLOCK
 from holdfast.core.run.four_eyes import option_of, refuse_who_wants_it, wanting_now
 from holdfast.core.run.state import QuestionState, RunState
-from holdfast.core.run.steps import AnyDraft
+from holdfast.core.run.steps import AnyBuilder
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.forms.validation import Validated, unsealed, validate, validate_changes
 from holdfast.language.strict import canonical_json
@@ -73,18 +73,18 @@ class _Reply:
     feedback: str | None = None
 
 
-def take(draft: AnyDraft, command: Answer) -> Judged | None:
+def take(builder: AnyBuilder, command: Answer) -> Judged | None:
     """Record an answer that counts; what it leads to is the machine's."""
-    question = find(draft.state, command.question_id)
-    judged = judge(draft.state, question, command, draft.now, draft.wanted_by)
+    question = find(builder.state, command.question_id)
+    judged = judge(builder.state, question, command, builder.now, builder.wanted_by)
     if judged is not None:
-        draft.emit(judged.event)
+        builder.emit(judged.event)
     return judged
 
 
-def keep_draft(draft: AnyDraft, command: KeepDraft) -> None:
-    question = find(draft.state, command.question_id)
-    draft.emit(kept_draft(question, command, draft.now))
+def keep_draft(builder: AnyBuilder, command: KeepDraft) -> None:
+    question = find(builder.state, command.question_id)
+    builder.emit(kept_draft(question, command, builder.now))
 
 
 def rejection(by: str, reason: str) -> Failure:

@@ -18,7 +18,7 @@ from holdfast.core.interactions.requests import (
 )
 from holdfast.core.run.four_eyes import asked_before, asked_of
 from holdfast.core.run.question_reducers import deadline_of
-from holdfast.core.run.steps import AnyDraft
+from holdfast.core.run.steps import AnyBuilder
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.language.display import clip
@@ -87,7 +87,7 @@ def missing_question(
 
 
 def approval_question(
-    draft: AnyDraft,
+    builder: AnyBuilder,
     step_id: str,
     tool: str,
     args: Mapping[str, Json],
@@ -102,10 +102,10 @@ def approval_question(
     """Consent is bound to the very arguments that are shown; what has changed since an
     earlier consent is shown as well."""
     shown: dict[str, Json] = {**shown_call(tool, args, facts), **(context or {})}
-    step = draft.step(step_id)
+    step = builder.step(step_id)
     former = step.consent or step.former_consent
     if former is not None:
-        words, before = differences(draft.state.questions.values(), former, shown)
+        words, before = differences(builder.state.questions.values(), former, shown)
         asking = replace(asking, details=words)
         shown["before"] = dict(before)
     return Question(
@@ -137,22 +137,22 @@ def unknown_question(
     )
 
 
-def loses(draft: AnyDraft, step_id: str, reason: str) -> bool:
+def loses(builder: AnyBuilder, step_id: str, reason: str) -> bool:
     """Sent, and nobody knows whether it took effect; a run that is ending asks nobody."""
-    draft.emit(OutcomeLost(step_id, draft.step(step_id).firing, reason))
-    return draft.step(step_id).status is not StepStatus.STOPPED
+    builder.emit(OutcomeLost(step_id, builder.step(step_id).firing, reason))
+    return builder.step(step_id).status is not StepStatus.STOPPED
 
 
 def open_question(
-    draft: AnyDraft, step_id: str, question: Question, moves: tuple[Move, ...] = ()
+    builder: AnyBuilder, step_id: str, question: Question, moves: tuple[Move, ...] = ()
 ) -> str | None:
     """Ask it; or say why it cannot be asked."""
-    step = draft.step(step_id)
+    step = builder.step(step_id)
     try:
         asked = request_from_asking(
             _with_feedback(question, step.feedback),
-            request_id=draft.unguessable(),
-            session_id=draft.state.run_id,
+            request_id=builder.unguessable(),
+            session_id=builder.state.run_id,
             type=question.type,
             title=question.title,
             message=question.message,
@@ -162,20 +162,20 @@ def open_question(
         )
     except InvalidAnswer as error:
         return str(error)
-    wanted_by = draft.wanted_by
+    wanted_by = builder.wanted_by
     if wanted_by is None:
-        wanted_by = asked_before(draft.state, step.former_consent)
-    draft.emit(
+        wanted_by = asked_before(builder.state, step.former_consent)
+    builder.emit(
         QuestionOpened(
             request=asked,
             step_id=step_id,
             firing=step.firing,
             purpose=question.purpose,
-            deadline=deadline_of(asked, draft.now),
+            deadline=deadline_of(asked, builder.now),
             args=question.args,
             consent=question.consent,
             moves=moves,
-            wanted_by=asked_of(draft.state, asked.type, question.purpose, wanted_by),
+            wanted_by=asked_of(builder.state, asked.type, question.purpose, wanted_by),
         )
     )
     return None

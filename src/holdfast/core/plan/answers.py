@@ -10,7 +10,7 @@ from typing import assert_never
 
 from holdfast.core.interactions.answers import NOBODY, expiry, rejection, take
 from holdfast.core.interactions.answers import keep_draft as keep_draft
-from holdfast.core.plan.builder import Draft
+from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.planner import fail_listener, skip_listener
 from holdfast.core.run.four_eyes import CLOCK
 from holdfast.core.run.steps import terminate
@@ -19,27 +19,27 @@ from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind
 
 
-def answer(draft: Draft, command: Answer) -> None:
-    judged = take(draft, command)
+def answer(builder: Builder, command: Answer) -> None:
+    judged = take(builder, command)
     if judged is not None:
-        listener_id = draft.state.questions[command.question_id].step_id
-        _follow(draft, listener_id, judged.action, by=command.by, reason=judged.reason)
+        listener_id = builder.state.questions[command.question_id].step_id
+        _follow(builder, listener_id, judged.action, by=command.by, reason=judged.reason)
 
 
-def expire(draft: Draft, question_id: str) -> None:
+def expire(builder: Builder, question_id: str) -> None:
     """The deadline has passed: the default option is taken, else the listener fails."""
-    question = draft.state.questions[question_id]
+    question = builder.state.questions[question_id]
     expired, action = expiry(question)
-    draft.emit(expired)
+    builder.emit(expired)
     if action is None:
         failure = Failure(FailureKind.MISSING, NOBODY)
-        fail_listener(draft, question.step_id, failure, final=True)
+        fail_listener(builder, question.step_id, failure, final=True)
         return
-    _follow(draft, question.step_id, action, by=CLOCK, reason=NOBODY)
+    _follow(builder, question.step_id, action, by=CLOCK, reason=NOBODY)
 
 
 def _follow(
-    draft: Draft, listener_id: str, action: InteractionAction, *, by: str, reason: str
+    builder: Builder, listener_id: str, action: InteractionAction, *, by: str, reason: str
 ) -> None:
     """What the chosen action does; the step is ready again and may simply go on."""
     match action:
@@ -51,10 +51,10 @@ def _follow(
         ):
             return
         case InteractionAction.REJECT_WITH_REASON:
-            fail_listener(draft, listener_id, rejection(by, reason), final=True)
+            fail_listener(builder, listener_id, rejection(by, reason), final=True)
         case InteractionAction.SKIP:
-            skip_listener(draft, listener_id, by, reason)
+            skip_listener(builder, listener_id, by, reason)
         case InteractionAction.TERMINATE:
-            terminate(draft, by, reason)
+            terminate(builder, by, reason)
         case _:
             assert_never(action)

@@ -9,11 +9,11 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.core.plan.compiled import CompiledListener, CompiledPlan
-from holdfast.core.plan.reducers import FOLDS
+from holdfast.core.plan.reducers import REDUCERS
 from holdfast.core.plan.state import NEW_TASK, PlanState
 from holdfast.core.plan.tables import SETTABLE
 from holdfast.core.plan.task_changes import moved
-from holdfast.core.run.builder import RunDraft
+from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import successor
 from holdfast.errors import OutputRefused
 from holdfast.language.conditions import holds
@@ -25,8 +25,8 @@ _CANCELLING: Final = PlanInstanceStatus.CANCELLING
 _move: Final = constructor(Move)
 
 
-class Draft(RunDraft[PlanState, PlanEvent]):
-    FOLDS = FOLDS
+class Builder(DecisionBuilder[PlanState, PlanEvent]):
+    REDUCERS = REDUCERS
 
     def listener(self, listener_id: str) -> CompiledListener:
         return self.state.plan.listener(listener_id)

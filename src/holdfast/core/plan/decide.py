@@ -17,7 +17,7 @@ from typing import Any, Final
 
 from holdfast.core.plan import answers, planner, questions, steps
 from holdfast.core.plan import interventions as people
-from holdfast.core.plan.builder import Draft
+from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
 from holdfast.core.plan.effects import EFFECTS, effects_in_flight, goes_on_by_itself
 from holdfast.core.plan.state import PlanState
@@ -46,27 +46,27 @@ def blank(run_id: str, plan: CompiledPlan) -> PlanState:
 
 def replay(state: PlanState, records: Iterable[tuple[float, PlanEvent]]) -> PlanState:
     """The state after `(at, event)` records: the journal, and nothing else, is the run."""
-    return Draft(state).replay(records)
+    return Builder(state).replay(records)
 
 
 def decide(
     state: PlanState, command: c.Command, moment: c.Moment
 ) -> Decision[PlanState, PlanEvent]:
-    draft = Draft(state, moment)
-    return decided(draft, carry_out(draft, command))
+    builder = Builder(state, moment)
+    return decided(builder, carry_out(builder, command))
 
 
-def carry_out(draft: Draft, command: c.Command) -> Sequence[Effect]:
-    decided = WELCOME[draft.state.status].get(type(command))
+def carry_out(builder: Builder, command: c.Command) -> Sequence[Effect]:
+    decided = WELCOME[builder.state.status].get(type(command))
     if decided is None:
-        return unwelcome(draft.state, command, COMMANDS)
-    events, before = draft.events, len(draft.events)
-    effects = decided(draft, command) or ()
+        return unwelcome(builder.state, command, COMMANDS)
+    events, before = builder.events, len(builder.events)
+    effects = decided(builder, command) or ()
     if len(events) == before:
         return effects
-    state = draft.state
+    state = builder.state
     if not state.active or state.status is _CANCELLING:
-        planner.settle(draft)
+        planner.settle(builder)
     for _, event in events[before:]:
         follow = _follow(type(event))
         if follow is not None:
@@ -74,21 +74,21 @@ def carry_out(draft: Draft, command: c.Command) -> Sequence[Effect]:
     return effects
 
 
-def _start_run(draft: Draft, command: c.StartRun) -> None:
+def _start_run(builder: Builder, command: c.StartRun) -> None:
     """The main task runs at once, or a form is asked for the inputs that are missing."""
-    plan = draft.state.plan
+    plan = builder.state.plan
     values, complete = _inputs(plan, command.values)
     update = TaskUpdate(plan.main, TaskStatus.RUNNING, values, "start")
-    draft.emit(
+    builder.emit(
         RunStarted(
             plan_id=command.plan_id,
             digest=plan.digest,
             prompt=command.prompt,
-            root_id=command.root_id or draft.state.run_id,
+            root_id=command.root_id or builder.state.run_id,
             values={} if complete else values,
             parent=command.parent,
             by=command.by,
-            moves=draft.moves((update,)) if complete else (),
+            moves=builder.moves((update,)) if complete else (),
             fired=() if complete else (INPUTS,),
             authors=command.authors,
         )
@@ -107,58 +107,58 @@ def _inputs(plan: CompiledPlan, given: Mapping[str, Json]) -> tuple[dict[str, Js
     return (dict(partial.values), False) if full.errors else (dict(full.values), True)
 
 
-def _hear_child(draft: Draft, command: c.HearChild) -> None:
-    if not hears(draft, command):
+def _hear_child(builder: Builder, command: c.HearChild) -> None:
+    if not hears(builder, command):
         return
-    if command.ended_by and draft.state.status is not PlanInstanceStatus.CANCELLING:
-        terminate(draft, command.ended_by, "")
-    _follow_child(draft, command)
+    if command.ended_by and builder.state.status is not PlanInstanceStatus.CANCELLING:
+        terminate(builder, command.ended_by, "")
+    _follow_child(builder, command)
 
 
-def _follow_child(draft: Draft, command: c.HearChild) -> None:
+def _follow_child(builder: Builder, command: c.HearChild) -> None:
     """A child that failed fails its listener, and is resumed with it.
 
     One that is done has made its listener ready to conclude, unless the run is being cancelled.
     """
-    step = draft.step(command.step_id)
+    step = builder.step(command.step_id)
     if step.status is not StepStatus.RUNNING:
         return
     if command.status == PlanInstanceStatus.ERROR:
         failure = Failure(FailureKind.PERMANENT, f"{command.child_id}: {command.message}")
-        planner.fail_listener(draft, command.step_id, failure, updates=(), final=True)
+        planner.fail_listener(builder, command.step_id, failure, updates=(), final=True)
     elif command.status == PlanInstanceStatus.CANCELLED:
         failure = Failure(FailureKind.PERMANENT, f"{command.child_id} was cancelled")
-        planner.fail_listener(draft, command.step_id, failure, final=True)
+        planner.fail_listener(builder, command.step_id, failure, final=True)
     elif command.status == PlanInstanceStatus.DONE:
-        steps.child_finished(draft, command.step_id, command.result)
+        steps.child_finished(builder, command.step_id, command.result)
 
 
-def _tick(draft: Draft, command: c.Tick) -> None:
-    tick(draft, partial(answers.expire, draft), partial(_end_grace, draft))
+def _tick(builder: Builder, command: c.Tick) -> None:
+    tick(builder, partial(answers.expire, builder), partial(_end_grace, builder))
 
 
-def _end_grace(draft: Draft) -> None:
-    for listener_id, step in sorted(draft.state.steps.items()):
+def _end_grace(builder: Builder) -> None:
+    for listener_id, step in sorted(builder.state.steps.items()):
         if step.status is StepStatus.RUNNING:
-            questions.ask_unknown(draft, listener_id, "it had not ended when the grace was over")
+            questions.ask_unknown(builder, listener_id, "it had not ended when the grace was over")
 
 
-def _recover(draft: Draft, command: c.Recover) -> tuple[Effect, ...]:
+def _recover(builder: Builder, command: c.Recover) -> tuple[Effect, ...]:
     """A run that only rests lost nothing with its owner; the others count the loss."""
-    if not goes_on_by_itself(draft.state):
+    if not goes_on_by_itself(builder.state):
         return ()
-    count = draft.state.recoveries + 1
+    count = builder.state.recoveries + 1
     if count < MAX_RECOVERIES:
         # Before the count, because a release alone would forget earlier crashes.
-        steps.release_calls(draft)
-    draft.emit(RunRecovered(count))
-    steps.recover(draft)
+        steps.release_calls(builder)
+    builder.emit(RunRecovered(count))
+    steps.recover(builder)
     if count >= MAX_RECOVERIES:
-        steps.quarantine(draft, count)
-    return effects_in_flight(draft.state)
+        steps.quarantine(builder, count)
+    return effects_in_flight(builder.state)
 
 
-DECISIONS: Final[Mapping[type, Callable[[Draft, Any], Sequence[Effect] | None]]] = {
+DECISIONS: Final[Mapping[type, Callable[[Builder, Any], Sequence[Effect] | None]]] = {
     c.StartRun: _start_run,
     c.StartStep: steps.start,
     c.ReportOutcome: steps.report,

@@ -21,7 +21,7 @@ from holdfast.core.interactions.opening import (
     unknown_question,
 )
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTIONS
-from holdfast.core.plan.builder import Draft, quiet
+from holdfast.core.plan.builder import Builder, quiet
 from holdfast.core.plan.compiled import INPUTS
 from holdfast.core.plan.planner import fail_listener
 from holdfast.core.run.state import EMPTY
@@ -45,13 +45,13 @@ _asking_with = replacing(Asking)
 
 
 def ask_missing(
-    draft: Draft, listener_id: str, form: Form, args: Mapping[str, Json], version: str
+    builder: Builder, listener_id: str, form: Form, args: Mapping[str, Json], version: str
 ) -> None:
     """The work lacks parameters: pause for them, and go on at this very point.
 
     The arguments that are known say what it is about.
     """
-    action = draft.listener(listener_id).action
+    action = builder.listener(listener_id).action
     if isinstance(action, ToolAction):
         shown = {"tool": action.tool, "args": _known(args, form)}
         question = missing_question(
@@ -60,26 +60,28 @@ def ask_missing(
             action.missing,
             shown,
             version=version,
-            outdated=[one for one in draft.step(listener_id).provided if one not in args],
+            outdated=[one for one in builder.step(listener_id).provided if one not in args],
         )
     else:
-        question = missing_question(form, _title(draft, listener_id), Asking())
-    _ask(draft, listener_id, question)
+        question = missing_question(form, _title(builder, listener_id), Asking())
+    _ask(builder, listener_id, question)
 
 
-def ask_human(draft: Draft, listener_id: str, action: HumanAction, words: Sequence[str]) -> None:
-    form = _still_missing(draft, action.form) if listener_id == INPUTS else action.form
+def ask_human(
+    builder: Builder, listener_id: str, action: HumanAction, words: Sequence[str]
+) -> None:
+    form = _still_missing(builder, action.form) if listener_id == INPUTS else action.form
     asking = _filled_in(action.asking, *words)
     confirmation = not form.fields
     question = Question(
         "human",
         _CONFIRMATION if confirmation else _INPUT,
-        asking.title or _title(draft, listener_id),
+        asking.title or _title(builder, listener_id),
         options=CONFIRM_OPTIONS if confirmation else PROVIDE_OPTIONS,
         form=form,
         asking=asking,
     )
-    _ask(draft, listener_id, question)
+    _ask(builder, listener_id, question)
 
 
 def _filled_in(asking: Asking, title: str, message: str, details: str) -> Asking:
@@ -100,12 +102,12 @@ def _spoken(written: str, filled_in: str) -> str:
 
 
 def ask_approval(
-    draft: Draft, listener_id: str, args: Mapping[str, Json], tool: ToolFacts, consent: str
+    builder: Builder, listener_id: str, args: Mapping[str, Json], tool: ToolFacts, consent: str
 ) -> None:
-    action = draft.listener(listener_id).action
+    action = builder.listener(listener_id).action
     assert isinstance(action, ToolAction)
     question = approval_question(
-        draft,
+        builder,
         listener_id,
         action.tool,
         args,
@@ -114,20 +116,20 @@ def ask_approval(
         asking=action.consent,
         enrich=action.fields,
     )
-    _ask(draft, listener_id, question)
+    _ask(builder, listener_id, question)
 
 
-def ask_unknown(draft: Draft, listener_id: str, reason: str) -> None:
+def ask_unknown(builder: Builder, listener_id: str, reason: str) -> None:
     """Only a person can find out."""
-    if loses(draft, listener_id, reason):
-        what, args, form = _unknown_call(draft, listener_id)
-        _ask(draft, listener_id, unknown_question(what, args, reason, form))
+    if loses(builder, listener_id, reason):
+        what, args, form = _unknown_call(builder, listener_id)
+        _ask(builder, listener_id, unknown_question(what, args, reason, form))
 
 
-def _ask(draft: Draft, listener_id: str, question: Question) -> None:
-    refusal = open_question(draft, listener_id, question, _waiting_moves(draft, listener_id))
+def _ask(builder: Builder, listener_id: str, question: Question) -> None:
+    refusal = open_question(builder, listener_id, question, _waiting_moves(builder, listener_id))
     if refusal is not None:
-        fail_listener(draft, listener_id, Failure(FailureKind.PERMANENT, refusal))
+        fail_listener(builder, listener_id, Failure(FailureKind.PERMANENT, refusal))
 
 
 def _known(args: Mapping[str, Json], form: Form) -> dict[str, Json]:
@@ -136,26 +138,26 @@ def _known(args: Mapping[str, Json], form: Form) -> dict[str, Json]:
     return {name: one for name, one in args.items() if one is not None or name not in asked}
 
 
-def _waiting_moves(draft: Draft, listener_id: str) -> tuple[Move, ...]:
+def _waiting_moves(builder: Builder, listener_id: str) -> tuple[Move, ...]:
     """The sub-task is Pending while its listener waits for a person."""
-    target = draft.listener(listener_id).target
-    if target is None or target == draft.state.plan.main:
+    target = builder.listener(listener_id).target
+    if target is None or target == builder.state.plan.main:
         return ()
-    if draft.state.task(target).status not in _WAITS:
+    if builder.state.task(target).status not in _WAITS:
         return ()
     return (quiet(target, _PENDING, "waiting_for_person"),)
 
 
-def _title(draft: Draft, listener_id: str) -> str:
-    plan = draft.state.plan.plan
-    target = draft.listener(listener_id).target
+def _title(builder: Builder, listener_id: str) -> str:
+    plan = builder.state.plan.plan
+    target = builder.listener(listener_id).target
     task = next((task.name for task in plan.tasks if task.task_id == target), "")
     return f"{plan.name}: {task}" if task and task != plan.name else plan.name
 
 
-def _still_missing(draft: Draft, form: Form) -> Form:
+def _still_missing(builder: Builder, form: Form) -> Form:
     """What was given at the start is not asked for again, and settles what depends on it."""
-    given = draft.state.main_task.context
+    given = builder.state.main_task.context
     data = {field.name: given[field.name] for field in form.fields if field.name in given}
     shown = visible_fields(form, data)
     missing = []
@@ -166,12 +168,12 @@ def _still_missing(draft: Draft, form: Form) -> Form:
     return Form(tuple(missing))
 
 
-def _unknown_call(draft: Draft, listener_id: str) -> tuple[str, Mapping[str, Json], Form]:
+def _unknown_call(builder: Builder, listener_id: str) -> tuple[str, Mapping[str, Json], Form]:
     """What was called, with which arguments, and the form for the result that is lost."""
-    step = draft.step(listener_id)
+    step = builder.step(listener_id)
     if step.calling is not None:
         function, args, _ = step.calling
         return function, args, Form((Field("result", FieldType.TEXT, "Result"),))
-    listener = draft.listener(listener_id)
+    listener = builder.listener(listener_id)
     name = listener.action.tool if isinstance(listener.action, ToolAction) else listener_id
     return name, step.args or EMPTY, listener.lost_result

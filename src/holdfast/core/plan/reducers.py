@@ -24,7 +24,7 @@ def _question_opened(state: PlanState, event: e.QuestionOpened, at: float) -> No
     moved(fold_questions.opened(state, event, at), event.moves, at)
 
 
-FOLDS: Mapping[type, Fold] = {
+REDUCERS: Mapping[type, Fold] = {
     **SHARED,
     e.RunStarted: fold_runs.started,
     e.ListenerStarted: fold_steps.started,

@@ -25,14 +25,14 @@ Fold: TypeAlias = Callable[[Any, Any, float], object]
 NO_MOMENT = Moment(0.0)
 
 
-class RunDraft(Generic[S, E]):
-    FOLDS: ClassVar[Mapping[type, Fold]]
+class DecisionBuilder(Generic[S, E]):
+    REDUCERS: ClassVar[Mapping[type, Fold]]
     """What each event does to the state: the one place where it changes."""
 
     def __init__(self, state: S, moment: Moment = NO_MOMENT) -> None:
         self.state = state
         self.shared = True
-        self._folds = self.FOLDS
+        self._folds = self.REDUCERS
         self.now, self.entropy, self.wanted_by = moment.now, moment.entropy, moment.wanted_by
         self.events: list[tuple[float, E]] = []
         self.readied: list[str] = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Final, Generic, TypeAlias, TypeVar
 
-from holdfast.core.run.builder import RunDraft
+from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import EMPTY, RunState, S
 from holdfast.core.run.tables import Verdict
 from holdfast.errors import NotAllowed
@@ -26,8 +26,8 @@ class Decision(Generic[S, E]):
     effects: tuple[Effect, ...] = ()
 
 
-def decided(draft: RunDraft[S, E], effects: Sequence[Effect]) -> Decision[S, E]:
-    return Decision(draft.state, tuple(event for _, event in draft.events), tuple(effects))
+def decided(builder: DecisionBuilder[S, E], effects: Sequence[Effect]) -> Decision[S, E]:
+    return Decision(builder.state, tuple(event for _, event in builder.events), tuple(effects))
 
 
 SAID: Final[Mapping[str, str]] = {

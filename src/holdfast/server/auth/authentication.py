@@ -25,7 +25,7 @@ from fastapi import Depends, Request
 from holdfast.errors import NotAllowed, NotFound, NotPermitted, Unauthenticated
 from holdfast.i18n.languages import preferred
 from holdfast.journal.port import RunRow
-from holdfast.runtime.identity import Acting, Claim, acting
+from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import TOKEN, csrf_token
 from holdfast.server.auth.principal import Permission, Principal, may, may_somewhere, named, run_of
 from holdfast.server.auth.rate_limits import LOGIN
@@ -197,4 +197,4 @@ def same_origin(request: Request, secure: bool) -> bool:
 def acting_as(caller: Caller, claim: Claim | None = None) -> AbstractContextManager[None]:
     """What is done within is put down to the caller."""
     who = caller.principal
-    return acting(Acting(who=who.id, origin=caller.origin, via=who.via, claim=claim))
+    return acting(Identity(who=who.id, origin=caller.origin, via=who.via, claim=claim))

@@ -20,7 +20,7 @@ from typing import Final
 
 from holdfast.core.run.four_eyes import CLOCK
 from holdfast.errors import InvalidValue
-from holdfast.journal.port import Kept
+from holdfast.journal.port import ExpiringValue
 from holdfast.runtime.identity import LOCAL
 from holdfast.server.auth.principal import GRANTED, Grants, Kind, Principal, kind_of
 
@@ -146,7 +146,7 @@ def who_is(holder: Holder) -> str:
     return holder.name if holder.kind == "person" else f"service:{holder.name}"
 
 
-def kept_as(one: Credential, secret: str) -> Kept:
+def kept_as(one: Credential, secret: str) -> ExpiringValue:
     body = {
         "id": one.id,
         "name": one.name,
@@ -159,10 +159,10 @@ def kept_as(one: Credential, secret: str) -> Kept:
         "parent": one.parent,
     }
     text = json.dumps(body, ensure_ascii=False)
-    return Kept(one.form, hash_of(secret), text, one.expires_at)
+    return ExpiringValue(one.form, hash_of(secret), text, one.expires_at)
 
 
-def credential_of(kept: Kept) -> Credential:
+def credential_of(kept: ExpiringValue) -> Credential:
     body = json.loads(kept.body)
     return Credential(
         **{

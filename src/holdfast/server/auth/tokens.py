@@ -22,7 +22,7 @@ from typing import Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
-from holdfast.journal.port import Attached, Deed, Journal, Kept
+from holdfast.journal.port import Attached, AuditRecord, ExpiringValue, Journal
 from holdfast.runtime.audit import with_claim
 from holdfast.runtime.identity import LOCAL
 from holdfast.server.auth.credentials import (
@@ -179,7 +179,7 @@ class Tokens:
         if now - self._noted.get(used.id, now - USE_SECONDS) < USE_SECONDS:
             return
         self._noted[used.id] = now
-        kept = Kept("used", used.id, json.dumps({"at": now}), used.expires_at)
+        kept = ExpiringValue("used", used.id, json.dumps({"at": now}), used.expires_at)
         try:
             await self._journal.attach(Attached(kept=[kept]))
         except JournalUnavailable:
@@ -281,7 +281,9 @@ class Tokens:
         """What a request asked for, and that it is served."""
         await self._journal.attach(with_claim(attached, self._clock.now()))
 
-    def _deed(self, by: str, action: str, one: Credential, origin: str, via: str = "") -> Deed:
+    def _deed(
+        self, by: str, action: str, one: Credential, origin: str, via: str = ""
+    ) -> AuditRecord:
         told = {
             "name": one.name,
             "kind": one.kind,
@@ -291,7 +293,7 @@ class Tokens:
             **({"via": via} if via else {}),
         }
         detail = json.dumps(told, ensure_ascii=False)
-        return Deed(self._clock.now(), by, action, one.id, origin=origin, detail=detail)
+        return AuditRecord(self._clock.now(), by, action, one.id, origin=origin, detail=detail)
 
 
 async def ensure_first_link(tokens: Tokens) -> str | None:
@@ -302,9 +304,9 @@ async def ensure_first_link(tokens: Tokens) -> str | None:
     return secret
 
 
-def _opened(one: Credential) -> Kept:
-    return Kept("access", "opened", json.dumps({"at": one.created_at}))
+def _opened(one: Credential) -> ExpiringValue:
+    return ExpiringValue("access", "opened", json.dumps({"at": one.created_at}))
 
 
-def _used_at(kept: Kept | None) -> float | None:
+def _used_at(kept: ExpiringValue | None) -> float | None:
     return float(json.loads(kept.body)["at"]) if kept is not None else None

@@ -39,13 +39,13 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request, Response
 
 from holdfast.errors import InvalidValue, NotAllowed, OperatorError
-from holdfast.journal.port import Attached, Journal, Kept
+from holdfast.journal.port import Attached, ExpiringValue, Journal
 from holdfast.journal.vault import Vault
 from holdfast.runtime.audit import CLAIM_SECONDS, REQUEST
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.identity import Claim
 from holdfast.server.auth.principal import Principal
-from holdfast.server.middleware.write_behind import LateKeeping
+from holdfast.server.middleware.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services
@@ -93,7 +93,7 @@ class Requests:
         self._journal = journal
         self._clock = clock
         self._vault = vault
-        self.late = LateKeeping(journal)
+        self.late = WriteBehind(journal)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def once(
@@ -120,7 +120,7 @@ class Requests:
             await self._keep(claim, response, again)
             return response
 
-    async def _kept(self, claim: Claim) -> Kept | None:
+    async def _kept(self, claim: Claim) -> ExpiringValue | None:
         now = self._clock.now()
         return self.late.known(claim.key, now) or await self._journal.kept(REQUEST, claim.key, now)
 
@@ -147,7 +147,7 @@ class Requests:
             return
         members = {"fingerprint": claim.fingerprint, "answer": self._sealed(claim, response, body)}
         expires = self._clock.now() + CLAIM_SECONDS
-        kept = Kept(REQUEST, claim.key, json.dumps(members), expires)
+        kept = ExpiringValue(REQUEST, claim.key, json.dumps(members), expires)
         if again is not None and await self._kept(claim) is not None:
             self.late.put(kept)
             return

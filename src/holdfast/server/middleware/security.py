@@ -69,7 +69,7 @@ class Gone(Exception):
     """The client left before its request was complete."""
 
 
-class Shield:
+class SecurityMiddleware:
     def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
         self._app = app
         self._settings = settings

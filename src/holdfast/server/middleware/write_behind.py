@@ -12,25 +12,25 @@ from collections.abc import Iterable
 from contextvars import Context
 
 from holdfast.errors import HoldfastError
-from holdfast.journal.port import Attached, Journal, Kept
+from holdfast.journal.port import Attached, ExpiringValue, Journal
 
 log = logging.getLogger("holdfast")
 
 LAG_SECONDS = 0.05
 
 
-class LateKeeping:
+class WriteBehind:
     def __init__(self, journal: Journal) -> None:
         self._journal = journal
-        self._unwritten: dict[str, Kept] = {}
+        self._unwritten: dict[str, ExpiringValue] = {}
         self._writing: asyncio.Task[None] | None = None
 
-    def known(self, key: str, now: float) -> Kept | None:
+    def known(self, key: str, now: float) -> ExpiringValue | None:
         """What was put under a key and is not on disk yet."""
         kept = self._unwritten.get(key)
         return kept if kept is None or kept.expires_at is None or kept.expires_at > now else None
 
-    def put(self, kept: Kept) -> None:
+    def put(self, kept: ExpiringValue) -> None:
         self._unwritten[kept.key] = kept
         if self._writing is None:
             self._writing = asyncio.create_task(self._write_soon(), context=Context())
@@ -53,7 +53,7 @@ class LateKeeping:
             log.warning("answers to %d requests could not be kept: %s", len(kept), error)
         self._forget(kept)
 
-    def _forget(self, written: Iterable[Kept]) -> None:
+    def _forget(self, written: Iterable[ExpiringValue]) -> None:
         for one in written:
             if self._unwritten.get(one.key) is one:
                 del self._unwritten[one.key]

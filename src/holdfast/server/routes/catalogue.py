@@ -66,7 +66,7 @@ class ToolsShown(BaseModel):
 async def list_agents(served: Served, caller: Called) -> AgentsShown:
     """The agents whose sessions the caller may read."""
     await caller.require(served, Permission.READ)
-    library = served.app.engine.library
+    library = served.app.engine.definitions
     seen = [one for one in sorted(library.agent_ids()) if caller.sees(agent(one))]
     return AgentsShown(agents=[_agent(library.agent(one)) for one in seen])
 
@@ -79,7 +79,7 @@ async def get_agent(agent_id: AgentId, served: Served, caller: Called) -> AgentS
 
 def known_agent(served: Services, caller: Caller, agent_id: str) -> AgentDefinition:
     """One that the caller may not read does not exist for them, nor do its neighbours."""
-    library = served.app.engine.library
+    library = served.app.engine.definitions
     known = caller.sees(agent(agent_id)) and agent_id in library.agent_ids()
     if not known and not sees_all(caller.principal):
         raise NotFound(f"there is no agent {agent_id!r}")

@@ -60,7 +60,7 @@ SVG_ANSWER: dict[int | str, dict[str, Any]] = {
 async def list_plans(served: Served, caller: Called) -> PlanLines:
     """The plans that new instances may be started of, as far as the caller may read them."""
     await caller.require(served, Permission.READ)
-    library = served.app.engine.library
+    library = served.app.engine.definitions
     seen = [one for one in sorted(library.plan_ids()) if caller.sees(plan(one))]
     return PlanLines(plans=[_line(served, library.current(one)) for one in seen])
 
@@ -69,7 +69,7 @@ async def _registered_again(claimed: Claimed, request: Request, served: Services
     """The plan as the request named it."""
     caller = await identify(request)
     plan = await served.plans.check(json.loads(await request.body())["source"], caller.sees)
-    shown = await aside(_shown, served, served.app.engine.library.current(plan.plan_id))
+    shown = await aside(_shown, served, served.app.engine.definitions.current(plan.plan_id))
     return JSONResponse(shown.model_dump(mode="json"), 201)
 
 
@@ -88,7 +88,7 @@ async def register_plan(body: Source, served: Served, caller: Called) -> PlanSho
         await caller.require(served, Permission.OPERATE, subject=subject)
     _refuse_other_tools(served, caller, checked)
     made = await served.plans.register(body.source, caller.sees, by=caller.principal.id)
-    return await aside(_shown, served, served.app.engine.library.current(made.plan_id))
+    return await aside(_shown, served, served.app.engine.definitions.current(made.plan_id))
 
 
 def _runs_others(checked: Plan) -> Iterator[str]:
@@ -102,7 +102,7 @@ def _runs_others(checked: Plan) -> Iterator[str]:
 
 def _refuse_other_tools(served: Services, caller: Caller, checked: Plan) -> None:
     """Whoever may write one plan is not thereby given every tool."""
-    library = served.app.engine.library
+    library = served.app.engine.definitions
     known = checked.plan_id in library.plan_ids()
     before = set(_tools(library.current(checked.plan_id).plan)) if known else set[str]()
     wanted = sorted(set(_tools(checked)) - before)
@@ -227,7 +227,7 @@ async def _only_one_waiting(served: Services, caller: Caller, plan_id: str) -> s
 async def _versions(served: Services, caller: Caller, plan_id: str) -> list[VersionShown]:
     if not caller.sees(plan(plan_id)):
         raise NotFound(f"there is no plan {plan_id!r}")
-    library = served.app.engine.library
+    library = served.app.engine.definitions
     current = library.current(plan_id) if plan_id in library.plan_ids() else None
     stored = await served.journal.definitions(PLAN.kind, plan_id)
     versions = [_version(one, current) for one in stored]

@@ -168,7 +168,7 @@ def _usual_agent(served: Services, caller: Caller) -> str:
     """Whom to speak to where nobody is named: one that is configured, or the only one."""
     if served.settings.default_agent is not None:
         return served.settings.default_agent
-    every = sorted(served.app.engine.library.agent_ids())
+    every = sorted(served.app.engine.definitions.agent_ids())
     known = [one for one in every if caller.may(Permission.OPERATE, agent(one))]
     if every and not known:
         raise NotPermitted("your roles do not permit you to speak to any agent: ask an admin")

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from holdfast.journal.port import Attached, Journal, Kept
+from holdfast.journal.port import Attached, ExpiringValue, Journal
 
 KIND: Final = "newest_session"
 
@@ -29,7 +29,7 @@ class NewestSessions:
         self._watchers: defaultdict[str, set[Callable[[], None]]] = defaultdict(set)
 
     async def note(self, journal: Journal, who: str, newest: Newest) -> None:
-        kept = Kept(KIND, who, json.dumps(asdict(newest)))
+        kept = ExpiringValue(KIND, who, json.dumps(asdict(newest)))
         await journal.attach(Attached(kept=(kept,)))
         for told in tuple(self._watchers.get(who, ())):
             told()
