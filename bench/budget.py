@@ -65,6 +65,8 @@ STAGES = ("core", "work", "turn", "encode", "append", "commit", "publish", "asyn
 
 PARTS = {
     "core/": "core",
+    "language/": "core",
+    "forms/": "core",
     "model/": "core",
     "work/": "work",
     "runtime/hub.py": "publish",
