@@ -43,6 +43,7 @@ images: setup browser
 
 diagrams: setup
 	$(BIN)/python docs/make_diagrams.py
+	$(BIN)/python docs/make_walks.py
 
 format: setup
 	$(BIN)/ruff format src tests bench docs examples
