@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import xml.etree.ElementTree as ElementTree
 from pathlib import Path
 
@@ -115,3 +116,18 @@ def test_tools_that_cannot_be_read_are_refused_in_one_line(holdfast: Command, pl
         assert ending.code == 1
         assert ending.err.startswith("error: tools.yaml ")
         assert ending.err.count("\n") == 1
+
+
+def test_the_schemas_of_files_are_printed_or_written(holdfast: Command, place: Path) -> None:
+    plan = holdfast("schema", "plan")
+    assert plan.code == 0
+    assert plan.json == holdfast("schema", "plan", "--json").json
+    assert plan.json["$schema"] == "https://json-schema.org/draft/2020-12/schema"
+    every = holdfast("schema").json
+    assert list(every) == ["plan", "tool", "agent"]
+    assert every["plan"] == plan.json
+    written = holdfast("schema", "agent", "-o", "agent.json")
+    assert written.out == "agent.json has the schema of agent files\n"
+    assert json.loads((place / "agent.json").read_text(encoding="utf-8")) == every["agent"]
+    assert holdfast("schema", "-o", "all.json", "--json").json == {"file": "all.json"}
+    assert holdfast("schema", "skill").code == 2

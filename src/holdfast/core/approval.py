@@ -31,13 +31,15 @@ from holdfast.model.values import Json, JsonObject
 
 EVERY_TOOL: Final = "*"
 
-_SPELLINGS: Final = {
+SPELLINGS: Final = {
     "auto": ApprovalMode.AUTO,
     "require": ApprovalMode.REQUIRE_APPROVAL,
     "require_approval": ApprovalMode.REQUIRE_APPROVAL,
     "true": ApprovalMode.REQUIRE_APPROVAL,
     "disabled": ApprovalMode.DISABLED,
 }
+RULE_KEYS: Final = ("mode", "when", "otherwise")
+SHORT_RULE_KEY: Final = "require_when"
 _MODES: Final = "auto, require or disabled"
 _SHAPES: Final = (
     f'write {_MODES}, or {{mode: require, when: "amount > 1000", otherwise: auto}}, '
@@ -53,8 +55,8 @@ def read_rule(raw: object) -> ApprovalRule:
     match raw:
         case ApprovalRule():
             return _checked(raw)
-        case Mapping() if raw.keys() == {"require_when"}:
-            return _checked(_conditional(ApprovalMode.REQUIRE_APPROVAL, raw["require_when"]))
+        case Mapping() if raw.keys() == {SHORT_RULE_KEY}:
+            return _checked(_conditional(ApprovalMode.REQUIRE_APPROVAL, raw[SHORT_RULE_KEY]))
         case Mapping():
             return _checked(_full_rule(raw))
     return ApprovalRule(_mode(raw))
@@ -176,7 +178,7 @@ def check_pattern(pattern: JsonObject, parameters: JsonObject) -> None:
 
 
 def _full_rule(raw: Mapping[object, object]) -> ApprovalRule:
-    if "mode" not in raw or not raw.keys() <= {"mode", "when", "otherwise"}:
+    if "mode" not in raw or not raw.keys() <= {*RULE_KEYS}:
         raise AuthorError(f"approval has {_shown(sorted(map(str, raw)))}: {_SHAPES}")
     mode = _mode(raw["mode"])
     if "when" in raw:
@@ -201,8 +203,8 @@ def _conditional(
 def _mode(raw: object) -> ApprovalMode:
     if raw is True:
         return ApprovalMode.REQUIRE_APPROVAL
-    if isinstance(raw, str) and raw.lower() in _SPELLINGS:
-        return _SPELLINGS[raw.lower()]
+    if isinstance(raw, str) and raw.lower() in SPELLINGS:
+        return SPELLINGS[raw.lower()]
     raise AuthorError(f"approval is {_shown(raw)}: {_SHAPES}")
 
 

@@ -23,7 +23,7 @@ from holdfast.model.form import Field, FieldType, Validation
 from holdfast.model.values import Json
 
 _SHORT: Final = {"minimum": "min", "maximum": "max"}
-_RULE_KEYS: Final = {_SHORT.get(each.name, each.name): each.name for each in fields(Validation)}
+RULE_KEYS: Final = {_SHORT.get(each.name, each.name): each.name for each in fields(Validation)}
 _BOUNDS: Final = (
     ("min", "max"),
     ("min_length", "max_length"),
@@ -56,13 +56,13 @@ def applicable_rules(field: Field) -> frozenset[str]:
 
 def rules_of(field: Field) -> dict[str, Any]:
     """The rules that are set, by their key in the shape."""
-    rules = {key: getattr(field.validation, name) for key, name in _RULE_KEYS.items()}
+    rules = {key: getattr(field.validation, name) for key, name in RULE_KEYS.items()}
     return {key: rule for key, rule in rules.items() if rule is not None}
 
 
 def make_validation(rules: Mapping[str, Any]) -> Validation:
     """The opposite of `rules_of`."""
-    return Validation(**{_RULE_KEYS[key]: rule for key, rule in rules.items()})
+    return Validation(**{RULE_KEYS[key]: rule for key, rule in rules.items()})
 
 
 def rule_problem(key: str, rule: Json) -> str | None:
@@ -75,7 +75,7 @@ def read_validation(raw: Json, place: Place) -> Validation:
         place.report(f"must be keys and values, such as {{max_length: 80}}, not {echo(raw)}")
         return Validation()
     given = {key: rule for key, rule in (raw or {}).items() if rule is not None}
-    place.known_keys(given, ("type", *_RULE_KEYS))
+    place.known_keys(given, ("type", *RULE_KEYS))
     if given.pop("type", "enum") != "enum":
         place.at("type").report('only "enum" is known; every other rule stands for itself')
     elif raw and "type" in raw and "values" not in given:
@@ -84,7 +84,7 @@ def read_validation(raw: Json, place: Place) -> Validation:
 
 
 def _read_rules(given: Mapping[str, Json], place: Place) -> Iterator[tuple[str, Any]]:
-    for key in [key for key in _RULE_KEYS if key in given]:
+    for key in [key for key in RULE_KEYS if key in given]:
         demand = rule_problem(key, given[key])
         if demand is None:
             yield key, tuple(given[key]) if key == "values" else given[key]

@@ -39,10 +39,10 @@ MOST_RADIO_OPTIONS: Final = 5
 MOST_FIELDS: Final = 200
 MOST_OPTIONS: Final = 1_000
 
-_FIELD_KEYS: Final = tuple(each.name for each in fields(Field) if each.name != "name")
+FIELD_KEYS: Final = tuple(each.name for each in fields(Field) if each.name != "name")
 _TYPES: Final = {each.value: each for each in FieldType}
 _CHOICE_TYPES: Final = "radio, select or multiselect"
-_OPTION_KEYS: Final = ("value", "label", "requires_input")
+OPTION_KEYS: Final = ("value", "label", "requires_input")
 
 
 def parse_form(raw: object, *, enriches: bool = False) -> Form:
@@ -119,7 +119,7 @@ def _read_field(name: str, raw: Mapping[str, Json], place: Place, enriches: bool
     except InvalidValue as error:
         place.report(str(error))
         return field
-    place.known_keys(plain, _FIELD_KEYS)
+    place.known_keys(plain, FIELD_KEYS)
     field = _field_of(name, plain, place)
     if not (enriches and _is_open(field)):
         _check_type(field, place)
@@ -198,7 +198,7 @@ def _read_option(raw: Mapping[str, Json], place: Place) -> Option:
         hint = f"write {json.dumps(json.dumps(value))}" if scalar else "give it one"
         place.at("value").report(f"an option's value must be text: {hint}")
         value = ""
-    extras = {key: each for key, each in raw.items() if key not in _OPTION_KEYS}
+    extras = {key: each for key, each in raw.items() if key not in OPTION_KEYS}
     label = place.text(raw, "label", default=value)
     return Option(value, label, place.flag(raw, "requires_input"), extras)
 
@@ -284,7 +284,7 @@ def _dump_field(field: Field) -> dict[str, Any]:
     shape = always | {key: value for key, value in sometimes.items() if value}
     if field.default is not None:
         shape["default"] = field.default
-    return {key: shape[key] for key in _FIELD_KEYS if key in shape}
+    return {key: shape[key] for key in FIELD_KEYS if key in shape}
 
 
 def _dump_option(option: Option) -> dict[str, Any]:

@@ -23,7 +23,7 @@ from holdfast.source.retry import read_retry
 from holdfast.source.shape import ShapeReader
 from holdfast.source.yaml import read_document
 
-_KEYS: Final = (
+AGENT_KEYS: Final = (
     "agent_id",
     "name",
     "system_context",
@@ -39,7 +39,7 @@ _KEYS: Final = (
     "context_limit",
     "retry",
 )
-_SHORT: Final = {"id": "agent_id", "system": "system_context"}
+SHORT_KEYS: Final = {"id": "agent_id", "system": "system_context"}
 _ONE_RULE: Final = frozenset({"mode", "require_when"})
 _USUAL: Final = Agent("usual")
 
@@ -87,7 +87,7 @@ class _AgentReader:
     def agent(self, node: Node, path: Path, key: Scalar | None = None) -> Agent:
         shape = self.shape
         required = ("agent_id",) if key is None else ()
-        found = shape.entries(node, path, known=_KEYS, required=required, short=_SHORT)
+        found = shape.entries(node, path, known=AGENT_KEYS, required=required, short=SHORT_KEYS)
         return Agent(
             agent_id=self.agent_id(found, path, key),
             name=shape.text(found.get("name"), (*path, "name")),

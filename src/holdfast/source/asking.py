@@ -35,12 +35,13 @@ ASKING_KEYS: Final = (
     "reminders",
     "escalate",
 )
+ESCALATE_KEYS: Final = ("after", "role")
 SHORT_KEYS: Final = {"default": "default_option_id"}
 _AS_THEY_ARE: Final = {*ASKING_KEYS} - {"type", "options", "reminders", "escalate"}
 
 _USUAL: Final = Asking()
 
-_OPTION_KEYS: Final = (
+OPTION_KEYS: Final = (
     "option_id",
     "action",
     "label",
@@ -52,9 +53,11 @@ _OPTION_KEYS: Final = (
     "metadata",
     "handler",
 )
-_FLAGS: Final = {"default": "is_default", "dangerous": "is_dangerous"}
-_TYPES: Final = {each.value.lower(): each for each in InteractionType}
-_ACTIONS: Final = {
+OPTION_SHORT_KEYS: Final = {"id": "option_id"}
+OPTION_REQUIRED: Final = ("option_id", "action")
+OPTION_FLAGS: Final = {"default": "is_default", "dangerous": "is_dangerous"}
+TYPES: Final = {each.value.lower(): each for each in InteractionType}
+ACTIONS: Final = {
     "approve": InteractionAction.APPROVE_AND_EXECUTE,
     "retry": InteractionAction.RETRY_WITH_FEEDBACK,
     "reject": InteractionAction.REJECT_WITH_REASON,
@@ -79,7 +82,7 @@ def asking_from(shape: ShapeReader, found: Lookup[str, Node], path: Path) -> Ask
         title=shape.text(found.get("title"), (*path, "title")),
         message=shape.text(found.get("message"), (*path, "message")),
         details=shape.text(found.get("details"), (*path, "details")),
-        type=shape.meaning(found.get("type"), (*path, "type"), _TYPES, any_case=True),
+        type=shape.meaning(found.get("type"), (*path, "type"), TYPES, any_case=True),
         custom_type=shape.optional_text(found.get("custom_type"), (*path, "custom_type")),
         options=_options(shape, found.get("options"), (*path, "options")),
         required=shape.flag(found.get("required"), (*path, "required"), default=True),
@@ -101,8 +104,7 @@ def _escalation(
 ) -> tuple[float | None, str | None]:
     if node is None:
         return None, None
-    keys = ("after", "role")
-    found = shape.entries(node, path, known=keys, required=keys)
+    found = shape.entries(node, path, known=ESCALATE_KEYS, required=ESCALATE_KEYS)
     after = shape.optional_number(found.get("after"), (*path, "after"))
     return after, shape.optional_text(found.get("role"), (*path, "role"))
 
@@ -117,12 +119,12 @@ def _option(shape: ShapeReader, node: Node, path: Path) -> InteractionOption:
     found = shape.entries(
         node,
         path,
-        known=_OPTION_KEYS,
-        required=("option_id", "action"),
-        short={"id": "option_id"},
+        known=OPTION_KEYS,
+        required=OPTION_REQUIRED,
+        short=OPTION_SHORT_KEYS,
     )
     option_id = shape.text(found.get("option_id"), (*path, "option_id"))
-    action = shape.meaning(found.get("action"), (*path, "action"), _ACTIONS, any_case=True)
+    action = shape.meaning(found.get("action"), (*path, "action"), ACTIONS, any_case=True)
     return InteractionOption(
         option_id=option_id,
         label=shape.text(found.get("label"), (*path, "label"), option_id),
@@ -202,7 +204,7 @@ def _option_to_json(option: InteractionOption) -> dict[str, Any]:
 
 
 def _option_from_json(raw: JsonObject) -> InteractionOption:
-    shape = {key: raw[key] for key in _OPTION_KEYS if key in raw}
+    shape = {key: raw[key] for key in OPTION_KEYS if key in raw}
     shape |= {"label": raw.get("label", raw["option_id"])}
     shape |= {"action": InteractionAction(raw["action"])}
-    return InteractionOption(**{_FLAGS.get(key, key): value for key, value in shape.items()})
+    return InteractionOption(**{OPTION_FLAGS.get(key, key): value for key, value in shape.items()})

@@ -41,14 +41,17 @@ from holdfast.source.yaml import read_document
 
 Part = TypeVar("Part")
 
-_PLAN_REQUIRED = ("plan_id", "main_task_id", "tasks", "listeners")
-_PLAN_KEYS = (*_PLAN_REQUIRED, "name", "description", "inputs", "verify", "while_paused")
-_TASK_KEYS = ("task_id", "name", "prompt")
-_OUTPUT_KEYS = ("task_id", "status", "context")
-_CHECK_KEYS = ("tool", "args", "expect")
-_LISTENER_REQUIRED = ("listener_id", "trigger_task_id", "trigger_condition", "listener_type")
-_LISTENER_KEYS = (
-    *_LISTENER_REQUIRED,
+PLAN_REQUIRED = ("plan_id", "main_task_id", "tasks", "listeners")
+PLAN_KEYS = (*PLAN_REQUIRED, "name", "description", "inputs", "verify", "while_paused")
+TASK_REQUIRED = ("task_id",)
+TASK_KEYS = (*TASK_REQUIRED, "name", "prompt")
+OUTPUT_REQUIRED = ("task_id", "status")
+OUTPUT_KEYS = (*OUTPUT_REQUIRED, "context")
+CHECK_REQUIRED = ("tool",)
+CHECK_KEYS = (*CHECK_REQUIRED, "args", "expect")
+LISTENER_REQUIRED = ("listener_id", "trigger_task_id", "trigger_condition", "listener_type")
+LISTENER_KEYS = (
+    *LISTENER_REQUIRED,
     "success_output",
     "failure_output",
     "retry",
@@ -58,20 +61,20 @@ _LISTENER_KEYS = (
     "priority",
     "max_firings",
 )
-_ACTION_KEYS = {
+ACTION_KEYS = {
     "tool": ("tool", "args", "fields", "missing", "consent"),
     "code": ("code_snippet", "functions"),
     "human": ("form", *ASKING_KEYS),
     "plan": ("plan_id", "values"),
     "agent": ("agent_id", "action_prompt"),
 }
-_ACTION_REQUIRED = {
+ACTION_REQUIRED = {
     "tool": ("tool",),
     "code": ("code_snippet",),
     "plan": ("plan_id",),
     "agent": ("agent_id",),
 }
-_OWNER_OF_KEY = {key: kind for kind, keys in _ACTION_KEYS.items() for key in keys}
+_OWNER_OF_KEY = {key: kind for kind, keys in ACTION_KEYS.items() for key in keys}
 _OWNER_OF_SHORT_KEY = dict.fromkeys(SHORT_KEYS, "human")
 
 
@@ -123,7 +126,7 @@ class _PlanReader:
             self.shape.wrong(node, (), "a plan is a mapping; it begins with plan_id: …")
             return None
         self.shape.places.record((), Mapping((), node.line, node.column))
-        found = self.shape.entries(node, (), known=_PLAN_KEYS, required=_PLAN_REQUIRED)
+        found = self.shape.entries(node, (), known=PLAN_KEYS, required=PLAN_REQUIRED)
         for key in found.keys() - {"tasks", "listeners", "verify"}:
             self.shape.places.record((key,), found[key])
         shape = self.shape
@@ -160,11 +163,11 @@ class _PlanReader:
         return tuple(parts)
 
     def _task(self, node: Mapping, path: Path) -> Task:
-        found = self.shape.entries(node, path, known=_TASK_KEYS, required=("task_id",))
-        return Task(*(self.shape.text(found.get(key), (*path, key)) for key in _TASK_KEYS))
+        found = self.shape.entries(node, path, known=TASK_KEYS, required=TASK_REQUIRED)
+        return Task(*(self.shape.text(found.get(key), (*path, key)) for key in TASK_KEYS))
 
     def _check(self, node: Mapping, path: Path) -> Check:
-        found = self.shape.entries(node, path, known=_CHECK_KEYS, required=("tool",))
+        found = self.shape.entries(node, path, known=CHECK_KEYS, required=CHECK_REQUIRED)
         return Check(
             tool=self.shape.text(found.get("tool"), (*path, "tool")),
             args=self.shape.json_object(found.get("args"), (*path, "args")),
@@ -210,7 +213,7 @@ class _PlanReader:
     def _listener_entries(
         self, node: Mapping, path: Path, kind: ListenerType | None
     ) -> dict[str, Node]:
-        own = _ACTION_KEYS[kind] if kind else tuple(_OWNER_OF_KEY)
+        own = ACTION_KEYS[kind] if kind else tuple(_OWNER_OF_KEY)
         short = SHORT_KEYS if kind in (ListenerType.HUMAN, None) else {}
         misplaced = {
             key: f"{key} belongs to listeners of type {owner}; this one is of type {kind}"
@@ -220,8 +223,8 @@ class _PlanReader:
         return self.shape.entries(
             node,
             path,
-            known=(*_LISTENER_KEYS, *own),
-            required=(*_LISTENER_REQUIRED, *(_ACTION_REQUIRED.get(kind, ()) if kind else ())),
+            known=(*LISTENER_KEYS, *own),
+            required=(*LISTENER_REQUIRED, *(ACTION_REQUIRED.get(kind, ()) if kind else ())),
             misplaced=misplaced,
             short=short,
         )
@@ -270,8 +273,7 @@ class _PlanReader:
     def _output(self, node: Node | None, path: Path) -> Output | None:
         if node is None:
             return None
-        required = ("task_id", "status")
-        found = self.shape.entries(node, path, known=_OUTPUT_KEYS, required=required)
+        found = self.shape.entries(node, path, known=OUTPUT_KEYS, required=OUTPUT_REQUIRED)
         if not found:
             return None
         return Output(

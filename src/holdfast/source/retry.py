@@ -19,8 +19,8 @@ from holdfast.source.shape import ShapeReader
 MOST_ATTEMPTS: Final = 100
 
 _USUAL: Final = RetryPolicy()
-_KEYS: Final = tuple(each.name for each in fields(RetryPolicy))
-_NUMBERS: Final = tuple(name for name in _KEYS if name != "attempts")
+RETRY_KEYS: Final = tuple(each.name for each in fields(RetryPolicy))
+_NUMBERS: Final = tuple(name for name in RETRY_KEYS if name != "attempts")
 
 
 def read_retry(shape: ShapeReader, node: Node | None, path: Path) -> RetryPolicy:
@@ -28,7 +28,7 @@ def read_retry(shape: ShapeReader, node: Node | None, path: Path) -> RetryPolicy
         return _USUAL
     if not isinstance(node, Mapping):
         return RetryPolicy(attempts=shape.integer(node, path, _USUAL.attempts))
-    found = shape.entries(node, path, known=_KEYS)
+    found = shape.entries(node, path, known=RETRY_KEYS)
     attempts = shape.integer(found.get("attempts"), (*path, "attempts"), _USUAL.attempts)
     numbers = {
         key: shape.number(found.get(key), (*path, key), getattr(_USUAL, key)) for key in _NUMBERS

@@ -44,6 +44,7 @@ from holdfast.language.strict import canonical_json, digest, strict_json
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject
+from holdfast.work.body_template import fill, placeholders
 from holdfast.work.failures import error_of, kind_of_status
 from holdfast.work.http_secrets import secrets_in_address, secrets_in_header
 from holdfast.work.retry_after import asked_in
@@ -52,9 +53,8 @@ from holdfast.work.tools import CallInfo, ToolSpec, asked_fields, read_only_by_n
 MAX_ANSWER_BYTES: Final = 1_000_000
 DEFAULT_TIMEOUT: Final = 30.0
 _LONGEST_REASON: Final = 300
-_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _VARIABLE: Final = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
-_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
 
 
 class HttpClients:
@@ -120,7 +120,7 @@ class HttpTool:
         if self._method == "GET":
             url = url.copy_merge_params(_query(args))
         else:
-            body = _fill(self._body, {"args": dict(args), **args})
+            body = fill(self._body, {"args": dict(args), **args})
         limits = httpx.Timeout(timeout, connect=min(10.0, timeout / 2))
         return self._clients.current().build_request(
             self._method, url, headers=headers, json=body, timeout=limits
@@ -169,22 +169,6 @@ def _query(args: JsonObject) -> dict[str, str]:
     return {k: v if isinstance(v, str) else canonical_json(v) for k, v in args.items()}
 
 
-_ABSENT: Final = object()
-
-
-def _fill(template: Json, values: Mapping[str, Json]) -> Json:
-    """The template with its placeholders replaced, types kept; absent arguments drop out."""
-    match template:
-        case str() if name := _PLACEHOLDER.fullmatch(template):
-            return values.get(name[1], _ABSENT)
-        case dict():
-            filled = {key: _fill(item, values) for key, item in template.items()}
-            return {key: item for key, item in filled.items() if item is not _ABSENT}
-        case list():
-            return [i for i in (_fill(item, values) for item in template) if i is not _ABSENT]
-    return template
-
-
 def _reason(content: bytes, hide: Callable[[str], str]) -> str:
     """The service's own words, shortened; a secret that was cut would not be recognised."""
     text = content.decode("utf-8", "replace").strip()
@@ -221,10 +205,16 @@ def load_http_tools(
     return tools
 
 
-_FIELDS: Final = {
-    *("name", "description", "endpoint", "method", "body", "envelope", "headers", "parameters"),
-    *("idempotent", "approval", "read_only", "timeout", "version", "fields"),
+FIELDS: Final[Mapping[str, Any]] = {
+    **dict.fromkeys(("name", "description", "endpoint", "method", "envelope", "version"), str),
+    **dict.fromkeys(("headers", "parameters"), dict),
+    **dict.fromkeys(("idempotent", "read_only"), bool),
+    "body": Json,
+    "approval": ApprovalRule,
+    "timeout": float,
+    "fields": Form,
 }
+"""What a declaration may say, each with its type."""
 
 
 class _Entry:
@@ -238,7 +228,7 @@ class _Entry:
         self.declared = declared if isinstance(declared, Mapping) else {}
         self.name = self.text("name")
         self.label = f"tool {self.name!r}" if self.name else self.label
-        for unknown in sorted(set(map(str, self.declared)) - _FIELDS):
+        for unknown in sorted(set(map(str, self.declared)) - FIELDS.keys()):
             self.wrong(unknown, "no such field")
 
     def tool(self, clients: HttpClients) -> HttpTool | None:
@@ -286,8 +276,8 @@ class _Entry:
     def wrong(self, name: str, message: str) -> None:
         self.mistakes.append(f"{self.label}: {name}: {message}")
 
-    def take(self, name: str, kind: type, default: Any, wanted: str) -> Any:
-        value = self.declared.get(name)
+    def take(self, name: str, default: Any, wanted: str) -> Any:
+        value, kind = self.declared.get(name), FIELDS[name]
         if isinstance(value, kind):
             return value
         if value is not None or default is None:
@@ -295,10 +285,10 @@ class _Entry:
         return kind() if default is None else default
 
     def text(self, name: str, default: str | None = None) -> str:
-        return str(self.take(name, str, default, "text"))
+        return str(self.take(name, default, "text"))
 
     def flag(self, name: str, default: bool) -> bool:
-        return bool(self.take(name, bool, default, "true or false"))
+        return bool(self.take(name, default, "true or false"))
 
     def timeout(self) -> float:
         value = self.declared.get("timeout", DEFAULT_TIMEOUT)
@@ -309,8 +299,8 @@ class _Entry:
 
     def method(self) -> str:
         method = self.text("method", "POST").upper()
-        if method not in _METHODS:
-            self.wrong("method", f"must be one of {', '.join(_METHODS)}")
+        if method not in METHODS:
+            self.wrong("method", f"must be one of {', '.join(METHODS)}")
         return method
 
     def endpoint(self) -> httpx.URL:
@@ -327,7 +317,7 @@ class _Entry:
         return url
 
     def headers(self) -> dict[str, str]:
-        declared = self.take("headers", dict, {}, "names with a text each")
+        declared = self.take("headers", {}, "names with a text each")
         return {str(name): self.header(str(name), value) for name, value in declared.items()}
 
     def header(self, name: str, value: object) -> str:
@@ -355,7 +345,7 @@ class _Entry:
         return _VARIABLE.sub(value, text), taken
 
     def parameters(self) -> dict[str, Any]:
-        schema = self.take("parameters", dict, {"type": "object", "properties": {}}, "a schema")
+        schema = self.take("parameters", {"type": "object", "properties": {}}, "a schema")
         try:
             plain: dict[str, Any] = strict_json(schema)
         except InvalidValue as error:
@@ -383,18 +373,6 @@ class _Entry:
         except InvalidValue as error:
             self.wrong("body", str(error))
         known = {"args", *parameters.get("properties", {})}
-        for name in sorted(_placeholders(body) - known):
+        for name in sorted(placeholders(body) - known):
             self.wrong("body", f"{{{name}}} is not one of the tool's parameters")
         return body
-
-
-def _placeholders(template: Json) -> set[str]:
-    match template:
-        case str():
-            name = _PLACEHOLDER.fullmatch(template)
-            return {name[1]} if name else set()
-        case dict():
-            return set().union(*map(_placeholders, template.values()))
-        case list():
-            return set().union(*map(_placeholders, template))
-    return set()

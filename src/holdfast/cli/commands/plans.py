@@ -1,4 +1,4 @@
-"""Commands on plans: run one, check them, draw one."""
+"""Commands on plans: run one, check them, draw one, and the schemas of their files."""
 
 from __future__ import annotations
 
@@ -21,10 +21,17 @@ class GraphFormat(StrEnum):
     TEXT = "text"
 
 
+class FileKind(StrEnum):
+    PLAN = "plan"
+    TOOL = "tool"
+    AGENT = "agent"
+
+
 def register(group: typer.Typer) -> None:
     shell.register(group, "run", run, distant=True)
     shell.register(group, "check", check)
     shell.register(group, "graph", graph, distant=True)
+    shell.register(group, "schema", schema)
 
 
 async def run(
@@ -116,6 +123,40 @@ async def graph(
         say(f"{output} has the graph of {plan.plan_id}")
     else:
         typer.echo(drawn.rstrip("\n"))
+    return OK
+
+
+def schema(
+    settings: Settings,
+    kind: Annotated[
+        FileKind | None,
+        typer.Argument(metavar="[plan|tool|agent]", help="Which file. Default: all, by kind."),
+    ] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", metavar="FILE", help="Write the schema to a file."),
+    ] = None,
+) -> int:
+    """Print the JSON Schema of plan, tool or agent files, for an editor to check them by."""
+    from holdfast.cli.terminal.plain import json_text, print_json
+    from holdfast.cli.terminal.screen import say
+    from holdfast.source.schemas import agent_schema, plan_schema
+    from holdfast.work.tool_schema import tool_schema
+
+    makers = {
+        FileKind.PLAN: plan_schema,
+        FileKind.TOOL: tool_schema,
+        FileKind.AGENT: agent_schema,
+    }
+    made = makers[kind]() if kind else {each.value: make() for each, make in makers.items()}
+    if output is None:
+        print_json(made)
+        return OK
+    output.write_text(json_text(made, indent=2) + "\n", encoding="utf-8")
+    if settings.as_json:
+        print_json({"file": str(output)})
+    else:
+        say(f"{output} has the schema of {kind.value if kind else 'plan, tool and agent'} files")
     return OK
 
 

@@ -1,0 +1,313 @@
+"""Plan and agent files as JSON Schema (draft 2020-12), which editors complete and check by.
+
+Derived from what reads the files: the keys are the readers' tables, the type of a value is the
+annotation of the record's attribute that it fills. A schema sees no more than shape: it refuses no
+file that `load_plan` or `load_agents` takes, and takes files that they refuse for what they mean.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from types import NoneType, UnionType
+from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
+
+from holdfast.core.approval import RULE_KEYS, SHORT_RULE_KEY, SPELLINGS
+from holdfast.forms.rules import RULE_KEYS as VALIDATION_KEYS
+from holdfast.forms.shapes import FIELD_KEYS, MOST_FIELDS, MOST_OPTIONS, OPTION_KEYS
+from holdfast.model.agent import Agent
+from holdfast.model.approval import ApprovalRule
+from holdfast.model.form import Field, FieldType, Form, Option, Validation
+from holdfast.model.interaction import (
+    Asking,
+    InteractionAction,
+    InteractionOption,
+    InteractionType,
+)
+from holdfast.model.plan import Action, Check, Listener, Output, Plan, Task
+from holdfast.model.retry import RetryPolicy
+from holdfast.model.values import Json, JsonObject
+from holdfast.source import agentfile, asking, planfile
+from holdfast.source.retry import RETRY_KEYS
+
+Schema: TypeAlias = dict[str, Any]
+
+DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+_ACTIONS: Final[dict[str, type]] = {each.kind: each for each in get_args(Action)}
+
+
+def plan_schema() -> Schema:
+    names = ("task", "listener", "output", "check", "asking", "option", "form", "field", "retry")
+    listeners = [f"{kind}_listener" for kind in _ACTIONS]
+    return document("A Holdfast plan", reference("plan"), ("plan", *names, *listeners))
+
+
+def agent_schema() -> Schema:
+    """One agent at the top, or `agents`: a list, or a mapping by id."""
+    many = {
+        "type": "object",
+        "properties": {
+            "agents": either(
+                {"type": "array", "items": reference("agent")},
+                {"type": "object", "additionalProperties": reference("agent_by_id")},
+            )
+        },
+        "required": ["agents"],
+        "additionalProperties": False,
+    }
+    names = ("agent", "agent_by_id", "rule", "asking", "option", "retry")
+    return document("Holdfast agents", either(reference("agent"), many), names)
+
+
+def document(title: str, shape: Schema, names: Iterable[str]) -> Schema:
+    """A document whose `shape` refers to the definitions called `names`."""
+    known = _definitions()
+    return {
+        "$schema": DRAFT,
+        "title": title,
+        **shape,
+        "$defs": {name: known[name] for name in names},
+    }
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """How one reader takes values: what it takes for text, and whether null counts as absent."""
+
+    text: Schema
+    null: bool = False
+
+    def of(self, hint: Any) -> Schema:
+        """The schema of what fills an attribute with this annotation."""
+        shape = self._shape(hint)
+        return either(shape, {"type": "null"}) if self.null and shape else shape
+
+    def _shape(self, hint: Any) -> Schema:
+        if hint in _SHAPES:
+            return _SHAPES[hint]
+        if hint is str:
+            return self.text
+        if hint == tuple[str, ...]:
+            return either(self.text, {"type": "array", "items": self.text})
+        if get_origin(hint) in (Union, UnionType):
+            return either(*(self._shape(one) for one in get_args(hint) if one is not NoneType))
+        if get_origin(hint) is tuple:
+            return {"type": "array", "items": self._shape(get_args(hint)[0])}
+        return {"enum": [getattr(one, "value", one) for one in get_args(hint) or hint]}
+
+    def mapping(
+        self,
+        record: type,
+        keys: Collection[str],
+        required: Collection[str] = (),
+        short: Mapping[str, str] | None = None,
+        names: Mapping[str, str] | None = None,
+        special: Mapping[str, Schema] | None = None,
+    ) -> Schema:
+        """A mapping with these keys and no others; `names` are attributes that differ from them.
+
+        `special` has the keys that fill no attribute, or fill one in a way of their own.
+        """
+        hints, special, names = get_type_hints(record), special or {}, names or {}
+        shapes = {
+            key: special[key] if key in special else self.of(hints[names.get(key, key)])
+            for key in keys
+        }
+        return closed(shapes, required, short)
+
+
+def closed(
+    shapes: Mapping[str, Schema],
+    required: Collection[str] = (),
+    short: Mapping[str, str] | None = None,
+) -> Schema:
+    """A mapping with these keys and no others; `short` are second spellings of some."""
+    spelled = {other: shapes[key] for other, key in (short or {}).items() if key in shapes}
+    by_key = {key: [other for other in spelled if (short or {})[other] == key] for key in required}
+    schema: Schema = {
+        "type": "object",
+        "properties": {**shapes, **spelled},
+        "required": [key for key, others in by_key.items() if not others],
+        "additionalProperties": False,
+    }
+    choices = [[{"required": [one]} for one in (key, *by_key[key])] for key in by_key]
+    either_way = [{"anyOf": each} for each in choices if len(each) > 1]
+    return schema | ({"allOf": either_way} if either_way else {})
+
+
+def either(*shapes: Schema) -> Schema:
+    return shapes[0] if len(shapes) == 1 else {"anyOf": list(shapes)}
+
+
+def words_in_any_case(words: Iterable[str]) -> Schema:
+    """The words, offered as they are and taken however they are spelled."""
+    offered = list(words)
+    parts = ("".join(f"[{c.lower()}{c.upper()}]" if c.isalpha() else c for c in w) for w in offered)
+    return either({"enum": offered}, {"type": "string", "pattern": f"^({'|'.join(parts)})$"})
+
+
+def reference(name: str) -> Schema:
+    return {"$ref": f"#/$defs/{name}"}
+
+
+_SHAPES: Final[dict[Any, Schema]] = {
+    bool: {"type": "boolean"},
+    int: {"type": "integer"},
+    float: {"type": "number"},
+    Json: {},
+    JsonObject: {"type": "object"},
+    InteractionType: words_in_any_case(asking.TYPES),
+    InteractionAction: words_in_any_case(asking.ACTIONS),
+    Form: reference("form"),
+    Asking: reference("asking"),
+    InteractionOption: reference("option"),
+    RetryPolicy: reference("retry"),
+    ApprovalRule: reference("rule"),
+    Task: reference("task"),
+    Listener: reference("listener"),
+    Check: reference("check"),
+    Output: reference("output"),
+}
+
+SCALARS: Final = Values({"type": ["string", "number", "boolean"]})
+"""A plan or agent file: the source text of any scalar is text, so that 010 stays 010."""
+
+STRICT: Final = Values({"type": "string"}, null=True)
+"""A form, or a tool's declaration: text is text, and null is the same as nothing."""
+
+
+def _definitions() -> dict[str, Schema]:
+    retry = SCALARS.mapping(RetryPolicy, RETRY_KEYS)
+    agent_id = {"agent_id": SCALARS.text, "approval": _approval()}
+    return {
+        "plan": SCALARS.mapping(Plan, planfile.PLAN_KEYS, planfile.PLAN_REQUIRED),
+        "task": SCALARS.mapping(Task, planfile.TASK_KEYS, planfile.TASK_REQUIRED),
+        "output": SCALARS.mapping(Output, planfile.OUTPUT_KEYS, planfile.OUTPUT_REQUIRED),
+        "check": SCALARS.mapping(Check, planfile.CHECK_KEYS, planfile.CHECK_REQUIRED),
+        "listener": _listener(),
+        **{f"{kind}_listener": _listener_of(kind) for kind in _ACTIONS},
+        "asking": closed(_asking(), short=asking.SHORT_KEYS),
+        "option": _option(),
+        "retry": either({"type": "integer"}, retry),
+        "form": _form(),
+        "field": _field(),
+        "rule": _rule(),
+        "agent": SCALARS.mapping(
+            Agent, agentfile.AGENT_KEYS, ("agent_id",), agentfile.SHORT_KEYS, special=agent_id
+        ),
+        "agent_by_id": SCALARS.mapping(
+            Agent, agentfile.AGENT_KEYS, (), agentfile.SHORT_KEYS, special=agent_id
+        ),
+    }
+
+
+def _listener() -> Schema:
+    """One definition per type, so that an editor names what the chosen type lacks."""
+    types: Schema = {"enum": list(_ACTIONS)}
+    return {
+        "type": "object",
+        "properties": {"listener_type": types},
+        "required": ["listener_type"],
+        "allOf": [
+            {
+                "if": {"properties": {"listener_type": {"const": kind}}},
+                "then": reference(f"{kind}_listener"),
+            }
+            for kind in _ACTIONS
+        ],
+    }
+
+
+def _listener_of(kind: str) -> Schema:
+    asked = _asking() if kind == "human" else {}
+    special = {
+        "listener_type": {"const": kind},
+        "approval": either({"type": "boolean"}, reference("asking")),
+    }
+    own = [key for key in planfile.ACTION_KEYS[kind] if key not in asked]
+    shapes = {
+        **SCALARS.mapping(Listener, planfile.LISTENER_KEYS, special=special)["properties"],
+        **SCALARS.mapping(_ACTIONS[kind], own)["properties"],
+        **asked,
+    }
+    required = (*planfile.LISTENER_REQUIRED, *planfile.ACTION_REQUIRED.get(kind, ()))
+    return closed(shapes, required, asking.SHORT_KEYS if asked else None)
+
+
+def _asking() -> dict[str, Schema]:
+    by_key = {"after": SCALARS.of(float), "role": SCALARS.text}
+    escalate = closed({key: by_key[key] for key in asking.ESCALATE_KEYS}, asking.ESCALATE_KEYS)
+    shape = SCALARS.mapping(Asking, asking.ASKING_KEYS, special={"escalate": escalate})
+    properties: dict[str, Schema] = shape["properties"]
+    return properties
+
+
+def _option() -> Schema:
+    return SCALARS.mapping(
+        InteractionOption,
+        asking.OPTION_KEYS,
+        asking.OPTION_REQUIRED,
+        asking.OPTION_SHORT_KEYS,
+        names=asking.OPTION_FLAGS,
+        special={"handler": SCALARS.text},
+    )
+
+
+def _form() -> Schema:
+    """Fields by name, a list of names, or a list of fields with their names."""
+    named = _field()
+    named["properties"] = {"name": SCALARS.text, **named["properties"]}
+    return either(
+        {
+            "type": "object",
+            "additionalProperties": either(reference("field"), {"type": "null"}),
+            "maxProperties": MOST_FIELDS,
+        },
+        {"type": "array", "items": {"type": "string"}, "maxItems": MOST_FIELDS},
+        {"type": "array", "items": named | {"required": ["name"]}, "maxItems": MOST_FIELDS},
+    )
+
+
+def _field() -> Schema:
+    hints = get_type_hints(Option)
+    option = {
+        "type": "object",
+        "properties": {key: STRICT.of(hints[key]) for key in OPTION_KEYS} | {"value": _VALUE},
+        "required": ["value"],
+    }
+    rules = STRICT.mapping(
+        Validation,
+        ("type", *VALIDATION_KEYS),
+        names=VALIDATION_KEYS,
+        special={"type": {"enum": ["enum", None]}, "values": _ALLOWED},
+    )
+    options = {"type": "array", "items": either(_VALUE, option), "maxItems": MOST_OPTIONS}
+    nothing: Schema = {"type": "null"}
+    special = {
+        # An empty type is none.
+        "type": {"enum": [*(each.value for each in FieldType), "", None]},
+        "options": either(options, nothing),
+        "validation": either(rules, nothing),
+    }
+    return STRICT.mapping(Field, FIELD_KEYS, special=special)
+
+
+_VALUE: Final[Schema] = {"type": "string", "minLength": 1}
+_ALLOWED: Final[Schema] = either({"type": "array", "minItems": 1}, {"type": "null"})
+
+
+def _rule() -> Schema:
+    mode = either({"const": True}, words_in_any_case(SPELLINGS))
+    by_key = {"mode": mode, "when": STRICT.text, "otherwise": mode}
+    return either(
+        mode,
+        closed({key: by_key[key] for key in RULE_KEYS}, ("mode",)),
+        closed({SHORT_RULE_KEY: STRICT.text}, (SHORT_RULE_KEY,)),
+    )
+
+
+def _approval() -> Schema:
+    """One rule for every tool, or rules by tool."""
+    by_tool = {"type": "object", "additionalProperties": reference("rule")}
+    return either(reference("rule"), by_tool)
