@@ -35,7 +35,7 @@ from prompt_toolkit.input.typeahead import get_typeahead
 from prompt_toolkit.output import DummyOutput
 from terminal import DOWN, ENTER, Terminal
 
-from holdfast.cli.terminal.asking import Given, ask
+from holdfast.cli.terminal.prompts import Given, ask
 from holdfast.core.interactions.requests import sound
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (

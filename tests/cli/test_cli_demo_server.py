@@ -19,7 +19,7 @@ import pytest
 from cli_scene import Command, command_line, environment
 from serving import Served
 
-from holdfast.cli.show import free_port
+from holdfast.cli.commands.demo_server import free_port
 from holdfast.demo.show import VISITOR
 
 LONGEST = 60.0

@@ -8,8 +8,8 @@ from contextlib import asynccontextmanager
 
 from holdfast import AgentEventType
 from holdfast.app import Holdfast
-from holdfast.cli.driving import Driver
-from holdfast.cli.local import LocalBackend
+from holdfast.cli.driver import Driver
+from holdfast.cli.home_backend import HomeBackend
 from holdfast.cli.shell import Settings
 from holdfast.core.plan.decide import blank
 from holdfast.journal.memory import MemoryJournal
@@ -78,7 +78,7 @@ async def test_a_run_that_was_seen_through_is_over_for_the_engine_too() -> None:
 
         plan = app.load_plan_text(PLAN)
         run = await app.plans.start_plan_by_prompt("go", "shaky")
-        driver = Driver(LocalBackend(app), Settings(as_json=True))
+        driver = Driver(HomeBackend(app), Settings(as_json=True))
         before = blank(run.id, app.engine.definitions.current(plan.plan_id))
         seen = await driver.see_through(before)
         known = await app.engine.state(run.id)

@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import httpx
 
-from holdfast.client.following import ServerEvent
+from holdfast.client.event_stream import ServerEvent
 
 
 @dataclass(frozen=True, slots=True)

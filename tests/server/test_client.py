@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import Client, Holdfast, errors
 from holdfast.client import ServerEvent
-from holdfast.client.following import Following
-from holdfast.client.wire import place
+from holdfast.client.event_stream import Following
+from holdfast.client.transport import place
 from holdfast.server.settings import ServerSettings
 from holdfast.server.streams.sse import Frame, encoded
 

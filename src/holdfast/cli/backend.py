@@ -1,8 +1,8 @@
-"""The house: where runs live and where commands go, be it a home on this disk or a server.
+"""The backend: where runs live and where commands go, be it a home on this disk or a server.
 
 Commands are written against these two protocols and know no third thing. `Reading` only
 looks, so it works while another process drives the runs; a `House` is where they can be
-changed. `local` has the house of this process, `remote` that of a server: there a run is
+changed. `local` has the backend of this process, `remote` that of a server: there a run is
 folded from the same events, so what is shown and printed is the same.
 """
 
@@ -114,7 +114,7 @@ class Backend(Reading, Protocol):
 
     async def cancel(self, run_id: str, reason: str) -> None: ...
 
-    async def pursuit(self, state: ConversationState) -> ConversationRunner | None:
+    async def runner(self, state: ConversationState) -> ConversationRunner | None:
         """For whoever goes on with a conversation here; None where that cannot be done."""
 
     async def partner(self, wanted: str | None) -> Partner:

@@ -18,9 +18,9 @@ from typing import Any
 
 from holdfast.app import Holdfast
 from holdfast.cli.backend import Backend
-from holdfast.cli.homes import refuse_empty
+from holdfast.cli.home_backend import HomeBackend
+from holdfast.cli.home_journal import refuse_empty
 from holdfast.cli.loading import LeftOut, load_agents, load_plans
-from holdfast.cli.local import LocalBackend
 from holdfast.cli.shell import Settings
 from holdfast.cli.terminal.plain import note
 from holdfast.errors import CallerError, HoldfastError, NotFound
@@ -141,15 +141,17 @@ def refuse_unused(app: Holdfast) -> None:
         refuse_empty(app.journal.path)
 
 
-def house_of(settings: Settings, env: Mapping[str, str] | None = None, by: str = LOCAL) -> Backend:
+def backend_of(
+    settings: Settings, env: Mapping[str, str] | None = None, by: str = LOCAL
+) -> Backend:
     """A server where one is named, else this process with the application that stands here.
 
     `by` is whom the histories name; a server knows its callers itself.
     """
     if settings.server is not None:
-        from holdfast.cli.remote import RemoteBackend
+        from holdfast.cli.server_backend import ServerBackend
 
-        return RemoteBackend(settings.server)
+        return ServerBackend(settings.server)
     opened = open_app(settings, env)
     if by != LOCAL and opened.app.engine.four_eyes.enabled:
         raise CallerError(
@@ -157,14 +159,14 @@ def house_of(settings: Settings, env: Mapping[str, str] | None = None, by: str =
             f"approve: on this command line everybody is {LOCAL}. Leave --by away, or give people "
             "tokens (`holdfast token create`) and name the server with --url."
         )
-    return LocalBackend(opened.app, by, opened.plans, opened.agents)
+    return HomeBackend(opened.app, by, opened.plans, opened.agents)
 
 
 @asynccontextmanager
-async def entering(settings: Settings) -> AsyncIterator[Backend]:
+async def opened_backend(settings: Settings) -> AsyncIterator[Backend]:
     """For what is done to runs that are there."""
-    house = house_of(settings)
-    if isinstance(house, LocalBackend):
-        refuse_unused(house.app)
-    async with house.entered():
-        yield house
+    backend = backend_of(settings)
+    if isinstance(backend, HomeBackend):
+        refuse_unused(backend.app)
+    async with backend.entered():
+        yield backend

@@ -13,7 +13,7 @@ acknowledge, under the same name: it is carried out once.
 
 from __future__ import annotations
 
-from holdfast.client.following import ServerEvent
-from holdfast.client.offers import Client
+from holdfast.client.client import Client
+from holdfast.client.event_stream import ServerEvent
 
 __all__ = ["Client", "ServerEvent"]

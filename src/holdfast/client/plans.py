@@ -5,46 +5,46 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.client.bodies import Answer, Offer, Values, answered, given, strict
-from holdfast.client.wire import place
+from holdfast.client.resource import Answer, Resource, Values, answered, given, strict
+from holdfast.client.transport import path_of
 
 
-class Plans(Offer):
+class Plans(Resource):
     async def list(self) -> Answer:
-        return answered(await self._wire.get("/plans"))
+        return answered(await self._transport.get("/plans"))
 
     async def register(self, source: str) -> Answer:
         """Register a plan's YAML text; PlanRejected has every mistake."""
-        return answered(await self._wire.post("/plans", {"source": source}))
+        return answered(await self._transport.post("/plans", {"source": source}))
 
     async def check(self, source: str) -> Answer:
-        return answered(await self._wire.post("/plans/check", {"source": source}))
+        return answered(await self._transport.post("/plans/check", {"source": source}))
 
     async def get(self, plan_id: str) -> Answer:
-        return answered(await self._wire.get(place("plans", plan_id)))
+        return answered(await self._transport.get(path_of("plans", plan_id)))
 
     async def versions(self, plan_id: str) -> Answer:
-        return answered(await self._wire.get(place("plans", plan_id, "versions")))
+        return answered(await self._transport.get(path_of("plans", plan_id, "versions")))
 
     async def version(self, plan_id: str, digest: str) -> Answer:
-        return answered(await self._wire.get(place("plans", plan_id, "versions", digest)))
+        return answered(await self._transport.get(path_of("plans", plan_id, "versions", digest)))
 
     async def graph(self, plan_id: str) -> str:
         """As SVG."""
-        return await self._wire.text(place("plans", plan_id, "graph.svg"))
+        return await self._transport.text(path_of("plans", plan_id, "graph.svg"))
 
     async def resume(self, plan_id: str, plan_instance_id: str | None = None) -> Answer:
         """Resume an instance of a plan; which, when several wait, must be said."""
         body = {} if plan_instance_id is None else {"plan_instance_id": plan_instance_id}
-        return answered(await self._wire.post(place("plans", plan_id, "resume"), body))
+        return answered(await self._transport.post(path_of("plans", plan_id, "resume"), body))
 
 
-class Instances(Offer):
+class Instances(Resource):
     async def start(
         self, prompt: str = "", *, plan_id: str | None = None, values: Values = None
     ) -> Answer:
         body = given(prompt=prompt, plan_id=plan_id, values=values)
-        return answered(await self._wire.post("/instances", body))
+        return answered(await self._transport.post("/instances", body))
 
     async def list(
         self,
@@ -55,22 +55,22 @@ class Instances(Offer):
         limit: int | None = None,
     ) -> Answer:
         page = {"status": status, "plan_id": plan_id, "before": before, "limit": limit}
-        return answered(await self._wire.get("/instances", **page))
+        return answered(await self._transport.get("/instances", **page))
 
     async def get(self, instance_id: str) -> Answer:
-        return answered(await self._wire.get(place("instances", instance_id)))
+        return answered(await self._transport.get(path_of("instances", instance_id)))
 
     async def graph(self, instance_id: str) -> str:
         """As SVG."""
-        return await self._wire.text(place("instances", instance_id, "graph.svg"))
+        return await self._transport.text(path_of("instances", instance_id, "graph.svg"))
 
     async def continue_with(
         self, instance_id: str, provided_params: Mapping[str, Any], *, wait: float | None = None
     ) -> Answer:
         """Give a paused instance what it asks for; `wait` is for what comes of it."""
-        path = place("instances", instance_id, "continue")
+        path = path_of("instances", instance_id, "continue")
         body = {"provided_params": strict(provided_params)}
-        return answered(await self._wire.post(path, body, wait=wait))
+        return answered(await self._transport.post(path, body, wait=wait))
 
     async def resume(self, instance_id: str) -> Answer:
         return await self._do(instance_id, "resume")
@@ -93,11 +93,11 @@ class Instances(Offer):
         return await self._do(instance_id, "cancel", reason=reason)
 
     async def _do(self, instance_id: str, what: str, **body: Any) -> Answer:
-        path = place("instances", instance_id, what)
-        return answered(await self._wire.post(path, given(**body) or None))
+        path = path_of("instances", instance_id, what)
+        return answered(await self._transport.post(path, given(**body) or None))
 
 
-class Runs(Offer):
+class Runs(Resource):
     async def list(
         self,
         *,
@@ -111,22 +111,22 @@ class Runs(Offer):
     ) -> Answer:
         """Runs of every kind (`plan`, `chat`, `conversation`), the newest first."""
         page = {"parent": parent, "roots": roots, "before": before, "limit": limit}
-        found = await self._wire.get("/runs", kind=kind, status=status, name=name, **page)
+        found = await self._transport.get("/runs", kind=kind, status=status, name=name, **page)
         return answered(found)
 
     async def get(self, run_id: str) -> Answer:
-        return answered(await self._wire.get(place("runs", run_id)))
+        return answered(await self._transport.get(path_of("runs", run_id)))
 
     async def history(
         self, run_id: str, *, after: int | None = None, limit: int | None = None
     ) -> Answer:
-        path = place("runs", run_id, "history")
-        return answered(await self._wire.get(path, after=after, limit=limit))
+        path = path_of("runs", run_id, "history")
+        return answered(await self._transport.get(path, after=after, limit=limit))
 
     async def tracebacks(self, run_id: str) -> Answer:
         """What the run's tools raised, for those who may operate it."""
-        return answered(await self._wire.get(place("runs", run_id, "tracebacks")))
+        return answered(await self._transport.get(path_of("runs", run_id, "tracebacks")))
 
     async def definition(self, run_id: str) -> Answer:
         """What the run is pinned to: the plan, agent or settings it began with."""
-        return answered(await self._wire.get(place("runs", run_id, "definition")))
+        return answered(await self._transport.get(path_of("runs", run_id, "definition")))

@@ -39,14 +39,14 @@ async def list_deeds(
     ] = 100,
 ) -> int:
     """List deeds: what was done, by whom, when and from where, the newest last."""
-    from holdfast.cli.homes import full_run_id
-    from holdfast.cli.ledger import ledger
+    from holdfast.cli.commands.audit_log import audit_log
+    from holdfast.cli.home_journal import full_run_id
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import print_table, say
 
     run_id = None if run is None else full_run_id(run)
-    async with ledger(settings) as book:
-        found = await book.newest(limit, who, run_id)
+    async with audit_log(settings) as reader:
+        found = await reader.newest(limit, who, run_id)
     if settings.as_json:
         print_json([entry_json(one) for one in found])
     elif not found:
@@ -72,14 +72,14 @@ async def verify(
     Note the head somewhere else: with --head it tells later whether any deed up to then was
     changed or taken away.
     """
-    from holdfast.cli.ledger import ledger
+    from holdfast.cli.commands.audit_log import audit_log
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
 
     if head is not None and not _DIGEST.fullmatch(head):
         raise typer.BadParameter(f"--head {head} is no digest: that has 64 of 0-9 and a-f.")
-    async with ledger(settings) as book:
-        verdict = await book.verify(head)
+    async with audit_log(settings) as reader:
+        verdict = await reader.verify(head)
     if settings.as_json:
         print_json(verdict.to_json())
     elif verdict.problem is not None:

@@ -43,36 +43,36 @@ async def chat(
     terminal nothing is asked: the answer is printed, or what is open and how to answer it.
     With --json every event is one line.
     """
-    from holdfast.cli.conversing import Conversation
-    from holdfast.cli.homes import full_run_id
-    from holdfast.cli.local import LocalBackend
-    from holdfast.cli.opening import house_of, refuse_unused
+    from holdfast.cli.commands.chat_session import ChatSession
+    from holdfast.cli.home_backend import HomeBackend
+    from holdfast.cli.home_journal import full_run_id
+    from holdfast.cli.opening import backend_of, refuse_unused
 
     if message is None and session is None and not settings.interactive:
         raise typer.BadParameter("nobody is at a terminal: give a MESSAGE.")
-    house = house_of(settings, by=by)
-    if isinstance(house, LocalBackend) and session is not None:
-        refuse_unused(house.app)
-    async with house.entered():
+    backend = backend_of(settings, by=by)
+    if isinstance(backend, HomeBackend) and session is not None:
+        refuse_unused(backend.app)
+    async with backend.entered():
         if session is None:
-            conversation = Conversation(house, settings, await house.partner(agent))
+            conversation = ChatSession(backend, settings, await backend.partner(agent))
         else:
             session_id = full_run_id(session, "chat")
-            partner = await _partner_in(house, session_id, agent)
-            await house.refuse_without_tools(session_id, anyway=anyway)
-            conversation = Conversation(house, settings, partner, session_id)
+            partner = await _partner_in(backend, session_id, agent)
+            await backend.refuse_without_tools(session_id, anyway=anyway)
+            conversation = ChatSession(backend, settings, partner, session_id)
         if message is not None or not settings.interactive:
             return await conversation.one_turn(message)
         return await conversation.go_on()
 
 
-async def _partner_in(house: Backend, session_id: str, wanted: str | None) -> Partner:
+async def _partner_in(backend: Backend, session_id: str, wanted: str | None) -> Partner:
     from holdfast.cli.backend import Partner
     from holdfast.errors import NotAllowed, NotFound
     from holdfast.runtime.machines import as_session
 
     try:
-        agent = as_session(await house.state(session_id)).agent
+        agent = as_session(await backend.state(session_id)).agent
     except NotFound as error:
         raise NotFound(f"{error}; leave --session out to begin a chat") from None
     if wanted not in (None, agent.agent_id):

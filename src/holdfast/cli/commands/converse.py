@@ -15,7 +15,7 @@ from holdfast.cli import shell
 from holdfast.cli.shell import AnywayOption, FailedOption, Settings
 
 if TYPE_CHECKING:
-    from holdfast.cli.goal import Goal
+    from holdfast.cli.commands.conversation import Conversation
     from holdfast.work.knowledge import Knowledge
 
 
@@ -83,8 +83,8 @@ async def converse(
     goal, for which the model is told what was done. Without a terminal nothing is asked. With
     --json every event is one line.
     """
-    from holdfast.cli.goal import Goal, Means
-    from holdfast.cli.local import as_this_user
+    from holdfast.cli.commands.conversation import Conversation, ConverseOptions
+    from holdfast.cli.home_backend import as_this_user
     from holdfast.cli.opening import build_app, refuse_unused
     from holdfast.model.conversation import AfterFailure
 
@@ -92,7 +92,7 @@ async def converse(
     if goal is None and name is None:
         raise typer.BadParameter("say what is wanted: holdfast converse 'GOAL'.")
     with documents_of(knowledge) as documents:
-        means = Means(
+        means = ConverseOptions(
             rules=tuple(rules or ()),
             knowledge=documents,
             model=model,
@@ -107,7 +107,7 @@ async def converse(
             refuse_unused(app)
         async with app:
             with as_this_user():
-                return await _pursue(Goal(app, settings, means), name, goal, anyway)
+                return await _pursue(Conversation(app, settings, means), name, goal, anyway)
 
 
 def _refuse_server(settings: Settings) -> None:
@@ -118,8 +118,8 @@ def _refuse_server(settings: Settings) -> None:
         )
 
 
-async def _pursue(pursued: Goal, name: str | None, text: str | None, anyway: bool) -> int:
-    from holdfast.cli.homes import full_run_id
+async def _pursue(pursued: Conversation, name: str | None, text: str | None, anyway: bool) -> int:
+    from holdfast.cli.home_journal import full_run_id
 
     if name is None:
         assert text is not None

@@ -59,9 +59,9 @@ def demo(
     what to try, and serves until Ctrl-C. With --json it prints one line: url, link and runs.
     Runs are kept in a temporary home unless --home is given.
     """
-    from holdfast.cli.show import Playing
+    from holdfast.cli.commands.demo_server import DemoServer
 
-    Playing(settings, port).run()
+    DemoServer(settings, port).run()
     return OK
 
 
@@ -71,7 +71,7 @@ async def tour(settings: Settings, with_agents: WithAgents = False) -> int:
     A mock office answers from a process of its own. Without a terminal the question is
     answered with sample values. Runs are kept in a temporary home unless --home is given.
     """
-    from holdfast.cli.report import exit_code
+    from holdfast.cli.terminal.report import exit_code
     from holdfast.demo.onboarding import Request
 
     async with _stage(settings, with_agents=with_agents) as stage:
@@ -166,13 +166,13 @@ async def _stage(
 ) -> AsyncIterator[Stage]:
     import tempfile
 
-    from holdfast.cli.driving import Driver
-    from holdfast.cli.local import LocalBackend, as_this_user
+    from holdfast.cli.driver import Driver
+    from holdfast.cli.home_backend import HomeBackend, as_this_user
     from holdfast.demo.onboarding import open_stage
 
     async def follow(app: Holdfast, before: PlanState) -> None:
         try:
-            await Driver(LocalBackend(app), settings).see_through(before)
+            await Driver(HomeBackend(app), settings).see_through(before)
         except Interrupted:
             raise Interrupted("stopped; the demo is over") from None
 
@@ -200,18 +200,18 @@ async def _ask_for(stage: Stage, settings: Settings, wanted: Any) -> PlanInstanc
 
 
 async def _standing(stage: Stage, run: PlanInstance) -> dict[str, Any]:
-    from holdfast.cli.driving import Driver
-    from holdfast.cli.local import LocalBackend
-    from holdfast.cli.report import standing_json
+    from holdfast.cli.driver import Driver
+    from holdfast.cli.home_backend import HomeBackend
+    from holdfast.cli.terminal.report import standing_json
 
     state = await stage.app.engine.state(run.id)
-    questions = await Driver(LocalBackend(stage.app), Settings()).questions(run.id)
+    questions = await Driver(HomeBackend(stage.app), Settings()).questions(run.id)
     return {**standing_json(state, questions), "tool_calls": await stage.office.counts()}
 
 
 def _end(settings: Settings, standing: dict[str, Any], run: PlanInstance) -> int:
-    from holdfast.cli.report import exit_code
     from holdfast.cli.terminal.plain import print_json
+    from holdfast.cli.terminal.report import exit_code
     from holdfast.cli.terminal.screen import say
     from holdfast.views.stories.text import visible
 

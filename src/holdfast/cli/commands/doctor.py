@@ -40,9 +40,9 @@ async def doctor(
     It changes nothing and may be used while a server has the home. What was cut off the end of the
     audit's chain it cannot know: `holdfast audit verify --head` can.
     """
-    from holdfast.cli.homes import reading_journal
-    from holdfast.cli.reading import HomeReading
-    from holdfast.cli.replaying import compare
+    from holdfast.cli.commands.row_check import compare
+    from holdfast.cli.home_journal import reading_journal
+    from holdfast.cli.home_reader import HomeReader
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
     from holdfast.journal.integrity import Report, examine, to_json
@@ -51,7 +51,7 @@ async def doctor(
         path = journal.path
         if integrity:
             report = examine(path, _shown)
-            await compare(HomeReading(journal, path.parent), report)
+            await compare(HomeReader(journal, path.parent), report)
         else:
             report = Report({"runs": sum((await journal.run_counts()).values())})
             for problem in await journal.check():

@@ -51,17 +51,17 @@ async def run(
 
     In a terminal a question is asked right here, and the run goes on with the answer.
     """
-    from holdfast.cli.driving import Driver
-    from holdfast.cli.opening import house_of
+    from holdfast.cli.driver import Driver
+    from holdfast.cli.opening import backend_of
     from holdfast.cli.values import read_values
     from holdfast.core.plan.decide import blank
 
-    house = house_of(settings)
-    compiled = await house.plan(plan)
+    backend = backend_of(settings)
+    compiled = await backend.plan(plan)
     given = read_values(pairs, values, compiled.plan.inputs.fields, "--values")
-    async with house.entered():
-        run_id = await house.start(compiled, prompt, given)
-        driver = Driver(house, settings)
+    async with backend.entered():
+        run_id = await backend.start(compiled, prompt, given)
+        driver = Driver(backend, settings)
         if wait:
             await driver.see_through(blank(run_id, compiled))
         return await driver.conclude(run_id, None if wait else OK)
@@ -75,7 +75,7 @@ def check(
 
     Tools are checked against --tools or --app; without either, calls are not checked.
     """
-    from holdfast.cli.checking import find_problems
+    from holdfast.cli.commands.plan_check import find_problems
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
 
@@ -162,22 +162,22 @@ def schema(
 
 async def _drawn(settings: Settings, name: str) -> tuple[Plan, PlanState | None]:
     """A run's plan and state, or a plan by itself."""
-    from holdfast.cli.homes import full_run_id
+    from holdfast.cli.home_journal import full_run_id
+    from holdfast.cli.home_reader import reading
     from holdfast.cli.loading import is_plan_file
-    from holdfast.cli.opening import AnyEnvironment, house_of
-    from holdfast.cli.reading import reading
+    from holdfast.cli.opening import AnyEnvironment, backend_of
     from holdfast.errors import NotFound
     from holdfast.runtime.machines import as_plan
 
     if is_plan_file(name):
         return _read_plan_file(Path(name)), None
     if name.startswith(("inst_", "chat_", "conv_")) or name.isdecimal():
-        async with reading(settings) as book:
-            state = as_plan(await book.state(full_run_id(name)))
+        async with reading(settings) as reader:
+            state = as_plan(await reader.state(full_run_id(name)))
             return state.plan.plan, state
-    house = house_of(settings, AnyEnvironment())
+    backend = backend_of(settings, AnyEnvironment())
     try:
-        return (await house.plan(name)).plan, None
+        return (await backend.plan(name)).plan, None
     except NotFound as error:
         raise NotFound(f"{error}; a run is named as inst_000001") from None
 

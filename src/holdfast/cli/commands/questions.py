@@ -38,23 +38,23 @@ async def inbox(
     ] = 100,
 ) -> int:
     """List the questions that wait for a person, the oldest first, or show one in full."""
-    from holdfast.cli.reading import reading
+    from holdfast.cli.home_reader import reading
     from holdfast.cli.terminal.plain import print_json
     from holdfast.journal.port import QuestionQuery
 
-    async with reading(settings) as book:
+    async with reading(settings) as reader:
         if question is not None:
-            from holdfast.cli.finding import find_question
+            from holdfast.cli.commands.question_lookup import find_question
 
-            row = await find_question(book, question)
-            await _show_one(settings, row, await _state_of(book, row))
+            row = await find_question(reader, question)
+            await _show_one(settings, row, await _state_of(reader, row))
             return OK
         query = QuestionQuery(status=frozenset({"open"}), role=role, limit=limit)
-        rows = await book.questions(query)
+        rows = await reader.questions(query)
         if settings.as_json:
-            print_json([await _listed(book, row) for row in rows])
+            print_json([await _listed(reader, row) for row in rows])
             return OK
-        abouts = [await book.about(row) for row in rows]
+        abouts = [await reader.about(row) for row in rows]
     from holdfast.cli.terminal.screen import say
 
     if rows:
@@ -66,15 +66,15 @@ async def inbox(
     return OK
 
 
-async def _listed(book: Reading, row: QuestionRow) -> dict[str, Any]:
+async def _listed(reader: Reading, row: QuestionRow) -> dict[str, Any]:
     from holdfast.cli.terminal.question import question_json
 
-    return {**question_json(row, await _state_of(book, row)), "about": await book.about(row)}
+    return {**question_json(row, await _state_of(reader, row)), "about": await reader.about(row)}
 
 
-async def _state_of(book: Reading, row: QuestionRow) -> QuestionState | None:
+async def _state_of(reader: Reading, row: QuestionRow) -> QuestionState | None:
     """What only the run itself knows: who has begun to answer, how often it reminded."""
-    return (await book.state(row.run_id)).questions.get(row.question_id)
+    return (await reader.state(row.run_id)).questions.get(row.question_id)
 
 
 def _print_rows(rows: list[QuestionRow], abouts: list[str]) -> None:
@@ -126,8 +126,8 @@ def _wants(request: InteractionRequest) -> str:
 async def _show_one(settings: Settings, row: QuestionRow, state: QuestionState | None) -> None:
     import time
 
-    from holdfast.cli.terminal.asking import introduce
     from holdfast.cli.terminal.plain import print_json
+    from holdfast.cli.terminal.prompts import introduce
     from holdfast.cli.terminal.question import answering, question_json, shown_drafts, shown_times
     from holdfast.cli.terminal.screen import say
     from holdfast.runtime.projections import request_of
@@ -177,12 +177,12 @@ async def answer(
     In a terminal, without options, the form is shown and checked while you type. Several
     questions may be given the same answer: exactly those named, each with its own outcome.
     """
-    from holdfast.cli.answering import Answering, Words
-    from holdfast.cli.opening import entering
+    from holdfast.cli.commands.answers import Answering, Words
+    from holdfast.cli.opening import opened_backend
 
     words = Words(option, tuple(pairs or ()), tuple(data or ()), feedback, yes)
-    async with entering(settings) as house:
-        answering = Answering(house, settings, words, anyway, wait)
+    async with opened_backend(settings) as backend:
+        answering = Answering(backend, settings, words, anyway, wait)
         if len(questions) == 1:
             return await answering.one(questions[0])
         return await answering.many(questions)

@@ -21,7 +21,7 @@ from holdfast.cli.shell import (
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
 
 if TYPE_CHECKING:
-    from holdfast.cli.driving import Driver
+    from holdfast.cli.driver import Driver
     from holdfast.journal.port import RunRow
     from holdfast.model.form import Field
     from holdfast.runtime.hub import Recorded
@@ -72,7 +72,7 @@ async def runs(
     ] = 50,
 ) -> int:
     """List runs of plans, chats with agents and conversations, the newest first."""
-    from holdfast.cli.reading import reading
+    from holdfast.cli.home_reader import reading
     from holdfast.cli.terminal.plain import print_json
     from holdfast.journal.port import RunQuery
 
@@ -84,8 +84,8 @@ async def runs(
         roots_only=True,
         limit=limit,
     )
-    async with reading(settings) as book:
-        rows = await book.runs(query)
+    async with reading(settings) as reader:
+        rows = await reader.runs(query)
     if settings.as_json:
         print_json([row_json(row) for row in rows])
     else:
@@ -192,14 +192,14 @@ async def watch(
     Only looks: the run may belong to another process. With --json every event, or every
     change of a run, is one line.
     """
-    from holdfast.cli.homes import full_run_id
-    from holdfast.cli.reading import reading
-    from holdfast.cli.watching import watch_all, watch_one
+    from holdfast.cli.commands.watcher import watch_all, watch_one
+    from holdfast.cli.home_journal import full_run_id
+    from holdfast.cli.home_reader import reading
 
-    async with reading(settings) as book:
+    async with reading(settings) as reader:
         if instance is None:
-            return await watch_all(book, settings, follow)
-        return await watch_one(book, settings, full_run_id(instance), follow)
+            return await watch_all(reader, settings, follow)
+        return await watch_one(reader, settings, full_run_id(instance), follow)
 
 
 async def continue_run(
@@ -213,21 +213,21 @@ async def continue_run(
 
     Values go to the open forms by field name; all must fit, or nothing changes.
     """
-    from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.homes import full_run_id
-    from holdfast.cli.opening import entering
+    from holdfast.cli.driver import Driver, do_and_see
+    from holdfast.cli.home_journal import full_run_id
+    from holdfast.cli.opening import opened_backend
     from holdfast.cli.values import read_values
     from holdfast.core.plan.state import PlanState
     from holdfast.errors import NotAllowed
 
-    async with entering(settings) as house:
-        driver = Driver(house, settings)
+    async with opened_backend(settings) as backend:
+        driver = Driver(backend, settings)
         run_id = full_run_id(instance)
-        await house.refuse_without_tools(run_id, anyway=anyway)
+        await backend.refuse_without_tools(run_id, anyway=anyway)
         values = read_values(pairs, None, await _asked_fields(driver, run_id), "--set")
         if not values:
             return await do_and_see(driver, run_id, lambda: asyncio.sleep(0), wait=wait)
-        if not isinstance(await house.state(run_id), PlanState):
+        if not isinstance(await backend.state(run_id), PlanState):
             raise NotAllowed(
                 f"{run_id} is no run of a plan: answer its questions, "
                 f"`holdfast inbox{settings.repeated}` has them"
@@ -237,8 +237,8 @@ async def continue_run(
 
 async def _provide(driver: Driver, run_id: str, values: dict[str, Any], wait: bool) -> int:
     """Hand the values over, and show what comes of them meanwhile."""
-    before = await driver.house.state(run_id)
-    handing = await driver.house.provide(run_id, values)
+    before = await driver.backend.state(run_id)
+    handing = await driver.backend.provide(run_id, values)
     if wait:
         await driver.see_through(before)
     await handing
@@ -263,17 +263,17 @@ async def resume(
 
     A conversation that failed is told how to go on with --failed; at a terminal you are asked.
     """
-    from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.going_on import chosen
-    from holdfast.cli.homes import full_run_id
-    from holdfast.cli.opening import entering
+    from holdfast.cli.commands.failure_choice import chosen
+    from holdfast.cli.driver import Driver, do_and_see
+    from holdfast.cli.home_journal import full_run_id
+    from holdfast.cli.opening import opened_backend
 
-    async with entering(settings) as house:
+    async with opened_backend(settings) as backend:
         run_id = full_run_id(instance)
-        how = await chosen(await house.state(run_id), failed, settings)
-        await house.refuse_without_tools(run_id, anyway=anyway)
-        driver = Driver(house, settings)
-        return await do_and_see(driver, run_id, lambda: house.resume(run_id, how), wait=wait)
+        how = await chosen(await backend.state(run_id), failed, settings)
+        await backend.refuse_without_tools(run_id, anyway=anyway)
+        driver = Driver(backend, settings)
+        return await do_and_see(driver, run_id, lambda: backend.resume(run_id, how), wait=wait)
 
 
 async def cancel(
@@ -283,32 +283,32 @@ async def cancel(
     wait: WaitOption = True,
 ) -> int:
     """Cancel a run: nothing new starts, and what is in flight comes to its end."""
-    from holdfast.cli.driving import Driver, do_and_see
-    from holdfast.cli.homes import full_run_id
-    from holdfast.cli.opening import entering
+    from holdfast.cli.driver import Driver, do_and_see
+    from holdfast.cli.home_journal import full_run_id
+    from holdfast.cli.opening import opened_backend
 
-    async with entering(settings) as house:
+    async with opened_backend(settings) as backend:
         run_id = full_run_id(instance)
-        driver = Driver(house, settings)
-        deed = partial(house.cancel, run_id, reason)
-        return await do_and_see(driver, run_id, deed, wait=wait, code=OK)
+        driver = Driver(backend, settings)
+        action = partial(backend.cancel, run_id, reason)
+        return await do_and_see(driver, run_id, action, wait=wait, code=OK)
 
 
 async def history(settings: Settings, instance: RunArgument) -> int:
     """Tell what happened in a run, by whom and when; --json gives the events."""
-    from holdfast.cli.homes import full_run_id
-    from holdfast.cli.reading import reading
+    from holdfast.cli.home_journal import full_run_id
+    from holdfast.cli.home_reader import reading
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
     from holdfast.cli.terminal.untrusted_text import rows, told
     from holdfast.views.stories.storyteller import storyteller
     from holdfast.views.stories.text import clock
 
-    async with reading(settings) as book:
+    async with reading(settings) as reader:
         run_id = full_run_id(instance)
-        teller = storyteller(await book.beginning(run_id))
-        records = await book.records(run_id)
-        raised = [] if settings.as_json else await book.tracebacks(run_id)
+        teller = storyteller(await reader.beginning(run_id))
+        records = await reader.records(run_id)
+        raised = [] if settings.as_json else await reader.tracebacks(run_id)
     if settings.as_json:
         print_json([event_json(one) for one in records])
         return OK

@@ -352,7 +352,7 @@ class _Stand:
         say("  Ctrl-C stops it")
 
     async def _new_link(self, serving: Serving) -> str | None:
-        from holdfast.cli.local import os_user
+        from holdfast.cli.home_backend import os_user
         from holdfast.server.auth.tokens import ensure_first_link
 
         tokens = serving.services.tokens

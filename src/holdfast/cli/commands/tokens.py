@@ -58,7 +58,7 @@ async def create(
     ] = None,
 ) -> int:
     """Make a token. It is shown this once, and nobody can show it again."""
-    from holdfast.cli.credentials import custody
+    from holdfast.cli.commands.credentials import token_store
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
 
@@ -66,7 +66,7 @@ async def create(
         raise typer.BadParameter("a token without --role or --grant could do nothing.")
     kind: Kind = "service" if service else "person"
     seconds = None if expires is None else read_duration(expires)
-    async with custody(settings, to_write=True) as keys:
+    async with token_store(settings, to_write=True) as keys:
         made = await keys.create(name, kind, roles or [], read_grants(grants), seconds)
     if settings.as_json:
         print_json(_dated(made))
@@ -78,12 +78,12 @@ async def create(
 
 async def list_tokens(settings: Settings) -> int:
     """List tokens, links and sign-ins that are still good, the oldest first."""
-    from holdfast.cli.credentials import custody
+    from holdfast.cli.commands.credentials import token_store
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import print_table, say
     from holdfast.views.stories.text import clock, visible
 
-    async with custody(settings) as keys:
+    async with token_store(settings) as keys:
         found = await keys.all()
     if settings.as_json:
         print_json([_dated(one) for one in found])
@@ -112,11 +112,11 @@ async def revoke(
     token: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `token list` has it.")],
 ) -> int:
     """Revoke a token: nobody gets in with it any more, nor with a sign-in that came of it."""
-    from holdfast.cli.credentials import custody
+    from holdfast.cli.commands.credentials import token_store
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
 
-    async with custody(settings, to_write=True) as keys:
+    async with token_store(settings, to_write=True) as keys:
         await keys.revoke(token)
     if settings.as_json:
         print_json({"id": token, "revoked": True})
@@ -134,11 +134,11 @@ async def link(
     grants: GrantOption = None,
 ) -> int:
     """Make a link that signs one person in, once, within 15 minutes; an admin unless said."""
-    from holdfast.cli.credentials import custody
+    from holdfast.cli.commands.credentials import token_store
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
 
-    async with custody(settings, to_write=True) as keys:
+    async with token_store(settings, to_write=True) as keys:
         held = roles or ([] if grants else ["admin"])
         made = await keys.link(name, held, read_grants(grants))
     if settings.as_json:

@@ -16,7 +16,7 @@ import tty
 from collections.abc import Callable, Mapping
 from typing import Any, Self
 
-AuditRecord = Callable[[], object]
+KeyAction = Callable[[], object]
 
 _ENDINGS = (signal.SIGTERM, signal.SIGHUP)
 _SHOW_CURSOR = b"\x1b[?25h\n"
@@ -25,8 +25,8 @@ _SHOW_CURSOR = b"\x1b[?25h\n"
 class Keys:
     """What each key does; used as a context, within which keys are heard."""
 
-    def __init__(self, deeds: Mapping[str, AuditRecord]) -> None:
-        self._deeds = deeds
+    def __init__(self, actions: Mapping[str, KeyAction]) -> None:
+        self._actions = actions
         self._fd = sys.stdin.fileno()
         self._before: list[Any] | None = None
 
@@ -74,6 +74,6 @@ class Keys:
         if not typed:
             asyncio.get_running_loop().remove_reader(self._fd)
         for key in typed.decode("utf-8", "ignore") if typed[:1] != b"\x1b" else "":
-            deed = self._deeds.get(key.lower())
-            if deed is not None:
-                deed()
+            action = self._actions.get(key.lower())
+            if action is not None:
+                action()

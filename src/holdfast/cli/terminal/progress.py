@@ -19,8 +19,8 @@ from rich.table import Table
 from rich.text import Text
 
 from holdfast.cli.shell import Settings
-from holdfast.cli.terminal.board import Board
 from holdfast.cli.terminal.screen import console, say, status_text, table
+from holdfast.cli.terminal.task_board import Board
 from holdfast.cli.terminal.transcript import Transcript
 from holdfast.cli.terminal.untrusted_text import told
 from holdfast.core.conversation.state import CONFIRM, ConversationState

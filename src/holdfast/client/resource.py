@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-from holdfast.client.wire import Wire
+from holdfast.client.transport import Transport
 from holdfast.language.strict import strict_json
 
 Answer: TypeAlias = dict[str, Any]
@@ -14,9 +14,9 @@ Answer: TypeAlias = dict[str, Any]
 Values: TypeAlias = Mapping[str, Any] | None
 
 
-class Offer:
-    def __init__(self, wire: Wire) -> None:
-        self._wire = wire
+class Resource:
+    def __init__(self, transport: Transport) -> None:
+        self._transport = transport
 
 
 def given(**body: Any) -> Answer:

@@ -7,14 +7,14 @@ from holdfast.errors import NotAllowed, NotFound
 from holdfast.journal.port import QuestionQuery, QuestionRow
 
 
-async def find_question(book: Reading, name: str) -> QuestionRow:
+async def find_question(reader: Reading, name: str) -> QuestionRow:
     """The question of that id, or the only one whose id begins so; open ones come first."""
-    exact = await book.question(name)
+    exact = await reader.question(name)
     if exact is not None:
         return exact
     found: list[QuestionRow] = []
     for status in ("open", "answered", "expired", "withdrawn"):
-        rows = await book.questions(QuestionQuery(status=frozenset({status}), limit=100_000))
+        rows = await reader.questions(QuestionQuery(status=frozenset({status}), limit=100_000))
         found = [row for row in rows if name and row.question_id.startswith(name)]
         if found:
             break

@@ -19,8 +19,8 @@ from typing import Any, Final
 
 import httpx
 
-from holdfast.client.refusals import refusal_of, seconds_to_wait
-from holdfast.client.wire import Pauses, Wire
+from holdfast.client.problems import refusal_of, seconds_to_wait
+from holdfast.client.transport import Backoff, Transport
 from holdfast.errors import HoldfastError
 
 INTERACTION: Final = "INTERACTION"
@@ -87,13 +87,18 @@ class _NotNow(Exception):
         self.seconds = seconds
 
 
-class Following:
+class EventStream:
     """One stream, however many connections it takes."""
 
     def __init__(
-        self, wire: Wire, path: str, after: str | int | None, silence: float, patience: float
+        self,
+        transport: Transport,
+        path: str,
+        after: str | int | None,
+        silence: float,
+        patience: float,
     ) -> None:
-        self._wire = wire
+        self._transport = transport
         self._path = path
         self._after = after
         self._silence = silence
@@ -104,12 +109,12 @@ class Following:
 
     async def events(self) -> AsyncGenerator[ServerEvent, None]:
         """Until the run is over or the server refuses; taken up again unseen."""
-        pauses = Pauses(self._patience)
+        pauses = Backoff(self._patience)
         while not self._over:
             try:
                 async with aclosing(self._connection()) as heard:
                     async for event in heard:
-                        pauses = Pauses(self._patience)
+                        pauses = Backoff(self._patience)
                         yield event
             except _NotNow as refused:
                 await pauses.rest(refused.reason, refused.seconds)
@@ -122,7 +127,7 @@ class Following:
         headers = {} if last is None else {"last-event-id": last}
         parameters = {"after": self._after if last is None else None}
         try:
-            async with self._wire.stream(
+            async with self._transport.stream(
                 self._path, headers, parameters, self._silence
             ) as response:
                 await self._judge(response)
@@ -134,7 +139,7 @@ class Following:
                     if event is not None and self._is_news(event):
                         yield event
         except httpx.TransportError as error:
-            raise _NotNow(self._wire.unreachable(error)) from None
+            raise _NotNow(self._transport.unreachable(error)) from None
 
     async def _judge(self, response: httpx.Response) -> None:
         self._over = response.status_code == 204

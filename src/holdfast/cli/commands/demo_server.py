@@ -17,7 +17,7 @@ from pathlib import Path
 import uvloop
 
 from holdfast.cli.commands.serve import link_address
-from holdfast.cli.local import os_user
+from holdfast.cli.home_backend import os_user
 from holdfast.cli.shell import Settings
 from holdfast.cli.terminal.plain import note, print_json_line
 from holdfast.cli.terminal.screen import say
@@ -30,7 +30,7 @@ from holdfast.server.settings import ServerSettings
 
 
 @dataclass(frozen=True, slots=True)
-class Playing:
+class DemoServer:
     """The demo in a terminal, or under a script that reads one line of JSON."""
 
     settings: Settings

@@ -13,13 +13,13 @@ from typing import TypeAlias
 import typer
 
 from holdfast.cli.backend import Backend
-from holdfast.cli.driving import Driver, do_and_see
-from holdfast.cli.finding import find_question
-from holdfast.cli.report import exit_code
+from holdfast.cli.commands.question_lookup import find_question
+from holdfast.cli.driver import Driver, do_and_see
 from holdfast.cli.shell import FAILED, OK, Settings
-from holdfast.cli.terminal.asking import Given, ask, confirmed, introduce
 from holdfast.cli.terminal.plain import print_json
+from holdfast.cli.terminal.prompts import Given, ask, confirmed, introduce
 from holdfast.cli.terminal.question import asks_twice, meant
+from holdfast.cli.terminal.report import exit_code
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import BAR, rows, told
 from holdfast.cli.values import read_values
@@ -61,23 +61,23 @@ class Outcome:
 
 @dataclass(frozen=True, slots=True)
 class Answering:
-    house: Backend
+    backend: Backend
     settings: Settings
     words: Words
     anyway: bool
     wait: bool
 
     async def one(self, name: str) -> int:
-        driver = Driver(self.house, self.settings)
-        row = await find_question(self.house, name)
+        driver = Driver(self.backend, self.settings)
+        row = await find_question(self.backend, name)
         if row.status == "open":
-            await self.house.refuse_without_tools(row.root_id, anyway=self.anyway)
+            await self.backend.refuse_without_tools(row.root_id, anyway=self.anyway)
         sure = await self._made_sure(row)
         if sure is None:
             return await driver.conclude(row.root_id)
 
         async def submit() -> None:
-            await self.house.answer(sure.response(row.question_id))
+            await self.backend.answer(sure.response(row.question_id))
 
         return await do_and_see(driver, row.root_id, submit, wait=self.wait)
 
@@ -118,7 +118,7 @@ class Answering:
                 say(*rows(meant(request, option), "  ", "  ") if option else ())
         if not await self._meant(*self._dangers(open_ones)):
             return FAILED
-        before = {row.root_id: await self.house.state(row.root_id) for row in open_ones}
+        before = {row.root_id: await self.backend.state(row.root_id) for row in open_ones}
         outcomes = await self._submit(found)
         self._report(outcomes)
         failed = any(one.error is not None for one in outcomes)
@@ -127,9 +127,9 @@ class Answering:
 
     async def _found(self, name: str) -> Outcome:
         try:
-            row = await find_question(self.house, name)
+            row = await find_question(self.backend, name)
             if row.status == "open":
-                await self.house.refuse_without_tools(row.root_id, anyway=self.anyway)
+                await self.backend.refuse_without_tools(row.root_id, anyway=self.anyway)
             return Outcome(name, row)
         except CallerError as error:
             return Outcome(name, None, error)
@@ -144,7 +144,7 @@ class Answering:
         rows = {one.row.question_id: one.row for one in found if one.row is not None}
         fields = [field for row in rows.values() for field in request_of(row).form.fields]
         response = self.words.given(fields).response()
-        errors = await self.house.answer_many(list(rows), response)
+        errors = await self.backend.answer_many(list(rows), response)
         return [
             one if one.row is None else replace(one, error=errors[one.row.question_id])
             for one in found
@@ -161,7 +161,7 @@ class Answering:
 
     async def _see_through(self, runs: Iterable[RunState]) -> int:
         """Each run until it rests, without further questions; the first that is not done."""
-        driver = Driver(self.house, self.settings, asks=False)
+        driver = Driver(self.backend, self.settings, asks=False)
         codes = []
         for before in runs:
             state = await driver.see_through(before)

@@ -1,4 +1,4 @@
-"""The house of this process: it has the home, and drives the runs itself."""
+"""The backend of this process: it has the home, and drives the runs itself."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import Any
 
 from holdfast.app import Holdfast
 from holdfast.cli.backend import Heard, Outcomes, Partner, the_only_agent
-from holdfast.cli.homes import LOOK_AGAIN
+from holdfast.cli.home_journal import LOOK_AGAIN
 from holdfast.cli.loading import LeftOut, is_plan_file, load_plan_file
-from holdfast.cli.needs import refuse_without_tools
+from holdfast.cli.required_tools import refuse_without_tools
 from holdfast.conversations.runner import ConversationRunner, pursuit_of
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
@@ -52,7 +52,7 @@ def os_user() -> str:
 
 
 @dataclass(frozen=True, slots=True)
-class LocalBackend:
+class HomeBackend:
     """An application; `by` is whom its histories name."""
 
     app: Holdfast
@@ -158,7 +158,7 @@ class LocalBackend:
             await self.app.engine.abandon(run_id)
         await self.app.cancel(run_id, by=self.by, reason=reason)
 
-    async def pursuit(self, state: ConversationState) -> ConversationRunner | None:
+    async def runner(self, state: ConversationState) -> ConversationRunner | None:
         return await pursuit_of(self.app, state, self.by)
 
     async def partner(self, wanted: str | None) -> Partner:

@@ -13,11 +13,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from holdfast.cli.backend import Backend
-from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, standing_json, way_on
 from holdfast.cli.shell import OK, Interrupted, Settings
-from holdfast.cli.terminal.asking import ask
 from holdfast.cli.terminal.plain import note, print_json
 from holdfast.cli.terminal.progress import View, asks_or_rests, follow, rests, view_of
+from holdfast.cli.terminal.prompts import ask
+from holdfast.cli.terminal.report import NOT_KEPT, exit_code, say_standing, standing_json, way_on
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import rows
 from holdfast.conversations.runner import ConversationRunner, Left
@@ -32,9 +32,9 @@ from holdfast.runtime.projections import request_of
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Sees runs of one house through."""
+    """Sees runs of one backend through."""
 
-    house: Backend
+    backend: Backend
     settings: Settings
     asks: bool = True
 
@@ -44,29 +44,29 @@ class Driver:
         A conversation is pursued meanwhile, where that can be done; a server does so itself.
         """
         view = view or view_of(self.settings, before)
-        if not isinstance(before, ConversationState) or self.house.is_elsewhere:
+        if not isinstance(before, ConversationState) or self.backend.is_elsewhere:
             return await self._unless_stopped(before, self._go_on(before, view))
-        state = as_conversation(await self.house.state(before.run_id))
-        pursuit = await self.house.pursuit(state)
-        if pursuit is None:
+        state = as_conversation(await self.backend.state(before.run_id))
+        runner = await self.backend.runner(state)
+        if runner is None:
             return await self._unless_stopped(before, self._look(before, view))
-        await pursuit.begin(None)
-        return await self.pursue(pursuit, before, view)
+        await runner.begin(None)
+        return await self.pursue(runner, before, view)
 
-    async def pursue(self, pursuit: ConversationRunner, before: RunState, view: View) -> RunState:
-        """As `see_through`, of a conversation whose pursuit has begun; it ends here."""
+    async def pursue(self, runner: ConversationRunner, before: RunState, view: View) -> RunState:
+        """As `see_through`, of a conversation whose runner has begun; it ends here."""
         try:
-            return await pursuit.alongside(self._go_on(before, view))
+            return await runner.alongside(self._go_on(before, view))
         except asyncio.CancelledError:
             self._say_stopping()
-            await pursuit.leave()
+            await runner.leave()
             raise self._stopped(before) from None
         except Left:
-            if await pursuit.has_to_finish():
+            if await runner.has_to_finish():
                 self._say_stopping()
             raise
         finally:
-            await pursuit.leave()
+            await runner.leave()
 
     async def _unless_stopped(
         self, before: RunState, seeing: Coroutine[Any, Any, RunState]
@@ -79,9 +79,9 @@ class Driver:
 
     def _stopped(self, before: RunState) -> Interrupted:
         options = self.settings.repeated
-        if not self.house.keeps_runs:
+        if not self.backend.keeps_runs:
             return Interrupted(f"stopped; {NOT_KEPT}")
-        if self.house.is_elsewhere:
+        if self.backend.is_elsewhere:
             how = f"holdfast watch {before.run_id}{options}"
             return Interrupted(f"stopped watching; the run goes on there; to see it: {how}")
         return Interrupted(f"stopped; to go on: {way_on(before, options)}")
@@ -91,11 +91,11 @@ class Driver:
 
         async def settled(state: RunState) -> bool:
             ending = state.status is RunStatus.CANCELLING
-            return await self.house.is_newest(state) and not ending
+            return await self.backend.is_newest(state) and not ending
 
         if await settled(state):
             return state
-        heard = self.house.listen(state.run_id, state.version)
+        heard = self.backend.listen(state.run_id, state.version)
         with view:
             return await follow(state, heard, view, settled)
 
@@ -104,7 +104,7 @@ class Driver:
         return self.asks and self.settings.interactive
 
     def _say_stopping(self) -> None:
-        if not self.settings.as_json and not self.house.is_elsewhere:
+        if not self.settings.as_json and not self.backend.is_elsewhere:
             note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
 
     async def _go_on(self, state: RunState, view: View) -> RunState:
@@ -119,7 +119,7 @@ class Driver:
     async def _follow(self, state: RunState, view: View) -> RunState:
         if await self._rests(state):
             return state
-        heard = self.house.listen(state.run_id, state.version)
+        heard = self.backend.listen(state.run_id, state.version)
         return await follow(state, heard, view, self._rests)
 
     async def _rests(self, state: RunState) -> bool:
@@ -129,16 +129,16 @@ class Driver:
         answered: then no question is open any more.
         """
         at_rest = asks_or_rests if self._may_ask else rests
-        if not at_rest(state) or not await self.house.is_newest(state):
+        if not at_rest(state) or not await self.backend.is_newest(state):
             return False
         paused = state.status is RunStatus.PAUSE
         return not paused or bool(await self.questions(state.run_id))
 
     async def questions(self, run_id: str) -> list[QuestionRow]:
         """What the run and its sub-runs ask, the oldest first."""
-        root = (await self.house.state(run_id)).root_id
+        root = (await self.backend.state(run_id)).root_id
         query = QuestionQuery(status=frozenset({"open"}), root_id=root, limit=1000)
-        rows = await self.house.questions(query)
+        rows = await self.backend.questions(query)
         return [row for row in rows if f"{row.run_id}.".startswith(f"{run_id}.")]
 
     async def asked(self, run_id: str) -> bool:
@@ -150,14 +150,14 @@ class Driver:
         if given is None:
             return False
         try:
-            await self.house.answer(given.response(questions[0].question_id))
+            await self.backend.answer(given.response(questions[0].question_id))
         except (AlreadyAnswered, TooLate, InvalidAnswer) as error:
             say(*rows(str(error), ""))
         return True
 
     async def conclude(self, run_id: str, code: int | None = None) -> int:
         """Say where the run stands and how to go on; the exit code for that."""
-        state = await self.house.state(run_id)
+        state = await self.backend.state(run_id)
         questions = await self.questions(run_id)
         if self.settings.as_json:
             print_json(standing_json(state, questions))
@@ -166,21 +166,21 @@ class Driver:
                 state,
                 questions,
                 self.settings.repeated,
-                kept=self.house.keeps_runs,
-                elsewhere=self.house.is_elsewhere,
+                kept=self.backend.keeps_runs,
+                elsewhere=self.backend.is_elsewhere,
             )
         return exit_code(state.status) if code is None else code
 
 
-AuditRecord = Callable[[], Awaitable[object]]
+Action = Callable[[], Awaitable[object]]
 
 
 async def do_and_see(
-    driver: Driver, run_id: str, deed: AuditRecord, *, wait: bool, code: int | None = None
+    driver: Driver, run_id: str, action: Action, *, wait: bool, code: int | None = None
 ) -> int:
     """Do something to a run, then see it through."""
-    before = await driver.house.state(run_id)
-    await deed()
+    before = await driver.backend.state(run_id)
+    await action()
     if wait:
         await driver.see_through(before)
     return await driver.conclude(run_id, code if wait else OK)

@@ -1,4 +1,4 @@
-"""Requests on the wire: named, sent again where that is safe, refused as the server refuses.
+"""Requests on the transport: named, sent again where that is safe, refused as the server refuses.
 
 A request is sent again when the connection broke or the server could not acknowledge (503),
 with growing, random pauses, until `patience` seconds are over. Reading is always safe; what
@@ -18,7 +18,7 @@ from uuid import uuid4
 
 import httpx
 
-from holdfast.client.refusals import refusal_of, seconds_to_wait
+from holdfast.client.problems import refusal_of, seconds_to_wait
 from holdfast.errors import HoldfastError, InternalError, OperatorError
 
 SHORTEST_PAUSE: Final = 0.1
@@ -28,12 +28,12 @@ KEY: Final = "Idempotency-Key"
 Parameters = Mapping[str, Any]
 
 
-def place(*parts: str) -> str:
+def path_of(*parts: str) -> str:
     """A path of parts, whatever they contain."""
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
-class Wire:
+class Transport:
     def __init__(self, url: str, token: str | None, timeout: float, patience: float) -> None:
         self.url = url.rstrip("/")
         self._patience = patience
@@ -83,7 +83,7 @@ class Wire:
             headers=headers,
             timeout=self._timeout + float((parameters or {}).get("wait") or 0),
         )
-        pauses = Pauses(self._patience)
+        pauses = Backoff(self._patience)
         while True:
             try:
                 response = await self._http.send(request)
@@ -116,7 +116,7 @@ class Wire:
         return OperatorError(f"{self.url} does not answer ({why}): is the server running there?")
 
 
-class Pauses:
+class Backoff:
     """How long to wait before the next attempt, and when to give up."""
 
     def __init__(self, patience: float) -> None:

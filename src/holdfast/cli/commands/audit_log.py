@@ -1,4 +1,4 @@
-"""The ledger: the chain of deeds of a home, or of a server, read from its beginning.
+"""The audit_log: the chain of deeds of a home, or of a server, read from its beginning.
 
 Of a home the digests are computed here; a server computes its own, and the head that
 somebody has noted tells whether to believe it.
@@ -12,7 +12,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.cli.homes import reading_journal
+from holdfast.cli.home_journal import reading_journal
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
 from holdfast.journal import chain
@@ -41,7 +41,7 @@ class Verdict:
 
 
 @dataclass(frozen=True, slots=True)
-class Ledger:
+class AuditLog:
     """`page` has the entries after a number, at most so many."""
 
     page: Pages
@@ -74,7 +74,7 @@ class Ledger:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerLedger(Ledger):
+class ServerAuditLog(AuditLog):
     """The chain of a server."""
 
     client: Client
@@ -95,10 +95,10 @@ def _missing(noted: str) -> str:
 
 
 @asynccontextmanager
-async def ledger(settings: Settings) -> AsyncIterator[Ledger]:
+async def audit_log(settings: Settings) -> AsyncIterator[AuditLog]:
     if settings.server is not None:
-        from holdfast.cli.received import audit_entry
-        from holdfast.cli.remote import connected
+        from holdfast.cli.server_backend import connected
+        from holdfast.cli.server_records import audit_entry
 
         async with connected(settings.server) as client:
 
@@ -106,7 +106,7 @@ async def ledger(settings: Settings) -> AsyncIterator[Ledger]:
                 found = await client.audit.list(after=after, limit=limit)
                 return [audit_entry(one) for one in found["entries"]]
 
-            yield ServerLedger(page, client)
+            yield ServerAuditLog(page, client)
         return
     async with reading_journal(settings) as journal:
-        yield Ledger(journal.audit)
+        yield AuditLog(journal.audit)

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from holdfast.client.bodies import Answer, Offer, Values, answered, given, strict
-from holdfast.client.wire import place
+from holdfast.client.resource import Answer, Resource, Values, answered, given, strict
+from holdfast.client.transport import path_of
 
 
-class Interactions(Offer):
+class Interactions(Resource):
     async def list(
         self,
         *,
@@ -21,11 +21,13 @@ class Interactions(Offer):
         limit: int | None = None,
     ) -> Answer:
         page = {"dueBefore": due_before, "after": after, "limit": limit}
-        found = await self._wire.get("/interactions", status=status, role=role, run=run, **page)
+        found = await self._transport.get(
+            "/interactions", status=status, role=role, run=run, **page
+        )
         return answered(found)
 
     async def get(self, request_id: str) -> Answer:
-        return answered(await self._wire.get(place("interactions", request_id)))
+        return answered(await self._transport.get(path_of("interactions", request_id)))
 
     async def answer(
         self,
@@ -38,7 +40,9 @@ class Interactions(Offer):
     ) -> Answer:
         """The first valid answer wins; `digest` is that of the question as it was shown."""
         body = given(selectedOptionId=option_id, data=data, feedback=feedback, digest=digest)
-        return answered(await self._wire.post(place("interactions", request_id, "answer"), body))
+        return answered(
+            await self._transport.post(path_of("interactions", request_id, "answer"), body)
+        )
 
     async def answer_all(
         self,
@@ -55,24 +59,24 @@ class Interactions(Offer):
         """
         same = given(selectedOptionId=option_id, data=data, feedback=feedback, digests=digests)
         body = {"requestIds": [*request_ids], **same}
-        return answered(await self._wire.post("/interactions/answers", body))
+        return answered(await self._transport.post("/interactions/answers", body))
 
     async def keep_draft(self, request_id: str, data: Mapping[str, Any]) -> Answer:
-        path = place("interactions", request_id, "draft")
-        return answered(await self._wire.put(path, {"data": strict(data)}))
+        path = path_of("interactions", request_id, "draft")
+        return answered(await self._transport.put(path, {"data": strict(data)}))
 
     async def keep_secret(self, request_id: str, field: str, value: str) -> str:
         """Seal a secret field's value; the reference stands for it in the answer's `data`."""
-        path = place("interactions", request_id, "secrets", field)
-        return str(answered(await self._wire.post(path, {"value": value}))["reference"])
+        path = path_of("interactions", request_id, "secrets", field)
+        return str(answered(await self._transport.post(path, {"value": value}))["reference"])
 
 
-class Chats(Offer):
+class Chats(Resource):
     async def open(
         self, agent_id: str, *, session_id: str | None = None, approval: Values = None
     ) -> Answer:
         body = given(agentId=agent_id, sessionId=session_id, approval=approval)
-        return answered(await self._wire.post("/chats", body))
+        return answered(await self._transport.post("/chats", body))
 
     async def list(
         self,
@@ -83,24 +87,24 @@ class Chats(Offer):
         limit: int | None = None,
     ) -> Answer:
         page = {"agentId": agent_id, "before": before, "limit": limit}
-        return answered(await self._wire.get("/chats", status=status, **page))
+        return answered(await self._transport.get("/chats", status=status, **page))
 
     async def get(self, session_id: str) -> Answer:
-        return answered(await self._wire.get(place("chats", session_id)))
+        return answered(await self._transport.get(path_of("chats", session_id)))
 
     async def say(self, session_id: str, message: str) -> Answer:
-        path = place("chats", session_id, "messages")
-        return answered(await self._wire.post(path, {"message": message}))
+        path = path_of("chats", session_id, "messages")
+        return answered(await self._transport.post(path, {"message": message}))
 
     async def cancel(self, session_id: str, *, reason: str = "") -> Answer:
-        path = place("chats", session_id, "cancel")
-        return answered(await self._wire.post(path, {"reason": reason}))
+        path = path_of("chats", session_id, "cancel")
+        return answered(await self._transport.post(path, {"reason": reason}))
 
     async def resume(self, session_id: str) -> Answer:
-        return answered(await self._wire.post(place("chats", session_id, "resume")))
+        return answered(await self._transport.post(path_of("chats", session_id, "resume")))
 
     async def approvals(self, session_id: str) -> Answer:
-        return answered(await self._wire.get(place("chats", session_id, "approvals")))
+        return answered(await self._transport.get(path_of("chats", session_id, "approvals")))
 
     async def remember_approval(
         self,
@@ -113,13 +117,15 @@ class Chats(Offer):
     ) -> Answer:
         """Calls of `tool` that fit `pattern` need no further consent in this session."""
         body = given(tool=tool, pattern=pattern, seconds=seconds, uses=uses)
-        return answered(await self._wire.post(place("chats", session_id, "approvals"), body))
+        return answered(await self._transport.post(path_of("chats", session_id, "approvals"), body))
 
     async def revoke_approval(self, session_id: str, grant_id: str) -> Answer:
-        return answered(await self._wire.delete(place("chats", session_id, "approvals", grant_id)))
+        return answered(
+            await self._transport.delete(path_of("chats", session_id, "approvals", grant_id))
+        )
 
 
-class Conversations(Offer):
+class Conversations(Resource):
     async def start(
         self,
         text: str,
@@ -128,7 +134,7 @@ class Conversations(Offer):
         confirm_tasks: bool | None = None,
     ) -> Answer:
         body = given(input=text, id=conversation_id, confirm_tasks=confirm_tasks)
-        return answered(await self._wire.post("/conversations", body))
+        return answered(await self._transport.post("/conversations", body))
 
     async def list(
         self,
@@ -138,10 +144,10 @@ class Conversations(Offer):
         limit: int | None = None,
     ) -> Answer:
         page = {"before": before, "limit": limit}
-        return answered(await self._wire.get("/conversations", status=status, **page))
+        return answered(await self._transport.get("/conversations", status=status, **page))
 
     async def get(self, conversation_id: str) -> Answer:
-        return answered(await self._wire.get(place("conversations", conversation_id)))
+        return answered(await self._transport.get(path_of("conversations", conversation_id)))
 
     async def say(self, conversation_id: str, text: str) -> Answer:
         return await self._do(conversation_id, "messages", {"input": text})
@@ -157,7 +163,11 @@ class Conversations(Offer):
         return await self._do(conversation_id, "cancel", {"reason": reason})
 
     async def snapshot(self, conversation_id: str) -> Answer:
-        return answered(await self._wire.get(place("conversations", conversation_id, "snapshot")))
+        return answered(
+            await self._transport.get(path_of("conversations", conversation_id, "snapshot"))
+        )
 
     async def _do(self, conversation_id: str, what: str, body: Answer | None = None) -> Answer:
-        return answered(await self._wire.post(place("conversations", conversation_id, what), body))
+        return answered(
+            await self._transport.post(path_of("conversations", conversation_id, what), body)
+        )

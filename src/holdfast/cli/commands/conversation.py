@@ -12,15 +12,15 @@ from functools import partial
 from typing import Any
 
 from holdfast.app import Holdfast
-from holdfast.cli.driving import Driver
-from holdfast.cli.local import LocalBackend
-from holdfast.cli.needs import how_to_go_on, refuse_without_tools
-from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, way_on
+from holdfast.cli.driver import Driver
+from holdfast.cli.home_backend import HomeBackend
+from holdfast.cli.required_tools import how_to_go_on, refuse_without_tools
 from holdfast.cli.shell import OK, Settings
-from holdfast.cli.terminal.board import Board
 from holdfast.cli.terminal.plain import note, print_json_line
 from holdfast.cli.terminal.progress import Silence, View, view_of
+from holdfast.cli.terminal.report import NOT_KEPT, exit_code, say_standing, way_on
 from holdfast.cli.terminal.screen import say
+from holdfast.cli.terminal.task_board import Board
 from holdfast.conversations.engine import ConversationEngine
 from holdfast.conversations.events import asked, narrate
 from holdfast.conversations.runner import ConversationRunner, Left, lacks_model, model_of
@@ -53,7 +53,7 @@ _AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR})
 
 
 @dataclass(frozen=True, slots=True)
-class Means:
+class ConverseOptions:
     """What the command gives a conversation; `spelled` says it once more."""
 
     rules: tuple[str, ...] = ()
@@ -115,10 +115,10 @@ class EventLines(Silence):
 
 
 @dataclass(frozen=True, slots=True)
-class Goal:
+class Conversation:
     app: Holdfast
     settings: Settings
-    means: Means
+    means: ConverseOptions
 
     async def new(self, text: str) -> int:
         self._mention_model()
@@ -138,33 +138,33 @@ class Goal:
         if state.status is RunStatus.ERROR:
             chosen = self.means.failed or AfterFailure.STOP
             self._mention(f"{run_id} failed ({visible(state.error)}); {_told(state, chosen)}")
-            await LocalBackend(self.app).resume(run_id, chosen)
+            await HomeBackend(self.app).resume(run_id, chosen)
         return await self._see(await self._opened(run_id), state, None if goes_on else text)
 
     async def _begin_as(self, run_id: str, text: str | None) -> int:
         """A new conversation, under a name of the person's own."""
         if text is None:
             raise NotFound(f"there is no conversation {run_id}: say what is wanted to begin it")
-        pursuit = await self._opened(run_id)
+        runner = await self._opened(run_id)
         self._mention_model()
-        return await self._see(pursuit, None, text)
+        return await self._see(runner, None, text)
 
     async def _see(
-        self, pursuit: ConversationRunner, before: ConversationState | None, text: str | None
+        self, runner: ConversationRunner, before: ConversationState | None, text: str | None
     ) -> int:
-        driver = Driver(LocalBackend(self.app), self.settings)
+        driver = Driver(HomeBackend(self.app), self.settings)
         try:
-            await pursuit.begin(text)
-            run_id = pursuit.engine.id
+            await runner.begin(text)
+            run_id = runner.engine.id
             before = before or await self._blank(run_id)
-            view = self._view(pursuit, before)
-            await driver.pursue(pursuit, before, view)
+            view = self._view(runner, before)
+            await driver.pursue(runner, before, view)
         except Left:
-            how = f"to go on: {way_on(await self._state(pursuit.engine.id), self._repeated)}"
-            say(f"left as it is; {how if driver.house.keeps_runs else NOT_KEPT}")
+            how = f"to go on: {way_on(await self._state(runner.engine.id), self._repeated)}"
+            say(f"left as it is; {how if driver.backend.keeps_runs else NOT_KEPT}")
             return OK
         finally:
-            await pursuit.leave()
+            await runner.leave()
         return await self._conclude(driver, run_id, view)
 
     async def _conclude(self, driver: Driver, run_id: str, view: View) -> int:
@@ -173,19 +173,19 @@ class Goal:
         if isinstance(view, EventLines):
             view.show_open(run_id, questions)
         else:
-            kept = driver.house.keeps_runs
+            kept = driver.backend.keeps_runs
             say_standing(state, questions, self.settings.repeated, kept=kept)
         return exit_code(state.status)
 
-    def _view(self, pursuit: ConversationRunner, state: ConversationState) -> View:
+    def _view(self, runner: ConversationRunner, state: ConversationState) -> View:
         if self.settings.as_json:
             return EventLines()
         if not self.settings.interactive:
             return view_of(self.settings, state)
-        engine = pursuit.engine
+        engine = runner.engine
         return Board(
             state,
-            {"p": partial(engine.pause, when_possible=True), "r": engine.resume, "q": pursuit.quit},
+            {"p": partial(engine.pause, when_possible=True), "r": engine.resume, "q": runner.quit},
         )
 
     async def _opened(self, run_id: str) -> ConversationRunner:

@@ -6,7 +6,7 @@ import json
 from collections.abc import AsyncIterator, Iterator, Mapping
 from dataclasses import replace
 
-from holdfast.cli.reading import HomeReading
+from holdfast.cli.home_reader import HomeReader
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
 from holdfast.journal.integrity import Report
@@ -21,7 +21,7 @@ _TOLD = ("title", "updated_at")
 _QUESTION = ("run_id", "root_id", "status", "type", "title", "role", "opened_at", "deadline")
 
 
-async def compare(reading: HomeReading, report: Report) -> None:
+async def compare(reading: HomeReader, report: Report) -> None:
     """Runs and questions that are known to be damaged are not named twice."""
     known = {one.name for one in report.findings}
     async for row in _runs(reading):
@@ -39,7 +39,7 @@ async def compare(reading: HomeReading, report: Report) -> None:
             report.found(*problem)
 
 
-async def _runs(reading: HomeReading) -> AsyncIterator[RunRow]:
+async def _runs(reading: HomeReader) -> AsyncIterator[RunRow]:
     query = RunQuery()
     while rows := await reading.runs(query):
         for row in rows:
@@ -48,7 +48,7 @@ async def _runs(reading: HomeReading) -> AsyncIterator[RunRow]:
 
 
 async def _problems(
-    reading: HomeReading, run_id: str, known: set[str]
+    reading: HomeReader, run_id: str, known: set[str]
 ) -> list[tuple[str, str, str]]:
     """Once more where the run has moved on meanwhile; one that never rests is let be."""
     for _ in range(_TRIES):

@@ -16,7 +16,7 @@ from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from holdfast.cli.terminal.keys import AuditRecord, Keys
+from holdfast.cli.terminal.keys import KeyAction, Keys
 from holdfast.cli.terminal.screen import console, status_text
 from holdfast.core.conversation.briefing import spelled_result
 from holdfast.core.conversation.state import ConversationState
@@ -44,13 +44,13 @@ _AT_REST = frozenset({EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE
 
 
 class Board:
-    """`deeds` are what keys do; none where somebody only looks."""
+    """`actions` are what keys do; none where somebody only looks."""
 
     def __init__(
-        self, state: ConversationState, deeds: Mapping[str, AuditRecord] | None = None
+        self, state: ConversationState, actions: Mapping[str, KeyAction] | None = None
     ) -> None:
         self._state = state
-        self._deeds = deeds or {}
+        self._actions = actions or {}
         self._live: Live | None = None
         self._shown = ExitStack()
 
@@ -63,8 +63,8 @@ class Board:
 
     def __enter__(self) -> Self:
         with ExitStack() as shown:
-            if self._deeds:
-                shown.enter_context(Keys(self._deeds))
+            if self._actions:
+                shown.enter_context(Keys(self._actions))
             live = Live(get_renderable=self._picture, console=console(), refresh_per_second=_FRAMES)
             self._live = shown.enter_context(live)
             self._shown = shown.pop_all()
@@ -75,7 +75,7 @@ class Board:
         self._shown.close()
 
     def _picture(self) -> RenderableType:
-        keys = self._deeds if self._live is not None else ()
+        keys = self._actions if self._live is not None else ()
         return picture(self._state, console().height - _FRAME, key_words(self._state, keys))
 
 
@@ -92,7 +92,7 @@ def picture(state: ConversationState, room: int = 1000, keys: str = "") -> Rende
     return Group(*parts)
 
 
-def key_words(state: ConversationState, keys: Mapping[str, AuditRecord] | tuple[()]) -> str:
+def key_words(state: ConversationState, keys: Mapping[str, KeyAction] | tuple[()]) -> str:
     """The keys that mean something just now."""
     if not keys or state.phase in _AT_REST:
         return ""

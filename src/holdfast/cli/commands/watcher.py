@@ -12,11 +12,11 @@ from rich.text import Text
 
 from holdfast.cli.backend import Reading
 from holdfast.cli.commands.runs import ROW_TITLES, event_json, row_cells, row_json
-from holdfast.cli.homes import PATIENCE
-from holdfast.cli.report import exit_code, say_standing
+from holdfast.cli.home_journal import PATIENCE
 from holdfast.cli.shell import FAILED, OK, Interrupted, Settings
 from holdfast.cli.terminal.plain import print_json_line
 from holdfast.cli.terminal.progress import Silence, View, follow, rests, view_of
+from holdfast.cli.terminal.report import exit_code, say_standing
 from holdfast.cli.terminal.screen import console, say, table
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
@@ -35,23 +35,23 @@ class JsonLines(Silence):
         print_json_line(event_json(recorded))
 
 
-async def watch_one(book: Reading, settings: Settings, run_id: str, keep_on: bool) -> int:
-    start = await book.beginning(run_id)
+async def watch_one(reader: Reading, settings: Settings, run_id: str, keep_on: bool) -> int:
+    start = await reader.beginning(run_id)
 
     async def settled(state: RunState) -> bool:
         if not (_is_over(state) if keep_on else rests(state)):
             return False
-        return await book.version(run_id) == state.version
+        return await reader.version(run_id) == state.version
 
     try:
         with _view(settings, start) as view:
-            state = await follow(start, book.listen(run_id), view, settled)
+            state = await follow(start, reader.listen(run_id), view, settled)
     except asyncio.CancelledError:
         raise Interrupted("stopped watching; the run is not affected") from None
     if not settings.as_json:
         query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id)
         elsewhere = settings.server is not None
-        say_standing(state, await book.questions(query), settings.repeated, elsewhere=elsewhere)
+        say_standing(state, await reader.questions(query), settings.repeated, elsewhere=elsewhere)
     if not rests(state):
         return _undriven(settings)
     return exit_code(state.status)
@@ -73,9 +73,9 @@ def _undriven(settings: Settings) -> int:
     return FAILED
 
 
-async def watch_all(book: Reading, settings: Settings, keep_on: bool) -> int:
+async def watch_all(reader: Reading, settings: Settings, keep_on: bool) -> int:
     try:
-        async with aclosing(_pages(book, keep_on)) as pages:
+        async with aclosing(_pages(reader, keep_on)) as pages:
             if settings.interactive:
                 await _show_live(pages)
             else:
@@ -85,17 +85,17 @@ async def watch_all(book: Reading, settings: Settings, keep_on: bool) -> int:
     return OK
 
 
-async def _pages(book: Reading, keep_on: bool) -> AsyncGenerator[Sequence[RunRow], None]:
+async def _pages(reader: Reading, keep_on: bool) -> AsyncGenerator[Sequence[RunRow], None]:
     """The newest runs, again and again while any of them moves."""
     idle = 0
     while True:
-        rows = await book.runs(RunQuery(roots_only=True, limit=_SHOWN))
+        rows = await reader.runs(RunQuery(roots_only=True, limit=_SHOWN))
         yield rows
         moving = any(row.status not in _UNMOVED for row in rows)
-        idle = 0 if book.is_driven() else idle + 1
+        idle = 0 if reader.is_driven() else idle + 1
         if not keep_on and (not moving or idle >= PATIENCE):
             return
-        await asyncio.sleep(book.look_again)
+        await asyncio.sleep(reader.look_again)
 
 
 async def _show_live(pages: AsyncGenerator[Sequence[RunRow], None]) -> None:

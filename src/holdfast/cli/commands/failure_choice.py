@@ -5,9 +5,9 @@ from __future__ import annotations
 import questionary
 from questionary import Choice
 
-from holdfast.cli.needs import how_to_go_on
-from holdfast.cli.report import WAYS
+from holdfast.cli.required_tools import how_to_go_on
 from holdfast.cli.shell import Settings
+from holdfast.cli.terminal.report import WAYS
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import rows
 from holdfast.core.conversation import recovery

@@ -14,11 +14,11 @@ from rich.text import Text
 
 from holdfast.agents.events import AgentEventType, AgentExecutionEvent, Narrator
 from holdfast.cli.backend import Backend, Partner
-from holdfast.cli.driving import Driver
-from holdfast.cli.report import NOT_KEPT, exit_code, say_standing, usage_words, way_on
+from holdfast.cli.driver import Driver
 from holdfast.cli.shell import OK, Settings
 from holdfast.cli.terminal.plain import print_json_line
 from holdfast.cli.terminal.progress import Silence, View, rests
+from holdfast.cli.terminal.report import NOT_KEPT, exit_code, say_standing, usage_words, way_on
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.transcript import Transcript
 from holdfast.cli.terminal.untrusted_text import BAR, rows
@@ -56,21 +56,21 @@ class EventLines(Silence):
         print_json_line(self._narrator.speak(spoken).to_wire())
 
 
-class Conversation:
+class ChatSession:
     """A chat of one person; it is opened with its first message."""
 
     def __init__(
         self,
-        house: Backend,
+        backend: Backend,
         settings: Settings,
         agent: Partner,
         session_id: str | None = None,
     ) -> None:
-        self._house = house
+        self._backend = backend
         self._settings = settings
         self._agent = agent
         self._session_id = session_id
-        self._driver = Driver(house, settings)
+        self._driver = Driver(backend, settings)
 
     async def one_turn(self, message: str | None) -> int:
         """Say it, or only go on with what is under way; then report and leave."""
@@ -127,7 +127,7 @@ class Conversation:
 
     async def _say(self, message: str) -> ReactState:
         before = await self._session()
-        await self._house.say(before.run_id, message)
+        await self._backend.say(before.run_id, message)
         return await self._see_through(before)
 
     async def _catch_up(self) -> ReactState:
@@ -148,19 +148,19 @@ class Conversation:
     async def _narrator(self, state: ReactState) -> Narrator:
         """One that knows what was told before: later events name calls by number only."""
         narrator = Narrator(state.run_id)
-        for recorded in await self._house.records(state.run_id):
+        for recorded in await self._backend.records(state.run_id):
             if recorded.seq <= state.version:
                 narrator.tell(recorded)
         return narrator
 
     async def _session(self) -> ReactState:
         if self._session_id is None:
-            self._session_id = await self._house.open_chat(self._agent.agent_id)
-        return as_session(await self._house.state(self._session_id))
+            self._session_id = await self._backend.open_chat(self._agent.agent_id)
+        return as_session(await self._backend.state(self._session_id))
 
     async def _retry(self) -> None:
         before = await self._session()
-        await self._house.resume(before.run_id)
+        await self._backend.resume(before.run_id)
         await self._say_ending(await self._see_through(before))
 
     async def _cancelled(self) -> bool:
@@ -168,7 +168,7 @@ class Conversation:
             say("nothing has been said yet")
             return False
         before = await self._session()
-        await self._house.cancel(before.run_id, "")
+        await self._backend.cancel(before.run_id, "")
         await self._say_ending(await self._see_through(before))
         return True
 
@@ -218,7 +218,7 @@ class Conversation:
             return OK
         state = await self._session()
         if state.status is not RunStatus.CANCELLED:
-            kept = self._driver.house.keeps_runs
+            kept = self._driver.backend.keeps_runs
             say(f"to go on: {way_on(state, self._settings.repeated)}" if kept else NOT_KEPT)
         return exit_code(state.status)
 
@@ -230,7 +230,7 @@ class Conversation:
             sys.stdout.write(f"{seen}\n")
             return
         questions = await self._driver.questions(state.run_id)
-        kept = self._driver.house.keeps_runs
+        kept = self._driver.backend.keeps_runs
         say_standing(state, questions, self._settings.repeated, kept=kept)
 
     async def _print_ending(self, state: ReactState) -> None:

@@ -15,7 +15,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.homes import LOOK_AGAIN, PATIENCE, is_driven, reading_journal
+from holdfast.cli.home_journal import LOOK_AGAIN, PATIENCE, is_driven, reading_journal
 from holdfast.cli.shell import Settings
 from holdfast.errors import NotFound
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class HomeReading:
+class HomeReader:
     """A look at the runs of one home, which another process may drive."""
 
     journal: Journal
@@ -105,10 +105,10 @@ class HomeReading:
 @asynccontextmanager
 async def reading(settings: Settings) -> AsyncIterator[Reading]:
     if settings.server is not None:
-        from holdfast.cli.opening import entering
+        from holdfast.cli.opening import opened_backend
 
-        async with entering(settings) as house:
-            yield house
+        async with opened_backend(settings) as backend:
+            yield backend
         return
     async with reading_journal(settings) as journal:
-        yield HomeReading(journal, journal.path.parent)
+        yield HomeReader(journal, journal.path.parent)

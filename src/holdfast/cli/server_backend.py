@@ -1,4 +1,4 @@
-"""The house of a server: its runs are driven there, looked at and commanded from here.
+"""The backend of a server: its runs are driven there, looked at and commanded from here.
 
 A run is folded from the events that the server tells, with the definition that it is pinned
 to, so that everything shown of it is made as for a run of this process. What is known of a
@@ -18,7 +18,7 @@ from holdfast.cli.backend import Heard, Outcomes, Partner, the_only_agent
 from holdfast.cli.loading import is_plan_file
 from holdfast.cli.shell import Address
 from holdfast.client import Client
-from holdfast.client.refusals import refusal_in
+from holdfast.client.problems import refusal_in
 from holdfast.conversations.runner import ConversationRunner
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
@@ -66,7 +66,7 @@ async def connected(address: Address) -> AsyncIterator[Client]:
         raise OperatorError(f"{address.url}: {error}") from None
 
 
-class RemoteBackend:
+class ServerBackend:
     look_again = 1.0
     is_elsewhere = True
     keeps_runs = True
@@ -84,7 +84,7 @@ class RemoteBackend:
 
     @property
     def client(self) -> Client:
-        assert self._client is not None, "the house is entered first"
+        assert self._client is not None, "the backend is entered first"
         return self._client
 
     def is_driven(self) -> bool:
@@ -263,7 +263,7 @@ class RemoteBackend:
             case _:
                 await self.client.chats.cancel(run_id, reason=reason)
 
-    async def pursuit(self, state: ConversationState) -> ConversationRunner | None:
+    async def runner(self, state: ConversationState) -> ConversationRunner | None:
         """The server pursues its conversations itself."""
         return None
 

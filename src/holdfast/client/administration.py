@@ -4,29 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from holdfast.client.bodies import Answer, Offer, answered
-from holdfast.client.wire import place
+from holdfast.client.resource import Answer, Resource, answered
+from holdfast.client.transport import path_of
 
 
-class Agents(Offer):
+class Agents(Resource):
     async def list(self) -> Answer:
-        return answered(await self._wire.get("/agents"))
+        return answered(await self._transport.get("/agents"))
 
     async def get(self, agent_id: str) -> Answer:
-        return answered(await self._wire.get(place("agents", agent_id)))
+        return answered(await self._transport.get(path_of("agents", agent_id)))
 
 
-class Tools(Offer):
+class Tools(Resource):
     async def list(self) -> Answer:
-        return answered(await self._wire.get("/tools"))
+        return answered(await self._transport.get("/tools"))
 
     async def get(self, name: str) -> Answer:
-        return answered(await self._wire.get(place("tools", name)))
+        return answered(await self._transport.get(path_of("tools", name)))
 
 
-class Tokens(Offer):
+class Tokens(Resource):
     async def list(self) -> Answer:
-        return answered(await self._wire.get("/tokens"))
+        return answered(await self._transport.get("/tokens"))
 
     async def issue(
         self,
@@ -40,7 +40,7 @@ class Tokens(Offer):
         """A new token; its secret is in this answer and never again. None never expires."""
         body = _wanted(name, roles, grants)
         body |= {"kind": kind, "expires_in_days": expires_in_days}
-        return answered(await self._wire.post("/tokens", body))
+        return answered(await self._transport.post("/tokens", body))
 
     async def issue_link(
         self,
@@ -50,18 +50,18 @@ class Tokens(Offer):
         grants: Mapping[str, Sequence[str]] | None = None,
     ) -> Answer:
         """A link that signs one person in, once."""
-        return answered(await self._wire.post("/tokens/link", _wanted(name, roles, grants)))
+        return answered(await self._transport.post("/tokens/link", _wanted(name, roles, grants)))
 
     async def revoke(self, token_id: str) -> None:
-        await self._wire.delete(place("tokens", token_id))
+        await self._transport.delete(path_of("tokens", token_id))
 
 
-class Audit(Offer):
+class Audit(Resource):
     async def list(self, *, after: int | None = None, limit: int | None = None) -> Answer:
-        return answered(await self._wire.get("/audit", after=after, limit=limit))
+        return answered(await self._transport.get("/audit", after=after, limit=limit))
 
     async def verify(self) -> Answer:
-        return answered(await self._wire.get("/audit/verify"))
+        return answered(await self._transport.get("/audit/verify"))
 
 
 def _wanted(name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]] | None) -> Answer:

@@ -6,12 +6,12 @@ from collections.abc import AsyncGenerator
 from types import TracebackType
 from typing import Final, Self
 
-from holdfast.client.bodies import Answer, answered
-from holdfast.client.following import Following, ServerEvent
-from holdfast.client.installation import Agents, Audit, Tokens, Tools
-from holdfast.client.people import Chats, Conversations, Interactions
+from holdfast.client.administration import Agents, Audit, Tokens, Tools
+from holdfast.client.event_stream import EventStream, ServerEvent
+from holdfast.client.interactions import Chats, Conversations, Interactions
 from holdfast.client.plans import Instances, Plans, Runs
-from holdfast.client.wire import Wire, place
+from holdfast.client.resource import Answer, answered
+from holdfast.client.transport import Transport, path_of
 
 PATIENCE: Final = 30.0
 """How long a request is tried for."""
@@ -36,20 +36,20 @@ class Client:
         stream_patience: float = STREAM_PATIENCE,
         silence: float = SILENCE,
     ) -> None:
-        self._wire = wire = Wire(url, token, timeout, patience)
+        self._transport = transport = Transport(url, token, timeout, patience)
         self._silence = silence
         self._stream_patience = stream_patience
-        self.url = wire.url
-        self.plans = Plans(wire)
-        self.instances = Instances(wire)
-        self.runs = Runs(wire)
-        self.interactions = Interactions(wire)
-        self.chats = Chats(wire)
-        self.conversations = Conversations(wire)
-        self.agents = Agents(wire)
-        self.tools = Tools(wire)
-        self.tokens = Tokens(wire)
-        self.audit = Audit(wire)
+        self.url = transport.url
+        self.plans = Plans(transport)
+        self.instances = Instances(transport)
+        self.runs = Runs(transport)
+        self.interactions = Interactions(transport)
+        self.chats = Chats(transport)
+        self.conversations = Conversations(transport)
+        self.agents = Agents(transport)
+        self.tools = Tools(transport)
+        self.tokens = Tokens(transport)
+        self.audit = Audit(transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -63,27 +63,27 @@ class Client:
         await self.close()
 
     async def close(self) -> None:
-        await self._wire.close()
+        await self._transport.close()
 
     async def me(self) -> Answer:
         """Who the server takes us for."""
-        return answered(await self._wire.get("/me"))
+        return answered(await self._transport.get("/me"))
 
     async def health(self) -> Answer:
-        return answered(await self._wire.get("/healthz"))
+        return answered(await self._transport.get("/healthz"))
 
     async def readiness(self) -> Answer:
         """JournalUnavailable while the server cannot acknowledge anything."""
-        return answered(await self._wire.get("/readyz"))
+        return answered(await self._transport.get("/readyz"))
 
     async def metrics(self) -> str:
-        return await self._wire.text("/metrics")
+        return await self._transport.text("/metrics")
 
     def events(
         self, run_id: str, after: str | int | None = None
     ) -> AsyncGenerator[ServerEvent, None]:
         """A run's events, from its first, after a given one or from `now`, until it is over."""
-        return self._following(place("runs", run_id, "events"), after).events()
+        return self._following(path_of("runs", run_id, "events"), after).events()
 
     def all_events(self, cursor: str | None = None) -> AsyncGenerator[ServerEvent, None]:
         """The events of all runs that we may see, after a cursor or from now on, without end.
@@ -93,5 +93,5 @@ class Client:
         """
         return self._following("/events", cursor).events()
 
-    def _following(self, path: str, after: str | int | None) -> Following:
-        return Following(self._wire, path, after, self._silence, self._stream_patience)
+    def _following(self, path: str, after: str | int | None) -> EventStream:
+        return EventStream(self._transport, path, after, self._silence, self._stream_patience)

@@ -1,4 +1,4 @@
-"""Custody of credentials: on the home itself while it is free, else through its server."""
+"""TokenStore of credentials: on the home itself while it is free, else through its server."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from holdfast.cli.homes import reading_journal, writing_journal
-from holdfast.cli.local import os_user
+from holdfast.cli.home_backend import os_user
+from holdfast.cli.home_journal import reading_journal, writing_journal
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
 from holdfast.runtime.clock import SystemClock
@@ -22,7 +22,7 @@ Shown = dict[str, Any]
 """A credential: `id`, `form`, `name`, `kind`, `roles`, `grants` and its times."""
 
 
-class Custody(Protocol):
+class TokenStore(Protocol):
     async def create(
         self,
         name: str,
@@ -44,7 +44,7 @@ class Custody(Protocol):
 
 
 @dataclass(frozen=True, slots=True)
-class HomeCustody:
+class HomeTokens:
     tokens: Tokens
     clock: SystemClock
 
@@ -76,7 +76,7 @@ class HomeCustody:
 
 
 @dataclass(frozen=True, slots=True)
-class ServerCustody:
+class ServerTokens:
     """That of a server, for one of its admins."""
 
     client: Client
@@ -125,14 +125,14 @@ def shown(one: Credential) -> Shown:
 
 
 @asynccontextmanager
-async def custody(settings: Settings, *, to_write: bool = False) -> AsyncIterator[Custody]:
+async def token_store(settings: Settings, *, to_write: bool = False) -> AsyncIterator[TokenStore]:
     if settings.server is not None:
-        from holdfast.cli.remote import connected
+        from holdfast.cli.server_backend import connected
 
         async with connected(settings.server) as client:
-            yield ServerCustody(client)
+            yield ServerTokens(client)
         return
     clock = SystemClock()
     opening = writing_journal(settings) if to_write else reading_journal(settings)
     async with opening as journal:
-        yield HomeCustody(Tokens(journal, clock), clock)
+        yield HomeTokens(Tokens(journal, clock), clock)
