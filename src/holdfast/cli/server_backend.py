@@ -13,7 +13,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
 from typing import Any
 
-from holdfast.cli import received
+from holdfast.cli import server_records
 from holdfast.cli.backend import Heard, Outcomes, Partner, the_only_agent
 from holdfast.cli.loading import is_plan_file
 from holdfast.cli.shell import Address
@@ -103,7 +103,7 @@ class ServerBackend:
                 before=before,
                 limit=min(query.limit - len(rows), PAGE),
             )
-            rows += [received.run_row(one) for one in page["runs"]]
+            rows += [server_records.run_row(one) for one in page["runs"]]
             before = page["next"]
             if before is None:
                 break
@@ -124,7 +124,7 @@ class ServerBackend:
                 after=after,
                 limit=min(query.limit - len(rows), PAGE),
             )
-            rows += [received.question_row(one) for one in page["interactions"]]
+            rows += [server_records.question_row(one) for one in page["interactions"]]
             self._about |= {one["rootId"]: one.get("about", "") for one in page["interactions"]}
             after = page["next"]
             if after is None:
@@ -133,7 +133,7 @@ class ServerBackend:
 
     async def question(self, question_id: str) -> QuestionRow | None:
         try:
-            return received.question_row(await self.client.interactions.get(question_id))
+            return server_records.question_row(await self.client.interactions.get(question_id))
         except NotFound:
             return None
 
@@ -143,14 +143,14 @@ class ServerBackend:
 
     async def beginning(self, run_id: str) -> RunState:
         told = await self.client.runs.definition(run_id)
-        return blank(run_id, received.definition(told))
+        return blank(run_id, server_records.definition(told))
 
     async def records(self, run_id: str, after: int = 0) -> list[Recorded]:
         found: list[Recorded] = []
         following: int | None = after
         while following is not None:
             page = await self.client.runs.history(run_id, after=following, limit=HISTORY_PAGE)
-            found += [received.recorded(one) for one in page["events"]]
+            found += [server_records.recorded(one) for one in page["events"]]
             following = page["next"]
         return found
 
@@ -176,7 +176,7 @@ class ServerBackend:
                     case "INTERACTION":
                         yield AskedBelow()
                     case _ if event.id is not None:
-                        yield received.recorded(event.data)
+                        yield server_records.recorded(event.data)
 
     async def is_newest(self, state: RunState) -> bool:
         """The server may have told an event a moment before its engine knows of it."""
@@ -193,7 +193,7 @@ class ServerBackend:
         if is_plan_file(name):
             raise NotAllowed(f"{name} is a file here: a server runs the plans that it has, by id")
         async with connected(self._address) as client:
-            return received.plan(await client.plans.get(name))
+            return server_records.plan(await client.plans.get(name))
 
     async def start(self, plan: CompiledPlan, prompt: str, values: Mapping[str, Any]) -> str:
         plan_id = plan.plan.plan_id
