@@ -21,8 +21,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast import Client, Holdfast, errors
 from holdfast.client import ServerEvent
-from holdfast.client.event_stream import Following
-from holdfast.client.transport import place
+from holdfast.client.event_stream import EventStream
+from holdfast.client.transport import path_of
 from holdfast.server.settings import ServerSettings
 from holdfast.server.streams.sse import Frame, encoded
 
@@ -131,7 +131,7 @@ async def test_strangers_and_the_unauthorised_are_told_so(scene: Scene) -> None:
 
 
 def test_whatever_a_name_contains_stays_one_part_of_the_path() -> None:
-    assert place("runs", "../a b/ü?x#y") == "/runs/..%2Fa%20b%2F%C3%BC%3Fx%23y"
+    assert path_of("runs", "../a b/ü?x#y") == "/runs/..%2Fa%20b%2F%C3%BC%3Fx%23y"
 
 
 class Unreliable:
@@ -254,7 +254,7 @@ async def test_a_stream_cut_anywhere_goes_on_and_misses_and_repeats_nothing(
     monkeypatch.setattr("holdfast.server.streams.sse.RETRY", b"retry: 1\n\n")
     run_id, expected = await finished(client, scene)
     async with unreliable(scene) as (shaky, front):
-        whole = (await shaky._wire.send("GET", f"/runs/{run_id}/events")).content
+        whole = (await shaky._transport.send("GET", f"/runs/{run_id}/events")).content
         for cut in range(0, len(whole), 397):
             front.fates = [cut, cut // 2, "drop", "refuse"]
             told = [one async for one in shaky.events(run_id)]
@@ -325,7 +325,7 @@ class CutWire:
 async def test_wherever_a_connection_ends_the_next_goes_on_from_the_last_whole_event() -> None:
     whole = 400
     for first in range(whole):
-        following = Following(CutWire(first, whole - first, 7), "/", None, 1.0, 1.0)  # type: ignore[arg-type]
+        following = EventStream(CutWire(first, whole - first, 7), "/", None, 1.0, 1.0)  # type: ignore[arg-type]
         assert [event.id async for event in following.events()] == ["1", "2", "3", "4", "5"]
 
 
