@@ -8,10 +8,10 @@ from playwright.async_api import expect
 from run_scene import chat
 
 from holdfast import Holdfast
-from holdfast.console.views.about import LONGEST_WORDS, Told, about
 from holdfast.errors import TransientError
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import as_plan
+from holdfast.views.about import LONGEST_WORDS, NamedText, about
 
 VISA = """
 plan_id: visa
@@ -53,12 +53,12 @@ async def test_a_plan_tells_its_prompt_inputs_and_result_and_no_secret() -> None
     async with Holdfast.in_memory() as app:
         run_id = await begun(app)
         told = about(await app.engine.state(run_id))
-        assert told.words == Told("", "为张三办签证")
-        assert told.inputs == (Told("姓名", "张三 <b>"),)
+        assert told.words == NamedText("", "为张三办签证")
+        assert told.inputs == (NamedText("姓名", "张三 <b>"),)
         assert told.results == ()
         await app.planner_agent.continue_plan(run_id, {"country": "Japan"})
         state = await app.engine.wait_for(run_id, lambda one: one.status is RunStatus.DONE)
-    assert about(state).results == (Told("visa", "V-7"), Told("pages", "[1, 2]"))
+    assert about(state).results == (NamedText("visa", "V-7"), NamedText("pages", "[1, 2]"))
 
 
 async def test_what_the_planner_counts_is_no_result() -> None:
@@ -75,7 +75,7 @@ async def test_what_the_planner_counts_is_no_result() -> None:
         instance = await app.plans.start_plan_by_prompt("a badge", "flaky")
         state = await app.engine.wait_for(instance.id, lambda one: one.status is RunStatus.DONE)
     assert "retry_count" in as_plan(state).main_task.context
-    assert about(state).results == (Told("badge", "B-7"),)
+    assert about(state).results == (NamedText("badge", "B-7"),)
 
 
 async def test_long_words_are_bounded_and_folded() -> None:

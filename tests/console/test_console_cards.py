@@ -12,7 +12,7 @@ from card_scene import DISGUISED, HOSTILE, TWINS, Bureau, a_bureau, at_card
 from console_scene import Backend, OpenWindow, Window, housed
 from playwright.async_api import Page, Route, expect
 
-from holdfast.console.views.card import _labelled
+from holdfast.console.views.facts import labelled_facts
 from holdfast.console.views.form import price_of
 from holdfast.model.form import Field, Form
 from holdfast.model.run import RunStatus
@@ -573,7 +573,7 @@ async def test_what_is_ours_and_about_no_call_needs_no_further_words(
 def test_a_label_that_only_repeats_the_name_is_not_told_beside_it() -> None:
     names = {"to": "To", "order_id": "Order Id", "amount": "金额", "city": ""}
     form = Form(tuple(Field(name, label=label) for name, label in names.items()))
-    told = _labelled(form, dict.fromkeys(names, "x"))
+    told = labelled_facts(form, dict.fromkeys(names, "x"))
     assert [(one.name, one.label) for one in told] == [
         ("to", ""),
         ("order_id", ""),

@@ -12,15 +12,15 @@ from console_plans import an_office, started
 from run_scene import chain, trip
 
 from holdfast.console import replayed as pasts
-from holdfast.console.dry_run import foresee
+from holdfast.console.phrases import phrases_in
 from holdfast.console.replayed import Past
-from holdfast.console.voices import voice
 from holdfast.console.words_story import CHINESE
 from holdfast.drawing.graph import STEPS, TASKS, run_words
 from holdfast.drawing.tasks import STATUSES
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineState
 from holdfast.model.run import RunStatus
+from holdfast.views.dry_run import dry_run
 from holdfast.views.stories import conversations, plans, sessions
 
 TOLD = ("holdfast.views.stories", "holdfast.drawing")
@@ -70,11 +70,11 @@ def test_every_phrase_has_its_words_in_chinese(phrase: str) -> None:
 
 
 def test_a_time_to_come_is_told_by_how_far_away_it_is() -> None:
-    assert voice("en").due(1012.0, 1000.0) == "in 12 s"
-    assert voice("zh").due(1012.0, 1000.0) == "12 秒后"
-    assert voice("en").due(1000.1, 1000.0) == "in a moment"
-    assert voice("zh").due(1000.1, 1000.0) == "稍后"
-    assert voice("en").due(1000.0, 1000.0) == "at once"
+    assert phrases_in("en").due(1012.0, 1000.0) == "in 12 s"
+    assert phrases_in("zh").due(1012.0, 1000.0) == "12 秒后"
+    assert phrases_in("en").due(1000.1, 1000.0) == "in a moment"
+    assert phrases_in("zh").due(1000.1, 1000.0) == "稍后"
+    assert phrases_in("en").due(1000.0, 1000.0) == "at once"
 
 
 async def test_any_moment_of_a_run_can_be_folded_again(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,11 +110,11 @@ async def test_a_look_at_the_past_reads_no_more_than_a_stride_again() -> None:
 async def test_what_would_come_of_a_press_is_known_beforehand() -> None:
     async with an_office() as office:
         state = await office.engine.state(await trip(office))
-        resumed = foresee(state, c.Resume("will"), 0.0)
+        resumed = dry_run(state, c.Resume("will"), 0.0)
         assert resumed is not None
         assert (resumed.again, resumed.stays) == (("L002",), ("L001",))
-        cancelled = foresee(state, c.Cancel("will"), 0.0)
+        cancelled = dry_run(state, c.Cancel("will"), 0.0)
         assert cancelled is not None
         assert len(cancelled.withdrawn) == 1
-        assert foresee(state, c.Skip("L001", "will"), 0.0) is None
+        assert dry_run(state, c.Skip("L001", "will"), 0.0) is None
         assert (await office.engine.state(state.run_id)).version == state.version

@@ -9,7 +9,7 @@ from string import Formatter
 import pytest
 
 from holdfast.console.assets import assets
-from holdfast.console.language import within_console
+from holdfast.console.pages.language import within_console
 from holdfast.console.words import CATALOGUE, Words, language_of
 
 HERE = files("holdfast.console")

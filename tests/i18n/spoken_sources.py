@@ -199,7 +199,7 @@ SPEAKING = (
     "server/middleware/security.py",
     "server/showing.py",
     "server/auth/tokens.py",
-    "console/actions.py",
+    "views/actions.py",
     "console/pages/plans.py",
     "console/pages/run.py",
     "console/views/node.py",

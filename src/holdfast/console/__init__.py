@@ -1,9 +1,8 @@
-"""The console: what Holdfast does, to look at and to answer, in a browser.
+"""The console: the pages that people watch runs and answer questions on.
 
-Pages are rendered here, on the server, from what the server's own services say. What changes
-by itself is a *part*: a template that its page includes and that is also served alone, so
-that the browser fetches it anew when it hears of an event (`static/live.js`). Whatever a
-person does goes to the REST API as JSON, like every other client's.
+Pages are rendered on the server. What changes by itself is a *part*: a template that its page
+includes and that is also served alone, so that the browser fetches it again when it hears of an
+event (`static/live.js`). Everything a person does goes to the REST API as JSON.
 
     server = create(app, settings)
     install(server)
@@ -15,19 +14,14 @@ from fastapi import Depends, FastAPI, Request
 from fastapi.responses import RedirectResponse
 from starlette.middleware.gzip import GZipMiddleware
 
-from holdfast.console import assets, counts, language
-from holdfast.console.pages import cards as pages_cards
-from holdfast.console.pages import chat as pages_chat
-from holdfast.console.pages import inbox as pages_inbox
-from holdfast.console.pages import plans as pages_plans
-from holdfast.console.pages import run as pages_run
-from holdfast.console.pages import runs as pages_runs
-from holdfast.console.refusals import answer_refused_links, answer_with_pages, ask_to_sign_in
-from holdfast.console.showing import note_cursor
+from holdfast.console import assets
+from holdfast.console.pages import chat, inbox, language, parts, plans, run, runs
+from holdfast.console.pages.errors import answer_refused_links, answer_with_pages, ask_to_sign_in
+from holdfast.console.rendering import note_cursor
 from holdfast.server.mount import CONSOLE, root_of
 
-PAGES = (pages_runs, pages_run, pages_inbox, pages_chat, pages_plans)
-PARTS = (assets, language, counts, pages_cards)
+_PAGES = (runs, run, inbox, chat, plans)
+_PARTS = (assets, language, parts)
 
 
 def install(server: FastAPI) -> None:
@@ -38,12 +32,12 @@ def install(server: FastAPI) -> None:
     answer_with_pages(console)
     answer_refused_links(server)
     server.state.ask_to_sign_in = ask_to_sign_in
-    for page in PAGES:
+    for page in _PAGES:
         console.include_router(page.router, dependencies=[Depends(note_cursor)])
-    for part in PARTS:
+    for part in _PARTS:
         console.include_router(part.router)
-    for way in ("/", CONSOLE):
-        server.add_api_route(way, _start, include_in_schema=False)
+    for path in ("/", CONSOLE):
+        server.add_api_route(path, _start, include_in_schema=False)
     server.mount(CONSOLE, console)
 
 

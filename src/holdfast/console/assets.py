@@ -1,8 +1,8 @@
-"""What the browser loads once: the style sheets and the modules, kept in memory.
+"""Static files: style sheets and modules, held in memory.
 
-All of them live under one directory whose name is a digest of them all, so that a module finds
-its neighbours beside it and browsers may keep them for ever. Under any other name the newest
-file is served, and must be asked for again.
+They are served under a directory named by a digest of all of them, so that modules import each
+other by relative paths and browsers may cache them for ever. Under any other directory name the
+newest file is served, and must be revalidated.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from holdfast.drawing.svg import STYLE
 from holdfast.errors import NotFound
 
 FOREVER: Final = "public, max-age=31536000, immutable"
-ASK_AGAIN: Final = "no-cache"
+REVALIDATE: Final = "no-cache"
 MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _IMPORT: Final = re.compile(rb'^import\b[^;(]*"\./([a-z_]+\.js)";', re.MULTILINE)
 
@@ -50,13 +50,13 @@ def _asset(name: str, body: bytes) -> Asset:
 
 @cache
 def release() -> str:
-    """The name of the directory: other files, another name."""
-    told = "".join(name + asset.etag for name, asset in assets().items())
-    return hashlib.sha256(told.encode()).hexdigest()[:12]
+    """The name of the directory, a digest of all files."""
+    digests = "".join(name + asset.etag for name, asset in assets().items())
+    return hashlib.sha256(digests.encode()).hexdigest()[:12]
 
 
 def address(name: str) -> str:
-    """Where a file is found, below the root; a name that does not exist is a template's mistake."""
+    """The path of a file below the root; LookupError for a name that a template has wrong."""
     if name not in assets():
         raise LookupError(f"the console has no file {name}")
     return f"/console/static/{release()}/{name}"
@@ -80,7 +80,7 @@ async def static_file(directory: str, name: str, request: Request) -> Response:
     asset = assets().get(name)
     if asset is None:
         raise NotFound(f"there is no file {name}")
-    kept = FOREVER if directory == release() else ASK_AGAIN
+    kept = FOREVER if directory == release() else REVALIDATE
     headers = {"ETag": asset.etag, "Cache-Control": kept}
     if asset.etag in request.headers.get("if-none-match", ""):
         return Response(status_code=304, headers=headers)

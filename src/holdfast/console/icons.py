@@ -1,4 +1,4 @@
-"""Icons as paths on a grid of twelve, drawn as lines; those of a status are the graph's own."""
+"""Icons as line paths on a grid of twelve; those of a status are the graph's."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ CONDITIONS: Final[Mapping[RunStatus, Condition]] = {
 
 
 def icon(name: str) -> Markup:
-    """Seen beside a text that says the same, so that nothing reads it aloud."""
+    """Hidden from screen readers: the text beside it says the same."""
     return Markup(  # noqa: S704 (all parts are our own)
         f'<svg class="icon i-{name}" viewBox="0 0 12 12" aria-hidden="true">'
         f'<path d="{PATHS[name]}"/></svg>'

@@ -1,19 +1,18 @@
-"""From a template to a page: one environment per language and place, nothing unescaped or missing.
+"""Renders templates: pages, which extend `shell.html`, and parts, which pages include.
 
-A page is a template that extends `shell.html`; a part is a template of its own that pages
-include and that is also served alone. Both are rendered with `render`.
+A part is also served alone. There is one environment per language and root; everything is
+escaped, and a missing name is an error.
 
-What a browser follows by itself begins with `{{ root }}`, so that a console under a prefix leads
-to itself. What a module fetches (`data-part`, `data-path`) does not: it goes through `place.js`.
+Links begin with `{{ root }}`, so that they work where the console is mounted under a prefix. What
+a module fetches (`data-part`, `data-path`) does not: it goes through `place.js`.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from datetime import UTC, datetime
 from functools import lru_cache
 from typing import Any, Final
-from urllib.parse import unquote, urlencode
+from urllib.parse import unquote
 
 from fastapi import Request
 from fastapi.responses import HTMLResponse
@@ -22,15 +21,21 @@ from markupsafe import Markup
 
 from holdfast.console import icons
 from holdfast.console.assets import address, imported_by
+from holdfast.console.formatting import iso, query, seen, span
 from holdfast.console.words import Words, language_of
 from holdfast.i18n import spoken
 from holdfast.i18n.languages import LANGUAGES
-from holdfast.language.display import clip, visible
+from holdfast.journal.port import QuestionQuery
+from holdfast.language.display import clip
+from holdfast.server.auth.authentication import Caller
 from holdfast.server.auth.principal import Principal
 from holdfast.server.mount import root_of_console
-from holdfast.server.services import services
+from holdfast.server.questions import Questions
+from holdfast.server.services import Served, Services, services
 
 COOKIE: Final = "lang"
+MOST_COUNTED: Final = 99
+_OPEN: Final = QuestionQuery(status=frozenset({"open"}), limit=MOST_COUNTED + 1)
 _ROLES: Final = ("admin", "author", "approver", "operator", "viewer")
 
 
@@ -78,10 +83,10 @@ def environment(language: str, root: str) -> Environment:
 
 
 def modules(root: str, names: Sequence[str], soon: Sequence[str]) -> Markup:
-    """The modules of a page, and all that they import, told at once.
+    """The modules of a page, with preload hints for all that they import.
 
-    Else the browser would find each import only when the one before it is there. What a page
-    may import `soon` is fetched with the rest.
+    Without hints the browser would fetch imports one after another. What a page may import
+    `soon` is fetched with the rest.
     """
     found = [one for one in imported_by((*names, *soon)) if one not in names]
     hint = Markup('<link rel="modulepreload" href="{}">')
@@ -97,7 +102,7 @@ def render(
     context: Mapping[str, Any],
     status: int = 200,
 ) -> HTMLResponse:
-    """The template in the reader's language, for this principal."""
+    """The template in the reader's language."""
     root = root_of_console(request)
     path = request.url.path.removeprefix(unquote(root))
     made = environment(language(request), root).get_template(template)
@@ -115,34 +120,28 @@ def render(
 
 
 def leading_role(principal: Principal | None) -> str:
-    """The role that says most about somebody; none where they have grants only."""
+    """The most powerful role of a principal; empty if it has grants only."""
     held = principal.roles if principal else frozenset()
     return next((role for role in _ROLES if role in held), "")
 
 
-def seen(text: object) -> str:
-    """Text of people and models: line breaks stay, whatever else is hidden shows."""
-    return "\n".join(visible(line.replace("\t", "    ")) for line in str(text).split("\n"))
+async def note_cursor(request: Request, served: Served) -> None:
+    """Records the feed's position before a page reads anything, so that it misses no event."""
+    request.state.cursor = str(await served.journal.last_commit())
 
 
-def query(**members: object) -> str:
-    """A query of what is given; nothing at all gives an empty text."""
-    given = {key: value for key, value in members.items() if value not in (None, "", ())}
-    return f"?{urlencode(given, doseq=True)}" if given else ""
+async def show_page(
+    request: Request, served: Services, caller: Caller, template: str, **context: Any
+) -> HTMLResponse:
+    waiting = await count_waiting(served, caller)
+    return render(request, template, caller.principal, {**context, "waiting": waiting})
 
 
-def iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+def show_part(request: Request, caller: Caller, template: str, **context: Any) -> HTMLResponse:
+    return render(request, template, caller.principal, context)
 
 
-def span(seconds: float, units: Sequence[str]) -> str:
-    """How long something took, in its two largest units; the browser's clock says the same."""
-    s, minute, hour, day = units
-    n = max(0, round(seconds))
-    if n < 60:
-        return f"{n} {s}"
-    if n < 3600:
-        return f"{n // 60} {minute} {n % 60} {s}"
-    if n < 86400:
-        return f"{n // 3600} {hour} {n // 60 % 60} {minute}"
-    return f"{n // 86400} {day} {n // 3600 % 24} {hour}"
+async def count_waiting(served: Services, caller: Caller) -> int:
+    """How many questions wait that the caller may see, at most `MOST_COUNTED` + 1."""
+    found, _ = await Questions(served, caller).listed(_OPEN)
+    return len(found)

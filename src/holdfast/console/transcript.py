@@ -13,7 +13,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Final, TypeAlias
 
 from holdfast.console.passages import Passage, passages
-from holdfast.console.views.card import Card, OptionView, options_of
+from holdfast.console.views.card import Card
+from holdfast.console.views.options import OptionView, options_of
 from holdfast.model import agent_events as r
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest

@@ -1,7 +1,6 @@
-"""The console's words: every text in English and in Chinese, under one key.
+"""The console's catalogue: every text in English and Chinese, by key; one module per page.
 
-Each page has its own file of words; all of them together are the catalogue. A text may hold
-`{name}` for what varies, and `one|many` where the number `n` decides.
+A text may have `{name}` for a value, and `one|many` where the number `n` decides.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ class Words:
 
 
 def language_of(cookie: str | None, accepted: str) -> str:
-    """What somebody chose; else what the browser prefers; else English."""
+    """The chosen language; else what the browser prefers; else English."""
     if cookie is not None and cookie in LANGUAGES:
         return cookie
     return preferred(accepted)

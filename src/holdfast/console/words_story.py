@@ -1,6 +1,6 @@
-"""What stories and graphs say, in Chinese: each English phrase is its own key.
+"""The phrases of stories and graphs in Chinese; the English phrase is the key.
 
-A phrase that stands here for nothing is said in English; a test sees to it that none does.
+A phrase without a translation stays English; a test fails if there is one.
 """
 
 from __future__ import annotations

@@ -8,9 +8,12 @@ so they are spelled out.
 
 from __future__ import annotations
 
+import json
 import unicodedata
 from functools import lru_cache
 from typing import Final
+
+from holdfast.model.values import Json
 
 _CONTROL_PICTURES: Final = 0x2400
 _DELETE: Final = 0x7F
@@ -40,6 +43,16 @@ def _is_hidden(character: str) -> bool:
     if character in _JOINERS:
         return False
     return unicodedata.category(character) in _HIDDEN or ord(character) & 0xFFFE == 0xFFFE
+
+
+def indented(value: Json) -> str:
+    return json.dumps(value, ensure_ascii=False, indent=2)
+
+
+def pretty(value: Json, longest: int = 20_000) -> str:
+    """JSON for the eye; of a very long one the beginning."""
+    text = indented(value)
+    return text if len(text) <= longest else f"{text[:longest]}…"
 
 
 def columns(text: str) -> int:

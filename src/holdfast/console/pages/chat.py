@@ -1,4 +1,4 @@
-"""The chat pages: the sessions there are, agents to start one with, and one session."""
+"""The chat pages: all sessions, the agents to start one with, and one session."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Query, Request, Response
 
-from holdfast.console.showing import show_page, show_part
+from holdfast.console.rendering import show_page, show_part
 from holdfast.console.views.chat import (
     RECORDS,
     STANDINGS,

@@ -1,4 +1,4 @@
-"""The inbox page: the queue, and the card of the question that was chosen."""
+"""The inbox page: the queue, and the card of the chosen question."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Query, Request, Response
 from pydantic import StringConstraints
 
-from holdfast.console.showing import show_page, show_part
+from holdfast.console.rendering import show_page, show_part
 from holdfast.console.views.card import card_of
 from holdfast.console.views.inbox import SHOWN, Filters, cards_of, queue_of
 from holdfast.server.auth.authentication import Called
@@ -73,7 +73,7 @@ async def answering_part(
     ids: Annotated[list[QuestionName], Query(min_length=1, max_length=SHOWN, alias="id")],
     option: Annotated[str, Query(max_length=200)] = "",
 ) -> Response:
-    """What somebody is about to give one answer to; they consent to what stands here."""
+    """The cards that one answer is about to be given to."""
     cards = await cards_of(served, caller, ids)
     gone = len(set(ids)) - len(cards)
     return show_part(request, caller, "inbox_answering.html", cards=cards, gone=gone, option=option)

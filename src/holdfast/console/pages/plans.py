@@ -1,4 +1,4 @@
-"""The plan pages: all plans, one of them to read, change and start, and a new one."""
+"""The plan pages: all plans, one plan to read, change and start, a new plan."""
 
 from __future__ import annotations
 
@@ -6,10 +6,9 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
-from holdfast.console.rendering import language
-from holdfast.console.showing import show_page
+from holdfast.console.phrases import phrases_in
+from holdfast.console.rendering import language, show_page
 from holdfast.console.views.plans import BLANK, MOST_RUNS, may_write, plan_rows, plan_view
-from holdfast.console.voices import voice
 from holdfast.errors import NotPermitted
 from holdfast.forms.validation import visible_fields
 from holdfast.server.auth.authentication import Called
@@ -48,7 +47,7 @@ async def new_plan(request: Request, served: Served, caller: Called) -> Response
 async def plan(
     request: Request, plan_id: PlanId, served: Served, caller: Called, version: Version = None
 ) -> Response:
-    view = await plan_view(served, caller, plan_id, version, voice(language(request)))
+    view = await plan_view(served, caller, plan_id, version, phrases_in(language(request)))
     return await show_page(request, served, caller, "plan.html", view=view)
 
 
@@ -59,6 +58,6 @@ async def asked_inputs(
     served: Served,
     caller: Called,
 ) -> dict[str, list[str]]:
-    """Which inputs are asked for, with these values: the plan's own conditions decide."""
+    """The inputs that are visible with these values."""
     inputs = readable_plan(served, caller, plan_id).plan.inputs
     return {"asked": [field.name for field in visible_fields(inputs, values)]}

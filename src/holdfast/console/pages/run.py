@@ -1,4 +1,4 @@
-"""The page of one run, whichever kind it is, and the parts of it that change by themselves."""
+"""The page of one run of any kind, and its parts."""
 
 from __future__ import annotations
 
@@ -7,13 +7,10 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from holdfast.console import actions as deeds
 from holdfast.console.attempts import pretty
-from holdfast.console.dry_run import told_consequences
-from holdfast.console.rendering import language
+from holdfast.console.phrases import phrases_in
+from holdfast.console.rendering import language, show_page, show_part
 from holdfast.console.replayed import Past
-from holdfast.console.showing import show_page, show_part
-from holdfast.console.views.about import about
 from holdfast.console.views.graph import graph_of
 from holdfast.console.views.node import node_of
 from holdfast.console.views.run import (
@@ -26,7 +23,6 @@ from holdfast.console.views.run import (
     task_rows,
 )
 from holdfast.console.views.timeline import timeline_of
-from holdfast.console.voices import voice
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotPermitted
 from holdfast.model.run import RunStatus
@@ -35,6 +31,9 @@ from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.schemas.runs import RunId
 from holdfast.server.services import Served
+from holdfast.views.about import about
+from holdfast.views.actions import STEP, CheckedAction, check_action
+from holdfast.views.dry_run import consequences
 from holdfast.views.stories.phrases import Voice
 from holdfast.views.stories.storyteller import storyteller
 
@@ -42,7 +41,7 @@ router = APIRouter()
 
 Seq = Annotated[int | None, Query(ge=1, le=10**12)]
 NodeId = Annotated[str, Query(min_length=1, max_length=500)]
-DeedName = Literal[
+ActionName = Literal[
     "resume",
     "go-on-retry",
     "go-on-skip",
@@ -57,17 +56,17 @@ DeedName = Literal[
 
 
 async def seen_run(run_id: RunId, served: Served, caller: Called) -> RunState:
-    """The run, if there is one that the caller may see."""
+    """The run, if the caller may see it."""
     await caller.require(served, Permission.READ, run_id)
     return await served.app.engine.state(run_id)
 
 
-def readers_voice(request: Request) -> Voice:
-    return voice(language(request))
+def reader_phrases(request: Request) -> Voice:
+    return phrases_in(language(request))
 
 
 def kept_past(request: Request) -> Past:
-    """What was folded for one look serves the next."""
+    """The server's cache of replayed states."""
     if not hasattr(request.app.state, "past"):
         request.app.state.past = Past()
     past: Past = request.app.state.past
@@ -75,13 +74,13 @@ def kept_past(request: Request) -> Past:
 
 
 Seen = Annotated[RunState, Depends(seen_run)]
-Said = Annotated[Voice, Depends(readers_voice)]
-ExpiringValue = Annotated[Past, Depends(kept_past)]
+Said = Annotated[Voice, Depends(reader_phrases)]
+Replays = Annotated[Past, Depends(kept_past)]
 
 
 @router.get("/runs/{run_id}")
 async def run(
-    request: Request, served: Served, caller: Called, state: Seen, say: Said, past: ExpiringValue
+    request: Request, served: Served, caller: Called, state: Seen, say: Said, past: Replays
 ) -> Response:
     return await show_page(
         request,
@@ -116,7 +115,7 @@ async def graph_part(
     caller: Called,
     state: Seen,
     say: Said,
-    past: ExpiringValue,
+    past: Replays,
     at: Seq = None,
 ) -> Response:
     graph = await graph_of(served, past, state, say, at)
@@ -127,7 +126,7 @@ async def graph_part(
 async def beside_part(
     request: Request, served: Served, caller: Called, state: Seen, say: Said
 ) -> Response:
-    """What it is about, what came of it, failures, tasks and sub-runs: they change together."""
+    """Inputs, results, failures, tasks and sub-runs, which change together."""
     return show_part(
         request,
         caller,
@@ -168,7 +167,7 @@ async def node_part(
     caller: Called,
     state: Seen,
     say: Said,
-    past: ExpiringValue,
+    past: Replays,
     node: NodeId,
     at: Seq = None,
 ) -> Response:
@@ -179,34 +178,34 @@ async def node_part(
 
 
 @router.get("/parts/runs/{run_id}/deed")
-async def deed_part(
+async def action_part(
     request: Request,
     served: Served,
     caller: Called,
     state: Seen,
     say: Said,
-    name: DeedName,
+    name: ActionName,
     of: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
-    """The dialog that asks whether somebody means it, and says what will come of it."""
+    """The dialog that asks for confirmation, and says what the action would do."""
     if not await may_operate(served, caller, state.run_id):
         raise NotPermitted("your roles do not permit you to operate this run")
-    asked = deeds.asked(state, name, of, caller.principal.id, served.now())
-    return show_part(request, caller, "run_deed.html", **_asking(state, say, asked))
+    checked = check_action(state, name, of, caller.principal.id, served.now())
+    return show_part(request, caller, "run_action.html", **_dialog(state, say, checked))
 
 
-def _asking(state: RunState, say: Voice, asked: deeds.Asked) -> dict[str, object]:
-    deed, kind = asked.deed, machine_of(state).kind
+def _dialog(state: RunState, say: Voice, checked: CheckedAction) -> dict[str, object]:
+    action, kind = checked.action, machine_of(state).kind
     teller = storyteller(state, say)
-    other = kind if deed.name == "resume" and kind != "plan" else "text"
+    other = kind if action.name == "resume" and kind != "plan" else "text"
     return {
-        "deed": deed,
+        "action": action,
         "run_id": state.run_id,
         "version": state.version,
-        "about": teller.step(deed.of) if deed.name in deeds.STEP else deed.of,
-        "explained": f"run.ask.{deed.name}.{other}",
-        "will": told_consequences(state, say, asked.foreseen),
-        "stopped": asked.foreseen.status is RunStatus.ERROR and deed.name != "context",
-        "body": json.dumps(dict(deed.body)),
-        "context": pretty(dict(deed.context)),
+        "about": teller.step(action.of) if action.name in STEP else action.of,
+        "explained": f"run.ask.{action.name}.{other}",
+        "will": consequences(state, say, checked.dry_run),
+        "stopped": checked.dry_run.status is RunStatus.ERROR and action.name != "context",
+        "body": json.dumps(dict(action.body)),
+        "context": pretty(dict(action.context)),
     }

@@ -1,4 +1,4 @@
-"""The runs page: a live table, filters in the address, and what can be done with many at once."""
+"""The runs page: a live table with filters, and actions on several runs at once."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 from fastapi import APIRouter, Depends, Request, Response
 from fastapi.responses import RedirectResponse
 
-from holdfast.console.showing import show_page, show_part
+from holdfast.console.rendering import show_page, show_part
 from holdfast.console.views.runs import Filters, names_of_runs, runs_page, startable_plans
 from holdfast.model.run import RunKind
 from holdfast.server.auth.authentication import Called

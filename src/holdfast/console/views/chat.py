@@ -1,4 +1,4 @@
-"""What the chat pages show: the agents and sessions one may see, and one session whole."""
+"""What the chat pages show: agents, sessions, and one session with its entries."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.console.rendering import query
+from holdfast.console.formatting import query
 from holdfast.console.transcript import Called, Entry, Transcript
-from holdfast.console.views.card import Fact, facts
+from holdfast.console.views.facts import Fact, facts
 from holdfast.console.views.run import open_cards
 from holdfast.core.agent.state import ReactState
 from holdfast.journal.codec import decode
@@ -27,7 +27,7 @@ from holdfast.server.showing import listed
 
 PAGE: Final = 50
 RECORDS: Final = 600
-"""How far back a chat is shown unasked; a turn has some five to twenty records."""
+"""How many records a chat is read from at first; a turn has five to twenty."""
 
 LONGEST_RESULT: Final = 20_000
 
@@ -50,12 +50,12 @@ STANDINGS: Final[Mapping[str, str]] = {
     "expired": "failed",
     "stopped": "cancelled",
 }
-"""The colour and icon of a call, by how it stands."""
+"""The condition of a call, by its status."""
 
 
 @dataclass(frozen=True, slots=True)
 class ModelView:
-    """The model that answers; `scripted` ones need no key and know only their script."""
+    """An agent's model; `scripted`: it follows a script and needs no key."""
 
     name: str
     scripted: bool = False
@@ -83,7 +83,7 @@ class ChatsPage:
     older: str | None
     before: str | None
     withheld: bool
-    """Whether there are agents, and none that the reader may start one with."""
+    """There are agents, but the reader may start a session with none."""
 
     @property
     def part(self) -> str:
@@ -92,7 +92,7 @@ class ChatsPage:
 
 @dataclass(frozen=True, slots=True)
 class ChatView:
-    """One session for one reader; `why_not` is the key of the words why they cannot write."""
+    """One session for one reader; `why_not` is the key of the reason why they cannot write."""
 
     session_id: str
     root_id: str
@@ -115,7 +115,7 @@ class ChatView:
 
     @property
     def thinking(self) -> bool:
-        """Nothing else moves: the model has the word."""
+        """The model is being asked: no call is under way."""
         return self.at_work and not any(
             isinstance(one, Called) and not one.over for one in self.entries
         )
@@ -228,7 +228,7 @@ def args_of(call: Called) -> tuple[Fact, ...]:
 
 
 def result_of(content: Json) -> str:
-    """A result as text; of a very long one its beginning."""
+    """A result as text; of a very long one the beginning."""
     text = (
         content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2)
     )

@@ -1,8 +1,8 @@
-"""A form's fields as a page shows them: what each holds, what each offers, what each costs.
+"""A form's fields as pages show them: values, options, prices.
 
-A field holds what the call has that is to be changed, else what the plan has as default.
-Nothing else is ever chosen beforehand, and a secret is never shown. What somebody has begun to
-fill in decides which fields are asked; the browser puts it in, so that it knows what is new.
+A field holds the argument of the call that is to be changed, else the plan's default; nothing
+else is preselected, and a secret is never shown. A draft only decides which fields are asked: the
+browser fills it in, so that it can tell what has changed.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _EMPTY: Final[Mapping[str, Json]] = {}
 
 @dataclass(frozen=True, slots=True)
 class Price:
-    """A price as its plan writes it; `amount` is what a total adds up, in its `unit`."""
+    """A price as the plan writes it; totals add up `amount` per `unit`."""
 
     text: str
     amount: float | None = None
@@ -33,7 +33,7 @@ class Price:
 
 @dataclass(frozen=True, slots=True)
 class Choice:
-    """`text` is what was typed for an option that asks for its own; `notes` are its extras."""
+    """`text` is what was typed for an option that requires input; `notes` are its extras."""
 
     value: str
     label: str
@@ -46,7 +46,7 @@ class Choice:
 
 @dataclass(frozen=True, slots=True)
 class FieldView:
-    """`text` is what a control of one line or more holds, `yes` what a boolean one does."""
+    """`text` is the value of a text control, `yes` that of a boolean one."""
 
     id: str
     field: Field
@@ -69,13 +69,13 @@ class FieldView:
 
     @property
     def lines(self) -> bool:
-        """Whether it needs more than one line: another control would lose the breaks."""
+        """Whether it needs a textarea: an input would lose line breaks."""
         text = self.field.type is FieldType.TEXT
         return self.field.type is FieldType.TEXTAREA or (text and "\n" in self.text)
 
     @property
     def empty(self) -> str:
-        """What it holds when it is emptied: an empty text or list, or nothing at all."""
+        """Its value when it is emptied: an empty text or list, or none."""
         if self.field.type is FieldType.MULTISELECT:
             return "list"
         text = self.field.type in (FieldType.TEXT, FieldType.TEXTAREA)
@@ -128,7 +128,7 @@ def _written(value: Json) -> str:
 
 
 def _as_chosen(field: Field, value: Json) -> Json:
-    """The choice behind what a tool received; words of somebody's own lost their option."""
+    """The choice behind a tool's argument; a typed text has lost its option."""
     if field.type not in CHOICES:
         return value
     if isinstance(value, list):
@@ -139,7 +139,7 @@ def _as_chosen(field: Field, value: Json) -> Json:
 
 
 def taken(field: Field, value: Json) -> tuple[Choice, ...]:
-    """The choices behind an answer, in the form's order; none where it is no choice."""
+    """The choices behind an answer, in the form's order."""
     return tuple(one for one in (_choice(option, value) for option in field.options) if one.chosen)
 
 
@@ -183,7 +183,7 @@ def _own_text(mine: Sequence[Json]) -> str:
 
 
 def price_of(price: Json) -> Price:
-    """A price that can be added up has one number, and perhaps a unit before or after it."""
+    """A price with an amount has one number, and may have a unit before or after it."""
     text = _text(price)
     found = _PRICE.fullmatch(text)
     if found is None:

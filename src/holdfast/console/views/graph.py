@@ -1,4 +1,4 @@
-"""A run's graph, as it is or as it was, and how many of its tasks are how."""
+"""A run's graph, now or at an earlier event, and how many tasks are in which condition."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ ORDER: Final = (
     Condition.CANCELLED,
     Condition.IDLE,
 )
-"""What is under way first, what has not begun last."""
+"""The order in which counts are shown."""
 
 
 @dataclass(frozen=True, slots=True)
 class Graph:
-    """`seq` is the event it shows, `version` the newest; `told` says what happened there."""
+    """`seq` is the event that it shows, `version` the newest; `told` describes an earlier event."""
 
     run_id: str
     svg: Markup
@@ -54,7 +54,7 @@ class Graph:
 async def graph_of(
     served: Services, past: Past, state: RunState, say: Voice, at: int | None
 ) -> Graph | None:
-    """None where there is nothing to draw: a chat has no graph, nor a conversation at first."""
+    """None for a chat, and for a conversation before its first turn."""
     if picture(state, say) is None:
         return None
     shown = state if at is None else await past.state(served.journal, state, max(at, 1))
@@ -81,7 +81,7 @@ def _drawn(state: RunState, say: Voice) -> Markup | None:
 
 
 def counts_of(state: RunState, say: Voice) -> Mapping[Condition, int]:
-    """How many tasks are how; the goal is the main task once more and does not count."""
+    """Tasks per condition; the goal, which is the main task again, is not counted."""
     shown = picture(state, say)
     nodes = shown.nodes if shown else ()
     tasks = [one for one in nodes if not {"goal", "listener"} & {*one.classes.split()}]

@@ -1,7 +1,7 @@
-"""The inbox: what waits for a person, the most urgent first, and what became of the rest.
+"""The inbox: open questions, the most urgent first, and those that are closed.
 
-What has a deadline comes before what has none, and within both the oldest first. Of very many
-that wait, those that are due soon are shown in any case.
+Questions with a deadline come first, by deadline; then the others, the oldest first. Those due
+within `SOON` are always among the `SHOWN`.
 """
 
 from __future__ import annotations
@@ -13,8 +13,9 @@ from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Final
 
-from holdfast.console.rendering import query
-from holdfast.console.views.card import Card, OptionView, card_from, options_of, title_of
+from holdfast.console.formatting import query
+from holdfast.console.views.card import Card, card_from, title_of
+from holdfast.console.views.options import OptionView, options_of
 from holdfast.console.words import Words
 from holdfast.core.interactions.consequences import call_of
 from holdfast.errors import NotFound
@@ -38,7 +39,7 @@ _LONGEST_HINT: Final = 80
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What stands in the page's address, besides the question that is shown."""
+    """The page's query, besides the question that is shown."""
 
     tab: str = "pending"
     role: str | None = None
@@ -64,7 +65,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A question in the queue; `shared` are its answers that need nothing but themselves."""
+    """A question in the queue; `shared` are options that can answer several at once."""
 
     row: QuestionRow
     request: InteractionRequest
@@ -73,7 +74,7 @@ class Entry:
     in_conversation: bool
     hint: str
     mine: bool
-    nobody: bool
+    no_approver: bool
     shared: tuple[OptionView, ...]
 
     @property
@@ -84,7 +85,7 @@ class Entry:
         return title_of(self.request, words)
 
     def offered(self, words: Words) -> str:
-        """What many may be answered with at once, as the browser reads it."""
+        """The `shared` options as JSON for the browser."""
         told = [
             {
                 "id": one.option.option_id,
@@ -125,7 +126,7 @@ async def queue_of(served: Services, caller: Caller, filters: Filters) -> Queue:
 
 
 async def cards_of(served: Services, caller: Caller, ids: Sequence[str]) -> tuple[Card, ...]:
-    """Of these questions, those that the caller may still answer, whole."""
+    """The cards of those questions that the caller may still answer."""
     questions = Questions(served, caller)
     cards = [await card_from(questions, one) for one in await _found(questions, ids)]
     return tuple(one for one in cards if one.answerable)
@@ -159,7 +160,7 @@ async def _first(questions: Questions, asked: QuestionQuery, run: str | None) ->
 
 
 async def _closed(_: Services, questions: Questions, filters: Filters) -> list[Question]:
-    """Of those asked last, the last closed first."""
+    """Of the newest questions, the last closed first."""
     found = await _first(questions, filters.asked(), filters.run)
     return sorted(found, key=lambda one: -(one.row.closed_at or 0.0))
 
@@ -175,13 +176,13 @@ async def _entry(questions: Questions, question: Question, pending: bool) -> Ent
         in_conversation=question.in_conversation,
         hint=_hint(request),
         mine=mine,
-        nobody=pending and await questions.nobody_left(question),
+        no_approver=pending and await questions.nobody_left(question),
         shared=_shared(request) if mine else (),
     )
 
 
 def _hint(request: InteractionRequest) -> str:
-    """A call in one line, so that rows and lists tell calls apart; a title may hide the tool."""
+    """The call in one line; the tool is named unless the title names it."""
     tool, args = call_of(request) or ("", {})
     told = ", ".join(f"{name}: {_short(value)}" for name, value in args.items())
     line = visible(told if tool in request.title else f"{tool}({told})")
@@ -193,7 +194,7 @@ def _short(value: object) -> str:
 
 
 def _shared(request: InteractionRequest) -> tuple[OptionView, ...]:
-    """A form belongs to its own question; whatever needs it cannot be said to many."""
+    """Options that need a form cannot answer several questions."""
     return tuple(
         one
         for one in options_of(request)

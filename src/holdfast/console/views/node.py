@@ -1,11 +1,10 @@
-"""One box of a graph, looked at closely: what went in and came out, each try, each change."""
+"""Details of one box of the graph: input, output, attempts, status changes."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.console.actions import again_deeds, task_deeds
 from holdfast.console.attempts import Try, pretty, tries_of
 from holdfast.console.views.card import message_of, title_of
 from holdfast.console.views.graph import picture
@@ -20,6 +19,7 @@ from holdfast.errors import NotFound
 from holdfast.journal.port import QuestionRow
 from holdfast.runtime.projections import request_of
 from holdfast.server.services import Services
+from holdfast.views.actions import ActionOf, node_actions
 from holdfast.views.stories.phrases import Voice
 from holdfast.views.stories.plans import told_reason
 
@@ -35,7 +35,7 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class NodeView:
-    """`deeds` are names and what they are of; `context` is a task's, as JSON."""
+    """`actions` are names and what each is about; `context` is a task's, as JSON."""
 
     run_id: str
     id: str
@@ -50,11 +50,11 @@ class NodeView:
     context: str | None
     child_id: str | None
     question: QuestionRow | None
-    deeds: tuple[tuple[str, str], ...]
+    actions: tuple[ActionOf, ...]
     seq: int | None
 
     def asked(self, words: Words) -> tuple[str, str]:
-        """What the step's question is called, and what it says."""
+        """The title and message of the step's question."""
         assert self.question is not None
         request = request_of(self.question)
         return title_of(request, words), message_of(request, words)
@@ -75,7 +75,7 @@ class NodeView:
 async def node_of(
     served: Services, state: RunState, say: Voice, node_id: str, *, operates: bool, past: bool
 ) -> NodeView:
-    """The box as it is in `state`; what belongs to the past offers nothing to do."""
+    """The box as it is in `state`; in the `past` it has no actions."""
     drawn = picture(state, say)
     found = next((one for one in drawn.nodes if one.id == node_id), None) if drawn else None
     if found is None:
@@ -97,7 +97,7 @@ async def node_of(
         context=_context(state, node_id),
         child_id=step.child_id if step else None,
         question=await _question(served, step),
-        deeds=_deeds(state, node_id, is_task, served.now()) if operates and not past else (),
+        actions=node_actions(state, node_id, served.now()) if operates and not past else (),
         seq=state.version if past else None,
     )
 
@@ -106,10 +106,6 @@ async def _question(served: Services, step: StepState | None) -> QuestionRow | N
     if step is None or step.status is not StepStatus.WAITING or step.question_id is None:
         return None
     return await served.journal.question(step.question_id)
-
-
-def _deeds(state: RunState, node_id: str, is_task: bool, now: float) -> tuple[tuple[str, str], ...]:
-    return task_deeds(state, node_id, now) if is_task else again_deeds(state, node_id, now)
 
 
 def _context(state: RunState, node_id: str) -> str | None:

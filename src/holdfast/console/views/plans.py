@@ -1,4 +1,4 @@
-"""What the plan pages show: all plans one may read, and one of them with all its versions."""
+"""What the plan pages show: the plans that the caller may read, one plan with its versions."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any, Final
 
 from markupsafe import Markup
 
-from holdfast.console.plan_text import plan_text
 from holdfast.console.views.form import FormView, form_view
+from holdfast.console.views.plan_text import plan_text
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.drawing.graph import render_svg
 from holdfast.errors import NotFound
@@ -29,7 +29,7 @@ from holdfast.source.planjson import plan_from_json, plan_to_json
 from holdfast.views.stories.phrases import Voice
 
 MOST_RUNS: Final = 100
-"""Beyond these, runs of a plan are not counted one by one."""
+"""Runs of a plan are counted up to this number."""
 
 BLANK: Final = """\
 plan_id: my_plan
@@ -57,7 +57,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class PlanView:
-    """One plan for one reader; `shown` is the version whose source and graph stand there."""
+    """One plan for one reader; `shown` is the version whose source and graph are shown."""
 
     plan: PlanLine
     shown: str
@@ -85,7 +85,7 @@ async def _row(served: Services, caller: Caller, plan: PlanLine) -> Row:
 
 
 def may_write(served: Services, caller: Caller) -> bool:
-    """Whether there is anything that the caller may register under some name."""
+    """Whether the caller may register a plan under some name."""
     held = [
         roles
         for key, roles in caller.principal.grants.items()

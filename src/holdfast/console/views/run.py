@@ -1,4 +1,4 @@
-"""What the run page says of a run: how it is, what failed, what works for it."""
+"""What the run page shows besides graph and timeline: head, failures, tasks, sub-runs, cards."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.console.actions import GO_ON, run_deeds, step_deeds
 from holdfast.console.attempts import Count, in_vain, tries_of
 from holdfast.console.views.card import Card, card_from
 from holdfast.console.views.graph import counts_of
@@ -30,6 +29,7 @@ from holdfast.server.questions import Questions
 from holdfast.server.schemas.runs import RunLine, RunShown
 from holdfast.server.services import Services
 from holdfast.server.showing import listed, run_shown
+from holdfast.views.actions import GO_ON, ActionOf, run_actions, step_actions
 from holdfast.views.stories.phrases import Voice
 from holdfast.views.stories.storyteller import storyteller
 
@@ -42,7 +42,7 @@ _ENDED: Final = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED}
 
 @dataclass(frozen=True, slots=True)
 class Head:
-    """`ended_at` is when it came to rest, `deeds` what the caller may do with it."""
+    """`ended_at` is when it ended, `actions` what the caller may do with it."""
 
     run: RunShown
     prompt: str
@@ -51,12 +51,12 @@ class Head:
     will_pause: bool
     counts: Mapping[Condition, int]
     ended_at: float | None
-    deeds: tuple[str, ...]
+    actions: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Raised:
-    """What a step raised at its last attempt that did; `text` is the traceback."""
+    """The last exception that a step raised; `text` is the traceback."""
 
     step_id: str
     name: str
@@ -67,22 +67,22 @@ class Raised:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """A step that failed for good; `count` is of its tries, `child_id` the run that failed."""
+    """A step that failed for good; `child_id` is the sub-run that failed."""
 
     step_id: str
     name: str
     count: Count
     message: str
     child_id: str | None
-    deeds: tuple[tuple[str, str], ...]
+    actions: tuple[ActionOf, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class Failures:
-    """`again` is what a resume would run; `kept` counts the steps that it would not run again.
+    """`again` are the steps that a resume would run; `kept` counts those that it would not.
 
-    `ways` are how a conversation may go on. `mended`: nothing stands in the way any more, and a
-    resume lets the run go on.
+    `ways` are how a conversation may go on. `mended`: no step is failed any more, only a resume is
+    missing.
     """
 
     run_id: str
@@ -98,7 +98,7 @@ class Failures:
 
 @dataclass(frozen=True, slots=True)
 class TaskRow:
-    """One task of a conversation; `skipped` says why it is left out."""
+    """One task of a conversation; `skipped` is why it was skipped."""
 
     step_id: str
     id: str
@@ -127,14 +127,14 @@ async def head_of(served: Services, caller: Caller, state: RunState, say: Voice)
         will_pause=isinstance(state, ConversationState) and state.pausing,
         counts=counts_of(state, say),
         ended_at=state.updated_at if state.status in _ENDED else None,
-        deeds=run_deeds(state, served.now()) if operates else (),
+        actions=run_actions(state, served.now()) if operates else (),
     )
 
 
 async def failures_of(
     served: Services, caller: Caller, state: RunState, say: Voice
 ) -> Failures | None:
-    """What stands in the way; None where nothing does."""
+    """None where no step is failed and the run has no error."""
     shown = await run_shown(served, state.run_id)
     if not state.failed and not shown.error:
         return None
@@ -148,33 +148,33 @@ async def failures_of(
             one,
             teller.step(one),
             in_vain(made),
-            step_deeds(state, one, now) if operates else (),
+            step_actions(state, one, now) if operates else (),
         )
         for one, made in tries.items()
     )
     return Failures(
         run_id=state.run_id,
         rows=rows,
-        ways=tuple(one for one in run_deeds(state, now) if one in GO_ON) if operates else (),
+        ways=tuple(one for one in run_actions(state, now) if one in GO_ON) if operates else (),
         more=max(len(state.failed) - MOST_FAILURES, 0),
         message=shown.error or "",
         again=tuple(teller.step(one) for one in again),
         kept=sum(step.status is StepStatus.DONE for step in state.steps.values()),
-        resumable=operates and "resume" in run_deeds(state, now),
+        resumable=operates and "resume" in run_actions(state, now),
         mended=isinstance(state, PlanState) and not state.failed,
     )
 
 
 def _failure(
-    state: RunState, step_id: str, name: str, count: Count, deeds: tuple[tuple[str, str], ...]
+    state: RunState, step_id: str, name: str, count: Count, actions: tuple[ActionOf, ...]
 ) -> Failure:
     step = _failed_step(state, step_id)
     message = step.failure.message if step.failure else ""
-    return Failure(step_id, name, count, message, step.child_id, deeds)
+    return Failure(step_id, name, count, message, step.child_id, actions)
 
 
 def _failed_step(state: RunState, step_id: str) -> StepState:
-    """A conversation whose turn failed has put its steps aside."""
+    """A conversation moves the steps of a failed turn to `former`."""
     if isinstance(state, ConversationState) and step_id not in state.steps:
         return state.former[step_id]
     return state.steps[step_id]
@@ -195,7 +195,7 @@ async def raised_in(
 
 
 async def open_cards(served: Services, caller: Caller, state: RunState) -> list[Card]:
-    """The questions of this run and of those that work for it, the oldest first."""
+    """The open questions of this run and of its sub-runs, the oldest first."""
     questions = Questions(served, caller)
     query = QuestionQuery(frozenset({"open"}), root_id=state.root_id, limit=MOST_CARDS)
     found, _ = await questions.listed(query, below=state.run_id)
@@ -209,7 +209,7 @@ async def children_of(served: Services, caller: Caller, state: RunState) -> list
 
 
 def task_rows(state: RunState, say: Voice) -> tuple[TaskRow, ...]:
-    """The tasks of a conversation in the order in which they may run."""
+    """The tasks of a conversation in an order in which they may run."""
     if not isinstance(state, ConversationState):
         return ()
     edges = picture_of_tasks(state, say).edges

@@ -1,4 +1,4 @@
-"""What the runs page shows: a page of runs as one caller sees them, and how to narrow it."""
+"""What the runs page shows: a page of the runs that the caller may see, and its filters."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
-from holdfast.console.rendering import query
+from holdfast.console.formatting import query
 from holdfast.journal.port import DAMAGED_RUN, RunQuery
 from holdfast.model.run import JOURNAL_KINDS, RunKind, RunStatus
 from holdfast.server.auth.authentication import Caller
@@ -26,7 +26,7 @@ STATUSES: Final[Mapping[str, frozenset[str]]] = {
     "done": frozenset({RunStatus.DONE}),
     "cancelled": frozenset({RunStatus.CANCELLED}),
 }
-"""What people ask for, and the statuses that fit."""
+"""The values of the status filter, and the statuses of each."""
 
 ENDED: Final = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
 CANCELLABLE: Final = frozenset(RunStatus) - {
@@ -38,7 +38,7 @@ CANCELLABLE: Final = frozenset(RunStatus) - {
 
 @dataclass(frozen=True, slots=True)
 class Filters:
-    """What stands in the page's address; `before` is the run that ended the page before."""
+    """The page's query; `before` is the last run of the page before."""
 
     status: str | None = None
     plan: str | None = None
@@ -50,7 +50,7 @@ class Filters:
         return bool(self.status or self.plan or self.kind or self.before)
 
     def link(self, **changes: str | None) -> str:
-        """The address of the same page with something else in it, from its beginning."""
+        """The path with these changes, from the first page."""
         members = {**asdict(self), "before": None, **changes}
         return f"/console/runs{query(**members)}"
 
@@ -71,7 +71,7 @@ class Filters:
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """`facts` stand in for a prompt; `deeds` are what the caller may do with the run as it is."""
+    """`facts` are shown where there is no prompt; `actions` are what the caller may do now."""
 
     run: RunLine
     prompt: str
@@ -83,7 +83,7 @@ class Row:
     retries: int
     turn: int | None
     ended_at: float | None
-    deeds: tuple[str, ...]
+    actions: tuple[str, ...]
 
     @property
     def damaged(self) -> bool:
@@ -97,7 +97,7 @@ class RunsPage:
     older: str | None
     may_operate: bool
     sample: str
-    """A plan to start, for a list with nothing in it; empty where the caller may start none."""
+    """A plan to start, for an empty list; empty where the caller may start none."""
 
     @property
     def statuses(self) -> tuple[str, ...]:
@@ -116,7 +116,7 @@ async def runs_page(served: Services, caller: Caller, filters: Filters) -> RunsP
     older = filters.link(before=following) if following else None
     plans = startable_plans(served, caller)
     sample = plans[0].plan_id if plans else ""
-    return RunsPage(filters, rows, older, any(row.deeds for row in rows), sample)
+    return RunsPage(filters, rows, older, any(row.actions for row in rows), sample)
 
 
 def _row(line: RunLine, operates: bool) -> Row:
@@ -132,23 +132,23 @@ def _row(line: RunLine, operates: bool) -> Row:
         retries=summary.get("retries") or 0,
         turn=summary.get("turn"),
         ended_at=line.updated_at if line.status in ENDED else None,
-        deeds=_deeds(line.status) if operates else (),
+        actions=_actions(line.status) if operates else (),
     )
 
 
 def prompt_of(line: RunLine) -> str:
-    """What tells runs of one plan apart; a prompt that only names the plan says nothing."""
+    """The run's prompt, unless it only names the plan."""
     prompt = line.summary.prompt or ""
     return "" if prompt in (line.name, line.title) else prompt
 
 
-def _deeds(status: RunStatus) -> tuple[str, ...]:
+def _actions(status: RunStatus) -> tuple[str, ...]:
     can = {"cancel": status in CANCELLABLE, "resume": status is RunStatus.ERROR}
-    return tuple(deed for deed, possible in can.items() if possible)
+    return tuple(one for one, possible in can.items() if possible)
 
 
 def names_of_runs(served: Services, caller: Caller) -> list[str]:
-    """The plans and agents that the caller may narrow the list to."""
+    """The plans and agents that the list may be filtered by."""
     library = served.app.engine.definitions
     plans = [one for one in library.plan_ids() if caller.sees(plan(one))]
     return sorted([*plans, *(one for one in library.agent_ids() if caller.sees(agent(one)))])

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.console.rendering import query
+from holdfast.console.formatting import query
 from holdfast.core.agent.state import THINK, ReactState
 from holdfast.core.run.state import RunState
 from holdfast.journal.codec import decode

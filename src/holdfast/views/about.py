@@ -1,4 +1,4 @@
-"""What a run is about, and what came of it; what is secret is not told."""
+"""What a run is about, and its result; secret inputs are left out."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.console.attempts import pretty
 from holdfast.core.agent.state import ReactState
 from holdfast.core.conversation.briefing import came_of, last_tasks
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
+from holdfast.language.display import pretty
 from holdfast.model.form import FieldType
 from holdfast.model.message import UserSaid
 from holdfast.model.run import RunStatus
@@ -26,8 +26,8 @@ _RETRIES: Final = frozenset({"retry_count", "max_retries", "retry_times"})
 
 
 @dataclass(frozen=True, slots=True)
-class Told:
-    """A name and a value; `long` ones are folded."""
+class NamedText:
+    """A name and a value; pages fold `long` ones."""
 
     name: str
     text: str
@@ -39,19 +39,19 @@ class Told:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """`words` is what was wanted: a plan's prompt, the first message of a chat, a goal."""
+    """`words` is a plan's prompt, the last message of a chat, or a goal."""
 
-    words: Told | None
-    inputs: tuple[Told, ...]
-    results: tuple[Told, ...] = ()
+    words: NamedText | None
+    inputs: tuple[NamedText, ...]
+    results: tuple[NamedText, ...] = ()
 
     @property
-    def answer(self) -> Told | None:
-        """What came of it in words; it has no name."""
+    def answer(self) -> NamedText | None:
+        """The result in words, which has no name."""
         return next((one for one in self.results if not one.name), None)
 
     @property
-    def named_results(self) -> tuple[Told, ...]:
+    def named_results(self) -> tuple[NamedText, ...]:
         return tuple(one for one in self.results if one.name)
 
 
@@ -61,50 +61,50 @@ def about(state: RunState, say: Voice = ENGLISH) -> About:
         inputs = tuple(_inputs(state))
         return About(_words(state.prompt), inputs, tuple(_results(state)) if done else ())
     if isinstance(state, ReactState):
-        answer = (Told("", _bounded(state.answer)),) if done and state.answer else ()
-        return About(_words(_first_message(state)), (), answer)
+        answer = (NamedText("", _bounded(state.answer)),) if done and state.answer else ()
+        return About(_words(_last_message(state)), (), answer)
     assert isinstance(state, ConversationState)
-    return About(_words(state.text), (), tuple(_ends(state, say)) if done else ())
+    return About(_words(state.text), (), tuple(_outcome(state, say)) if done else ())
 
 
-def _words(text: str) -> Told | None:
-    return Told("", _bounded(text)) if text.strip() else None
+def _words(text: str) -> NamedText | None:
+    return NamedText("", _bounded(text)) if text.strip() else None
 
 
 def _bounded(text: str) -> str:
     return text if len(text) <= LONGEST_WORDS else f"{text[:LONGEST_WORDS]}…"
 
 
-def _inputs(state: PlanState) -> Iterator[Told]:
+def _inputs(state: PlanState) -> Iterator[NamedText]:
     known = state.main_task.context
     for field in state.plan.plan.inputs.fields:
         if field.name in known and field.type is not FieldType.SECRET:
-            yield Told(field.label or field.name, _spelled(known[field.name]))
+            yield NamedText(field.label or field.name, _spelled(known[field.name]))
 
 
-def _results(state: PlanState) -> Iterator[Told]:
-    """What the main task's context has gained, without the planner's bookkeeping."""
+def _results(state: PlanState) -> Iterator[NamedText]:
+    """What the main task's context has gained, without the planner's own keys."""
     gained = state.main_task.context
     counted = _RETRIES if gained.keys() >= _RETRIES else frozenset()
     given = {field.name for field in state.plan.plan.inputs.fields} | _FAILURES | counted
     for name, value in gained.items():
         if name not in given:
-            yield Told(name, _spelled(value))
+            yield NamedText(name, _spelled(value))
 
 
-def _first_message(state: ReactState) -> str:
+def _last_message(state: ReactState) -> str:
     said = [one.text for one in state.messages if isinstance(one, UserSaid)]
     return said[-1] if said else ""
 
 
-def _ends(state: ConversationState, say: Voice) -> Iterator[Told]:
+def _outcome(state: ConversationState, say: Voice) -> Iterator[NamedText]:
     """The model's answer, else the results of the last tasks; and what was skipped."""
     if state.answer:
-        yield Told("", _bounded(state.answer))
+        yield NamedText("", _bounded(state.answer))
     for task in last_tasks(state):
         answered = state.answer and not task.skipped
         if not answered and task.result not in (None, {}, ""):
-            yield Told(task.id, _bounded(came_of(task, say.why)))
+            yield NamedText(task.id, _bounded(came_of(task, say.why)))
 
 
 def _spelled(value: Json) -> str:

@@ -1,21 +1,20 @@
-"""The voices of the console: stories and graphs in the reader's language.
+"""Stories and graphs in the reader's language.
 
-A page is read where its reader's clock is, which the server does not know; so a time to come is
-told by how far away it was.
+The server does not know the reader's time zone, so a time to come is given as a duration.
 """
 
 from __future__ import annotations
 
 from functools import cache
 
-from holdfast.console.rendering import span
+from holdfast.console.formatting import span
 from holdfast.console.words import Words
 from holdfast.console.words_story import CHINESE
 from holdfast.i18n.spoken import asked, said
 from holdfast.views.stories.phrases import SOON, Voice
 
 
-class ReadersVoice(Voice):
+class TranslatedPhrases(Voice):
     def __init__(self, language: str) -> None:
         self._language = language
         self._units = Words(language)("js.units").split()
@@ -38,5 +37,5 @@ class ReadersVoice(Voice):
 
 
 @cache
-def voice(language: str) -> Voice:
-    return ReadersVoice(language)
+def phrases_in(language: str) -> Voice:
+    return TranslatedPhrases(language)

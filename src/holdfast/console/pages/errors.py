@@ -1,9 +1,9 @@
-"""Why there is no page: the errors of `problems`, told to a person.
+"""Error pages: what `server.problems` answers programs, as pages for people.
 
-Not signed in, the page says how to get a link. What may not be told stays in the log.
+The page for 401 says how to get a link. Details of 5xx stay in the log.
 
-One address of the server itself is opened by people: the link that signs in. Where it is
-refused, who reads pages gets one of these; programs are told as everywhere.
+The link that signs in belongs to the server, but people open it. If it is refused, a browser gets
+one of these pages; programs get a problem as everywhere.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from holdfast.server.routes.login import open_link, sign_in
 log = logging.getLogger("holdfast")
 
 TOLD: Final = frozenset({401, 403, 404, 422, 429, 503})
-"""The statuses that have words of their own; any other says that something went wrong."""
+"""The statuses with texts of their own; others are shown as 404 or 500."""
 
 
 def answer_with_pages(console: FastAPI) -> None:
@@ -42,12 +42,12 @@ def answer_refused_links(server: FastAPI) -> None:
 
 
 def ask_to_sign_in(request: Request, token: str) -> Response:
-    """A link that was not opened by a person's own hand signs in at a press."""
+    """The page with a button, for a link that was not opened by navigation from the address bar."""
     return render(_as_the_start(request), "link.html", None, {"token": token})
 
 
 async def _not_let_in(request: Request, error: HoldfastError) -> Response:
-    """Who is signed in already needs no link: a used one leads them to the console."""
+    """Answers a refused link; a reader who is signed in already is led to the console."""
     plain = refusal(request, error)
     if request.scope.get("endpoint") not in (open_link, sign_in) or not _reads_pages(request):
         return plain
@@ -62,14 +62,14 @@ async def _not_let_in(request: Request, error: HoldfastError) -> Response:
 
 
 def _reads_pages(request: Request) -> bool:
-    """A browser that says nothing of its mode, as over plain HTTP, navigates too."""
+    """Whether this is a navigation; over plain HTTP browsers do not send the mode."""
     said = request.headers
     navigates = said.get("sec-fetch-mode", "navigate") == "navigate"
     return navigates and "text/html" in said.get("accept", "")
 
 
 def _as_the_start(request: Request) -> Request:
-    """As if the console's start were asked for: its pages repeat their address, not a secret."""
+    """The request with the console's start as its address: pages repeat it, and it has a secret."""
     root = request.scope.get("root_path", "") + CONSOLE
     start = {"root_path": root, "path": f"{root}/", "query_string": b""}
     return Request({**request.scope, **start})

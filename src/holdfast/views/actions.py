@@ -1,7 +1,7 @@
-"""What a person may do with a run or with one of its steps: only what would be welcome now.
+"""What a person may do with a run or with one of its steps, as the run is now.
 
-Each deed is a command to the core and a request to the API; the dialog that asks for it says what
-will come of it.
+Each action is a command to the core and a request to the API. It is offered only where the core
+would accept the command (`dry_run`), which also says what it would change.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from holdfast.console.dry_run import Foreseen, foresee
 from holdfast.core.agent.state import ReactState
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
@@ -21,17 +20,17 @@ from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus
+from holdfast.views.dry_run import DryRun, dry_run
 
 GO_ON: Final = {f"go-on-{one}": one for one in AfterFailure}
 RUN: Final = ("resume", *GO_ON, "pause", "cancel")
 STEP: Final = ("rerun", "skip")
 TASK: Final = ("mark-done", "context")
-DEEDS: Final = (*RUN, *STEP, *TASK)
 
 _STUCK: Final = frozenset(
     {StepStatus.FAILED, StepStatus.WAITING, StepStatus.BACKOFF, StepStatus.CONSULTING}
 )
-_HOMES: Final[Mapping[type, str]] = {
+_COLLECTIONS: Final[Mapping[type, str]] = {
     PlanState: "instances",
     ReactState: "chats",
     ConversationState: "conversations",
@@ -39,8 +38,11 @@ _HOMES: Final[Mapping[type, str]] = {
 
 
 @dataclass(frozen=True, slots=True)
-class AuditRecord:
-    """`of` is the step or task that it is about; `body` what the request says besides the form."""
+class Action:
+    """`of` is the step or task that it is about; `body` what the request says besides the form.
+
+    `context` is what the editor of a task's context begins with.
+    """
 
     name: str
     of: str
@@ -48,24 +50,27 @@ class AuditRecord:
     body: Mapping[str, Any]
     command: c.Command
     context: Mapping[str, Any] = field(default_factory=dict)
-    """What the editor of a context begins with."""
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
-    """A deed that would be welcome, and what would come of it."""
+class CheckedAction:
+    """An action that the core would accept, and what it would change."""
 
-    deed: AuditRecord
-    foreseen: Foreseen
-
-
-def run_deeds(state: RunState, now: float) -> tuple[str, ...]:
-    """What may be done with the whole run as it is."""
-    return tuple(name for name in RUN if _welcome(state, name, "", now))
+    action: Action
+    dry_run: DryRun
 
 
-def step_deeds(state: RunState, step_id: str, now: float) -> tuple[tuple[str, str], ...]:
-    """What may be done about a step that does not go on by itself: names, and what they are of."""
+ActionOf = tuple[str, str]
+"""The name of an action, and the step or task that it is about."""
+
+
+def run_actions(state: RunState, now: float) -> tuple[str, ...]:
+    """What may be done with the whole run."""
+    return tuple(name for name in RUN if _is_possible(state, name, "", now))
+
+
+def step_actions(state: RunState, step_id: str, now: float) -> tuple[ActionOf, ...]:
+    """What may be done about a step that does not go on by itself."""
     if not isinstance(state, PlanState) or not _is_stuck(state, step_id):
         return ()
     wanted = [(name, step_id) for name in STEP]
@@ -73,38 +78,40 @@ def step_deeds(state: RunState, step_id: str, now: float) -> tuple[tuple[str, st
     if compiled.target is not None and compiled.target != state.plan.main:
         wanted.append(("mark-done", compiled.target))
     wanted += [("context", one) for one in compiled.listener.trigger_task_id[:1]]
-    return tuple(one for one in wanted if _welcome(state, *one, now))
+    return tuple(one for one in wanted if _is_possible(state, *one, now))
 
 
-def task_deeds(state: RunState, task_id: str, now: float) -> tuple[tuple[str, str], ...]:
+def node_actions(state: RunState, node_id: str, now: float) -> tuple[ActionOf, ...]:
+    """What may be done about a box of the graph, be it a task or a step."""
     if not isinstance(state, PlanState):
         return ()
+    if node_id in state.plan.task_ids:
+        return _task_actions(state, node_id, now)
+    stuck = step_actions(state, node_id, now)
+    if stuck or node_id not in state.steps:
+        return stuck
+    again = ("rerun", node_id)
+    return (again,) if _is_possible(state, *again, now) else ()
+
+
+def _task_actions(state: PlanState, task_id: str, now: float) -> tuple[ActionOf, ...]:
     over = state.task(task_id).status in (TaskStatus.DONE, TaskStatus.SKIPPED)
     wanted = [(name, task_id) for name in TASK if name != "mark-done" or not over]
-    return tuple(one for one in wanted if _welcome(state, *one, now))
+    return tuple(one for one in wanted if _is_possible(state, *one, now))
 
 
-def again_deeds(state: RunState, step_id: str, now: float) -> tuple[tuple[str, str], ...]:
-    """A step that has run, with whatever end, may run again."""
-    stuck = step_deeds(state, step_id, now)
-    if stuck or not isinstance(state, PlanState) or step_id not in state.steps:
-        return stuck
-    again = ("rerun", step_id)
-    return (again,) if _welcome(state, *again, now) else ()
-
-
-def asked(state: RunState, name: str, of: str, by: str, now: float) -> Asked:
-    """The deed and its consequences; NotAllowed where it is not welcome any more."""
-    deed = _deed(state, name, of, by)
-    foreseen = foresee(state, deed.command, now)
-    if foreseen is None:
+def check_action(state: RunState, name: str, of: str, by: str, now: float) -> CheckedAction:
+    """The action and what it would change; NotAllowed where the core would refuse it."""
+    action = _action(state, name, of, by)
+    outcome = dry_run(state, action.command, now)
+    if outcome is None:
         raise NotAllowed(f"{name} is not possible: {state.run_id} has moved on")
-    return Asked(deed, foreseen)
+    return CheckedAction(action, outcome)
 
 
-def _welcome(state: RunState, name: str, of: str, now: float) -> bool:
+def _is_possible(state: RunState, name: str, of: str, now: float) -> bool:
     try:
-        asked(state, name, of, "", now)
+        check_action(state, name, of, "", now)
     except (NotAllowed, NotFound):
         return False
     return True
@@ -115,27 +122,27 @@ def _is_stuck(state: PlanState, step_id: str) -> bool:
     return step is not None and step.status in _STUCK
 
 
-def _deed(state: RunState, name: str, of: str, by: str) -> AuditRecord:
-    path = f"/{_HOMES[type(state)]}/{state.run_id}/{name}"
+def _action(state: RunState, name: str, of: str, by: str) -> Action:
+    path = f"/{_COLLECTIONS[type(state)]}/{state.run_id}/{name}"
     if name in GO_ON:
-        return _of_failure(state, name, path.replace(name, "resume"), by)
+        return _after_failure(state, name, path.replace(name, "resume"), by)
     if name in RUN:
-        return AuditRecord(name, of, path, {}, _of_run(state, name, by))
+        return Action(name, of, path, {}, _run_command(state, name, by))
     if not isinstance(state, PlanState):
         raise NotFound(f"{state.run_id} has no {of}")
     if name in STEP:
-        return AuditRecord(name, of, path, {"listener_id": of}, _of_step(state, name, of, by))
-    return _of_task(state, name, of, by, path)
+        return Action(name, of, path, {"listener_id": of}, _step_command(state, name, of, by))
+    return _task_action(state, name, of, by, path)
 
 
-def _of_failure(state: RunState, name: str, path: str, by: str) -> AuditRecord:
+def _after_failure(state: RunState, name: str, path: str, by: str) -> Action:
     if not isinstance(state, ConversationState):
         raise NotAllowed("only conversations go on like that")
     chosen = GO_ON[name]
-    return AuditRecord(name, "", path, {"failed": chosen.value}, c.GoOn(chosen, by))
+    return Action(name, "", path, {"failed": chosen.value}, c.GoOn(chosen, by))
 
 
-def _of_run(state: RunState, name: str, by: str) -> c.Command:
+def _run_command(state: RunState, name: str, by: str) -> c.Command:
     if name == "cancel":
         if state.status is RunStatus.CANCELLING:
             raise NotAllowed(f"{state.run_id} is being cancelled")
@@ -149,26 +156,25 @@ def _of_run(state: RunState, name: str, by: str) -> c.Command:
     return c.Hold(when_possible=True)
 
 
-def _of_step(state: PlanState, name: str, step_id: str, by: str) -> c.Command:
+def _step_command(state: PlanState, name: str, step_id: str, by: str) -> c.Command:
     if step_id not in state.plan.listeners:
         raise NotFound(f"{state.plan_id} has no step {step_id}")
     return c.Skip(step_id, by) if name == "skip" else c.RerunFrom(step_id, by)
 
 
-def _of_task(state: PlanState, name: str, task_id: str, by: str, path: str) -> AuditRecord:
+def _task_action(state: PlanState, name: str, task_id: str, by: str, path: str) -> Action:
     if task_id not in state.plan.task_ids:
         raise NotFound(f"{state.plan_id} has no task {task_id}")
     body = {"task_id": task_id}
     if name == "context":
         known = dict(state.task(task_id).context)
-        command: c.Command = c.EditContext(task_id, {}, by)
-        return AuditRecord(name, task_id, path, body, command, known)
-    brought = dict.fromkeys(_outputs(state, task_id), "")
-    return AuditRecord(name, task_id, path, body, c.MarkDone(task_id, by), brought)
+        return Action(name, task_id, path, body, c.EditContext(task_id, {}, by), known)
+    expected = dict.fromkeys(_outputs(state, task_id), "")
+    return Action(name, task_id, path, body, c.MarkDone(task_id, by), expected)
 
 
 def _outputs(state: PlanState, task_id: str) -> Iterator[str]:
-    """What the listeners that would have done a task bring to its context."""
+    """What the listeners that set a task add to its context."""
     for listener in state.plan.plan.listeners:
         output = listener.success_output
         if output is not None and output.task_id == task_id:

@@ -1,4 +1,4 @@
-"""The language switch: a cookie, and back to where one was."""
+"""The language switch: sets a cookie and leads back to the page."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from holdfast.server.mount import cookie_path, root_of_console
 YEAR: Final = 365 * 24 * 3600
 
 _OTHERS: Final = ("cross-site", "same-site")
-"""Where a page of another origin leads here: it does not choose for the reader."""
+"""A link on a page of another origin does not change the reader's language."""
 
 router = APIRouter()
 
@@ -33,7 +33,7 @@ async def choose_language(
 
 
 def within_console(back: str) -> str:
-    """An address of ours; whatever else a link may carry leads to the start."""
+    """`back` if it is a path of the console, else the console's start."""
     parts = urlsplit(back)
     ours = not parts.scheme and not parts.netloc and parts.path.startswith("/console/")
     plain = back.isascii() and back.isprintable() and "\\" not in back

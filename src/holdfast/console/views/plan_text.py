@@ -1,4 +1,4 @@
-"""A plan as its author would write it, where the text that somebody wrote is not at hand."""
+"""Writes a plan as YAML, where its source text is not stored."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from ruamel.yaml.representer import RoundTripRepresenter
 from ruamel.yaml.scalarstring import LiteralScalarString
 
 _ORDER: Final = ("plan_id", "name", "description", "main_task_id", "while_paused", "inputs")
-"""What stands first in a plan; all the rest follows as it is."""
+"""The keys that come first."""
 
 
 def plan_text(definition: Mapping[str, Any]) -> str:
-    """YAML that reads back as the very same plan."""
+    """YAML that reads back as the same plan."""
     first = [key for key in _ORDER if key in definition]
     rest = [key for key in definition if key not in first]
     ordered = {key: _written(definition[key]) for key in (*first, *rest)}
@@ -34,7 +34,7 @@ def _yaml() -> YAML:
 
 
 def _written(value: Any) -> Any:
-    """Snippets of several lines stand as lines."""
+    """Texts of several lines become literal blocks."""
     match value:
         case Mapping():
             return {key: _written(one) for key, one in value.items()}

@@ -1,7 +1,7 @@
-"""What a press would do, found out beforehand: the core decides, and nothing is committed.
+"""What a command would do: the core decides it, and nothing is committed.
 
-`decide` is pure, so the very code that will judge a command also tells whether it is welcome and
-what would come of it.
+`decide` is pure, so the code that will judge the command also says whether it would be accepted
+and what it would change.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from holdfast.views.stories.storyteller import storyteller
 
 @dataclass(frozen=True, slots=True)
 class Consequences:
-    """What would happen, each thing by the name that a reader knows it by."""
+    """A `DryRun` in words: steps by their names, questions by their titles."""
 
     again: tuple[str, ...]
     begins: tuple[str, ...]
@@ -37,12 +37,11 @@ class Consequences:
 
 
 @dataclass(frozen=True, slots=True)
-class Foreseen:
-    """The steps that would run again and those that would begin; sub-runs that would go on.
+class DryRun:
+    """The steps that would run again, and those that would begin; sub-runs that would go on.
 
-    `stays` are the steps that are done and would not run again; `tasks` would change their status,
-    `withdrawn` are the questions that nobody could answer any more, `passed` the steps that would
-    not run.
+    `stays` are steps that are done and would not run again, `passed` steps that would be skipped or
+    stopped; `tasks` would change their status, `withdrawn` are questions that would be closed.
     """
 
     again: tuple[str, ...]
@@ -55,8 +54,8 @@ class Foreseen:
     status: RunStatus
 
 
-def foresee(state: RunState, command: c.Command, now: float) -> Foreseen | None:
-    """What would come of a command; None where it is refused, or would change nothing."""
+def dry_run(state: RunState, command: c.Command, now: float) -> DryRun | None:
+    """None where the command would be refused, or would change nothing."""
     try:
         decision = machine_of(state).decide(state, command, c.Moment(now))
     except CallerError:
@@ -69,16 +68,16 @@ def foresee(state: RunState, command: c.Command, now: float) -> Foreseen | None:
     return _difference(state, after)
 
 
-def told_consequences(state: RunState, say: Voice, foreseen: Foreseen) -> Consequences:
+def consequences(state: RunState, say: Voice, outcome: DryRun) -> Consequences:
     step = storyteller(state, say).step
     return Consequences(
-        again=tuple(map(step, foreseen.again)),
-        begins=tuple(map(step, foreseen.begins)),
-        children=tuple(map(step, foreseen.children)),
-        passed=tuple(map(step, foreseen.passed)),
-        tasks=tuple(f"{_named(state, one)} → {say(TASKS[to][1])}" for one, to in foreseen.tasks),
-        withdrawn=tuple(state.questions[one].request.title for one in foreseen.withdrawn),
-        stays=tuple(map(step, foreseen.stays)),
+        again=tuple(map(step, outcome.again)),
+        begins=tuple(map(step, outcome.begins)),
+        children=tuple(map(step, outcome.children)),
+        passed=tuple(map(step, outcome.passed)),
+        tasks=tuple(f"{_named(state, one)} → {say(TASKS[to][1])}" for one, to in outcome.tasks),
+        withdrawn=tuple(state.questions[one].request.title for one in outcome.withdrawn),
+        stays=tuple(map(step, outcome.stays)),
     )
 
 
@@ -88,9 +87,9 @@ def _named(state: RunState, task_id: str) -> str:
     return f"{task_id} {next(names, '')}".strip()
 
 
-def _difference(before: RunState, after: RunState) -> Foreseen:
+def _difference(before: RunState, after: RunState) -> DryRun:
     ready = [one for one in sorted(after.steps) if _is_ready(before, after, one)]
-    return Foreseen(
+    return DryRun(
         again=tuple(one for one in ready if one in before.steps),
         begins=tuple(one for one in ready if one not in before.steps),
         children=tuple(one for one in sorted(after.steps) if after.steps[one].resuming),
@@ -102,11 +101,11 @@ def _difference(before: RunState, after: RunState) -> Foreseen:
     )
 
 
-def _of_tasks(before: ConversationState, after: ConversationState) -> Foreseen:
-    """A conversation's tasks are what a person knows of it."""
+def _of_tasks(before: ConversationState, after: ConversationState) -> DryRun:
+    """Of a conversation people know the tasks, not the steps."""
     tasks = [(one, before.tasks[one], after.tasks[one]) for one in before.order]
     again = [one for one, was, now in tasks if (was.status, now.status) == ("failed", "pending")]
-    return Foreseen(
+    return DryRun(
         again=tuple(again),
         begins=(),
         children=(),

@@ -1,4 +1,4 @@
-"""Cards alone, for whichever page shows them, and which fields of one are asked just now."""
+"""Parts that several pages have: a card, which of its fields are asked, the inbox's number."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Request, Response
 
-from holdfast.console.showing import show_part
+from holdfast.console.rendering import count_waiting, show_part
 from holdfast.console.views.card import card_of
 from holdfast.forms.validation import visible_fields
 from holdfast.server.auth.authentication import Called
@@ -32,6 +32,12 @@ async def asked_fields(
     served: Served,
     caller: Called,
 ) -> dict[str, list[str]]:
-    """The form's own conditions decide, by the rules that will judge the answer."""
+    """The fields that are visible with these values, by the rules that will judge the answer."""
     question = await Questions(served, caller).find(request_id)
     return {"asked": [field.name for field in visible_fields(question.request.form, values)]}
+
+
+@router.get("/parts/inbox-count")
+async def inbox_count(request: Request, served: Served, caller: Called) -> Response:
+    waiting = await count_waiting(served, caller)
+    return show_part(request, caller, "inbox_count.html", waiting=waiting)
