@@ -10,8 +10,7 @@ from console_scene import Backend, Window
 from playwright.async_api import expect
 from run_scene import OUTER, trip
 
-from holdfast.core.run.moves import retry_timer
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import RunState, retry_timer
 from holdfast.core.run.tables import StepStatus
 from holdfast.journal.port import QuestionQuery
 from holdfast.model.run import RunStatus

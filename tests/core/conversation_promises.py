@@ -13,7 +13,7 @@ from holdfast.core.approval import mode_of
 from holdfast.core.conversation import heap
 from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE, ConversationState
 from holdfast.core.conversation.tables import VALID_STATE_TRANSITIONS
-from holdfast.core.interactions.consent import bind_consent
+from holdfast.core.interactions.calls import bind_consent
 from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
 from holdfast.model import conversation_events as v
 from holdfast.model import effects as f

@@ -11,7 +11,7 @@ from typing import Any
 
 from holdfast.core.agent.state import HELPER, THINK, ReactState
 from holdfast.core.approval import mode_for, mode_for_helper
-from holdfast.core.interactions.consent import bind_consent
+from holdfast.core.interactions.calls import bind_consent
 from holdfast.core.run.tables import ACTIVE_STEPS, StepStatus
 from holdfast.model import agent_events as r
 from holdfast.model import effects as f

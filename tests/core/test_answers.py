@@ -19,7 +19,7 @@ from holdfast.core.interactions.answers import (
     judge,
     kept_draft,
 )
-from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.core.interactions.calls import bind_consent, call_name
 from holdfast.core.interactions.requests import sound
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate

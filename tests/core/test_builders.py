@@ -18,8 +18,8 @@ from small_plans import CALL, WILL, compiled, on
 
 from holdfast.core.agent.builder import Builder as SessionBuilder
 from holdfast.core.agent.reducers import REDUCERS as REACT_FOLDS
+from holdfast.core.conversation.builder import REDUCERS as CONVERSATION_FOLDS
 from holdfast.core.conversation.builder import Builder as ConversationBuilder
-from holdfast.core.conversation.reducers import REDUCERS as CONVERSATION_FOLDS
 from holdfast.core.plan import decide as plan
 from holdfast.core.plan.builder import Builder as PlanBuilder
 from holdfast.core.plan.reducers import REDUCERS as PLAN_FOLDS

@@ -16,7 +16,7 @@ from small_plans import ASK, CALL, CONFIRM, GUARDED, WILL, compiled, on, questio
 
 from holdfast.core.approval import read_rule
 from holdfast.core.conversation.snapshot import dump
-from holdfast.core.interactions.proposals import differences
+from holdfast.core.interactions.calls import differences
 from holdfast.core.run.four_eyes import answered, asked_before, asked_of, wanting_now, wants
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import NotPermitted

@@ -12,7 +12,7 @@ from machine import Machine
 from react_machine import begun
 from small_plans import on, only, question, reply, started
 
-from holdfast.core.interactions.outdated import without_outdated
+from holdfast.core.interactions.calls import without_outdated
 from holdfast.core.run.state import QuestionState, RunState, StepState
 from holdfast.model.commands import Missing, ToolFacts
 from holdfast.model.conversation import SubTask

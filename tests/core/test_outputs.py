@@ -13,7 +13,7 @@ from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.state import TaskFacts
-from holdfast.core.run.backoff import retry_delay
+from holdfast.core.run.steps import retry_delay
 from holdfast.errors import NotFound, OutputRefused, TemplateError
 from holdfast.language.templates import render
 from holdfast.model import commands as c

@@ -7,8 +7,9 @@ from typing import Any, ClassVar
 
 import pytest
 
-from holdfast.core.interactions.consent import bind_consent, call_name
-from holdfast.core.interactions.proposals import (
+from holdfast.core.interactions.calls import (
+    bind_consent,
+    call_name,
     change_form,
     differences,
     missing_arguments,

@@ -19,7 +19,7 @@ from react_machine import (
 )
 
 from holdfast.core.agent.state import THINK
-from holdfast.core.interactions.consent import bind_consent
+from holdfast.core.interactions.calls import bind_consent
 from holdfast.errors import AlreadyAnswered, InvalidAnswer
 from holdfast.model import agent_events as r
 from holdfast.model import commands as c

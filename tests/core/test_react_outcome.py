@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from react_machine import PERMANENT, Chat, begun
 
-from holdfast.core.agent import outcome
+from holdfast.core.agent.state import result as result_of
 from holdfast.model import commands as c
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
@@ -14,7 +14,7 @@ from holdfast.model.values import Json
 def answered(text: str, chat: Chat | None = None) -> dict[str, Json]:
     chat = chat or begun()
     chat.reply(text)
-    return outcome.result(chat.state)
+    return result_of(chat.state)
 
 
 def after(tool: str, word: c.Outcome) -> Chat:

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.interactions.saying import as_said, spoken_field, spoken_secret
+from holdfast.core.interactions.filling import as_said, spoken_field, spoken_secret
 from holdfast.model.form import Field, FieldType, Form, Option
 from holdfast.model.interaction import (
     InteractionAction,

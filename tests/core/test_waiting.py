@@ -5,7 +5,7 @@ from __future__ import annotations
 from machine import Machine
 from small_plans import ASK, CHILD, on, question, reply, started
 
-from holdfast.core.run.waiting import waits_for
+from holdfast.core.run.state import waits_for
 from holdfast.model import commands as c
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import Waiting

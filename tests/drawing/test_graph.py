@@ -12,8 +12,7 @@ from rpds import List
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState, TaskState, TraceEntry
-from holdfast.core.run.moves import retry_timer
-from holdfast.core.run.state import StepState
+from holdfast.core.run.state import StepState, retry_timer
 from holdfast.core.run.tables import StepStatus
 from holdfast.drawing.graph import INSTANCES, STEPS, TASKS, render_svg, render_text
 from holdfast.drawing.picture import GLYPHS, Condition

@@ -10,8 +10,7 @@ from immutables import Map
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.moves import retry_timer
-from holdfast.core.run.state import StepState
+from holdfast.core.run.state import StepState, retry_timer
 from holdfast.core.run.tables import StepStatus
 from holdfast.drawing.graph import render_svg
 from holdfast.drawing.picture import Condition, Edge, english

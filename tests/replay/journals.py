@@ -12,8 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from holdfast.core.agent.outcome import result
-from holdfast.core.agent.state import ReactState
+from holdfast.core.agent.state import ReactState, result
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState

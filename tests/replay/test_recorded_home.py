@@ -14,7 +14,7 @@ import pytest
 from journals import HERE
 
 from holdfast import Holdfast
-from holdfast.core.agent.outcome import result
+from holdfast.core.agent.state import result
 from holdfast.journal.database import SCHEMA
 from holdfast.runtime.machines import as_session
 

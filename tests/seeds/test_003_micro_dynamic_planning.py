@@ -16,7 +16,7 @@ import pytest
 
 import holdfast.demo
 from holdfast import Holdfast, PlanInstance, PlannerAgent, RetrySituation, TaskDriver
-from holdfast.core.run.backoff import retry_delay
+from holdfast.core.run.steps import retry_delay
 from holdfast.demo.office import Office
 from holdfast.errors import ForbiddenError, PermanentError
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy

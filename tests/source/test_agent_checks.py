@@ -6,7 +6,7 @@ from machine import Machine
 from react_machine import begun
 from small_plans import CODE, compiled, events, on, only, started, succeed
 
-from holdfast.core.agent.outcome import verdict
+from holdfast.core.agent.state import verdict
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import TaskFacts
 from holdfast.language.templates import render

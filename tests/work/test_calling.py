@@ -7,7 +7,7 @@ from typing import Any, cast
 
 import pytest
 
-from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.core.interactions.calls import bind_consent, call_name
 from holdfast.errors import ForbiddenError
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode, ApprovalRule

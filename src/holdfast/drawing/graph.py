@@ -17,8 +17,7 @@ from immutables import Map
 
 from holdfast.core.plan.compiled import INPUTS, VERIFY
 from holdfast.core.plan.state import PlanState, TaskFacts, TaskState
-from holdfast.core.run.moves import retry_timer
-from holdfast.core.run.state import RunState, StepState
+from holdfast.core.run.state import RunState, StepState, retry_timer
 from holdfast.core.run.tables import StepStatus
 from holdfast.drawing.outline import outline
 from holdfast.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from holdfast.core.interactions.saying import spoken_secret
+from holdfast.core.interactions.filling import spoken_secret
 from holdfast.core.run.state import RunState
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, TooLate
 from holdfast.forms.secrets import is_reference

@@ -10,8 +10,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from holdfast.core.agent.state import ReactState
-from holdfast.core.plan.refusals import refused, remedy
-from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.state import PlanState, refused, remedy
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.forms.shapes import dump_form

@@ -14,8 +14,7 @@ from collections.abc import Collection, Mapping
 from typing import TypeAlias
 
 from holdfast.core.interactions.answers import option_for_data
-from holdfast.core.plan.refusals import refused, remedy
-from holdfast.core.plan.state import PlanState
+from holdfast.core.plan.state import PlanState, refused, remedy
 from holdfast.core.run.state import QuestionState
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.forms.validation import validate

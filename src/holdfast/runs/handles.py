@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from copy import deepcopy
 
-from holdfast.core.agent.outcome import result
-from holdfast.core.agent.state import ReactState
+from holdfast.core.agent.state import ReactState, result
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState
 from holdfast.language.strict import copied

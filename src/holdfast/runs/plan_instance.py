@@ -12,7 +12,7 @@ from typing import Any
 from holdfast.core.plan.decide import decide
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.builder import iso
-from holdfast.core.run.waiting import waits_for
+from holdfast.core.run.state import waits_for
 from holdfast.errors import CallerError
 from holdfast.forms.shapes import dump_form
 from holdfast.language.strict import copied

@@ -13,9 +13,9 @@ from typing import Any, TypeAlias, TypeVar
 
 from holdfast.core.agent import decide as react
 from holdfast.core.agent import effects as react_effects
-from holdfast.core.agent import outcome
 from holdfast.core.agent.builder import Builder as SessionBuilder
 from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
+from holdfast.core.agent.state import result as session_result
 from holdfast.core.conversation import decide as conversation
 from holdfast.core.conversation import effects as conversation_effects
 from holdfast.core.conversation.builder import Builder as ConversationBuilder
@@ -26,10 +26,8 @@ from holdfast.core.plan.builder import Builder as PlanBuilder
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.planner import error_info
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.builder import DecisionBuilder
-from holdfast.core.run.decision import Decision
-from holdfast.core.run.moves import asks
-from holdfast.core.run.state import RunState, StepState
+from holdfast.core.run.builder import Decision, DecisionBuilder
+from holdfast.core.run.state import RunState, StepState, asks
 from holdfast.errors import NotFound
 from holdfast.language.strict import digest
 from holdfast.model.adapters import adapter
@@ -160,7 +158,7 @@ class ReactMachine(Machine):
     carry_out = staticmethod(react.carry_out)
     effects_in_flight = staticmethod(react_effects.effects_in_flight)
     goes_on_by_itself = staticmethod(react_effects.goes_on_by_itself)
-    result = staticmethod(outcome.result)
+    result = staticmethod(session_result)
 
     def tool_of(self, state: ReactState, step_id: str, step: StepState) -> str | None:
         if step_id == THINK or step.carried is not None:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from operator import attrgetter
 from typing import Any
 
-from holdfast.core.run.state import QuestionState, RunState
-from holdfast.core.run.waiting import waits_for
+from holdfast.core.run.state import QuestionState, RunState, waits_for
 from holdfast.journal.port import OutboxMessage, QuestionRow, RunRow
 from holdfast.model import events as e
 from holdfast.model.adapters import adapter

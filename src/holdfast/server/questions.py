@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from holdfast.core.interactions.saying import spoken_secret
+from holdfast.core.interactions.filling import spoken_secret
 from holdfast.core.run.four_eyes import refusal, wanting_now
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted

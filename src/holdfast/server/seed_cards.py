@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.core.interactions.consequences import call_of
-from holdfast.core.interactions.saying import spoken_field
+from holdfast.core.interactions.filling import spoken_field
 from holdfast.forms.values import allowed_options
 from holdfast.i18n.spoken import labelled
 from holdfast.language.display import unquoted, visible

@@ -11,8 +11,7 @@ from typing import Any, Final
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.moves import retry_timer
-from holdfast.core.run.state import RunState, StepState
+from holdfast.core.run.state import RunState, StepState, retry_timer
 from holdfast.errors import NotFound
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunStatus

@@ -6,7 +6,7 @@ from collections.abc import Awaitable, Mapping
 from typing import Any, Final
 
 from holdfast.core.approval import mode_of
-from holdfast.core.interactions.consent import bind_consent, call_name
+from holdfast.core.interactions.calls import bind_consent, call_name
 from holdfast.errors import ForbiddenError
 from holdfast.forms.secrets import is_plain
 from holdfast.model import effects as f

@@ -27,7 +27,7 @@ from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-from holdfast.core.run.backoff import retry_delay
+from holdfast.core.run.steps import retry_delay
 from holdfast.errors import ContextTooLong, ModelNotConfigured, ModelRefused, ModelUnavailable
 from holdfast.model.message import Message, ModelReply, ToolOffer
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy

@@ -13,14 +13,14 @@ from holdfast.core.agent import questions, thinking
 from holdfast.core.agent.builder import Builder
 from holdfast.core.agent.state import HELPER, THINK
 from holdfast.core.approval import best, lapsed, mode_for, mode_for_helper
-from holdfast.core.interactions.calling import (
+from holdfast.core.interactions.calls import (
     NeedArguments,
     NeedConsent,
     Refuse,
     Start,
     judge_call,
+    without_outdated,
 )
-from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import counts, lost, release, repeatable, says_failure, tries_again
 from holdfast.core.run.tables import StepStatus

@@ -21,12 +21,11 @@ from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
 from holdfast.core.agent.tables import COMMANDS
 from holdfast.core.approval import lets_run
 from holdfast.core.interactions.answers import keep_draft
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, decided, unwelcome
+from holdfast.core.run.builder import MAX_RECOVERIES, Decision, decided, end_grace, tick, unwelcome
 from holdfast.core.run.four_eyes import refuse_beforehand
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable, terminate
 from holdfast.core.run.tables import ACCEPT, StepStatus
-from holdfast.core.run.timing import end_grace, tick
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.model import agent_events as r
 from holdfast.model import commands as c

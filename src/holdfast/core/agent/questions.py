@@ -14,8 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.core.agent.builder import Builder
+from holdfast.core.interactions.calls import NO_FIELDS
 from holdfast.core.interactions.opening import (
-    NO_FIELDS,
     Question,
     approval_question,
     loses,
@@ -25,7 +25,7 @@ from holdfast.core.interactions.opening import (
 )
 from holdfast.core.interactions.requests import PROVIDE_OPTION, SKIP_OPTION, sound
 from holdfast.core.run.four_eyes import asked_of
-from holdfast.core.run.question_reducers import deadline_of
+from holdfast.core.run.reducers import deadline_of
 from holdfast.core.run.state import EMPTY
 from holdfast.model.agent_events import Call
 from holdfast.model.commands import Ask, ToolFacts

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar
@@ -12,12 +13,15 @@ from rpds import List
 from holdfast.core.agent.tables import SESSION, ReActStage
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import ACTIVE_STEPS, Lifecycle, StepStatus
+from holdfast.errors import InvalidValue
+from holdfast.language.strict import strict_json
 from holdfast.model.agent import Agent, helper_name
 from holdfast.model.agent_events import Call
 from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.commands import ToolFacts
 from holdfast.model.message import Message, Usage
 from holdfast.model.record import state
+from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
 
 THINK = "think"
@@ -90,3 +94,59 @@ class ReactState(RunState):
             return ReActStage.THINKING
         acting = any(self.steps[one].status in ACTIVE_STEPS for one in self.calls)
         return ReActStage.ACTING if acting else ReActStage.OBSERVING
+
+
+FAILED_ENDS = frozenset({"failed", "refused", "rejected", "retry", "skipped", "expired"})
+_BY_A_PERSON = frozenset({"rejected", "skipped", "expired", "refused"})
+
+
+def result(state: ReactState) -> dict[str, Json]:
+    """Success, the answer in words and its own fields, and what each tool last returned."""
+    fields = _object(state.answer)
+    ended = {tool: content for tool, how, content in state.did if how == "done"}
+    told = {**fields, "answer": state.answer, "tools": ended}
+    if state.only is not None:
+        return {**told, "success": verdict(state) != "failed", "verdict": verdict(state)}
+    return {**told, **_success(state, fields)}
+
+
+def _success(state: ReactState, fields: Mapping[str, Json]) -> dict[str, Json]:
+    how, content = (state.did[-1][1], state.did[-1][2]) if state.did else ("done", None)
+    if how in FAILED_ENDS:
+        return {"success": False, "error": _why(content), **_kind(how)}
+    if fields.get("success") is False:
+        return {"success": False, "error": str(fields.get("error") or state.answer)}
+    return {"success": True}
+
+
+def _kind(how: str) -> dict[str, Json]:
+    """What a person refused is not tried again by itself."""
+    return {"error_class": FailureKind.FORBIDDEN.value} if how in _BY_A_PERSON else {}
+
+
+def _why(content: Json) -> str:
+    if not isinstance(content, Mapping):
+        return str(content)
+    named = (content.get(one) for one in ("error", "reason", "rejected", "retry", "skipped"))
+    return next((str(one) for one in named if one), "the last call failed")
+
+
+def verdict(state: ReactState) -> str:
+    """What the tools of one who only looks have answered: verified, failed or neither."""
+    answered = [content for _, how, content in state.did if how in ("done", "failed")]
+    denied = any(isinstance(one, Mapping) and one.get("success") is False for one in answered)
+    if denied:
+        return "failed"
+    done = [how for _, how, _ in state.did if how == "done"]
+    return "verified" if done and len(done) == len(state.did) else "unable_to_verify"
+
+
+def _object(text: str) -> dict[str, Json]:
+    stripped = text.strip().removeprefix("```json").removesuffix("```").strip()
+    if not stripped.startswith("{"):
+        return {}
+    try:
+        found = strict_json(json.loads(stripped))
+    except (ValueError, RecursionError, InvalidValue):
+        return {}
+    return dict(found)

@@ -19,11 +19,10 @@ from holdfast.core.conversation.effects import effects_of, words_to_children
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.conversation.tables import COMMANDS, PAUSABLE, THINKING
 from holdfast.core.interactions.answers import keep_draft
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, decided, unwelcome
+from holdfast.core.run.builder import MAX_RECOVERIES, Decision, decided, end_grace, tick, unwelcome
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable
 from holdfast.core.run.tables import ACCEPT, StepStatus
-from holdfast.core.run.timing import end_grace, tick
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v

@@ -13,9 +13,8 @@ from holdfast.core.conversation.former import PUT_ASIDE, done_late, is_doubtful
 from holdfast.core.conversation.snapshot import AS_THEY_ARE
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
 from holdfast.core.conversation.turn_reducers import ENDED, cleared, to_confirm, with_tasks
-from holdfast.core.run import moves
 from holdfast.core.run.four_eyes import CHANGED, RESUMED, wants
-from holdfast.core.run.state import ANY_STEP, NEW_STEP, StepState, changed, evolve
+from holdfast.core.run.state import ANY_STEP, NEW_STEP, StepState, add_step, changed, evolve, signal
 from holdfast.core.run.tables import Signal, StepStatus
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, SubTask
@@ -40,9 +39,9 @@ def turn_resumed(state: ConversationState, event: v.ConversationResumed, at: flo
         pending=True,
         scheduled=sum(one.status in schedule.KEPT for one in tasks),
     )
-    state = moves.signal(state, Signal.NEXT_TURN)
+    state = signal(state, Signal.NEXT_TURN)
     for step_id in [one for one in state.order if is_doubtful(state, one)]:
-        state = moves.add_step(state, step_id, former[step_id])
+        state = add_step(state, step_id, former[step_id])
     state.readied.append(ANY_STEP)
     wants(_finished_untold(_phases_done(state)), event.by, RESUMED)
 
@@ -114,9 +113,9 @@ def _phases_done(state: ConversationState) -> ConversationState:
     done = evolve(NEW_STEP, status=StepStatus.DONE)
     before_tasks = state.pending or state.phase in _BEFORE_TASKS
     if before_tasks and state.context:
-        state = moves.add_step(state, CONTEXT, done)
+        state = add_step(state, CONTEXT, done)
     if (before_tasks or state.phase is EngineState.DECOMPOSING) and state.tasks:
-        state = to_confirm(moves.add_step(state, DECOMPOSE, done))
+        state = to_confirm(add_step(state, DECOMPOSE, done))
     return state
 
 
@@ -130,7 +129,7 @@ def _in_doubt(state: ConversationState) -> ConversationState:
     for step_id in state.order:
         task = state.tasks[step_id]
         if task.status == "running":
-            state = moves.add_step(state, step_id, _unknown(state, task))
+            state = add_step(state, step_id, _unknown(state, task))
     return state
 
 
@@ -155,7 +154,7 @@ def _finished_untold(state: ConversationState) -> ConversationState:
     finished = [one for one in state.order if state.tasks[one].status == "finished"]
     for step_id in finished:
         done = evolve(NEW_STEP, status=StepStatus.DONE)
-        state = moves.add_step(state, step_id, done)
+        state = add_step(state, step_id, done)
     begun = state.steps
     waiting = [one for one, count in state.waits_for.items() if not count and one not in begun]
     return changed(state, untold=tuple(finished), queue=schedule.queued(state.tasks, waiting))
@@ -173,8 +172,8 @@ def _resumable(raw: Mapping[str, Any], phase: EngineState) -> SubTask:
 
 def _status_of_phase(state: ConversationState) -> ConversationState:
     if state.phase in (EngineState.IDLE, EngineState.COMPLETED) and not state.pending:
-        return state if state.status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
-    state = moves.signal(state, Signal.NEXT_TURN)
+        return state if state.status is RunStatus.DONE else signal(state, Signal.FINISH)
+    state = signal(state, Signal.NEXT_TURN)
     if state.phase is EngineState.PAUSED:
-        return moves.signal(changed(state, held=True), Signal.ASK)
-    return moves.signal(state, Signal.GIVE_UP) if state.phase is EngineState.ERROR else state
+        return signal(changed(state, held=True), Signal.ASK)
+    return signal(state, Signal.GIVE_UP) if state.phase is EngineState.ERROR else state

@@ -10,9 +10,8 @@ from holdfast.core.conversation import phases, questions, recovery
 from holdfast.core.conversation.builder import Builder
 from holdfast.core.conversation.references import rendered
 from holdfast.core.conversation.state import ANSWER, CONTEXT, DECOMPOSE, results_before
-from holdfast.core.interactions import calling
-from holdfast.core.interactions.opening import NO_FIELDS
-from holdfast.core.interactions.outdated import without_outdated
+from holdfast.core.interactions import calls
+from holdfast.core.interactions.calls import NO_FIELDS, without_outdated
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import counts, lost, release, repeatable, says_failure, tries_again
 from holdfast.core.run.tables import StepStatus
@@ -70,15 +69,15 @@ def _start_tool(
     args = without_outdated(builder.state, step_id, args, tool)
     call = (builder.state.run_id, step_id, step.firing)
     mode = mode_of(tool.approval, args)
-    verdict = calling.judge_call(call, name, args, tool, mode, step.consent)
+    verdict = calls.judge_call(call, name, args, tool, mode, step.consent)
     match verdict:
-        case calling.Start(consent=consent):
+        case calls.Start(consent=consent):
             _started(builder, step_id, args, idempotent=tool.idempotent, consent=consent)
-        case calling.NeedArguments(form=form):
+        case calls.NeedArguments(form=form):
             _lacks(builder, step_id, form, args, tool)
-        case calling.NeedConsent(consent=consent):
+        case calls.NeedConsent(consent=consent):
             questions.ask_approval(builder, step_id, args, tool, consent)
-        case calling.Refuse(message=message):
+        case calls.Refuse(message=message):
             broke(builder, step_id, Failure(FailureKind.PERMANENT, message))
         case _:
             assert_never(verdict)

@@ -19,10 +19,22 @@ from holdfast.core.conversation.state import (
     Turn,
 )
 from holdfast.core.conversation.tables import next_phase
-from holdfast.core.run import moves
-from holdfast.core.run import step_reducers as fold_steps
+from holdfast.core.run import reducers as shared
 from holdfast.core.run.four_eyes import CHANGED, RESUMED, SPOKE, STARTED, wants
-from holdfast.core.run.state import EMPTY, NEW_STEP, changed, evolve, without
+from holdfast.core.run.state import (
+    EMPTY,
+    NEW_STEP,
+    add_failed,
+    add_step,
+    asks,
+    changed,
+    evolve,
+    move_step,
+    progressed,
+    signal,
+    unfail,
+    without,
+)
 from holdfast.core.run.tables import Signal, StepMove, StepStatus
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, SubTask
@@ -41,7 +53,7 @@ ENDED = ("completed", "skipped", "finished")
 def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> None:
     state = changed(state, root_id=event.root_id, started_by=event.by, created_at=at)
     state = wants(state, event.by, STARTED)
-    moves.signal(state, Signal.START)
+    signal(state, Signal.START)
 
 
 def input_received(state: ConversationState, event: v.InputReceived, at: float) -> None:
@@ -50,7 +62,7 @@ def input_received(state: ConversationState, event: v.InputReceived, at: float) 
         history = (*history, _turn(state))[-MOST_HISTORY:]
     state = wants(cleared(state), event.by, SPOKE)
     state = changed(state, turn=event.turn, text=event.text, pending=True, history=history)
-    moves.signal(state, Signal.NEXT_TURN)
+    signal(state, Signal.NEXT_TURN)
 
 
 def _turn(state: ConversationState) -> Turn:
@@ -98,14 +110,14 @@ def phase_changed(state: ConversationState, event: v.PhaseChanged, at: float) ->
     state = changed(state, phase=phase, pending=state.pending and phase is EngineState.IDLE)
     if phase is EngineState.PAUSED:
         held = changed(state, left=event.before, held=True, pausing=False)
-        moves.signal(held, Signal.ASK)
+        signal(held, Signal.ASK)
     elif event.before is EngineState.PAUSED:
-        if not moves.asks(changed(state, held=False)):
-            moves.signal(state, Signal.GO_ON)
+        if not asks(changed(state, held=False)):
+            signal(state, Signal.GO_ON)
     elif phase is EngineState.ERROR:
-        moves.signal(_disowned(state), Signal.GIVE_UP)
+        signal(_disowned(state), Signal.GIVE_UP)
     elif phase is EngineState.COMPLETED or event.before is EngineState.ERROR:
-        moves.signal(state, Signal.FINISH)
+        signal(state, Signal.FINISH)
 
 
 def _disowned(state: ConversationState) -> ConversationState:
@@ -116,9 +128,9 @@ def _disowned(state: ConversationState) -> ConversationState:
 
 def work_started(state: ConversationState, event: v.WorkStarted, at: float) -> None:
     if event.step_id not in state.steps:
-        state = moves.add_step(state, event.step_id, evolve(NEW_STEP, firing=event.firing))
+        state = add_step(state, event.step_id, evolve(NEW_STEP, firing=event.firing))
     start = {"firing": event.firing, "attempt": 1, "claim": state.version, "idempotent": True}
-    moves.move_step(state, event.step_id, StepMove.START, **start)
+    move_step(state, event.step_id, StepMove.START, **start)
 
 
 def context_received(state: ConversationState, event: v.ContextReceived, at: float) -> None:
@@ -127,18 +139,18 @@ def context_received(state: ConversationState, event: v.ContextReceived, at: flo
         "knowledge": list(event.knowledge),
         "tools": list(event.tools),
     }
-    state = moves.progressed(changed(state, context=context))
-    moves.move_step(state, CONTEXT, StepMove.SUCCEED)
+    state = progressed(changed(state, context=context))
+    move_step(state, CONTEXT, StepMove.SUCCEED)
 
 
 def decomposition_refused(
     state: ConversationState, event: v.DecompositionRefused, at: float
 ) -> None:
-    moves.move_step(changed(state, complaint=event.reason), DECOMPOSE, StepMove.RELEASE)
+    move_step(changed(state, complaint=event.reason), DECOMPOSE, StepMove.RELEASE)
 
 
 def goal_decomposed(state: ConversationState, event: v.GoalDecomposed, at: float) -> None:
-    state = moves.move_step(moves.progressed(state), DECOMPOSE, StepMove.SUCCEED)
+    state = move_step(progressed(state), DECOMPOSE, StepMove.SUCCEED)
     to_confirm(with_tasks(changed(state, by_model=event.by_model), event.tasks))
 
 
@@ -146,17 +158,17 @@ def to_confirm(state: ConversationState) -> ConversationState:
     """Where a person is to see the tasks first, that is a step of its own."""
     if not state.settings.confirm_tasks or state.confirmed:
         return state
-    return moves.add_step(state, CONFIRM)
+    return add_step(state, CONFIRM)
 
 
 def tasks_confirmed(state: ConversationState, event: v.TasksConfirmed, at: float) -> None:
-    moves.move_step(changed(state, confirmed=True), CONFIRM, StepMove.SUCCEED)
+    move_step(changed(state, confirmed=True), CONFIRM, StepMove.SUCCEED)
 
 
 def tasks_refused(state: ConversationState, event: v.TasksRefused, at: float) -> None:
-    state = moves.move_step(state, CONFIRM, StepMove.SUCCEED)
+    state = move_step(state, CONFIRM, StepMove.SUCCEED)
     state = changed(state, steps=state.steps.delete(CONFIRM), complaint="", feedback=event.reason)
-    with_tasks(moves.move_step(state, DECOMPOSE, StepMove.FIRE), ())
+    with_tasks(move_step(state, DECOMPOSE, StepMove.FIRE), ())
 
 
 def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> ConversationState:
@@ -198,11 +210,11 @@ def task_chosen(state: ConversationState, event: v.TaskChosen, at: float) -> Non
     filling = without(state.filling, event.step_id)
     state = changed(state, queue=heap.pop(state.queue), filling=filling)
     step = former.begun_again(state.former.get(event.step_id))
-    moves.add_step(state, event.step_id, step)
+    add_step(state, event.step_id, step)
 
 
 def task_started(state: ConversationState, event: v.TaskStarted, at: float) -> None:
-    state = fold_steps.call_started(state, event, resuming=event.resumes)
+    state = shared.call_started(state, event, resuming=event.resumes)
     with_task(state, event.step_id, status="running")
 
 
@@ -210,24 +222,24 @@ def arguments_wanted(state: ConversationState, event: v.ArgumentsWanted, at: flo
     filling = state.filling.set(event.step_id, event.parameters)
     attempt = state.steps[event.step_id].attempt + 1
     start = {"attempt": attempt, "claim": state.version, "idempotent": True}
-    moves.move_step(changed(state, filling=filling), event.step_id, StepMove.START, **start)
+    move_step(changed(state, filling=filling), event.step_id, StepMove.START, **start)
 
 
 def arguments_filled(state: ConversationState, event: v.ArgumentsFilled, at: float) -> None:
     """It has not started yet: it is judged anew with what it has now."""
     step = state.steps[event.step_id]
-    state = changed(moves.progressed(state), filling=state.filling.set(event.step_id, EMPTY))
+    state = changed(progressed(state), filling=state.filling.set(event.step_id, EMPTY))
     given = {"attempt": step.attempt - 1, "provided": {**step.provided, **event.values}}
-    moves.move_step(state, event.step_id, StepMove.RELEASE, **given)
+    move_step(state, event.step_id, StepMove.RELEASE, **given)
 
 
 def answer_written(state: ConversationState, event: v.AnswerWritten, at: float) -> None:
-    state = moves.progressed(changed(state, answer=event.text))
-    moves.move_step(state, ANSWER, StepMove.SUCCEED)
+    state = progressed(changed(state, answer=event.text))
+    move_step(state, ANSWER, StepMove.SUCCEED)
 
 
 def task_finished(state: ConversationState, event: v.TaskFinished, at: float) -> None:
-    state = moves.move_step(moves.progressed(state), event.step_id, StepMove.SUCCEED, carried=None)
+    state = move_step(progressed(state), event.step_id, StepMove.SUCCEED, carried=None)
     if state.status is RunStatus.CANCELLING:
         return
     state = changed(state, untold=(*state.untold, event.step_id))
@@ -240,9 +252,9 @@ def task_broke(state: ConversationState, event: v.TaskBroke, at: float) -> None:
         former.failed_late(state, event)
         return
     move = StepMove.GIVE_UP
-    state = moves.move_step(state, event.step_id, move, failure=event.failure, carried=None)
+    state = move_step(state, event.step_id, move, failure=event.failure, carried=None)
     state = changed(state, untold=(*state.untold, event.step_id))
-    with_task(moves.add_failed(state, event.step_id), event.step_id, status="failed")
+    with_task(add_failed(state, event.step_id), event.step_id, status="failed")
 
 
 def task_failed(state: ConversationState, event: v.TaskFailed, at: float) -> None:
@@ -250,8 +262,8 @@ def task_failed(state: ConversationState, event: v.TaskFailed, at: float) -> Non
     step = state.steps[event.step_id]
     answered = step.failure is not None and step.failure.kind is not FailureKind.UNKNOWN
     fresh: dict[str, Any] = {"attempt": 0, "generation": step.generation + answered}
-    state = moves.unfail(_told(state, event.step_id), event.step_id)
-    moves.move_step(state, event.step_id, StepMove.GO_ON, child_id=None, **fresh)
+    state = unfail(_told(state, event.step_id), event.step_id)
+    move_step(state, event.step_id, StepMove.GO_ON, child_id=None, **fresh)
 
 
 def child_heard(state: ConversationState, event: ChildHeard, at: float) -> None:
@@ -260,7 +272,7 @@ def child_heard(state: ConversationState, event: ChildHeard, at: float) -> None:
         former.child_heard_late(state, event)
         return
     before = state.steps[event.step_id].status
-    state = fold_steps.child_heard(state, event, at)
+    state = shared.child_heard(state, event, at)
     if before is StepStatus.FAILED is not state.steps[event.step_id].status:
         _told(state, event.step_id)
 
@@ -306,5 +318,5 @@ def started_over(state: ConversationState, event: v.StartedOver, at: float) -> N
     """The one way around the table: whatever the phase was, it is idle."""
     status = state.status
     state = changed(cleared(state), phase=EngineState.IDLE, pending=False, text="", history=())
-    state = state if status is RunStatus.DONE else moves.signal(state, Signal.FINISH)
+    state = state if status is RunStatus.DONE else signal(state, Signal.FINISH)
     wants(state, event.by, CHANGED)

@@ -18,10 +18,9 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
-from holdfast.core.interactions.consent import bind_consent, call_name
-from holdfast.core.interactions.filling import needs_all_of_it, takes_the_form
+from holdfast.core.interactions.calls import bind_consent, call_name
+from holdfast.core.interactions.filling import as_said, needs_all_of_it, open_fields, takes_the_form
 from holdfast.core.interactions.requests import clock_may_take, is_dangerous
-from holdfast.core.interactions.saying import as_said, open_fields
 from holdfast.core.run.builder import iso
 from holdfast.core.run.four_eyes import CLOCK as CLOCK
 from holdfast.core.run.four_eyes import option_of, refuse_who_wants_it, wanting_now

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from holdfast.core.interactions.option_ids import HAPPENED, STOP
+from holdfast.core.interactions.checks import HAPPENED, STOP
 from holdfast.model.interaction import (
     RUN_AGAIN,
     InteractionAction,

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 
-from holdfast.core.interactions.proposals import change_form, differences, shown_call
+from holdfast.core.interactions.calls import NO_FIELDS, change_form, differences, shown_call
 from holdfast.core.interactions.requests import (
     APPROVAL_OPTIONS,
     PROVIDE_OPTIONS,
@@ -17,7 +17,7 @@ from holdfast.core.interactions.requests import (
     request_from_asking,
 )
 from holdfast.core.run.four_eyes import asked_before, asked_of
-from holdfast.core.run.question_reducers import deadline_of
+from holdfast.core.run.reducers import deadline_of
 from holdfast.core.run.steps import AnyBuilder
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
@@ -32,7 +32,6 @@ from holdfast.model.values import Json
 _LONGEST_REASON = 500
 """Columns of what a tool said: it may repeat a model's words, and those never look like ours."""
 
-NO_FIELDS = Form()
 AS_USUAL = Asking()
 LOST_RESULT = Form(
     (Field("result", FieldType.TEXTAREA, "What it returned, as far as is known", required=False),)

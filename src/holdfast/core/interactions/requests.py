@@ -23,11 +23,13 @@ from itertools import chain, count, pairwise
 from operator import attrgetter, is_
 from typing import Final, TypeGuard
 
-from holdfast.core.interactions.keeping import Problems, journal_problems, kept
-from holdfast.core.interactions.option_ids import (
+from holdfast.core.interactions.checks import (
     HAPPENED,
     STOP,
+    Problems,
     id_problems,
+    journal_problems,
+    kept,
     reserved_problems,
 )
 from holdfast.errors import InvalidAnswer

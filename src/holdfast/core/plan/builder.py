@@ -9,10 +9,9 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from holdfast.core.plan.compiled import CompiledListener, CompiledPlan
-from holdfast.core.plan.reducers import REDUCERS
+from holdfast.core.plan.reducers import REDUCERS, moved
 from holdfast.core.plan.state import NEW_TASK, PlanState
 from holdfast.core.plan.tables import SETTABLE
-from holdfast.core.plan.task_changes import moved
 from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import successor
 from holdfast.errors import OutputRefused

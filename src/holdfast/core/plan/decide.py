@@ -22,10 +22,9 @@ from holdfast.core.plan.compiled import INPUTS, CompiledPlan
 from holdfast.core.plan.effects import EFFECTS, effects_in_flight, goes_on_by_itself
 from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.tables import COMMANDS
-from holdfast.core.run.decision import MAX_RECOVERIES, Decision, decided, unwelcome
+from holdfast.core.run.builder import MAX_RECOVERIES, Decision, decided, tick, unwelcome
 from holdfast.core.run.steps import hears, terminate
 from holdfast.core.run.tables import ACCEPT, StepStatus
-from holdfast.core.run.timing import tick
 from holdfast.errors import InvalidAnswer
 from holdfast.forms.validation import unsealed, validate
 from holdfast.model import commands as c

@@ -10,8 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, assert_never
 
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.moves import asks
-from holdfast.core.run.state import EMPTY, StepState
+from holdfast.core.run.state import EMPTY, StepState, asks
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import effects as f
 from holdfast.model import events as e

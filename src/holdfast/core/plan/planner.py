@@ -17,11 +17,10 @@ from collections.abc import Mapping
 from holdfast.core.plan.builder import Builder, quiet
 from holdfast.core.plan.compiled import VERIFY
 from holdfast.core.plan.outputs import updates_for
-from holdfast.core.plan.refusals import refused, remedy
-from holdfast.core.plan.state import TaskFacts, TaskState
-from holdfast.core.run import backoff
+from holdfast.core.plan.state import TaskFacts, TaskState, refused, remedy
 from holdfast.core.run.builder import iso
 from holdfast.core.run.state import StepState
+from holdfast.core.run.steps import wait, why, why_not
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.language.conditions import explain, holds
@@ -145,13 +144,13 @@ def _retry(builder: Builder, listener_id: str, step: StepState, advice: Retry) -
     failure = step.failure or Failure(FailureKind.TRANSIENT, "")
     tries, delay = step.tried + step.attempt, advice.delay
     if delay is None:
-        delay = backoff.wait(policy, failure, tries, builder.jitter())
+        delay = wait(policy, failure, tries, builder.jitter())
     if delay is None:
-        _abandon(builder, listener_id, step, backoff.why_not(policy, failure))
+        _abandon(builder, listener_id, step, why_not(policy, failure))
         return
     count, due = step.retries + 1, builder.now + delay if delay else None
     moves = _retry_moves(builder, listener_id, count, advice.most, due or builder.now)
-    by_policy = backoff.why(policy, failure, tries) if advice.delay is None else ""
+    by_policy = why(policy, failure, tries) if advice.delay is None else ""
     told = "; ".join(filter(None, (advice.why, by_policy)))
     builder.emit(
         PlannerRetried(listener_id, step.firing, count, advice.most, tuple(moves), due, told)

@@ -5,7 +5,7 @@ What has never been touched is not stored: a task without an entry is NotStarted
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import field
 from typing import ClassVar, NamedTuple
 
@@ -13,9 +13,11 @@ from immutables import Map
 from rpds import List
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.run.state import EMPTY, RunState
+from holdfast.core.run.state import EMPTY, RunState, StepState
+from holdfast.language.display import clip
 from holdfast.model.plan import TaskStatus
 from holdfast.model.record import state
+from holdfast.model.retry import FailureKind
 from holdfast.model.values import Json
 
 
@@ -82,3 +84,23 @@ class TaskFacts:
 
     status_of = PlanState.status_of
     context_of = PlanState.context_of
+
+
+_LONGEST_REASON = 300
+
+
+def refused(step: StepState) -> tuple[str, ...]:
+    """The names of what a person gave, where the work has refused it."""
+    failure = step.failure
+    if failure is None or failure.kind is not FailureKind.PERMANENT or not step.attempt:
+        return ()
+    return () if step.calls or step.carried is not None else tuple(step.provided)
+
+
+def reason(step: StepState) -> str:
+    """What whoever is asked again should know."""
+    return clip(step.failure.message, _LONGEST_REASON) if step.failure else ""
+
+
+def remedy(names: Iterable[str]) -> str:
+    return f"resume the run: it asks again for {', '.join(names)}"

@@ -6,14 +6,14 @@ from collections.abc import Mapping
 from typing import Final, assert_never
 
 from holdfast.core.approval import mode_of
-from holdfast.core.interactions.calling import (
+from holdfast.core.interactions.calls import (
     NeedArguments,
     NeedConsent,
     Refuse,
     Start,
     judge_call,
+    without_outdated,
 )
-from holdfast.core.interactions.outdated import without_outdated
 from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.outputs import succeeded, updates_for
@@ -25,8 +25,7 @@ from holdfast.core.plan.questions import (
     ask_unknown,
 )
 from holdfast.core.plan.state import NEW_TASK, TaskFacts
-from holdfast.core.run.moves import asks
-from holdfast.core.run.state import EMPTY, StepState
+from holdfast.core.run.state import EMPTY, StepState, asks
 from holdfast.core.run.steps import counts_late, in_flight, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError

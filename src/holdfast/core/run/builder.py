@@ -1,38 +1,55 @@
-"""A decision in the making: the state so far, and the events that led to it.
+"""A decision: the state so far, the events that led to it, the effects that follow.
 
-The functions of a machine's `carry_out` write their events through a `RunDraft`, which
-applies each at once, so that what is decided next sees what was decided before. A replay
-writes recorded events in the same way.
+The functions of a machine's `carry_out` emit their events into a `DecisionBuilder`, which applies
+each at once, so that the next decision sees it. A replay emits recorded events in the same way.
 
-A draft writes into a successor of its own. It makes another where the one it has may be held
+A builder writes into a successor of its own. It makes another where the one it has may be held
 elsewhere (`shared`); until then further decisions go into the same.
+
+A timer is a name and a time in the state: `retry:L002`, `question:…`, `remind:…`, `escalate:…` and
+`cancel`. When the clock jumps back nothing fires, because the time stays; when it jumps ahead each
+timer fires once, because what has fired is removed.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any, ClassVar, Generic, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
-from holdfast.core.run.moves import CONTINUE, settle
-from holdfast.core.run.state import S, StepState, successor
+from holdfast.core.run.state import (
+    CANCEL_TIMER,
+    CONTINUE,
+    EMPTY,
+    RunState,
+    S,
+    StepState,
+    settle,
+    successor,
+)
+from holdfast.core.run.tables import StepStatus, Verdict
+from holdfast.errors import NotAllowed
 from holdfast.model.commands import Moment
+from holdfast.model.effects import Effect
+from holdfast.model.events import QuestionEscalated, QuestionReminded, StepWoken
+from holdfast.model.record import record
+from holdfast.model.run import RunStatus
 
 E = TypeVar("E")
-Fold: TypeAlias = Callable[[Any, Any, float], object]
+Reducer: TypeAlias = Callable[[Any, Any, float], object]
 
 NO_MOMENT = Moment(0.0)
 
 
 class DecisionBuilder(Generic[S, E]):
-    REDUCERS: ClassVar[Mapping[type, Fold]]
+    REDUCERS: ClassVar[Mapping[type, Reducer]]
     """What each event does to the state: the one place where it changes."""
 
     def __init__(self, state: S, moment: Moment = NO_MOMENT) -> None:
         self.state = state
         self.shared = True
-        self._folds = self.REDUCERS
+        self._reducers = self.REDUCERS
         self.now, self.entropy, self.wanted_by = moment.now, moment.entropy, moment.wanted_by
         self.events: list[tuple[float, E]] = []
         self.readied: list[str] = []
@@ -57,7 +74,7 @@ class DecisionBuilder(Generic[S, E]):
         self.events.append((now, event))
         fields["version"] += 1
         fields["updated_at"] = now
-        self._folds[type(event)](state, event, now)
+        self._reducers[type(event)](state, event, now)
         if fields["status"] is CONTINUE:
             settle(state, event)
 
@@ -97,3 +114,87 @@ class DecisionBuilder(Generic[S, E]):
 
 def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
+
+
+MAX_RECOVERIES = 3
+"""A run that took its process down so often without progress is left to a person."""
+
+
+@record
+class Decision(Generic[S, E]):
+    state: S
+    events: tuple[E, ...] = ()
+    effects: tuple[Effect, ...] = ()
+
+
+def decided(builder: DecisionBuilder[S, E], effects: Sequence[Effect]) -> Decision[S, E]:
+    return Decision(builder.state, tuple(event for _, event in builder.events), tuple(effects))
+
+
+SAID: Final[Mapping[str, str]] = {
+    "Converse": "Another message",
+    "Say": "Another message",
+    "Hold": "A pause",
+    "Unhold": "Going on",
+    "GoOn": "Going on",
+    "Abort": "Ending the turn",
+    "StartOver": "Starting over",
+    "RestoreSnapshot": "A snapshot",
+    "RerunFrom": "Running again",
+    "MarkDone": "Marking as done",
+    "EditContext": "Changing a context",
+}
+"""Commands by words of the field, where their names are ours."""
+
+
+Commands: TypeAlias = Mapping[type, Mapping[RunStatus, Verdict]]
+
+
+def unwelcome(state: RunState, command: object, table: Commands) -> tuple[Effect, ...]:
+    """Of a command that is not accepted: a word that comes too late decides nothing, any other
+    is refused."""
+    if table.get(type(command), EMPTY).get(state.status) is Verdict.IGNORE:
+        return ()
+    name = SAID.get(type(command).__name__, type(command).__name__)
+    raise NotAllowed(f"{name} is not possible: {state.run_id} is {state.status}")
+
+
+D = TypeVar("D", bound=DecisionBuilder[Any, Any])
+
+
+def tick(
+    builder: DecisionBuilder[Any, Any], expire: Callable[[str], None], end_grace: Callable[[], None]
+) -> None:
+    """Fire every timer that is due; what a question's expiry means is the machine's."""
+    due = sorted((at, name) for name, at in builder.state.timers.items() if at <= builder.now)
+    for at, name in due:
+        if builder.state.timers.get(name) != at:
+            continue
+        kind, _, subject = name.partition(":")
+        match kind:
+            case "retry":
+                builder.emit(StepWoken(subject, builder.step(subject).firing))
+            case "remind":
+                builder.emit(QuestionReminded(subject, _reminders_due(builder, subject)))
+            case "escalate":
+                role = builder.state.questions[subject].request.escalate_to
+                builder.emit(QuestionEscalated(subject, role))
+            case "question":
+                expire(subject)
+            case _:
+                assert name == CANCEL_TIMER
+                end_grace()
+
+
+def end_grace(builder: D, ask_unknown: Callable[[D, str, str], None]) -> None:
+    """What has not ended by now is not waited for; whoever cancelled it is told so."""
+    for step_id, step in sorted(builder.state.steps.items()):
+        if step.status is StepStatus.RUNNING:
+            ask_unknown(builder, step_id, "it had not ended when the grace was over")
+
+
+def _reminders_due(builder: DecisionBuilder[Any, Any], question_id: str) -> int:
+    """How many reminders should have gone out by now; those missed while nobody ran are one."""
+    question = builder.state.questions[question_id]
+    due = (question.opened_at + after for after in question.request.reminders)
+    return sum(at <= builder.now for at in due)

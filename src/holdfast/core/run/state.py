@@ -1,4 +1,4 @@
-"""The state that every run has: a fold of its events, kept in persistent maps.
+"""The state that every run has, reduced from its events and kept in persistent maps.
 
 Changing one step of ten thousand costs one small node, and the state before stays
 valid: rolling back, or encoding a snapshot on another thread, needs no copy.
@@ -6,22 +6,35 @@ valid: rolling back, or encoding a snapshot on another thread, needs no copy.
 States have many fields and change at every event, so they keep a `__dict__`: copying
 it is ten times faster than `dataclasses.replace`, which calls the constructor. The copies are
 made with `{**fields}`: `fields.copy()` of a constructor's dict shares its keys, and on Python
-3.11 each reading of an attribute then takes 270 instructions more. A decision
-writes into a successor of the state it was given (`RunDraft`), as does a replay; a state
-that others hold is never touched.
+3.11 each reading of an attribute then takes 270 instructions more. A decision writes into a
+successor of the state it was given (`DecisionBuilder`), as does a replay; a state that others
+hold is never changed.
+
+Below the records: the changes to steps and statuses of which reducers are made. Statuses come from
+the tables; the counts that summarise all steps are kept here only.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import field
 from typing import Any, ClassVar, Final, TypeVar
 
 from immutables import Map
 from rpds import HashTrieSet
 
-from holdfast.core.run.tables import INSTANCE, Lifecycle, StepStatus
+from holdfast.core.run.tables import (
+    COUNTED,
+    INSTANCE,
+    Lifecycle,
+    Signal,
+    StepMove,
+    StepStatus,
+    next_instance,
+    next_step,
+)
 from holdfast.model.effects import RecordedCall
+from holdfast.model.events import QuestionAnswered
 from holdfast.model.interaction import InteractionRequest, InteractionStatus, Waiting
 from holdfast.model.record import record, state
 from holdfast.model.retry import Failure
@@ -189,3 +202,123 @@ def changed(state: S, **changes: Any) -> S:
     """Write into a draft's successor: one copy serves all its events."""
     state.__dict__.update(changes)
     return state
+
+
+CANCEL_TIMER = "cancel"
+CONTINUE: Final = RunStatus.CONTINUE
+
+
+def retry_timer(step_id: str) -> str:
+    return f"retry:{step_id}"
+
+
+def signal(state: S, given: Signal) -> S:
+    status = next_instance(state.status, given, state.LIFECYCLE)
+    return state if status is state.status else changed(state, status=status)
+
+
+def asks(state: RunState) -> bool:
+    """It waits for a person: this run or a child run asks something, or somebody holds it."""
+    return bool(state.open_questions) or state.paused_children > 0 or state.held
+
+
+def settle(state: RunState, event: object) -> None:
+    """`continue` lasts from the answer until the run takes its next step."""
+    if not isinstance(event, QuestionAnswered):
+        signal(state, Signal.ASK if asks(state) else Signal.GO_ON)
+
+
+def add_step(state: S, step_id: str, step: StepState = NEW_STEP) -> S:
+    """Store a step that there has not been, and count it."""
+    return put_step(state, step_id, _ABSENT, step)
+
+
+def move_step(
+    state: S,
+    step_id: str,
+    move: StepMove | None,
+    known: StepState | None = None,
+    /,
+    **changes: Any,
+) -> S:
+    """Move one step by the table.
+
+    The step stays as it was but for its `changes`, or becomes what is `known` instead.
+    """
+    before = state.steps[step_id]
+    if move is not None:
+        changes["status"] = next_step(before.status, move)
+    return put_step(state, step_id, before, evolve(known or before, **changes))
+
+
+def put_step(state: S, step_id: str, before: StepState, after: StepState) -> S:
+    """Store a step, and keep the counts that summarise all steps."""
+    fields, was, now = state.__dict__, before.status, after.status
+    fields["steps"] = fields["steps"].set(step_id, after)
+    if before.child_id or after.child_id:
+        counted, counts = _counts(before), _counts(after)
+        for place, name in enumerate(_COUNTERS):
+            fields[name] += counts[place] - counted[place]
+    elif now is not was:
+        for name, more in _SHIFTS[was][now]:
+            fields[name] += more
+    if now is _READY is not was:
+        fields["readied"].append(step_id)
+    return state
+
+
+_COUNTERS: Final = ("active", "in_flight", "resting")
+_SHIFTS: Final = {
+    was: {
+        now: tuple(
+            (name, after - before)
+            for name, before, after in zip(_COUNTERS, COUNTED[was], COUNTED[now], strict=True)
+            if before != after
+        )
+        for now in StepStatus
+    }
+    for was in StepStatus
+}
+"""What a step's move from one status to another adds to the counts."""
+
+_READY: Final = StepStatus.READY
+_ABSENT: Final = evolve(NEW_STEP, status=StepStatus.STOPPED)
+"""What counts for nothing, in place of a step that there is not yet."""
+
+
+def _counts(step: StepState) -> tuple[int, int, int]:
+    """A step that has a child run rests while that works."""
+    rests = step.status is StepStatus.RUNNING and step.awaits_child and not step.resuming
+    return (1, 1, 1) if rests else COUNTED[step.status]
+
+
+def progressed(state: S) -> S:
+    """Something came of the work: crashes before it no longer count."""
+    return changed(state, recoveries=0) if state.recoveries else state
+
+
+def add_failed(state: S, step_id: str) -> S:
+    if step_id in state.failed:
+        return state
+    return changed(state, failed=(*state.failed, step_id))
+
+
+def unfail(state: S, step_id: str) -> S:
+    if step_id not in state.failed:
+        return state
+    return changed(state, failed=tuple(one for one in state.failed if one != step_id))
+
+
+def waits_for(state: RunState) -> tuple[str, Waiting] | None:
+    """The step that waits, and for what; None where nothing is asked, or nobody has said what."""
+    return min(_asked(state), key=lambda one: one[1].opened_at, default=None)
+
+
+def _asked(state: RunState) -> Iterator[tuple[str, Waiting]]:
+    opened = (state.questions[one] for one in state.open_questions)
+    for one in sorted(opened, key=lambda one: one.opened_seq):
+        request = one.request
+        yield one.step_id, Waiting(request.request_id, one.purpose, request.form, one.opened_at)
+    for step_id, step in sorted(state.steps.items()) if state.paused_children else ():
+        if step.waits_for is not None and step.child_status == RunStatus.PAUSE:
+            yield step_id, step.waits_for

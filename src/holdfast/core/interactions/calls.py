@@ -1,0 +1,215 @@
+"""A tool call before it starts: consent, missing arguments, and what a person is shown of it.
+
+`judge_call` takes the policy and gives a verdict; the machines carry it out. Everything shown comes
+from the executor's own data: the tool's name, its version and the very arguments that would run.
+What a model says never reaches a title or a message.
+
+A form may wait for months, and the tool may have changed when it is answered. Of what a person
+gave, the arguments that the tool still takes stay; the rest is left out of the call, so that what
+is required is asked anew (`without_outdated`). An answer for the current version stands, whatever
+the tool makes of it: else it might be asked for ever.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from typing import Final, TypeAlias
+
+from holdfast.core.run.state import QuestionState, RunState
+from holdfast.forms.from_tools import allows_null, form_from_schema, takes
+from holdfast.language.strict import canonical_json, digest
+from holdfast.model.approval import ApprovalMode
+from holdfast.model.commands import ToolFacts
+from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.record import record
+from holdfast.model.values import Json, JsonObject
+
+
+def bind_consent(call: str, tool: str, version: str, args: Mapping[str, Json]) -> str:
+    return digest([call, tool, version, canonical_json(dict(args))])
+
+
+def call_name(run_id: str, step_id: str, firing: int) -> str:
+    """The call that consent is bound to: one firing of one step, and no other."""
+    return f"{run_id}:{step_id}:{firing}"
+
+
+def shown_call(tool: str, args: Mapping[str, Json], facts: ToolFacts) -> dict[str, Json]:
+    """`defaults` is what takes effect of the arguments that are not given, if the tool says so."""
+    shown = {"tool": tool, "args": dict(args), "tool_version": facts.version}
+    defaults = _defaults(facts.parameters, args)
+    return {**shown, "defaults": defaults} if defaults else shown
+
+
+def _defaults(parameters: JsonObject, args: Mapping[str, Json]) -> dict[str, Json]:
+    return {
+        name: schema["default"]
+        for name, schema in parameters.get("properties", {}).items()
+        if name not in args and isinstance(schema, Mapping) and "default" in schema
+    }
+
+
+def change_form(parameters: JsonObject, *enrich: Form) -> Form:
+    """Every argument as an optional field: what is left out stays as it was shown."""
+    names = list(parameters.get("properties", {}))
+    asked = form_from_schema(parameters, names, *enrich).fields
+    fields = (one for one in asked if one.type is not FieldType.SECRET)
+    return Form(tuple(_changeable(parameters, one) for one in fields))
+
+
+def _changeable(parameters: JsonObject, field: Field) -> Field:
+    null = allows_null(parameters, field.name)
+    return replace(field, required=False, default=None, visible_if=None, nullable=null)
+
+
+def missing_arguments(parameters: JsonObject, args: Mapping[str, Json]) -> list[str]:
+    """What is required and absent, or null where the tool does not say that it takes null."""
+    empty = (name for name in parameters.get("required", ()) if args.get(name) is None)
+    return [name for name in empty if name not in args or not allows_null(parameters, name)]
+
+
+def unknown_arguments(facts: ToolFacts, args: Mapping[str, Json]) -> list[str]:
+    """What the tool's schema shuts out."""
+    return [] if facts.known is None else [name for name in args if name not in facts.known]
+
+
+def differences(
+    questions: Iterable[QuestionState], consent: str, shown: Mapping[str, Json]
+) -> tuple[str, Mapping[str, Json]]:
+    """What has changed since somebody consented: in words, and what was consented to."""
+    before = next((one for one in questions if one.consent == consent), None)
+    if before is None:
+        return "What was consented to has changed.", {}
+    context = {**before.request.context, "args": dict(before.args or {})}
+    lines = list(_changes(context, shown))
+    return "\n".join([_heading(before, bool(lines)), *lines]), context
+
+
+def _heading(before: QuestionState, differs: bool) -> str:
+    if before.wish:
+        return f"{before.by} wants it changed, and somebody else must approve that:"
+    if differs:
+        return "This was consented to, but it has changed since:"
+    return "This was consented to before, and is to be called once more."
+
+
+def _changes(before: Mapping[str, Json], now: Mapping[str, Json]) -> Iterable[str]:
+    if before.get("tool_version") != now.get("tool_version"):
+        yield f"- the tool {now['tool']} itself is another version"
+    old, new = _taking_effect(before), _taking_effect(now)
+    for name in sorted({*old, *new}):
+        if name not in old:
+            yield f"- {name}: new, {canonical_json(new[name])}"
+        elif name not in new:
+            yield f"- {name}: gone, was {canonical_json(old[name])}"
+        elif (was := canonical_json(old[name])) != (is_now := canonical_json(new[name])):
+            yield f"- {name}: {was} has become {is_now}"
+
+
+def _taking_effect(shown: Mapping[str, Json]) -> Mapping[str, Json]:
+    """The arguments as the tool gets them: what is not given, it fills in."""
+    return {**shown.get("defaults", {}), **shown["args"]}
+
+
+def without_outdated(
+    state: RunState, step_id: str, args: Mapping[str, Json], tool: ToolFacts
+) -> Mapping[str, Json]:
+    """The arguments without what a person gave to an earlier version of the tool in vain."""
+    step = state.steps[step_id]
+    if not step.provided:
+        return args
+    shut_out = set(unknown_arguments(tool, args))
+    return {
+        name: value
+        for name, value in args.items()
+        if name not in step.provided
+        or not _outdated(_asked(state, step_id, name), tool, step.claim)
+        or (name not in shut_out and takes(tool.parameters, name, value))
+    }
+
+
+def _asked(state: RunState, step_id: str, name: str) -> QuestionState | None:
+    """The last question that asked for the argument."""
+    asked = [
+        one
+        for one in state.questions.values()
+        if one.step_id == step_id and any(field.name == name for field in one.request.form.fields)
+    ]
+    return max(asked, key=lambda one: one.opened_seq, default=None)
+
+
+def _outdated(question: QuestionState | None, tool: ToolFacts, claim: int) -> bool:
+    """Another version was asked for; what has been sent since stays under its key as it is."""
+    if question is None or question.opened_seq < claim:
+        return False
+    return question.request.context.get("tool_version") != tool.version
+
+
+@record
+class Start:
+    consent: str | None = None
+
+
+@record
+class NeedArguments:
+    form: Form
+
+
+@record
+class NeedConsent:
+    consent: str
+
+
+@record
+class Refuse:
+    message: str
+
+
+CallVerdict: TypeAlias = Start | NeedArguments | NeedConsent | Refuse
+
+_AUTO: Final = ApprovalMode.AUTO
+_DISABLED: Final = ApprovalMode.DISABLED
+_UNASKED: Final = Start()
+
+NO_FIELDS: Final = Form()
+
+
+def judge_call(
+    call: tuple[str, str, int],
+    tool: str,
+    args: Mapping[str, Json],
+    facts: ToolFacts,
+    mode: ApprovalMode,
+    consent: str | None = None,
+    fields: Form = NO_FIELDS,
+) -> CallVerdict:
+    """`call` is the run, the step and its firing. `consent` holds only for the very bytes and
+    the very tool that were shown.
+
+    What has been disabled since does not run, whoever consented to it; and nobody is asked
+    about a call that the tool's schema shuts out.
+    """
+    if mode is _DISABLED:
+        return Refuse(f"the tool {tool} is disabled")
+    if facts.known is not None and not args.keys() <= facts.known:
+        return Refuse(_shut_out(tool, unknown_arguments(facts, args), facts.parameters))
+    if consent is not None and consent == _bound(call, tool, facts, args):
+        return Start(consent)
+    complete = args.keys() >= facts.required and None not in args.values()
+    if not complete and (missing := missing_arguments(facts.parameters, args)):
+        return NeedArguments(form_from_schema(facts.parameters, missing, facts.fields, fields))
+    if mode is _AUTO:
+        return _UNASKED
+    return NeedConsent(_bound(call, tool, facts, args))
+
+
+def _bound(
+    call: tuple[str, str, int], tool: str, facts: ToolFacts, args: Mapping[str, Json]
+) -> str:
+    return bind_consent(call_name(*call), tool, facts.version, args)
+
+
+def _shut_out(tool: str, unknown: list[str], parameters: JsonObject) -> str:
+    known = ", ".join(parameters.get("properties", {})) or "no arguments at all"
+    return f"the tool {tool} does not take {', '.join(unknown)}; it takes {known}"
