@@ -22,7 +22,19 @@ from collections.abc import Awaitable, Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple, Protocol, TypeAlias
 
+from holdfast.model.attached import NOTHING as NOTHING
+from holdfast.model.attached import Attached as Attached
+from holdfast.model.attached import AuditEntry as AuditEntry
+from holdfast.model.attached import AuditRecord as AuditRecord
+from holdfast.model.attached import ExpiringValue as ExpiringValue
 from holdfast.model.record import record
+from holdfast.model.rows import ANY_QUESTION as ANY_QUESTION
+from holdfast.model.rows import ANY_RUN as ANY_RUN
+from holdfast.model.rows import DAMAGED_RUN as DAMAGED_RUN
+from holdfast.model.rows import QuestionQuery as QuestionQuery
+from holdfast.model.rows import QuestionRow as QuestionRow
+from holdfast.model.rows import RunQuery as RunQuery
+from holdfast.model.rows import RunRow as RunRow
 from holdfast.model.values import Json
 
 
@@ -41,50 +53,6 @@ tenth."""
 
 
 @record
-class RunRow:
-    """What lists and recovery need to know of a run without reading its journal.
-
-    `active` says that the run has work to go on with by itself, so that a
-    restart must load it; `wake_at` is its next timer. `summary` is small JSON
-    for people's lists (progress, waiting, retries).
-
-    Who a run is (`kind`, `name`, `definition`, `root_id`, `parent_id`,
-    `created_at`) is settled at its birth; a later row renews the rest only.
-    """
-
-    run_id: str
-    kind: str
-    name: str
-    definition: str
-    status: str
-    active: bool
-    wake_at: float | None
-    root_id: str
-    parent_id: str | None
-    created_at: float
-    updated_at: float
-    title: str = ""
-    summary: str = "{}"
-
-
-@record
-class QuestionRow:
-    """A question as inboxes list it; `body` is the request as JSON, opaque here."""
-
-    question_id: str
-    run_id: str
-    root_id: str
-    status: str
-    type: str
-    title: str
-    role: str | None
-    opened_at: float
-    deadline: float | None
-    closed_at: float | None
-    body: str
-
-
-@record
 class OutboxMessage:
     """A word from one run to another: `(source_id, seq)` makes it unique."""
 
@@ -94,64 +62,11 @@ class OutboxMessage:
     payload: str
 
 
-@record
-class ExpiringValue:
-    """Something small that is kept by name: a token, a secret's ciphertext, a request served.
-
-    `body` is JSON and opaque here. What has expired counts as gone.
-    """
-
-    kind: str
-    key: str
-    body: str
-    expires_at: float | None = None
-
-
-@record
-class AuditRecord:
-    """What somebody did: `seen` is the digest of what was shown to them, `origin` where from."""
-
-    at: float
-    who: str
-    action: str
-    subject: str = ""
-    run_id: str = ""
-    seen: str = ""
-    origin: str = ""
-    detail: str = "{}"
-
-
-@record
-class AuditEntry:
-    """A deed in the chain: `digest` covers the deed, its number and `previous`."""
-
-    number: int
-    deed: AuditRecord
-    previous: str
-    digest: str
-
-
-@record
-class Attached:
-    """What becomes true together with a command, whichever run it is for, or with none."""
-
-    deeds: Sequence[AuditRecord] = ()
-    kept: Sequence[ExpiringValue] = ()
-    dropped: Sequence[tuple[str, str]] = ()
-
-
 NOT_OPEN = (
     "is not open: start the application first, with `async with app:`, or in a web application "
     "with FastAPI(lifespan=app.lifespan)"
 )
 """Said of a journal that is asked for anything before its application is opened, or after."""
-
-
-DAMAGED_RUN = "damaged: `holdfast doctor --integrity` tells more"
-"""The title of a run whose row cannot be read; its events may be whole."""
-
-
-NOTHING = Attached()
 
 
 @record
@@ -197,43 +112,6 @@ class Snapshot:
     version: int
     schema: int
     payload: str
-
-
-@record
-class RunQuery:
-    """A page of runs, newest first; `before` is the run id that ended the last page."""
-
-    status: frozenset[str] | None = None
-    name: str | None = None
-    kind: str | None = None
-    parent_id: str | None = None
-    roots_only: bool = False
-    before: str | None = None
-    limit: int = 100
-
-
-@record
-class QuestionQuery:
-    """Questions that fit everything given; `role` means exactly that role.
-
-    The oldest come first, or with `newest` the newest.
-
-    `due_before` leaves those without a deadline out. `after` is the question id that ended
-    the last page.
-    """
-
-    status: frozenset[str] | None = None
-    root_id: str | None = None
-    run_id: str | None = None
-    role: str | None = None
-    due_before: float | None = None
-    after: str | None = None
-    newest: bool = False
-    limit: int = 100
-
-
-ANY_RUN = RunQuery()
-ANY_QUESTION = QuestionQuery()
 
 
 @record

@@ -1,0 +1,93 @@
+"""What lists say of runs and questions, and how they are asked for.
+
+A row is a small projection of a run's events, kept beside them, so that a list reads no journal.
+"""
+
+from __future__ import annotations
+
+from holdfast.model.record import record
+
+
+@record
+class RunRow:
+    """What lists and recovery need to know of a run without reading its journal.
+
+    `active` says that the run has work to go on with by itself, so that a
+    restart must load it; `wake_at` is its next timer. `summary` is small JSON
+    for people's lists (progress, waiting, retries).
+
+    Who a run is (`kind`, `name`, `definition`, `root_id`, `parent_id`,
+    `created_at`) is settled at its birth; a later row renews the rest only.
+    """
+
+    run_id: str
+    kind: str
+    name: str
+    definition: str
+    status: str
+    active: bool
+    wake_at: float | None
+    root_id: str
+    parent_id: str | None
+    created_at: float
+    updated_at: float
+    title: str = ""
+    summary: str = "{}"
+
+
+DAMAGED_RUN = "damaged: `holdfast doctor --integrity` tells more"
+"""The title of a run whose row cannot be read; its events may be whole."""
+
+
+@record
+class QuestionRow:
+    """A question as inboxes list it; `body` is the request as JSON, opaque here."""
+
+    question_id: str
+    run_id: str
+    root_id: str
+    status: str
+    type: str
+    title: str
+    role: str | None
+    opened_at: float
+    deadline: float | None
+    closed_at: float | None
+    body: str
+
+
+@record
+class RunQuery:
+    """A page of runs, newest first; `before` is the run id that ended the last page."""
+
+    status: frozenset[str] | None = None
+    name: str | None = None
+    kind: str | None = None
+    parent_id: str | None = None
+    roots_only: bool = False
+    before: str | None = None
+    limit: int = 100
+
+
+@record
+class QuestionQuery:
+    """Questions that fit everything given; `role` means exactly that role.
+
+    The oldest come first, or with `newest` the newest.
+
+    `due_before` leaves those without a deadline out. `after` is the question id that ended
+    the last page.
+    """
+
+    status: frozenset[str] | None = None
+    root_id: str | None = None
+    run_id: str | None = None
+    role: str | None = None
+    due_before: float | None = None
+    after: str | None = None
+    newest: bool = False
+    limit: int = 100
+
+
+ANY_RUN = RunQuery()
+ANY_QUESTION = QuestionQuery()
