@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from holdfast import Holdfast, PlanInstance
-from holdfast.core.run.builder import iso
 from holdfast.errors import AuthorError, CallerError
+from holdfast.language.instants import iso
 from holdfast.model.message import ToolReturned
 from holdfast.testing.model_script import Entry, Seen, call
 from holdfast.testing.scripted_model import ScriptedModel

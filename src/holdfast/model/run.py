@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from enum import StrEnum
 from typing import Final
 
 from holdfast.model.enums import TextEnum
@@ -19,6 +20,20 @@ class RunStatus(TextEnum):
     ERROR = "error"
     CANCELLING = "cancelling"
     CANCELLED = "cancelled"
+
+
+class StepStatus(StrEnum):
+    """Where one step's current firing stands."""
+
+    READY = "ready"
+    RUNNING = "running"
+    BACKOFF = "backoff"
+    WAITING = "waiting"
+    CONSULTING = "consulting"
+    FAILED = "failed"
+    DONE = "done"
+    SKIPPED = "skipped"
+    STOPPED = "stopped"
 
 
 class RunKind(TextEnum):

@@ -11,10 +11,10 @@ from typing import Any
 
 from holdfast.core.plan.decide import decide
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.builder import iso
 from holdfast.core.run.state import waits_for
 from holdfast.errors import CallerError
 from holdfast.forms.shapes import dump_form
+from holdfast.language.instants import iso
 from holdfast.language.strict import copied
 from holdfast.model import commands as c
 from holdfast.model.events import RunResumed

@@ -21,13 +21,13 @@ from typing import Final
 from holdfast.core.interactions.calls import bind_consent, call_name
 from holdfast.core.interactions.filling import as_said, needs_all_of_it, open_fields, takes_the_form
 from holdfast.core.interactions.requests import clock_may_take, is_dangerous
-from holdfast.core.run.builder import iso
 from holdfast.core.run.four_eyes import CLOCK as CLOCK
 from holdfast.core.run.four_eyes import option_of, refuse_who_wants_it, wanting_now
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.steps import AnyBuilder
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.forms.validation import Validated, unsealed, validate, validate_changes
+from holdfast.language.instants import iso
 from holdfast.language.strict import canonical_json
 from holdfast.model.commands import Answer, KeepDraft
 from holdfast.model.events import DraftKept, QuestionAnswered, QuestionExpired

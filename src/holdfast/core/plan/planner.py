@@ -18,12 +18,12 @@ from holdfast.core.plan.builder import Builder, quiet
 from holdfast.core.plan.compiled import VERIFY
 from holdfast.core.plan.outputs import updates_for
 from holdfast.core.plan.state import TaskFacts, TaskState, refused, remedy
-from holdfast.core.run.builder import iso
 from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import wait, why, why_not
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.language.conditions import explain, holds
+from holdfast.language.instants import iso
 from holdfast.model.commands import Advise, Resume
 from holdfast.model.events import (
     CheckConcluded,

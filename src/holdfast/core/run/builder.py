@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from typing import Any, ClassVar, Final, Generic, TypeAlias, TypeVar
 
 from holdfast.core.run.state import (
@@ -30,6 +29,7 @@ from holdfast.core.run.state import (
 )
 from holdfast.core.run.tables import StepStatus, Verdict
 from holdfast.errors import NotAllowed
+from holdfast.language.instants import iso as iso
 from holdfast.model.commands import Moment
 from holdfast.model.effects import Effect
 from holdfast.model.events import QuestionEscalated, QuestionReminded, StepWoken
@@ -110,10 +110,6 @@ class DecisionBuilder(Generic[S, E]):
         """Bytes that follow from the moment's secret and this place in this run's journal."""
         place = f"{self.state.run_id}:{self.state.version}".encode()
         return hashlib.blake2b(place, key=self.entropy[:64], digest_size=size).digest()
-
-
-def iso(at: float) -> str:
-    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds")
 
 
 MAX_RECOVERIES = 3

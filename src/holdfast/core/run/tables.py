@@ -19,6 +19,7 @@ from holdfast.errors import IllegalTransition
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionStatus as Q
 from holdfast.model.run import RunStatus as I
+from holdfast.model.run import StepStatus as StepStatus
 
 
 class Signal(StrEnum):
@@ -66,20 +67,6 @@ INSTANCE: Lifecycle = {
     I.DONE: {},
     I.CANCELLED: {},
 }
-
-
-class StepStatus(StrEnum):
-    """Where one step's current firing stands."""
-
-    READY = "ready"
-    RUNNING = "running"
-    BACKOFF = "backoff"
-    WAITING = "waiting"
-    CONSULTING = "consulting"
-    FAILED = "failed"
-    DONE = "done"
-    SKIPPED = "skipped"
-    STOPPED = "stopped"
 
 
 class StepMove(StrEnum):

@@ -15,12 +15,12 @@ from fastapi.responses import JSONResponse
 from pydantic import ConfigDict, Field
 
 from holdfast.agents.events import AgentEventType, AgentExecutionEvent, Narrator
-from holdfast.core.run.builder import iso
 from holdfast.errors import InvalidAnswer, NotFound, NotPermitted
 from holdfast.interactions.service import is_above
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
 from holdfast.language.ids import may_be_chosen
+from holdfast.language.instants import iso
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import Recorded

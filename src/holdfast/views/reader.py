@@ -1,0 +1,229 @@
+"""Reading runs: what surfaces ask of the read model, of an application or of a home's journal.
+
+`RunReader.of(app)` reads what the engine has; `RunReader(journal)` folds what is committed, so it
+also reads a home that another process drives. Nothing here changes a run.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
+from contextlib import aclosing
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Final, Self
+
+from holdfast.errors import NotFound
+from holdfast.journal.port import Journal
+from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery
+from holdfast.runtime.about import about_row
+from holdfast.views.published import event_record
+from holdfast.views.records import EventRecord, InteractionView, Raised, RunLine, RunView
+from holdfast.views.rows import interaction_view, run_line
+from holdfast.views.stories.phrases import ENGLISH, Voice
+
+if TYPE_CHECKING:
+    from holdfast.app import Holdfast
+    from holdfast.core.run.state import RunState
+    from holdfast.runtime.hub import AskedBelow, Hub, Spoken
+    from holdfast.views.attempts import Attempt
+    from holdfast.views.chat import Chat
+    from holdfast.views.past import Past
+    from holdfast.views.records import TimelineEntry
+    from holdfast.views.timeline import Following
+
+PAGE: Final = 200
+"""Questions that are read at once."""
+
+OPEN: Final = frozenset({"open"})
+
+
+@dataclass(frozen=True, slots=True)
+class RunVersion:
+    """A run as it was after one event. Only `views` looks at its state: surfaces hand it back to
+    ask more of the very same version."""
+
+    state: RunState
+    now: float
+
+    @property
+    def run_id(self) -> str:
+        return self.state.run_id
+
+    @property
+    def version(self) -> int:
+        return self.state.version
+
+    def view(self, *, parts: bool = True) -> RunView:
+        from holdfast.views.folds import run_view
+
+        return run_view(self.state, self.now, parts=parts)
+
+
+@dataclass(frozen=True)
+class RunReader:
+    journal: Journal
+    states: Callable[[str], Awaitable[RunState]] | None = None
+    clock: Callable[[], float] = time.time
+    hub: Hub | None = None
+    _past: list[Past] = field(default_factory=list)
+
+    @classmethod
+    def of(cls, app: Holdfast) -> Self:
+        engine = app.engine
+        return cls(app.journal, engine.state, engine.clock.now, engine.hub)
+
+    # Lists: rows only.
+
+    async def runs(self, query: RunQuery = ANY_RUN) -> list[RunLine]:
+        """A page, the newest first."""
+        return [run_line(row) for row in await self.journal.runs(query)]
+
+    async def line(self, run_id: str) -> RunLine | None:
+        row = await self.journal.run(run_id)
+        return None if row is None else run_line(row)
+
+    async def version(self, run_id: str) -> int:
+        """The run's last event; 0 when there is no such run."""
+        return await self.journal.version(run_id)
+
+    # One run.
+
+    async def run(self, run_id: str, *, parts: bool = True) -> RunView:
+        """The run as it is; NotFound when there is none."""
+        return (await self.at(run_id)).view(parts=parts)
+
+    async def at(self, run_id: str, seq: int | None = None) -> RunVersion:
+        """The run after event `seq`, or as it is."""
+        state = await self._state(run_id)
+        if seq is not None and seq < state.version:
+            state = await self._earlier(state, seq)
+        return RunVersion(state, self.clock())
+
+    async def events(
+        self, run_id: str, after: int = 0, limit: int | None = None
+    ) -> list[EventRecord]:
+        """What was recorded, as it is published."""
+        records = await self.journal.read(run_id, after, limit)
+        return [event_record(run_id, one) for one in records]
+
+    async def timeline(
+        self, run_id: str, after: int = 0, limit: int | None = None, say: Voice = ENGLISH
+    ) -> list[TimelineEntry]:
+        """The run's events in words, from the one after `after`, with how the run was then."""
+        return await self.more(await self.following(run_id, after, say), limit)
+
+    async def following(self, run_id: str, after: int = 0, say: Voice = ENGLISH) -> Following:
+        """The run after event `after`, to be folded along with what comes next."""
+        from holdfast.views.timeline import Following
+
+        now = await self._state(run_id)
+        return Following(await self._earlier(now, after), say)
+
+    async def more(self, following: Following, limit: int | None = None) -> list[TimelineEntry]:
+        """What was committed since, in words; a home that another process drives is polled so."""
+        records = await self.journal.read(following.run_id, following.state.version, limit)
+        return [following.tell(one) for one in records]
+
+    async def follow(
+        self, run_id: str, after: int = 0, say: Voice = ENGLISH, *, views: bool = False
+    ) -> AsyncGenerator[TimelineEntry | Spoken | AskedBelow | RunView, None]:
+        """As `timeline`, and then each event as it is committed; with `views` the run itself after
+        each page of events."""
+        assert self.hub is not None, "only a run of this process can be followed"
+        following = await self.following(run_id, after, say)
+        async with aclosing(self.hub.follow(run_id, after)) as followed:
+            async for one in followed:
+                if not isinstance(one, list):
+                    yield one
+                    continue
+                for record in one:
+                    yield following.tell(record)
+                if one and views:
+                    yield following.view(self.clock())
+
+    async def chat(self, run_id: str, records: int | None = None) -> Chat:
+        """A session's last `records` events as its reader sees them, with all open questions."""
+        from holdfast.views.chat import RECORDS, Chat, Transcript
+        from holdfast.views.timeline import decoded
+
+        wanted = RECORDS if records is None else records
+        last = await self.version(run_id)
+        after = max(0, last - wanted)
+        told = Transcript.of(decoded(await self.journal.read(run_id, after, last - after)))
+        told.put_open([one async for one in self.open_questions(run_id)])
+        return Chat(told.in_order(), told.replied, 2 * wanted if after else None)
+
+    async def attempts(
+        self, run: RunVersion, step_ids: Collection[str]
+    ) -> Mapping[str, tuple[Attempt, ...]]:
+        """Each start of these steps' work up to that version, by step."""
+        from holdfast.views.attempts import attempts
+
+        records = await self.journal.read(run.run_id, 0, run.version) if step_ids else []
+        return attempts(run.state, records, step_ids)
+
+    async def tracebacks(self, run_id: str, say: Voice = ENGLISH) -> list[Raised]:
+        """What its tools raised: the last of each step, the newest first."""
+        from holdfast.runtime.tracebacks import tracebacks_of
+        from holdfast.views.stories.storyteller import storyteller
+
+        found = await tracebacks_of(self.journal, run_id, self.clock())
+        if not found:
+            return []
+        name = storyteller(await self._state(run_id), say).step
+        return [
+            Raised(one.step_id, name(one.step_id), one.attempt, one.at, one.text) for one in found
+        ]
+
+    # Questions.
+
+    async def questions(self, query: QuestionQuery) -> list[InteractionView]:
+        """A page; `about` is left out."""
+        return [interaction_view(row) for row in await self.journal.questions(query)]
+
+    async def question(self, question_id: str) -> InteractionView | None:
+        """One question, with how it was answered or what was filled in so far."""
+        row = await self.journal.question(question_id)
+        return None if row is None else await self.whole(row)
+
+    async def whole(self, row: QuestionRow) -> InteractionView:
+        from holdfast.views.folds import with_answer
+
+        root = await self.journal.run(row.root_id)
+        view = interaction_view(row, "" if root is None else about_row(root))
+        asked = (await self._state(row.run_id)).questions.get(row.question_id)
+        return view if asked is None else with_answer(view, asked)
+
+    async def open_questions(self, run_id: str) -> AsyncIterator[InteractionView]:
+        """All that a run and those below it ask a person, the oldest first, however many."""
+        root = await self.journal.run(run_id)
+        if root is None:
+            raise NotFound(f"there is no run {run_id}")
+        query = QuestionQuery(status=OPEN, root_id=root.root_id, limit=PAGE)
+        while True:
+            rows = await self.journal.questions(query)
+            for row in rows:
+                if is_below(row.run_id, run_id):
+                    yield interaction_view(row)
+            if len(rows) < PAGE:
+                return
+            query = replace(query, after=rows[-1].question_id)
+
+    async def _state(self, run_id: str) -> RunState:
+        if self.states is not None:
+            return await self.states(run_id)
+        from holdfast.views.home import committed_state
+
+        return await committed_state(self.journal, run_id)
+
+    async def _earlier(self, now: RunState, seq: int) -> RunState:
+        from holdfast.views.past import Past
+
+        if not self._past:
+            self._past.append(Past())
+        return await self._past[0].state(self.journal, now, seq)
+
+
+def is_below(run_id: str, above: str) -> bool:
+    """Whether a run is another, or works for it."""
+    return f"{run_id}.".startswith(f"{above}.")

@@ -1,0 +1,27 @@
+"""Views as JSON, and back: one adapter for every record.
+
+Unknown keys are ignored and missing ones have their defaults, so that client and server may be of
+different versions: a field that is added to a view has a default.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeVar
+
+from holdfast.model.adapters import adapter
+
+V = TypeVar("V")
+
+
+def to_json(view: object) -> dict[str, Any]:
+    dumped: dict[str, Any] = adapter(type(view)).dump_python(view, mode="json")
+    return dumped
+
+
+def to_text(view: object) -> str:
+    return adapter(type(view)).dump_json(view).decode()
+
+
+def from_json(kind: type[V], body: Mapping[str, Any]) -> V:
+    return adapter(kind).validate_python(body)
