@@ -12,7 +12,7 @@ COVERED := tests/core tests/language tests/forms tests/source tests/drawing test
 	tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
-.PHONY: demo test browser check bench bench-setup diagrams images format clean setup
+.PHONY: demo test browser check bench bench-setup diagrams images messages format clean setup
 
 demo: setup
 	@$(BIN)/holdfast demo
@@ -44,6 +44,9 @@ images: setup browser
 diagrams: setup
 	$(BIN)/python docs/make_diagrams.py
 	$(BIN)/python docs/make_walks.py
+
+messages: setup
+	$(BIN)/python docs/make_messages.py
 
 format: setup
 	$(BIN)/ruff format src tests bench docs examples

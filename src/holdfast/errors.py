@@ -44,6 +44,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
+from holdfast.i18n.message import joined, msg
+
 
 class HoldfastError(Exception):
     """Anything that Holdfast raises on purpose."""
@@ -84,11 +86,12 @@ class InvalidAnswer(CallerError):
 
 
 class InvalidValue(CallerError):
-    """A value that is not strict JSON; `path` says where in it."""
+    """A value that is not strict JSON: `reason` says why not, `path` where in it."""
 
     def __init__(self, message: str, path: str = "$") -> None:
-        super().__init__(f"{path}: {message}")
+        super().__init__(msg("{place}: {problem}", place=path, problem=message))
         self.path = path
+        self.reason = message
 
 
 class Unauthenticated(CallerError):
@@ -121,7 +124,8 @@ class Problem:
     column: int = 0
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.line}:{self.column}: {self.message}"
+        place = f"{self.file}:{self.line}:{self.column}"
+        return msg("{place}: {problem}", place=place, problem=self.message)
 
 
 class PlanRejected(AuthorError):
@@ -129,7 +133,7 @@ class PlanRejected(AuthorError):
 
     def __init__(self, problems: Sequence[Problem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__(joined("\n", map(str, self.problems)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -145,7 +149,7 @@ class FormProblem:
         return "".join(parts).removeprefix(".") or "form"
 
     def __str__(self) -> str:
-        return f"{self.place}: {self.message}"
+        return msg("{place}: {problem}", place=self.place, problem=self.message)
 
 
 class FormRejected(AuthorError):
@@ -153,7 +157,7 @@ class FormRejected(AuthorError):
 
     def __init__(self, problems: Sequence[FormProblem]) -> None:
         self.problems = tuple(problems)
-        super().__init__("\n".join(str(problem) for problem in self.problems))
+        super().__init__(joined("\n", map(str, self.problems)))
 
 
 class OutputRefused(AuthorError):
@@ -163,12 +167,13 @@ class OutputRefused(AuthorError):
 class ConditionError(AuthorError):
     """A condition that does not parse or cannot be evaluated.
 
-    `column` counts from 1 within the expression, 0 when unknown.
+    `column` counts from 1 within the expression, 0 when unknown; `excerpt` shows it there.
     """
 
-    def __init__(self, message: str, column: int = 0) -> None:
-        super().__init__(message)
+    def __init__(self, message: str, column: int = 0, excerpt: str = "") -> None:
+        super().__init__(joined("\n", (message, excerpt)) if excerpt else message)
         self.column = column
+        self.reason = message
 
 
 class TemplateError(AuthorError):

@@ -15,13 +15,13 @@ HOLE = "\0"
 
 
 def texts_in(module: str) -> Iterator[str]:
-    """The texts of more than one word, what varies replaced; docstrings aside."""
+    """The texts that are no messages, what varies replaced; docstrings aside."""
     path = files("holdfast").joinpath(*module.split("/"))
     tree = ast.parse(path.read_text(encoding="utf-8"))
     inside = {
         id(part)
         for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr | ast.Expr)
+        if isinstance(node, ast.JoinedStr | ast.Expr) or is_message(node)
         for part in ([node.value] if isinstance(node, ast.Expr) else ast.walk(node))
         if part is not node and isinstance(part, ast.Constant)
     }
@@ -32,6 +32,12 @@ def texts_in(module: str) -> Iterator[str]:
             )
         elif isinstance(node, ast.Constant) and id(node) not in inside:
             yield from [node.value] if isinstance(node.value, str) else []
+
+
+def is_message(node: ast.AST) -> bool:
+    """Whether `make messages` finds it."""
+    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
+    return named and node.func.id in ("msg", "msgid")  # type: ignore[attr-defined]
 
 
 def is_prose(text: str) -> bool:

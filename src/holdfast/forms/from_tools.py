@@ -34,6 +34,7 @@ from holdfast.forms.schemas import KEYWORDS
 from holdfast.forms.shapes import answer_problem, default_problem, type_of_choice
 from holdfast.forms.validation import answers_asked
 from holdfast.forms.values import is_empty, longest
+from holdfast.i18n.message import msg
 from holdfast.language.spelling import remedy
 from holdfast.model.form import CHOICES, Field, FieldType, Form, Option, Validation
 from holdfast.model.values import Json, JsonObject
@@ -48,7 +49,7 @@ _FORMATS: Final = {
     "password": FieldType.SECRET,
 }
 _NEVER_PRESELECTED: Final = CHOICES | {FieldType.BOOLEAN, FieldType.SECRET}
-_AS_JSON: Final = "Write it as JSON."
+_AS_JSON: Final = msg("Write it as JSON.")
 
 
 def form_from_schema(schema: JsonObject, names: Sequence[str], *enrich: Form) -> Form:
@@ -109,8 +110,10 @@ def _check_argument(name: str, known: JsonObject, place: Place) -> None:
 
 
 def no_such_argument(name: str, known: JsonObject) -> str:
-    hint = remedy(name, known, f"it has {', '.join(known) or 'none'}")
-    return f"the tool has no argument {name}: {hint}"
+    hint = remedy(
+        name, known, msg("it has {names}", names=", ".join(known)) if known else msg("it has none")
+    )
+    return msg("the tool has no argument {name}: {hint}", name=name, hint=hint)
 
 
 def _fields(

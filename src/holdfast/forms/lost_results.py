@@ -10,12 +10,17 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Final
 
+from holdfast.i18n.message import msg
 from holdfast.language.facts import Path
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.values import Json
 
 WHOLE_RESULT: Final = Field(
-    "result", FieldType.TEXTAREA, "Result", "What it returned, written as JSON.", json=True
+    "result",
+    FieldType.TEXTAREA,
+    msg("Result"),
+    msg("What it returned, written as JSON."),
+    json=True,
 )
 
 

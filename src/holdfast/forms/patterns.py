@@ -20,6 +20,8 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Final
 
+from holdfast.i18n.message import msg
+
 if TYPE_CHECKING:
     from pydantic_core import SchemaValidator
 
@@ -95,14 +97,18 @@ _CLASSES: Final = {
 def compile_pattern(pattern: str) -> SchemaValidator:
     """Raises ValueError with the reason why the pattern cannot be used."""
     if len(pattern) > LONGEST_PATTERN:
-        raise ValueError(f"it has more than {LONGEST_PATTERN} characters")
+        raise ValueError(msg("it has more than {n} characters", n=LONGEST_PATTERN))
     if _VERBOSE.search(pattern):
-        raise ValueError("write it without (?x): verbose mode cannot be used here")
+        raise ValueError(msg("write it without (?x): verbose mode cannot be used here"))
     if (size := measure(pattern).program) > LARGEST_PROGRAM:
         raise ValueError(
-            f"with its repeats written out it has {size:,} steps, and {LARGEST_PROGRAM:,} are "
-            "allowed: let max_length bound the text instead of counting, or write [A-Za-z0-9_] "
-            r"for \w"
+            msg(
+                "with its repeats written out it has {n:,} steps, and {most:,} are allowed: "
+                "let max_length bound the text instead of counting, or write [A-Za-z0-9_] for "
+                "\\w",
+                n=size,
+                most=LARGEST_PROGRAM,
+            )
         )
     return _compiled(pattern)
 

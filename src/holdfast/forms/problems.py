@@ -13,6 +13,7 @@ from typing import TypeAlias
 
 from holdfast.errors import FormProblem
 from holdfast.forms.values import echo
+from holdfast.i18n.message import msg
 from holdfast.language.spelling import MOST_UNKNOWN, remedy
 from holdfast.model.values import Json
 
@@ -35,16 +36,16 @@ class Place:
     def text(self, raw: Mapping[str, Json], key: str, default: str = "") -> str:
         value = raw.get(key)
         if value is not None and not isinstance(value, str):
-            self.at(key).report(f"must be text, not {echo(value)}")
+            self.at(key).report(msg("must be text, not {value}", value=echo(value)))
         return value if isinstance(value, str) else default
 
     def flag(self, raw: Mapping[str, Json], key: str, default: bool = False) -> bool:
         value = raw.get(key)
         if value is not None and not isinstance(value, bool):
-            self.at(key).report(f"must be true or false, not {echo(value)}")
+            self.at(key).report(msg("must be true or false, not {value}", value=echo(value)))
         return value if isinstance(value, bool) else default
 
     def known_keys(self, raw: Mapping[str, Json], known: Collection[str]) -> None:
         for key in islice((key for key in raw if key not in known), MOST_UNKNOWN):
-            hint = remedy(key, known, f"known are {', '.join(known)}")
-            self.at(key).report(f"unknown key: {hint}")
+            hint = remedy(key, known, msg("known are {names}", names=", ".join(known)))
+            self.at(key).report(msg("unknown key: {hint}", hint=hint))

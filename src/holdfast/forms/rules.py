@@ -19,6 +19,7 @@ from holdfast.forms.values import (
     read_date,
     read_datetime,
 )
+from holdfast.i18n.message import msg
 from holdfast.model.form import Field, FieldType, Validation
 from holdfast.model.values import Json
 
@@ -72,14 +73,16 @@ def rule_problem(key: str, rule: Json) -> str | None:
 
 def read_validation(raw: Json, place: Place) -> Validation:
     if not isinstance(raw, dict | None):
-        place.report(f"must be keys and values, such as {{max_length: 80}}, not {echo(raw)}")
+        place.report(
+            msg("must be keys and values, such as {{max_length: 80}}, not {value}", value=echo(raw))
+        )
         return Validation()
     given = {key: rule for key, rule in (raw or {}).items() if rule is not None}
     place.known_keys(given, ("type", *RULE_KEYS))
     if given.pop("type", "enum") != "enum":
-        place.at("type").report('only "enum" is known; every other rule stands for itself')
+        place.at("type").report(msg('only "enum" is known; every other rule stands for itself'))
     elif raw and "type" in raw and "values" not in given:
-        place.at("values").report("an enum needs its values")
+        place.at("values").report(msg("an enum needs its values"))
     return make_validation(dict(_read_rules(given, place)))
 
 
@@ -93,33 +96,37 @@ def _read_rules(given: Mapping[str, Json], place: Place) -> Iterator[tuple[str, 
 
 
 def _demand_list(rule: Json) -> str | None:
-    return None if isinstance(rule, list) and rule else "must be a list of the allowed values"
+    return None if isinstance(rule, list) and rule else msg("must be a list of the allowed values")
 
 
 def _demand_pattern(rule: Json) -> str | None:
     if not isinstance(rule, str):
-        return "must be a regular expression, as text"
+        return msg("must be a regular expression, as text")
     if len(rule) > LONGEST_PATTERN:
-        return f"must have at most {LONGEST_PATTERN} characters"
+        return msg("must have at most {n} characters", n=LONGEST_PATTERN)
     try:
         compile_pattern(rule)
     except ValueError as error:
-        return f"is no regular expression that can be used: {error}"
+        return msg("is no regular expression that can be used: {reason}", reason=str(error))
     return None
 
 
 def _demand_number(rule: Json) -> str | None:
     number = isinstance(rule, int | float) and not isinstance(rule, bool)
-    return None if number else f"must be a number, not {echo(rule)}"
+    return None if number else msg("must be a number, not {value}", value=echo(rule))
 
 
 def _demand_count(rule: Json) -> str | None:
     count = isinstance(rule, int) and not isinstance(rule, bool) and rule >= 0
-    return None if count else f"must be a whole number from 0, not {echo(rule)}"
+    return None if count else msg("must be a whole number from 0, not {value}", value=echo(rule))
 
 
 def _demand_text(rule: Json) -> str | None:
-    return None if isinstance(rule, str) else f"must be a date as text, not {echo(rule)}"
+    return (
+        None
+        if isinstance(rule, str)
+        else msg("must be a date as text, not {value}", value=echo(rule))
+    )
 
 
 _RULE_DEMANDS: Final[Mapping[str, Callable[[Json], str | None]]] = {
@@ -140,7 +147,7 @@ def check_rules(field: Field, place: Place) -> None:
     rules = rules_of(field)
     suitable = applicable_rules(field)
     for key in [key for key in rules if key not in suitable]:
-        place.at(key).report(f"means nothing for a field of type {field.type}")
+        place.at(key).report(msg("means nothing for a field of type {type}", type=field.type))
     for low, high in _BOUNDS:
         if {low, high} <= suitable:
             _check_bounds(field, low, high, place)
@@ -150,8 +157,11 @@ def check_rules(field: Field, place: Place) -> None:
 def _check_text_bound(rules: Mapping[str, Any], place: Place) -> None:
     if "pattern" in rules and rules.get("max_length", 0) > (most := most_text(rules["pattern"])):
         place.at("max_length").report(
-            f"must be at most {most:,} with this pattern: a text and its pattern are matched "
-            "within bounds"
+            msg(
+                "must be at most {n:,} with this pattern: a text and its pattern are matched "
+                "within bounds",
+                n=most,
+            )
         )
 
 
@@ -163,10 +173,17 @@ def _check_bounds(field: Field, low: str, high: str, place: Place) -> None:
     for key, bound in bounds.items():
         if bound is None:
             place.at(key).report(
-                f"{echo(rules[key])} is no {field.type}: write {_EXAMPLES[field.type]}"
+                msg(
+                    "{value} is no {type}: write {example}",
+                    value=echo(rules[key]),
+                    type=field.type,
+                    example=_EXAMPLES[field.type],
+                )
             )
     if len(bounds) == 2 and None not in bounds.values() and bounds[low] > bounds[high]:
-        place.at(low).report(f"is beyond {high}, which is {rules[high]}: nothing would fit")
+        place.at(low).report(
+            msg("is beyond {key}, which is {value}: nothing would fit", key=high, value=rules[high])
+        )
 
 
 _MOMENT_READERS: Final[Mapping[FieldType, Callable[[str], Any]]] = {

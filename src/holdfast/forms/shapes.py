@@ -29,6 +29,7 @@ from holdfast.forms.problems import Place
 from holdfast.forms.rules import check_rules, read_validation, rules_of
 from holdfast.forms.validation import answers_asked
 from holdfast.forms.values import Refusal, clean, echo, is_empty, texts
+from holdfast.i18n.message import msg
 from holdfast.language.conditions import parse
 from holdfast.language.spelling import remedy
 from holdfast.language.strict import strict_json
@@ -41,7 +42,6 @@ MOST_OPTIONS: Final = 1_000
 
 FIELD_KEYS: Final = tuple(each.name for each in fields(Field) if each.name != "name")
 _TYPES: Final = {each.value: each for each in FieldType}
-_CHOICE_TYPES: Final = "radio, select or multiselect"
 OPTION_KEYS: Final = ("value", "label", "requires_input")
 
 
@@ -54,7 +54,9 @@ def parse_form(raw: object, *, enriches: bool = False) -> Form:
     """
     place = Place([])
     if isinstance(raw, Sized) and len(raw) > MOST_FIELDS:
-        place.report(f"a form has at most {MOST_FIELDS} fields; this has {len(raw):,}")
+        place.report(
+            msg("a form has at most {n} fields; this has {m:,}", n=MOST_FIELDS, m=len(raw))
+        )
         raise FormRejected(place.problems)
     shape = {name: {} for name in raw} if _is_name_list(raw, place) else raw
     if isinstance(shape, Mapping):
@@ -62,7 +64,7 @@ def parse_form(raw: object, *, enriches: bool = False) -> Form:
         form = Form(tuple(_read_fields(shape, place, enriches)))
         _check_visibility(form, place, enriches)
     else:
-        place.report("a form is fields by name, or a list of names")
+        place.report(msg("a form is fields by name, or a list of names"))
     if place.problems:
         raise FormRejected(place.problems)
     return form
@@ -78,7 +80,7 @@ def _is_name_list(raw: object, place: Place) -> TypeGuard[list[str]]:
         return False
     for index, name in enumerate(raw):
         if name in raw[:index]:
-            place.at(index).report(f"{echo(name)} is named twice")
+            place.at(index).report(msg("{name} is named twice", name=echo(name)))
     return True
 
 
@@ -88,8 +90,10 @@ def _check_patterns(shape: Mapping[Any, object], place: Place) -> None:
     matched = sum(match_cost(one, text) for one, default in ruled for text in texts(default))
     if programs(one for one, _ in ruled) > LARGEST_PROGRAMS or matched > MATCH_BUDGET:
         place.report(
-            "the patterns of this form are too large together: let max_length bound the texts "
-            "instead of counted repeats"
+            msg(
+                "the patterns of this form are too large together: let max_length bound the "
+                "texts instead of counted repeats"
+            )
         )
         raise FormRejected(place.problems)
 
@@ -104,9 +108,9 @@ def _pattern_and_default(raw: object) -> tuple[str, Any]:
 def _read_fields(shape: Mapping[Any, object], place: Place, enriches: bool) -> Iterator[Field]:
     for name, raw in shape.items():
         if not isinstance(name, str) or not name.strip():
-            place.at(str(name)).report("a field's name must be text, in quotes if need be")
+            place.at(str(name)).report(msg("a field's name must be text, in quotes if need be"))
         elif not isinstance(raw, Mapping | None):
-            place.at(name).report("a field is keys and values, such as {type: text}")
+            place.at(name).report(msg("a field is keys and values, such as {{type: text}}"))
         else:
             yield _read_field(name, raw or {}, place.at(name), enriches)
 
@@ -160,7 +164,9 @@ def _read_json_type(raw: Mapping[str, Json], place: Place) -> bool | JsonType:
         case "object":
             return "object"
         case str(word):
-            place.at("json").report(f"must be true, array or object, not {echo(word)}")
+            place.at("json").report(
+                msg("must be true, array or object, not {value}", value=echo(word))
+            )
             return False
     return place.flag(raw, "json")
 
@@ -170,8 +176,10 @@ def _read_type(raw: Mapping[str, Json], options: Sequence[Option], place: Place)
     if word in _TYPES:
         return _TYPES[word]
     if word:
-        hint = remedy(word, _TYPES, f"use {', '.join(_TYPES)}")
-        place.at("type").report(f"there is no field type {echo(word)}: {hint}")
+        hint = remedy(word, _TYPES, msg("use {names}", names=", ".join(_TYPES)))
+        place.at("type").report(
+            msg("there is no field type {name}: {hint}", name=echo(word), hint=hint)
+        )
     return type_of_choice(options) if options else FieldType.TEXT
 
 
@@ -181,10 +189,12 @@ def type_of_choice(options: Sequence[Option]) -> FieldType:
 
 def _read_options(raw: Json, place: Place) -> Iterator[Option]:
     if not isinstance(raw, list | None):
-        place.report(f"must be a list of options, not {echo(raw)}")
+        place.report(msg("must be a list of options, not {value}", value=echo(raw)))
         return
     if raw and len(raw) > MOST_OPTIONS:
-        place.report(f"a choice has at most {MOST_OPTIONS:,} options; this has {len(raw):,}")
+        place.report(
+            msg("a choice has at most {n:,} options; this has {m:,}", n=MOST_OPTIONS, m=len(raw))
+        )
         return
     for index, each in enumerate(raw or ()):
         option = {"value": each} if not isinstance(each, dict) else each
@@ -195,8 +205,12 @@ def _read_option(raw: Mapping[str, Json], place: Place) -> Option:
     value = raw.get("value")
     if not isinstance(value, str) or not value.strip():
         scalar = isinstance(value, bool | int | float)
-        hint = f"write {json.dumps(json.dumps(value))}" if scalar else "give it one"
-        place.at("value").report(f"an option's value must be text: {hint}")
+        hint = (
+            msg("write {value}", value=json.dumps(json.dumps(value)))
+            if scalar
+            else msg("give it one")
+        )
+        place.at("value").report(msg("an option's value must be text: {hint}", hint=hint))
         value = ""
     extras = {key: each for key, each in raw.items() if key not in OPTION_KEYS}
     label = place.text(raw, "label", default=value)
@@ -205,17 +219,25 @@ def _read_option(raw: Mapping[str, Json], place: Place) -> Option:
 
 def _check_type(field: Field, place: Place) -> None:
     if field.type not in CHOICES and field.options:
-        place.at("options").report(f"a field of type {field.type} has none: use {_CHOICE_TYPES}")
+        place.at("options").report(
+            msg(
+                "a field of type {type} has none: use radio, select or multiselect", type=field.type
+            )
+        )
     if field.type in CHOICES and not field.options:
-        place.at("options").report(f"a field of type {field.type} needs options to choose from")
+        place.at("options").report(
+            msg("a field of type {type} needs options to choose from", type=field.type)
+        )
     if field.integer and field.type is not FieldType.NUMBER:
-        place.at("integer").report("only a field of type number can be an integer")
+        place.at("integer").report(msg("only a field of type number can be an integer"))
     if field.json and field.type is not FieldType.TEXTAREA:
-        place.at("json").report("only a field of type textarea can hold JSON")
+        place.at("json").report(msg("only a field of type textarea can hold JSON"))
     seen = set()
     for index, option in enumerate(field.options):
         if option.value and option.value in seen:
-            place.at("options", index, "value").report(f"{echo(option.value)} is already an option")
+            place.at("options", index, "value").report(
+                msg("{value} is already an option", value=echo(option.value))
+            )
         seen.add(option.value)
 
 
@@ -225,7 +247,7 @@ def _check_values(field: Field, place: Place) -> None:
     options = [option.value for option in field.options]
     for index, value in enumerate(field.validation.values or ()):
         if field.type in CHOICES:
-            problem = None if value in options else f"{echo(value)} is no option"
+            problem = None if value in options else msg("{value} is no option", value=echo(value))
         else:
             problem = answer_problem(plain, value)
         if problem:
@@ -237,9 +259,13 @@ def _check_values(field: Field, place: Place) -> None:
 
 def default_problem(field: Field, default: Json) -> str | None:
     if field.type is FieldType.SECRET:
-        return "a secret has no default: it would stand in the plan for all to read"
+        return msg("a secret has no default: it would stand in the plan for all to read")
     if field.json and not isinstance(default, str):
-        return f"give text; got {echo(default)}"
+        return msg(
+            "{demand}; got {value}",
+            demand=msg("give {what}", what=msg("text")),
+            value=echo(default),
+        )
     return answer_problem(field, default)
 
 
@@ -264,9 +290,9 @@ def _check_visibility(form: Form, place: Place, enriches: bool) -> None:
         else:
             wrong = answers_asked(field) - set(names[:index])
             for name in sorted(wrong & set(names) if enriches else wrong):
-                here.report(f"values.{name} is no field above this one")
+                here.report(msg("{name} is no field above this one", name=f"values.{name}"))
             if condition.task_ids or condition.asks_triggers:
-                here.report("a form knows only its own answers: ask about values.<field>")
+                here.report(msg("a form knows only its own answers: ask about values.<field>"))
 
 
 def _dump_field(field: Field) -> dict[str, Any]:

@@ -25,6 +25,7 @@ from holdfast.errors import InvalidValue
 from holdfast.forms.patterns import MATCH_BUDGET
 from holdfast.forms.secrets import is_reference
 from holdfast.forms.values import Refusal, chosen, clean, cost, is_empty
+from holdfast.i18n.message import msg
 from holdfast.language import conditions
 from holdfast.language.spelling import (
     LONGEST_NAME_SHOWN,
@@ -83,14 +84,16 @@ def overlong(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
     for field in form.fields:
         left -= (wanted := cost(field, data.get(field.name)))
         if wanted and left < 0:
-            errors[field.name] = "this form's texts are too long for its patterns: shorten this one"
+            errors[field.name] = msg(
+                "this form's texts are too long for its patterns: shorten this one"
+            )
     return errors
 
 
 def unsealed(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
     """What is raw in secret fields: it belongs in the vault, and only its reference here."""
     return {
-        field.name: "this is a secret: only a reference to it may be recorded"
+        field.name: msg("this is a secret: only a reference to it may be recorded")
         for field in form.fields
         if field.type is _SECRET
         and not is_empty(field, data.get(field.name))
@@ -153,7 +156,7 @@ def _settle(field: Field, data: Mapping[str, Json], partial: bool) -> object:
     elif field.default is not None and not partial:
         return clean(field, field.default)
     if field.required and not partial:
-        raise Refusal("this is required: please fill it in")
+        raise Refusal(msg("this is required: please fill it in"))
     return _NOTHING
 
 
@@ -167,14 +170,21 @@ def _changed(field: Field, data: Mapping[str, Json]) -> object:
         return _NOTHING
     value = None if data[field.name] is None else clean(field, data[field.name])
     if value is None and not field.nullable:
-        raise Refusal("null is not taken here: give a value, or leave it out to keep what is shown")
+        raise Refusal(
+            msg("null is not taken here: give a value, or leave it out to keep what is shown")
+        )
     return value
 
 
 def _unasked(field: Field, data: Mapping[str, Json]) -> object:
     if _left_empty(field, data.get(field.name)):
         return _NOTHING
-    raise Refusal(f"this is not asked, because {field.visible_if} does not hold: leave it out")
+    raise Refusal(
+        msg(
+            "this is not asked, because {condition} does not hold: leave it out",
+            condition=field.visible_if,
+        )
+    )
 
 
 def _unknown_fields(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
@@ -184,5 +194,7 @@ def _unknown_fields(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
 
 
 def _no_such_field(name: str, names: list[str]) -> str:
-    known = f"it has {', '.join(names) or 'no fields'}"
-    return f"the form has no such field: {remedy(name[:LONGEST_NAME_SHOWN], names, known)}"
+    known = msg("it has {names}", names=", ".join(names)) if names else msg("it has no fields")
+    return msg(
+        "the form has no such field: {hint}", hint=remedy(name[:LONGEST_NAME_SHOWN], names, known)
+    )

@@ -23,6 +23,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 from holdfast.errors import InvalidValue
 from holdfast.forms.patterns import MATCH_BUDGET, compile_pattern, match_cost, most_text
 from holdfast.forms.secrets import is_reference
+from holdfast.i18n.message import msg
 from holdfast.language.jsontext import extent, load_json
 from holdfast.language.strict import strict_json
 from holdfast.model.form import Field, FieldType, Option
@@ -42,6 +43,8 @@ FILE_PREFIX: Final = "file:"
 _LARGEST_WHOLE: Final = 2**63 - 1
 _LONGEST_ECHO: Final = 40
 _MOST_NAMED: Final = 12
+_CHARACTERS: Final = (msg("character"), msg("characters"))
+_OPTIONS: Final = (msg("option"), msg("options"))
 _DATE: Final = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}")
 _DATETIME: Final = re.compile(
     r"[0-9]{4}-[0-9]{2}-[0-9]{2}[Tt][0-9]{2}:[0-9]{2}:[0-9]{2}(\.[0-9]+)?"
@@ -146,8 +149,8 @@ def echo(value: object) -> str:
         case str():
             return _quote(value)
         case list():
-            return "a list"
-    return "an object"
+            return msg("a list")
+    return msg("an object")
 
 
 def _plain(field: Field, value: object) -> Json:
@@ -155,21 +158,21 @@ def _plain(field: Field, value: object) -> Json:
         return strict_json(value)
     except InvalidValue as error:
         if field.type is FieldType.SECRET:
-            raise Refusal("give it as plain text") from None
-        raise Refusal(f"this cannot be sent: {error}") from None
+            raise Refusal(msg("give it as plain text")) from None
+        raise Refusal(msg("this cannot be sent: {reason}", reason=str(error))) from None
 
 
 def _text(field: Field, value: Json) -> Json:
     if field.json and not isinstance(value, str):
         _check_json(field, value)
         return _of_json_type(field, value)
-    text = _require_text(field, value, "text")
+    text = _require_text(field, value, msg("text"))
     return _of_json_type(field, _read_json(text)) if field.json else _among(field, text)
 
 
 def _require_text(field: Field, value: Json, what: str) -> str:
     if not isinstance(value, str):
-        raise _unlike(field, f"give {what}", value)
+        raise _unlike(field, msg("give {what}", what=what), value)
     _check_length(field, value)
     _check_pattern(field, value)
     return value
@@ -178,13 +181,19 @@ def _require_text(field: Field, value: Json, what: str) -> str:
 def _check_length(field: Field, text: str) -> None:
     least, most = field.validation.min_length or 0, longest(field)
     if not least <= len(text) <= most:
-        raise Refusal(f"give {_span(least or None, most, 'character')}; this has {len(text):,}")
+        raise Refusal(
+            msg(
+                "give {span}; this has {n:,}",
+                span=_count(least or None, most, _CHARACTERS),
+                n=len(text),
+            )
+        )
 
 
 def _check_pattern(field: Field, text: str) -> None:
     pattern = field.validation.pattern
     if pattern is not None and not _usable(pattern).isinstance_python(text):
-        raise _unlike(field, f"it must match the pattern {pattern}", text)
+        raise _unlike(field, msg("it must match the pattern {pattern}", pattern=pattern), text)
 
 
 def _usable(pattern: str) -> SchemaValidator:
@@ -192,44 +201,49 @@ def _usable(pattern: str) -> SchemaValidator:
         return compile_pattern(pattern)
     except ValueError as error:
         # Kept from a time when larger ones were taken.
-        raise Refusal(f"its pattern cannot be used: {error}") from None
+        raise Refusal(msg("its pattern cannot be used: {reason}", reason=str(error))) from None
 
 
 def _of_json_type(field: Field, value: Json) -> Json:
     taken = {"array": list, "object": dict}.get(str(field.json), object)
     if isinstance(value, taken) or (value is None and field.nullable):
         return value
-    raise _unlike(field, f"give a JSON {field.json}", value)
+    raise _unlike(field, msg("give a JSON {kind}", kind=field.json), value)
 
 
 def _check_json(field: Field, value: Json) -> None:
     """A value that came as it is keeps the rules of the text that spells it."""
     if _values_in(value) > MOST_JSON_VALUES:
-        raise Refusal(
-            f"this JSON cannot be used: more than {MOST_JSON_VALUES:,} values: send less at once"
-        )
-    _require_text(field, json.dumps(value, ensure_ascii=False), "text")
+        reason = msg("more than {n:,} values: send less at once", n=MOST_JSON_VALUES)
+        raise Refusal(msg("this JSON cannot be used: {reason}", reason=reason))
+    _require_text(field, json.dumps(value, ensure_ascii=False), msg("text"))
 
 
 def _read_json(text: str) -> Json:
     try:
         return strict_json(load_json(text, MOST_JSON_VALUES))
     except InvalidValue as error:
-        raise Refusal(f"this JSON cannot be used: {error}") from None
+        raise Refusal(msg("this JSON cannot be used: {reason}", reason=str(error))) from None
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise Refusal(f"write it as JSON; {place}: {error.msg}") from None
+        raise Refusal(
+            msg(
+                "write it as JSON; line {line}, column {column}: {reason}",
+                line=error.lineno,
+                column=error.colno,
+                reason=error.msg,
+            )
+        ) from None
     except (ValueError, RecursionError):
-        raise Refusal("write it as JSON, with shorter numbers and less nesting") from None
+        raise Refusal(msg("write it as JSON, with shorter numbers and less nesting")) from None
 
 
 def _number(field: Field, value: Json) -> Json:
-    what = "a whole number" if field.integer else "a number"
+    what = msg("a whole number") if field.integer else msg("a number")
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise _unlike(field, f"give {what}", value)
+        raise _unlike(field, msg("give {what}", what=what), value)
     if field.integer:
         if value != int(value) or abs(value) > _LARGEST_WHOLE:
-            raise _unlike(field, f"give {what} of at most 64 bits", value)
+            raise _unlike(field, msg("give a whole number of at most 64 bits"), value)
         value = int(value)
     _check_range(field, value)
     return _among(field, value)
@@ -238,12 +252,12 @@ def _number(field: Field, value: Json) -> Json:
 def _check_range(field: Field, number: float) -> None:
     least, most = field.validation.minimum, field.validation.maximum
     if (least is not None and number < least) or (most is not None and number > most):
-        raise _unlike(field, f"give {_span(least, most)}", number)
+        raise _unlike(field, msg("give {what}", what=_span(least, most)), number)
 
 
 def _boolean(field: Field, value: Json) -> Json:
     if not isinstance(value, bool):
-        raise _unlike(field, "answer true or false", value)
+        raise _unlike(field, msg("answer true or false"), value)
     return _among(field, value)
 
 
@@ -253,12 +267,20 @@ def _one_choice(field: Field, value: Json) -> Json:
 
 def _several_choices(field: Field, value: Json) -> Json:
     if not isinstance(value, list):
-        raise _unlike(field, f"give a list with any of {_named_options(field)}", value)
+        raise _unlike(
+            field, msg("give a list with any of {names}", names=_named_options(field)), value
+        )
     picked = dict(_choose_anew(field, value))
     rules = field.validation
     least, most = rules.min_items or 0, rules.max_items
     if len(picked) < least or (most is not None and len(picked) > most):
-        raise Refusal(f"choose {_span(least or None, most, 'option')}; these are {len(picked)}")
+        raise Refusal(
+            msg(
+                "choose {span}; these are {n}",
+                span=_count(least or None, most, _OPTIONS),
+                n=len(picked),
+            )
+        )
     return list(picked.values())
 
 
@@ -267,7 +289,7 @@ def _choose_anew(field: Field, answers: list[Json]) -> Iterable[tuple[str, str]]
     for answer in answers:
         option, received = _choose(field, answer)
         if option in seen:
-            raise Refusal(f"choose {_quote(option)} only once")
+            raise Refusal(msg("choose {option} only once", option=_quote(option)))
         seen.add(option)
         yield option, received
 
@@ -277,11 +299,15 @@ def _choose(field: Field, answer: Json) -> tuple[str, str]:
     value, text = _read_choice(field, answer)
     option = next((each for each in field.options if each.value == value), None)
     if option is None or not _is_allowed(field, option):
-        raise _unlike(field, f"choose one of {_named_options(field)}", value)
+        raise _unlike(field, msg("choose one of {names}", names=_named_options(field)), value)
     if option.requires_input:
         return option.value, _own_text(field, option, text)
     if text:
-        raise Refusal(f"{_quote(option.value)} takes no text of its own: leave the text out")
+        raise Refusal(
+            msg(
+                "{option} takes no text of its own: leave the text out", option=_quote(option.value)
+            )
+        )
     return option.value, option.value
 
 
@@ -291,41 +317,49 @@ def _read_choice(field: Field, answer: Json) -> tuple[Json, Json]:
             return answer, None
         case {"value": value, **rest} if rest.keys() <= {"text"}:
             return value, rest.get("text")
-    raise _unlike(field, f"choose one of {_named_options(field)}", answer)
+    raise _unlike(field, msg("choose one of {names}", names=_named_options(field)), answer)
 
 
 def _own_text(field: Field, option: Option, text: Json) -> str:
     if text is None or is_empty(field, text):
         value = json.dumps(option.value, ensure_ascii=False)
         raise Refusal(
-            f'{_quote(option.value)} needs a text: answer {{"value": {value}, "text": "…"}}'
+            msg(
+                '{option} needs a text: answer {{"value": {value}, "text": "…"}}',
+                option=_quote(option.value),
+                value=value,
+            )
         )
-    return _require_text(field, text, f"the text of {_quote(option.value)} as text")
+    return _require_text(
+        field, text, msg("the text of {option} as text", option=_quote(option.value))
+    )
 
 
 def _date(field: Field, value: Json) -> Json:
-    return _moment(field, value, read_date, "a date as YYYY-MM-DD")
+    return _moment(field, value, read_date, msg("a date as YYYY-MM-DD"))
 
 
 def _datetime(field: Field, value: Json) -> Json:
-    what = "a date and time with its offset, as 2025-10-15T10:30:00Z or …T10:30:00+08:00"
+    what = msg("a date and time with its offset, as 2025-10-15T10:30:00Z or …T10:30:00+08:00")
     return _moment(field, value, read_datetime, what)
 
 
 def _moment(field: Field, value: Json, read: Callable[[str], Any], what: str) -> Json:
     moment = read(value) if isinstance(value, str) else None
     if moment is None:
-        raise _unlike(field, f"give {what}", value)
+        raise _unlike(field, msg("give {what}", what=what), value)
     first, last = field.validation.not_before, field.validation.not_after
     if (first and moment < read(first)) or (last and moment > read(last)):
-        raise _unlike(field, f"it must be {_period(first, last)}", value)
+        raise _unlike(field, _period(first, last), value)
     return value
 
 
 def _period(first: str | None, last: str | None) -> str:
     if first and last:
-        return f"from {first} to {last}"
-    return f"{first} or later" if first else f"{last} or earlier"
+        return msg("it must be from {first} to {last}", first=first, last=last)
+    if first:
+        return msg("it must be {first} or later", first=first)
+    return msg("it must be {last} or earlier", last=last)
 
 
 def _read_moment(shape: re.Pattern[str], read: Callable[[str], Moment], text: str) -> Moment | None:
@@ -337,28 +371,36 @@ def _read_moment(shape: re.Pattern[str], read: Callable[[str], Moment], text: st
 
 def _file(field: Field, value: Json) -> Json:
     if not isinstance(value, str) or not value.startswith(FILE_PREFIX) or value == FILE_PREFIX:
-        raise _unlike(field, f'give a file reference, which begins with "{FILE_PREFIX}"', value)
+        raise _unlike(
+            field,
+            msg('give a file reference, which begins with "{prefix}"', prefix=FILE_PREFIX),
+            value,
+        )
     if len(value) > LONGEST_FILE_REFERENCE:
-        raise Refusal(f"a file reference has at most {LONGEST_FILE_REFERENCE} characters")
+        raise Refusal(msg("a file reference has at most {n} characters", n=LONGEST_FILE_REFERENCE))
     return value
 
 
 def _secret(field: Field, value: Json) -> Json:
     """What a reference stands for was judged when it was sealed."""
-    return value if is_reference(value) else _require_text(field, value, "it as text")
+    return value if is_reference(value) else _require_text(field, value, msg("it as text"))
 
 
 def _among(field: Field, value: Json) -> Json:
     values = field.validation.values
     if values is not None and value not in values:
-        raise _unlike(field, f"it must be one of {_listed(map(echo, values), len(values))}", value)
+        raise _unlike(
+            field,
+            msg("it must be one of {values}", values=_listed(map(echo, values), len(values))),
+            value,
+        )
     return value
 
 
 def _unlike(field: Field, demand: str, value: Json) -> Refusal:
     if field.type is FieldType.SECRET:
         return Refusal(demand)
-    return Refusal(f"{demand}; got {echo(value)}")
+    return Refusal(msg("{demand}; got {value}", demand=demand, value=echo(value)))
 
 
 def _named_options(field: Field) -> str:
@@ -367,18 +409,26 @@ def _named_options(field: Field) -> str:
 
 
 def _listed(names: Iterable[str], count: int) -> str:
-    more = f" and {count - _MOST_NAMED} more" if count > _MOST_NAMED else ""
-    return ", ".join(islice(names, _MOST_NAMED)) + more
+    shown, more = ", ".join(islice(names, _MOST_NAMED)), count - _MOST_NAMED
+    return msg("{names} and {n} more", names=shown, n=more) if more > 0 else shown
 
 
-def _span(least: float | None, most: float | None, unit: str = "") -> str:
-    last = least if most is None else most
-    noun = f" {unit}" if unit and last == 1 else f" {unit}s" if unit else ""
+def _span(least: float | None, most: float | None) -> str:
     if most is None:
-        return f"at least {least:,}{noun}"
+        return msg("at least {least:,}", least=least)
     if least is None:
-        return f"at most {most:,}{noun}"
-    return f"between {least:,} and {most:,}{noun}"
+        return msg("at most {most:,}", most=most)
+    return msg("between {least:,} and {most:,}", least=least, most=most)
+
+
+def _count(least: int | None, most: int | None, units: tuple[str, str]) -> str:
+    """How many of something are wanted; `units` name one and several."""
+    unit = units[(least if most is None else most) != 1]
+    if most is None:
+        return msg("at least {least:,} {unit}", least=least, unit=unit)
+    if least is None:
+        return msg("at most {most:,} {unit}", most=most, unit=unit)
+    return msg("between {least:,} and {most:,} {unit}", least=least, most=most, unit=unit)
 
 
 def _quote(text: str) -> str:

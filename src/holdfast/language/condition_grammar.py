@@ -18,6 +18,7 @@ from typing import Final, cast
 from lark import Lark, Token, Transformer, v_args
 from lark.exceptions import UnexpectedCharacters, UnexpectedToken
 
+from holdfast.i18n.message import msg
 from holdfast.language.condition_nodes import (
     ARGUMENTS,
     MAX_LENGTH,
@@ -48,12 +49,12 @@ _LITERALS: Final[dict[str, Json]] = {
 _KEYWORDS: Final = ("and", "or", "not", "in")
 _ESCAPES: Final = {"n": "\n", "t": "\t", "\\": "\\", "'": "'", '"': '"'}
 _REMEDIES: Final = {
-    "=": "compare with ==",
-    "&": "write && or and",
-    "|": "write || or or",
-    ".": "single dots join the words of a path",
-    "'": "this quote is never closed",
-    '"': "this quote is never closed",
+    "=": msg("compare with =="),
+    "&": msg("write && or and"),
+    "|": msg("write || or or"),
+    ".": msg("single dots join the words of a path"),
+    "'": msg("this quote is never closed"),
+    '"': msg("this quote is never closed"),
 }
 
 _GRAMMAR: Final = r"""
@@ -85,7 +86,7 @@ _GRAMMAR: Final = r"""
 def read_nodes(text: str, *, of_arguments: bool) -> Node:
     builder = _ArgumentBuilder if of_arguments else _Builder
     if len(text) > MAX_LENGTH:
-        raise Misread(f"longer than {MAX_LENGTH:,} characters: split it", MAX_LENGTH + 1)
+        raise Misread(msg("longer than {n:,} characters: split it", n=MAX_LENGTH), MAX_LENGTH + 1)
     try:
         return cast("Node", _parser(builder).parse(text))
     except (UnexpectedToken, UnexpectedCharacters) as problem:
@@ -152,7 +153,9 @@ class _ArgumentBuilder(_Builder):
         if token in _LITERALS:
             return super().word(token)
         if token in STATUSES or token.split(".")[0].isdecimal():
-            reason = f"{token} names no argument: put text in quotes, or write args.{token}"
+            reason = msg(
+                "{word} names no argument: put text in quotes, or write args.{word}", word=token
+            )
             raise Misread(reason, _column(token))
         return self.path(token)
 
@@ -168,29 +171,39 @@ def _unescaped(token: Token) -> str:
             return _ESCAPES[found[1]]
         except KeyError:
             column = _column(token) + 1 + found.start()
-            raise Misread(f"{found[0]} means nothing: write \\\\ for a backslash", column) from None
+            raise Misread(
+                msg("{text} means nothing: write \\\\ for a backslash", text=found[0]), column
+            ) from None
 
     return re.sub(r"\\(.)", replaced, token[1:-1], flags=re.DOTALL)
 
 
 def _about_word(word: str) -> str:
     if "." in word:
-        return f"{word} is no path: after a task's id comes .status or .context"
+        return msg("{word} is no path: after a task's id comes .status or .context", word=word)
     if word.isdecimal():
-        return f"{word} is neither a number nor a path: for the task write {word}.status"
+        return msg(
+            "{word} is neither a number nor a path: for the task write {word}.status", word=word
+        )
     if meant := nearest(word, (*STATUSES, *_LITERALS, *_KEYWORDS)):
-        return f"unknown word {word}; did you mean {meant}?"
-    return f"unknown word {word}: put text in quotes, and ask about a task by a path"
+        return msg("unknown word {word}; did you mean {meant}?", word=word, meant=meant)
+    return msg("unknown word {word}: put text in quotes, and ask about a task by a path", word=word)
 
 
 def _misread(problem: UnexpectedToken | UnexpectedCharacters, text: str) -> Misread:
     if isinstance(problem, UnexpectedCharacters):
-        remedy = _REMEDIES.get(problem.char, "put text in quotes, and write signs in ASCII")
+        remedy = _REMEDIES.get(problem.char, msg("put text in quotes, and write signs in ASCII"))
         column = cast("int", problem.pos_in_stream) + 1
-        return Misread(f"{problem.char!r} does not fit here: {remedy}", column)
+        return Misread(
+            msg("{sign!r} does not fit here: {remedy}", sign=problem.char, remedy=remedy), column
+        )
     token = problem.token
     if token.type == "$END":
-        missing = "something is missing at the end" if text.strip() else "it is empty"
-        return Misread(f"not a whole condition: {missing}", len(text.rstrip()) + 1)
-    wanted = "a value" if "PATH" in problem.expected else "&&, || or the end"
-    return Misread(f"{token} does not fit here: expected {wanted}", _column(token))
+        missing = msg("something is missing at the end") if text.strip() else msg("it is empty")
+        told = msg("not a whole condition: {missing}", missing=missing)
+        return Misread(told, len(text.rstrip()) + 1)
+    wanted = msg("a value") if "PATH" in problem.expected else msg("&&, || or the end")
+    return Misread(
+        msg("{token} does not fit here: expected {wanted}", token=token, wanted=wanted),
+        _column(token),
+    )

@@ -85,7 +85,7 @@ class Misread(Exception):
         self.column = column
 
     def within(self, text: str) -> ConditionError:
-        return ConditionError(f"{self.reason}\n{_excerpt(text, self.column)}", self.column)
+        return ConditionError(self.reason, self.column, _excerpt(text, self.column))
 
 
 def read_nodes(text: str, *, of_arguments: bool = False) -> Node:

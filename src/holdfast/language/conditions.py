@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
+from holdfast.i18n.message import joined, msg
 from holdfast.language.condition_nodes import (
     STATUSES,
     Both,
@@ -89,8 +90,10 @@ def explain(condition: Condition, triggers: Triggers, facts: Facts) -> str:
     paths = list(asked | dict.fromkeys(condition.paths))
     found = [_describe(path, facts) for path in paths[:_FACTS_SHOWN]]
     if len(paths) > _FACTS_SHOWN:
-        found.append(f"and {len(paths) - _FACTS_SHOWN} more")
-    return f"{condition.text} ({', '.join(found)})" if found else condition.text
+        found.append(msg("and {n} more", n=len(paths) - _FACTS_SHOWN))
+    if not found:
+        return condition.text
+    return msg("{condition} ({facts})", condition=condition.text, facts=joined(", ", found))
 
 
 def _describe(path: Path, facts: Facts) -> str:
@@ -98,11 +101,11 @@ def _describe(path: Path, facts: Facts) -> str:
     name = path[0] if is_status else ".".join(path)
     value = reader(path, lambda facts: _MISSING)(facts)
     if value is _MISSING:
-        return f"{name} is missing"
+        return msg("{name} is missing", name=name)
     shown = value if is_status else json.dumps(value, ensure_ascii=False)
     if len(shown) > _CHARACTERS_SHOWN:
         shown = shown[:_CHARACTERS_SHOWN] + "…"
-    return f"{name} is {shown}"
+    return msg("{name} is {value}", name=name, value=shown)
 
 
 def _walk(node: Node) -> Iterator[Node]:
@@ -133,7 +136,9 @@ def _asks_triggers(node: Node) -> bool:
 def _test(node: Node, depth: int) -> Test:
     """The node where a yes or no is wanted."""
     if not depth:
-        raise Misread(f"nested deeper than {MAX_NESTING}: split the condition", node.column)
+        raise Misread(
+            msg("nested deeper than {n}: split the condition", n=MAX_NESTING), node.column
+        )
     match node:
         case Status(name=name):
             return _every_trigger(name)
@@ -151,7 +156,7 @@ def _test(node: Node, depth: int) -> Test:
             read = reader(path, _null)
             return lambda triggers, facts: bool(read(facts))
         case Read() | Literal() | Items():
-            raise Misread("not a question: compare it with something", node.column)
+            raise Misread(msg("not a question: compare it with something"), node.column)
         case _:
             assert_never(node)
 
@@ -159,7 +164,9 @@ def _test(node: Node, depth: int) -> Test:
 def _value(node: Node, depth: int) -> Value:
     """The node beside an operator or in a list."""
     if not depth:
-        raise Misread(f"nested deeper than {MAX_NESTING}: split the condition", node.column)
+        raise Misread(
+            msg("nested deeper than {n}: split the condition", n=MAX_NESTING), node.column
+        )
     match node:
         case Literal(value=constant) | Status(name=constant):
             return lambda triggers, facts: constant
@@ -251,8 +258,12 @@ def _check_status_words(asked: Node, other: Node) -> None:
     for node in _children(other) if isinstance(other, Items) else (other,):
         if isinstance(node, Literal) and node.value is not None and node.value not in STATUSES:
             shown = json.dumps(node.value, ensure_ascii=False)
-            hint = remedy(str(node.value), STATUSES, f"use {', '.join(sorted(STATUSES))}")
-            raise Misread(f"{shown} is no task status: {hint}", node.column)
+            hint = remedy(
+                str(node.value), STATUSES, msg("use {names}", names=", ".join(sorted(STATUSES)))
+            )
+            raise Misread(
+                msg("{word} is no task status: {hint}", word=shown, hint=hint), node.column
+            )
 
 
 def equal(left: Json, right: Json) -> bool:

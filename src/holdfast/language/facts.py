@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeAlias
 
+from holdfast.i18n.message import msg
 from holdfast.model.values import Json
 
 Path: TypeAlias = tuple[str, ...]
@@ -41,9 +42,9 @@ def split_path(text: str) -> Path:
     if path[0] in ROOTS:
         return path
     if len(path) < 2 or path[1] not in ("status", "context"):
-        raise ValueError(f"after the task id {path[0]!r} comes .status or .context")
+        raise ValueError(msg("after the task id {id!r} comes .status or .context", id=path[0]))
     if path[1] == "status" and len(path) > 2:
-        raise ValueError(f"{path[0]}.status is one word: nothing can follow it")
+        raise ValueError(msg("{id}.status is one word: nothing can follow it", id=path[0]))
     return path
 
 

@@ -14,6 +14,7 @@ from itertools import accumulate
 from typing import Any, Final, NamedTuple
 
 from holdfast.errors import InvalidValue
+from holdfast.i18n.message import msg
 
 MOST_VALUES: Final = 50_000
 
@@ -51,5 +52,5 @@ def load_json(text: str | bytes, most_values: int = MOST_VALUES) -> Any:
     """As `json.loads`, and InvalidValue for a text with more values than may be parsed at once."""
     raw = text.encode("utf-8", "surrogatepass") if isinstance(text, str) else text
     if extent(raw, most_values).values > most_values:
-        raise InvalidValue(f"more than {most_values:,} values: send less at once")
+        raise InvalidValue(msg("more than {n:,} values: send less at once", n=most_values))
     return json.loads(text)

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from typing import Final, TypeAlias, assert_never
 
+from holdfast.i18n.message import msg
 from holdfast.language.condition_nodes import (
     Both,
     Compare,
@@ -62,7 +63,9 @@ def parse(text: str) -> Judgement:
 def _question(node: Node, depth: int) -> Judge:
     """The node where a yes or no is wanted."""
     if not depth:
-        raise Misread(f"nested deeper than {MAX_NESTING}: split the condition", node.column)
+        raise Misread(
+            msg("nested deeper than {n}: split the condition", n=MAX_NESTING), node.column
+        )
     match node:
         case Compare():
             return _comparison(node, depth - 1)
@@ -79,7 +82,7 @@ def _question(node: Node, depth: int) -> Judge:
         case Read(path=path):
             return _truth(_argument(path))
         case Literal() | Items() | Status():
-            raise Misread("not a question: compare it with something", node.column)
+            raise Misread(msg("not a question: compare it with something"), node.column)
         case _:
             assert_never(node)
 
@@ -87,7 +90,9 @@ def _question(node: Node, depth: int) -> Judge:
 def _value(node: Node, depth: int) -> Value:
     """The node beside an operator or in a list."""
     if not depth:
-        raise Misread(f"nested deeper than {MAX_NESTING}: split the condition", node.column)
+        raise Misread(
+            msg("nested deeper than {n}: split the condition", n=MAX_NESTING), node.column
+        )
     match node:
         case Literal(value=constant) | Status(name=constant):
             return lambda args: constant

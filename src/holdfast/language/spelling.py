@@ -6,6 +6,8 @@ from collections.abc import Iterable
 from difflib import get_close_matches
 from typing import Final
 
+from holdfast.i18n.message import msg
+
 _LIKENESS: Final = 0.7
 _LONGEST_WORD: Final = 100
 _MOST_WORDS: Final = 200
@@ -29,7 +31,7 @@ def nearest(word: str, known: Iterable[str]) -> str | None:
 def remedy(word: str, known: Iterable[str], otherwise: str) -> str:
     """What to tell who wrote an unknown word: the one that was meant, if any is close."""
     meant = nearest(word, known)
-    return f"did you mean {meant}?" if meant else otherwise
+    return msg("did you mean {meant}?", meant=meant) if meant else otherwise
 
 
 def printable(name: str) -> str:

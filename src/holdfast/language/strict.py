@@ -20,6 +20,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from holdfast.errors import InvalidValue
+from holdfast.i18n.message import msg
 from holdfast.model.values import Json
 
 _SMALLEST_INT: Final = -(2**63)
@@ -28,20 +29,16 @@ _VALUE_SIZE: Final = 20
 _ENTRY_SIZE: Final = 3 + _VALUE_SIZE
 _CONTAINER_SIZE: Final = 100
 """What a value counts as at least: to look at a million takes time, however small they are."""
-_TOO_LARGE: Final = (
-    "larger than {:,} bytes in all, with at least 20 for every value: store it elsewhere, send a "
-    "reference"
-)
 _LONGEST_KEY_SHOWN: Final = 40
 _FEW: Final = 16
 _CONTAINERS: Final = frozenset({dict, list})
 _JSON_TYPES: Final = _CONTAINERS | {str, int, float, bool, type(None)}
 
 _REMEDIES: Final[dict[type, str]] = {
-    bytes: "decode it to text, or send base64",
-    bytearray: "decode it to text, or send base64",
-    set: "make it a list",
-    frozenset: "make it a list",
+    bytes: msg("decode it to text, or send base64"),
+    bytearray: msg("decode it to text, or send base64"),
+    set: msg("make it a list"),
+    frozenset: msg("make it a list"),
 }
 
 _Level: TypeAlias = tuple[Any, Any, Iterator[tuple[Any, Any]], Any]
@@ -100,16 +97,16 @@ def strict_json(value: Any, *, max_depth: int = 64, max_bytes: int = 1_000_000) 
                     left -= len(item) if item.isascii() else _utf8_size(item, left)
                 elif kind is int:
                     if not _SMALLEST_INT <= item <= _LARGEST_INT:
-                        raise _Refused("an integer beyond 64 bits: send it as text")
+                        raise _Refused(msg("an integer beyond 64 bits: send it as text"))
                 elif kind in _CONTAINERS:
                     if len(around) + plain == max_depth:
-                        raise _Refused("nested too deep: flatten it", at=item)
+                        raise _Refused(msg("nested too deep: flatten it"), at=item)
                     left, made = left + _VALUE_SIZE - _CONTAINER_SIZE, kind()
                 elif kind is float and not isfinite(item):
-                    raise _Refused("NaN and Infinity are not JSON: send null or text")
+                    raise _Refused(msg("NaN and Infinity are not JSON: send null or text"))
                 left -= _VALUE_SIZE
                 if left < 0:
-                    raise _Refused(_TOO_LARGE)
+                    raise _Refused(None)
                 if named:
                     copied[part] = made
                 else:
@@ -141,13 +138,13 @@ def copied(value: Json) -> Json:
 def strict_text(text: object, what: str, *, longest: int = 10_000) -> str:
     """A caller's words as the journal can keep them, or InvalidValue."""
     if not isinstance(text, str):
-        raise InvalidValue(f"must be text, not {type(text).__name__}", what)
+        raise InvalidValue(msg("must be text, not {kind}", kind=type(text).__name__), what)
     if len(text) > longest:
-        raise InvalidValue(f"at most {longest:,} characters are taken", what)
+        raise InvalidValue(msg("at most {n:,} characters are taken", n=longest), what)
     try:
         text.encode()
     except UnicodeEncodeError:
-        raise InvalidValue("half of a character (a lone surrogate)", what) from None
+        raise InvalidValue(msg("half of a character (a lone surrogate)"), what) from None
     return text
 
 
@@ -175,9 +172,9 @@ def _path_part(part: str | int) -> str:
 
 
 class _Refused(Exception):
-    """What is wrong; `at` is the value that is nested too deep."""
+    """What is wrong, None for a value that is too large; `at` is one that is nested too deep."""
 
-    def __init__(self, reason: str, at: object = None) -> None:
+    def __init__(self, reason: str | None, at: object = None) -> None:
         self.reason = reason
         self.at = at
 
@@ -186,11 +183,21 @@ class _Refused(Exception):
         path: list[str | int] = []
         for source, _, _, part in levels:
             if source is self.at:
-                return InvalidValue("contains itself: JSON cannot hold a cycle", json_path(path))
+                return InvalidValue(
+                    msg("contains itself: JSON cannot hold a cycle"), json_path(path)
+                )
             if part is not None:
                 path.append(part)
-        reason = self.reason.format(max_bytes) if self.reason is _TOO_LARGE else self.reason
-        return InvalidValue(reason, json_path(path))
+        return InvalidValue(self.reason or _too_large(max_bytes), json_path(path))
+
+
+def _too_large(most: int) -> str:
+    return msg(
+        "larger than {n:,} bytes in all, with at least {m} for every value: store it elsewhere, "
+        "send a reference",
+        n=most,
+        m=_VALUE_SIZE,
+    )
 
 
 def _plain(value: object) -> tuple[type, Any]:
@@ -207,25 +214,27 @@ def _plain(value: object) -> tuple[type, Any]:
         case list() | tuple():
             return list, value
     kind = type(value)
-    remedy = _REMEDIES.get(kind, "convert it to text, a number, a list or a dict")
-    raise _Refused(f"{kind.__name__} is not JSON: {remedy}")
+    remedy = _REMEDIES.get(kind, msg("convert it to text, a number, a list or a dict"))
+    raise _Refused(msg("{kind} is not JSON: {remedy}", kind=kind.__name__, remedy=remedy))
 
 
 def _odd_key(key: object, left: int) -> tuple[str, int]:
     """A key that is not plain ASCII, as text, and what it leaves of the allowed size."""
     if not isinstance(key, str):
-        raise _Refused(f"a key of type {type(key).__name__}: JSON has only text keys")
+        raise _Refused(
+            msg("a key of type {kind}: JSON has only text keys", kind=type(key).__name__)
+        )
     text = str.__str__(key)
     left -= _VALUE_SIZE + _utf8_size(text, left)
     if left < 0:
-        raise _Refused(_TOO_LARGE)
+        raise _Refused(None)
     return text, left
 
 
 def _utf8_size(text: str, left: int) -> int:
     if len(text) > left:
-        raise _Refused(_TOO_LARGE)
+        raise _Refused(None)
     try:
         return len(text.encode())
     except UnicodeEncodeError:
-        raise _Refused("text with a lone surrogate: it is not valid Unicode") from None
+        raise _Refused(msg("text with a lone surrogate: it is not valid Unicode")) from None

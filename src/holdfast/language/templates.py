@@ -22,6 +22,7 @@ from functools import lru_cache
 from typing import Any, Final, NoReturn, TypeAlias
 
 from holdfast.errors import TemplateError
+from holdfast.i18n.message import msg
 from holdfast.language.facts import ROOTS, Facts, Path, reader, split_path, step_into
 from holdfast.language.spelling import nearest
 from holdfast.language.strict import json_path
@@ -124,7 +125,7 @@ class _Compiler:
 
     def compile(self, value: Json, place: tuple[str | int, ...]) -> Filler | None:
         if len(place) > MAX_NESTING:
-            raise TemplateError(f"nested deeper than {MAX_NESTING}: flatten the template")
+            raise TemplateError(msg("nested deeper than {n}: flatten the template", n=MAX_NESTING))
         match value:
             case str():
                 return self.text(value, place)
@@ -204,10 +205,18 @@ def _task_path(found: re.Match[str], column: int) -> Path:
     try:
         path = split_path(found["path"])
     except ValueError as problem:
-        message = f"{found['single']}: {problem}; a brace meant as text is written \\{{"
+        message = msg(
+            "{text}: {problem}; a brace meant as text is written \\{{",
+            text=found["single"],
+            problem=str(problem),
+        )
         raise TemplateError(message, column) from None
     if path[0] == "result":
-        message = f"{found['single']}: the result takes double braces, {{{{{found['path']}}}}}"
+        message = msg(
+            "{text}: the result takes double braces, {braces}",
+            text=found["single"],
+            braces=f"{{{{{found['path']}}}}}",
+        )
         raise TemplateError(message, column)
     return path
 
@@ -217,10 +226,15 @@ def _about_double(found: re.Match[str]) -> str:
     if len(shown) > _GROUP_SHOWN:
         shown = shown[:_GROUP_SHOWN] + "…"
     if not found["closed"]:
-        return f"{shown}: these double braces are never closed; braces meant as text are \\{{\\{{"
-    return (
-        f"{shown}: double braces name the result, as {{{{result.id}}}}, and single ones a task's "
-        "path, as {001.context.name}; braces meant as text are written \\{\\{"
+        return msg(
+            "{text}: these double braces are never closed; braces meant as text are \\{{\\{{",
+            text=shown,
+        )
+    return msg(
+        "{text}: double braces name the result, as {{{{result.id}}}}, and single ones "
+        "a task's path, as {{001.context.name}}; braces meant as text are written "
+        "\\{{\\{{",
+        text=shown,
     )
 
 
@@ -247,55 +261,63 @@ def _absence(placeholder: _Placeholder, facts: Facts) -> str:
     """Which part of the path is missing, and what is there instead."""
     path = placeholder.path
     if path[0] in ROOTS:
-        return f"{placeholder.source}: {_missing_part(path, 0, facts.names)}"
+        problem = _missing_part(path, 0, facts.names)
+        return msg("{source}: {problem}", source=placeholder.source, problem=problem)
     try:
         facts.status_of(path[0])
         context = facts.context_of(path[0])
     except LookupError:
-        return f"{placeholder.source}: there is no task {path[0]}"
-    return f"{placeholder.source}: {_missing_part(path, 2, context)}"
+        return msg("{source}: there is no task {id}", source=placeholder.source, id=path[0])
+    problem = _missing_part(path, 2, context)
+    return msg("{source}: {problem}", source=placeholder.source, problem=problem)
 
 
 def _missing_part(path: Path, known: int, value: Json) -> str:
     try:
         return _missing_part(path, known + 1, step_into(value, path[known]))
     except LookupError:
-        return f"{_owner(path[:known])} {lack(value, path[known])}"
+        lacking = lack(value, path[known])
+        return msg("{owner} {lacking}", owner=_owner(path[:known]), lacking=lacking)
 
 
 def _owner(path: Path) -> str:
     if not path:
-        return "this place"
+        return msg("this place")
     if path[0] not in ROOTS and len(path) == 2:
-        return f"task {path[0]}'s context"
+        return msg("task {id}'s context", id=path[0])
     return ".".join(path)
 
 
 def lack(value: Json, part: str) -> str:
     """Why a value has no such part, and what it has instead."""
     if isinstance(value, list):
-        return f"is a list of {len(value)}, without an item {part} (they count from 0)"
+        return msg(
+            "is a list of {n}, without an item {part} (they count from 0)", n=len(value), part=part
+        )
     if not isinstance(value, Mapping):
-        return f"is {_kind(value)}, without a part {part!r}"
+        return msg("is {kind}, without a part {part!r}", kind=_kind(value), part=part)
     meant = nearest(part, value)
-    hint = f"; did you mean {meant!r}?" if meant else ""
-    return f"has no {part!r} ({_listed(sorted(value))}){hint}"
+    has = _listed(sorted(value))
+    if meant is None:
+        return msg("has no {part!r} ({has})", part=part, has=has)
+    return msg("has no {part!r} ({has}); did you mean {meant!r}?", part=part, has=has, meant=meant)
 
 
 def _listed(names: list[str]) -> str:
     if not names:
-        return "it is empty"
-    more = f" and {len(names) - _NAMES_SHOWN} more" if len(names) > _NAMES_SHOWN else ""
-    return f"it has: {', '.join(names[:_NAMES_SHOWN])}{more}"
+        return msg("it is empty")
+    shown, more = ", ".join(names[:_NAMES_SHOWN]), len(names) - _NAMES_SHOWN
+    listed = msg("{names} and {n} more", names=shown, n=more) if more > 0 else shown
+    return msg("it has: {names}", names=listed)
 
 
 def _kind(value: Json) -> str:
     match value:
         case None:
-            return "null"
+            return msg("null")
         case str():
-            return "text"
+            return msg("text")
         case bool():
-            return "true or false"
+            return msg("true or false")
         case _:
-            return "a number"
+            return msg("a number")

@@ -221,7 +221,7 @@ def _extra(error: Exception) -> dict[str, Any]:
         case errors.InvalidAnswer():
             return {"fields": error.fields}
         case errors.InvalidValue():
-            return {"fields": {error.path: str(error).removeprefix(f"{error.path}: ")}}
+            return {"fields": {error.path: error.reason}}
         case errors.AlreadyAnswered():
             return {
                 "answered_by": error.by,

@@ -12,10 +12,11 @@ from dataclasses import dataclass
 from typing import Final, TypeAlias
 
 from holdfast.core.approval import EVERY_TOOL
+from holdfast.i18n.message import msg
 from holdfast.model.agent import ASK_PERSON, Agent, helper_name
 from holdfast.model.form import Form
 from holdfast.model.interaction import InteractionType
-from holdfast.source.names import hint, not_known, not_looking, only_looks
+from holdfast.source.names import meant_by, not_known, not_looking, only_looks
 from holdfast.source.numbers import range_problems
 from holdfast.source.places import Finding, Path
 from holdfast.source.retry import retry_problems
@@ -52,8 +53,20 @@ def subject_to_approval(agent: Agent) -> tuple[str, ...]:
 def not_subject(agent: Agent, names: Iterable[str]) -> dict[str, str]:
     """Those of `names` that no rule of approval may name, each with what is wrong about it."""
     subjects = subject_to_approval(agent)
-    whose = f"{agent.agent_id} has no tool or agent"
-    return {one: f"{whose} {one!r}{hint(one, subjects)}" for one in names if one not in subjects}
+    return {
+        one: _not_subject(agent.agent_id, one, subjects) for one in names if one not in subjects
+    }
+
+
+def _not_subject(agent: str, name: str, subjects: Collection[str]) -> str:
+    if meant := meant_by(name, subjects):
+        return msg(
+            "{agent} has no tool or agent {name!r}; did you mean {meant!r}?",
+            agent=agent,
+            name=name,
+            meant=meant,
+        )
+    return msg("{agent} has no tool or agent {name!r}", agent=agent, name=name)
 
 
 def agent_problems(placed: Sequence[Placed], known: Surroundings) -> Iterator[Finding]:
@@ -85,10 +98,13 @@ def _id_problems(placed: Sequence[Placed], others: Collection[Agent]) -> Iterato
     seen = {agent.agent_id for agent in others}
     for path, agent in placed:
         if not _ID.fullmatch(agent.agent_id):
-            message = "an agent_id begins with a letter and has letters, digits, _ and - only"
-            yield Finding((*path, "agent_id"), f"{message}, at most 100")
+            message = msg(
+                "an agent_id begins with a letter and has letters, digits, _ and - only, at most "
+                "100"
+            )
+            yield Finding((*path, "agent_id"), message)
         elif agent.agent_id in seen:
-            yield Finding((*path, "agent_id"), f"the agent_id {agent.agent_id} is taken")
+            yield Finding((*path, "agent_id"), msg("the agent_id {id} is taken", id=agent.agent_id))
         seen.add(agent.agent_id)
 
 
@@ -109,7 +125,9 @@ def _names_problems(agent: Agent, path: Path) -> Iterator[Finding]:
         seen: set[str] = set()
         for index, name in enumerate(getattr(agent, key)):
             if name in seen:
-                yield Finding((*path, key, index), f"{name} stands in {key} twice")
+                yield Finding(
+                    (*path, key, index), msg("{name} stands in {key} twice", name=name, key=key)
+                )
             seen.add(name)
 
 
@@ -119,12 +137,23 @@ def _offer_problems(agent: Agent, path: Path) -> Iterator[Finding]:
     for index, tool in enumerate(agent.tools):
         where: Path = (*path, "tools", index)
         if tool in helpers:
-            yield Finding(where, f"{tool} is how {helpers[tool]} is called; rename the tool")
+            yield Finding(
+                where,
+                msg(
+                    "{tool} is how {agent} is called; rename the tool",
+                    tool=tool,
+                    agent=helpers[tool],
+                ),
+            )
         elif agent.asks_people and tool == ASK_PERSON:
-            yield Finding(where, f"{tool} is how people are asked; rename the tool")
+            yield Finding(where, msg("{tool} is how people are asked; rename the tool", tool=tool))
     if agent.asks_people and ASK_PERSON in helpers:
         person = helpers[ASK_PERSON]
-        message = f"{ASK_PERSON} is how people are asked; rename the agent {person}"
+        message = msg(
+            "{tool} is how people are asked; rename the agent {agent}",
+            tool=ASK_PERSON,
+            agent=person,
+        )
         yield Finding((*path, "agents", agent.agents.index(person)), message)
 
 
@@ -132,8 +161,12 @@ def _number_problems(agent: Agent, path: Path) -> Iterator[Finding]:
     iterations: Path = (*path, "max_iterations")
     yield from range_problems(agent.max_iterations, 1, MOST_ITERATIONS, iterations)
     if agent.context_limit < LEAST_CONTEXT:
-        message = f"context_limit must be at least {LEAST_CONTEXT} characters"
-        yield Finding((*path, "context_limit"), f"{message}, not {agent.context_limit}")
+        message = msg(
+            "context_limit must be at least {least} characters, not {n}",
+            least=LEAST_CONTEXT,
+            n=agent.context_limit,
+        )
+        yield Finding((*path, "context_limit"), message)
     yield from retry_problems(agent.retry, (*path, "retry"))
 
 
@@ -176,6 +209,11 @@ def _circle(
 
 def _round_trip(giver: str, taker: str, names: list[str]) -> str:
     if giver == taker:
-        return f"{giver} hands work to itself; take it off its agents"
+        return msg("{agent} hands work to itself; take it off its agents", agent=giver)
     shown = " -> ".join(names)
-    return f"work would go round in a circle: {shown}; take {taker} off {giver}'s agents"
+    return msg(
+        "work would go round in a circle: {path}; take {taker} off {giver}'s agents",
+        path=shown,
+        taker=taker,
+        giver=giver,
+    )

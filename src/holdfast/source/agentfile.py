@@ -13,6 +13,7 @@ from typing import Final
 
 from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.errors import AuthorError, PlanRejected
+from holdfast.i18n.message import msg
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule
 from holdfast.source.agentcheck import Placed, Surroundings, agent_problems
@@ -57,8 +58,8 @@ def load_agents(
 
     `agents` and `others` are those outside the file, which the ones in it may hand work to.
     """
-    document = read_document(text, file, "an agent")
-    shape = ShapeReader(file, Places(text), list(document.problems), whole="the agent")
+    document = read_document(text, file, msg("an agent"))
+    shape = ShapeReader(file, Places(text), list(document.problems), whole=msg("the agent"))
     placed = [] if document.root is None else list(_AgentReader(shape).agents(document.root))
     known = Surroundings(tools, read_only, agents, others)
     problems = [*shape.problems, *shape.judged(agent_problems(placed, known))]
@@ -119,7 +120,9 @@ class _AgentReader:
         if "agent_id" not in found:
             self.shape.places.record(path, key)
         elif own != key.text and path not in self.shape.broken:
-            message = f"this agent stands under {key.text!r} already; leave its agent_id out"
+            message = msg(
+                "this agent stands under {key!r} already; leave its agent_id out", key=key.text
+            )
             self.shape.wrong(found["agent_id"], path, message)
         return key.text
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping as Lookup
 from typing import Any, Final
 
+from holdfast.i18n.message import msg
 from holdfast.model.interaction import (
     Asking,
     InteractionAction,
@@ -143,7 +144,9 @@ def _metadata(shape: ShapeReader, found: Lookup[str, Node], path: Path) -> dict[
     metadata = shape.json_object(found.get("metadata"), (*path, "metadata"))
     if "handler" in found:
         if "handler" in metadata:
-            shape.note(found["handler"], "the handler stands in the metadata too; keep one of them")
+            shape.note(
+                found["handler"], msg("the handler stands in the metadata too; keep one of them")
+            )
         metadata["handler"] = shape.text(found["handler"], (*path, "handler"))
     return metadata
 

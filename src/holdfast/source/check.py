@@ -18,6 +18,7 @@ from typing import Final, TypeAlias, assert_never
 
 from holdfast.errors import ConditionError, FormRejected, InvalidValue, TemplateError
 from holdfast.forms.from_tools import check_enrichment
+from holdfast.i18n.message import msg
 from holdfast.language.conditions import Condition, parse
 from holdfast.language.facts import ROOTS
 from holdfast.language.strict import strict_json
@@ -80,7 +81,7 @@ class _Checker:
     def findings(self) -> Iterator[Finding]:
         plan = self.plan
         if not _PLAN_ID.fullmatch(plan.plan_id):
-            yield Finding(("plan_id",), "a plan_id has letters, digits, _ . and - only")
+            yield Finding(("plan_id",), msg("a plan_id has letters, digits, _ . and - only"))
         yield from self.task(plan.main_task_id, ("main_task_id",))
         yield from self.ids("tasks", [task.task_id for task in plan.tasks])
         yield from self.ids("listeners", [one.listener_id for one in plan.listeners])
@@ -96,21 +97,34 @@ class _Checker:
         for index, one in enumerate(ids):
             path: Path = (owner, index, key)
             if not _ID.fullmatch(one):
-                yield Finding(path, f"a {key} has letters, digits, _ and - only, at most 100")
+                yield Finding(
+                    path, msg("a {key} has letters, digits, _ and - only, at most 100", key=key)
+                )
             elif one in reserved:
-                yield Finding(path, f"the {key} {one} is reserved; choose another")
+                yield Finding(
+                    path, msg("the {key} {id} is reserved; choose another", key=key, id=one)
+                )
             elif one in seen:
-                yield Finding(path, f"the {key} {one} is taken by {owner}[{seen[one]}]")
+                yield Finding(
+                    path,
+                    msg(
+                        "the {key} {id} is taken by {owner}[{index}]",
+                        key=key,
+                        id=one,
+                        owner=owner,
+                        index=seen[one],
+                    ),
+                )
             seen.setdefault(one, index)
 
     def task(self, task_id: str, path: Path) -> Iterator[Finding]:
         if task_id not in self.task_ids:
-            yield Finding(path, unknown("task", task_id, self.task_ids))
+            yield Finding(path, unknown(msg("task"), task_id, self.task_ids))
 
     def listener(self, one: Listener, path: Path) -> Iterator[Finding]:
         triggers: Path = (*path, "trigger_task_id")
         if not one.trigger_task_id:
-            yield Finding(triggers, "a listener needs a task that triggers it")
+            yield Finding(triggers, msg("a listener needs a task that triggers it"))
         for index, task_id in enumerate(one.trigger_task_id):
             yield from self.task(task_id, (*triggers, index))
         yield from self.trigger_condition(one.trigger_condition, (*path, "trigger_condition"))
@@ -118,7 +132,7 @@ class _Checker:
         yield from self.output(one.failure_output, (*path, "failure_output"))
         yield from _number_problems(one, path)
         if one.approval and not isinstance(one.action, ToolAction):
-            message = "only a tool call can be approved; put the call in a tool listener"
+            message = msg("only a tool call can be approved; put the call in a tool listener")
             yield Finding((*path, "approval"), message)
         match one.action:
             case ToolAction() as action:
@@ -168,13 +182,15 @@ class _Checker:
         names = _argument_names(self.catalog.tools, tool)
         for name in args:
             if names is not None and name not in names:
-                message = unknown(f"argument of {tool}", name, names)
+                message = unknown(msg("argument of {tool}", tool=tool), name, names)
                 yield Finding((*path, "args", name), message, at_key=True)
 
     def code_action(self, action: CodeAction, path: Path) -> Iterator[Finding]:
         for message, line, column in self.catalog.snippet_checker(action.code_snippet):
             where: Path = (*path, "code_snippet")
-            yield Finding(where, f"bad snippet: {message}", line=line, column=column)
+            yield Finding(
+                where, msg("bad snippet: {reason}", reason=message), line=line, column=column
+            )
         for index, name in enumerate(action.functions):
             yield from not_known("tool", name, self.catalog.tools, (*path, "functions", index))
 
@@ -196,22 +212,22 @@ class _Checker:
     def expectation(self, text: str, path: Path) -> Iterator[Finding]:
         condition = yield from self.condition(text, path)
         if condition is not None and condition.asks_triggers:
-            yield Finding(path, "there is no trigger here: write 002.status == Done instead")
+            yield Finding(path, msg("there is no trigger here: write 002.status == Done instead"))
 
     def trigger_condition(self, text: str, path: Path) -> Iterator[Finding]:
         condition = yield from self.condition(text, path)
         if condition is not None and any(asked[0] == "result" for asked in condition.paths):
-            yield Finding(path, "there is no result before the listener has run")
+            yield Finding(path, msg("there is no result before the listener has run"))
 
     def condition(self, text: str, path: Path) -> Generator[Finding, None, Condition | None]:
         try:
             condition = parse(text)
         except ConditionError as error:
-            message = f"bad condition: {str(error).partition(chr(10))[0]}"
+            message = msg("bad condition: {reason}", reason=error.reason)
             yield Finding(path, message, line=1, column=error.column)
             return None
         for task_id in sorted(condition.task_ids - self.task_ids):
-            yield Finding(path, unknown("task", task_id, self.task_ids))
+            yield Finding(path, unknown(msg("task"), task_id, self.task_ids))
         return condition
 
     def output(self, output: Output | None, path: Path) -> Iterator[Finding]:
@@ -219,7 +235,7 @@ class _Checker:
             yield from self.task(output.task_id, (*path, "task_id"))
             yield from self.template(output.context, (*path, "context"), has_result=True)
             if output.status is TaskStatus.CANCELLED:
-                message = "a task is cancelled only with the whole run; Skipped may be meant"
+                message = msg("a task is cancelled only with the whole run; Skipped may be meant")
                 yield Finding((*path, "status"), message)
 
     def template(self, value: Json, path: Path, has_result: bool = False) -> Iterator[Finding]:
@@ -227,13 +243,18 @@ class _Checker:
         try:
             plain = strict_json(value)
         except InvalidValue as error:
-            yield Finding(path, f"not a JSON value: {error}")
+            yield Finding(path, msg("not a JSON value: {reason}", reason=str(error)))
             return
         for where, text in _texts(plain, path):
             try:
                 template = _compiled(text)
             except TemplateError as error:
-                yield Finding(where, f"bad template: {error}", line=1, column=error.column)
+                yield Finding(
+                    where,
+                    msg("bad template: {reason}", reason=str(error)),
+                    line=1,
+                    column=error.column,
+                )
             else:
                 yield from self.reads(template, where, has_result)
 
@@ -242,7 +263,9 @@ class _Checker:
         for task_id in tasks:
             yield from self.task(task_id, path)
         if template.result_paths and not has_result:
-            message = "there is no result yet: {{result…}} belongs into an output's context"
+            message = msg(
+                "there is no result yet: {{{{result…}}}} belongs into an output's context"
+            )
             yield Finding(path, message)
 
 
@@ -280,5 +303,5 @@ def _number_problems(one: Listener, path: Path) -> Iterator[Finding]:
     yield from retry_problems(one.retry, (*path, "retry"))
     yield from wait_problems(one.timeout, (*path, "timeout"))
     if isinstance(one.priority, bool) or not isinstance(one.priority, int):
-        yield Finding((*path, "priority"), "priority must be a whole number")
+        yield Finding((*path, "priority"), msg("priority must be a whole number"))
     yield from range_problems(one.max_firings, 1, MOST_FIRINGS, (*path, "max_firings"))

@@ -26,6 +26,7 @@ from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 from holdfast.errors import ConditionError
+from holdfast.i18n.message import msg
 from holdfast.language.conditions import Condition, parse
 from holdfast.model.plan import CodeAction, HumanAction, Listener, Plan, TaskStatus, ToolAction
 from holdfast.source.dry_run import Outlook, Statuses, may_hold, must_hold
@@ -73,7 +74,7 @@ def flow_problems(plan: Plan) -> Iterator[Finding]:
     yield from (
         Finding(
             ("tasks", index, "task_id"),
-            f"nothing ever reaches task {task_id}: name it in an output, or remove it",
+            msg("nothing ever reaches task {id}: name it in an output, or remove it", id=task_id),
         )
         for index, task_id in unreached
     )
@@ -129,7 +130,9 @@ def _goal_problems(plan: Plan, steps: list[_Step]) -> Iterator[Finding]:
         step.anywhere or any(m.task_id == goal and done in m.statuses for m in step.moves)
         for step in steps
     ):
-        message = f"no listener ever sets the main task {goal} to Done: the plan cannot finish"
+        message = msg(
+            "no listener ever sets the main task {id} to Done: the plan cannot finish", id=goal
+        )
         yield Finding(("main_task_id",), message)
 
 
@@ -155,16 +158,23 @@ class _Reach:
         self.spread(list(self.waiting))
         everything = self.if_all_fired()
         for index in [i for i in self.waiting if not self.can_fire(self.steps[i], everything)]:
-            yield self.never(self.steps[index], "no output brings about what its condition asks")
+            message = msg(
+                "listener {id} can never fire: no output brings about what its condition asks",
+                id=self.steps[index].listener.listener_id,
+            )
+            yield self.never(index, message)
             self.fire(index)
         for index in list(self.waiting):
             if index in self.waiting:
-                yield self.never(self.steps[index], "it waits for what only follows from itself")
+                message = msg(
+                    "listener {id} can never fire: it waits for what only follows from itself",
+                    id=self.steps[index].listener.listener_id,
+                )
+                yield self.never(index, message)
                 self.fire(index)
 
-    def never(self, step: _Step, reason: str) -> Finding:
-        message = f"listener {step.listener.listener_id} can never fire: {reason}"
-        return Finding(("listeners", step.index, "trigger_condition"), message)
+    def never(self, index: int, message: str) -> Finding:
+        return Finding(("listeners", index, "trigger_condition"), message)
 
     def spread(self, indexes: Iterable[int]) -> None:
         queue = deque(indexes)
@@ -253,9 +263,10 @@ def _endless_cycles(plan: Plan, steps: list[_Step]) -> Iterator[Finding]:
         names = [steps[index].listener.listener_id for index in cycle]
         more = ["…"] if len(names) > _NAMED_IN_CYCLE else []
         shown = " → ".join([*names[:_NAMED_IN_CYCLE], *more, names[0]])
-        message = (
-            f"the cycle {shown} can never end: every listener in it repeats and asks only for "
-            "statuses; let one condition read a context, or drop a repeat"
+        message = msg(
+            "the cycle {path} can never end: every listener in it repeats and asks only "
+            "for statuses; let one condition read a context, or drop a repeat",
+            path=shown,
         )
         yield Finding(("listeners", min(cycle), "repeat"), message)
 

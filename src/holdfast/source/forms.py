@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.errors import FormRejected, Problem
 from holdfast.forms.shapes import parse_form
+from holdfast.i18n.message import msg
 from holdfast.model.form import Form
 from holdfast.source.nodes import Mapping, Node, Scalar, Sequence
 from holdfast.source.places import Path
@@ -33,13 +34,18 @@ def _by_name(shape: ShapeReader, node: Node, path: Path) -> Node:
         assert isinstance(item, Mapping)
         name, rest = _split_name(item)
         if name is None or name.text in named:
-            reason = "needs a name" if name is None else f"has the name {name.text!r} again"
-            shape.wrong(item, path, f"this field {reason}")
+            shape.wrong(item, path, _name_problem(name))
         else:
             named[name.text] = (name, rest)
     form = Mapping(tuple(named.values()), node.line, node.column)
     shape.places.record(path, form)
     return form
+
+
+def _name_problem(name: Scalar | None) -> str:
+    if name is None:
+        return msg("this field needs a name")
+    return msg("this field has the name {name!r} again", name=name.text)
 
 
 def _split_name(field: Mapping) -> tuple[Scalar | None, Mapping]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from typing import Final
 
+from holdfast.i18n.message import msg, term
 from holdfast.language.spelling import nearest
 from holdfast.source.places import Finding, Path
 
@@ -14,20 +15,26 @@ _MOST_NAMES_COMPARED: Final = 200
 
 
 def unknown(kind: str, name: str, known: Collection[str]) -> str:
-    return f"there is no {kind} {name!r}{hint(name, known)}"
+    if meant := meant_by(name, known):
+        return msg(
+            "there is no {kind} {name!r}; did you mean {meant!r}?",
+            kind=kind,
+            name=name,
+            meant=meant,
+        )
+    return msg("there is no {kind} {name!r}", kind=kind, name=name)
 
 
-def hint(name: str, known: Collection[str]) -> str:
-    """Which of the known names was surely meant; nothing where none is near."""
+def meant_by(name: str, known: Collection[str]) -> str | None:
+    """Which of the known names was surely meant, if any is near."""
     # Likeness costs time for each known name, and an unknown name may stand in every listener.
-    meant = nearest(name, known) if len(known) <= _MOST_NAMES_COMPARED else None
-    return f"; did you mean {meant!r}?" if meant else ""
+    return nearest(name, known) if len(known) <= _MOST_NAMES_COMPARED else None
 
 
 def not_known(kind: str, name: str, known: Collection[str] | None, path: Path) -> Iterator[Finding]:
     """That `name` is not among what is known; nothing when that is not known."""
     if known is not None and name not in known:
-        yield Finding(path, unknown(kind, name, known))
+        yield Finding(path, unknown(term(kind), name, known))
 
 
 def only_looks(tool: str, read_only: Collection[str]) -> bool:
@@ -36,4 +43,6 @@ def only_looks(tool: str, read_only: Collection[str]) -> bool:
 
 
 def not_looking(tool: str, path: Path) -> Finding:
-    return Finding(path, f"{tool} may change something; verify with a tool that only reads")
+    return Finding(
+        path, msg("{tool} may change something; verify with a tool that only reads", tool=tool)
+    )

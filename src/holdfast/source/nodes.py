@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import TypeAlias
 
+from holdfast.i18n.message import msg
 from holdfast.model.values import Json
 
 MAX_INTEGER = 2**63 - 1
@@ -73,7 +74,9 @@ def plain_value(text: str) -> Json:
     if text in _TRUE or text in _FALSE:
         return text in _TRUE
     if _NOT_FINITE.fullmatch(text):
-        raise Unreadable(f"{text} is not a number that JSON knows; quote it if text is meant")
+        raise Unreadable(
+            msg("{text} is not a number that JSON knows; quote it if text is meant", text=text)
+        )
     return _number(text) if _FLOAT.fullmatch(text) else text
 
 
@@ -82,5 +85,7 @@ def _number(text: str) -> int | float:
     if _INTEGER.fullmatch(text) and abs(value) < MAX_INTEGER:
         return int(text)
     if _INTEGER.fullmatch(text) or not isfinite(value):
-        raise Unreadable(f"{text} is too large for a number; quote it if text is meant")
+        raise Unreadable(
+            msg("{text} is too large for a number; quote it if text is meant", text=text)
+        )
     return value

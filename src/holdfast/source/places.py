@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from holdfast.errors import Problem
+from holdfast.i18n.message import msg
 from holdfast.source.nodes import Mapping, Node, Scalar, Sequence
 
 Path: TypeAlias = tuple[str | int, ...]
@@ -122,7 +123,7 @@ def _shortened(problem: Problem) -> Problem:
 
 
 def _left_out(others: list[Problem]) -> list[Problem]:
-    message = f"{len(others):,} more mistakes from here on; mend those above first"
+    message = msg("{n:,} more mistakes from here on; mend those above first", n=len(others))
     return [replace(one, message=message) for one in others[:1]]
 
 

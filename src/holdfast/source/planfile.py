@@ -14,6 +14,7 @@ from enum import StrEnum
 from typing import TypeVar
 
 from holdfast.errors import PlanRejected
+from holdfast.i18n.message import msg
 from holdfast.model.interaction import Asking
 from holdfast.model.plan import (
     Action,
@@ -123,7 +124,7 @@ class _PlanReader:
 
     def plan(self, node: Node) -> Plan | None:
         if not isinstance(node, Mapping):
-            self.shape.wrong(node, (), "a plan is a mapping; it begins with plan_id: …")
+            self.shape.wrong(node, (), msg("a plan is a mapping; it begins with plan_id: …"))
             return None
         self.shape.places.record((), Mapping((), node.line, node.column))
         found = self.shape.entries(node, (), known=PLAN_KEYS, required=PLAN_REQUIRED)
@@ -159,7 +160,7 @@ class _PlanReader:
                 self.shape.places.record(path, item)
                 parts.append(read(item, path))
             else:
-                self.shape.note(item, f"each of {key} must be a mapping")
+                self.shape.note(item, msg("each of {key} must be a mapping", key=key))
         return tuple(parts)
 
     def _task(self, node: Mapping, path: Path) -> Task:
@@ -216,7 +217,12 @@ class _PlanReader:
         own = ACTION_KEYS[kind] if kind else tuple(_OWNER_OF_KEY)
         short = SHORT_KEYS if kind in (ListenerType.HUMAN, None) else {}
         misplaced = {
-            key: f"{key} belongs to listeners of type {owner}; this one is of type {kind}"
+            key: msg(
+                "{key} belongs to listeners of type {owner}; this one is of type {kind}",
+                key=key,
+                owner=owner,
+                kind=kind,
+            )
             for key, owner in (_OWNER_OF_KEY | _OWNER_OF_SHORT_KEY).items()
             if key not in own and key not in short
         }
@@ -265,7 +271,7 @@ class _PlanReader:
             return read_asking(self.shape, found.get("consent"), path)
         if "consent" in found:
             self.shape.note(
-                found["consent"], "approval says how consent is asked; keep one of them"
+                found["consent"], msg("approval says how consent is asked; keep one of them")
             )
         self.shape.places.record(path, approval)
         return read_asking(self.shape, approval, path)

@@ -16,6 +16,7 @@ from enum import StrEnum
 from typing import Final, TypeVar
 
 from holdfast.errors import Problem
+from holdfast.i18n.message import msg
 from holdfast.language.spelling import nearest
 from holdfast.model.values import Json
 from holdfast.source.nodes import (
@@ -46,7 +47,7 @@ class ShapeReader:
     places: Places
     problems: list[Problem] = field(default_factory=list)
     broken: set[Path] = field(default_factory=set)
-    whole: str = "the plan"
+    whole: str = msg("the plan")
 
     def wrong(self, node: Node, path: Path, message: str) -> None:
         self.broken.add(path)
@@ -77,7 +78,15 @@ class ShapeReader:
         """
         if not isinstance(node, Mapping):
             keys = ", ".join(required or known)
-            self.wrong(node, path, f"{self._name(path)} must be a mapping with the keys {keys}")
+            self.wrong(
+                node,
+                path,
+                msg(
+                    "{name} must be a mapping with the keys {keys}",
+                    name=self._name(path),
+                    keys=keys,
+                ),
+            )
             return {}
         found = {key.text: value for key, value in node.entries if key.text in known}
         for key, value in node.entries:
@@ -87,13 +96,22 @@ class ShapeReader:
                 self._unknown_key(key, value, path, known, found, misplaced or {})
         for key_name in required:
             if key_name not in found:
-                self.wrong(node, (*path, key_name), f"{self._name(path)} lacks the key {key_name}")
+                self.wrong(
+                    node,
+                    (*path, key_name),
+                    msg("{name} lacks the key {key}", name=self._name(path), key=key_name),
+                )
         return found
 
     def _short_key(self, key: Scalar, value: Node, path: Path, found: dict[str, Node]) -> None:
         name = str(path[-1])
         if name in found:
-            self.note(key, f"{key.text} is another word for {name}; keep one of them")
+            self.note(
+                key,
+                msg(
+                    "{word} is another word for {name}; keep one of them", word=key.text, name=name
+                ),
+            )
             return
         found[name] = value
         self.places.record(path, value)
@@ -111,8 +129,12 @@ class ShapeReader:
             self.note(key, misplaced[key.text])
             return
         meant = nearest(key.text, known)
-        remedy = f"did you mean {meant}?" if meant else f"known are {', '.join(known)}"
-        self.note(key, f"unknown key {_shown(key)}; {remedy}")
+        remedy = (
+            msg("did you mean {meant}?", meant=meant)
+            if meant
+            else msg("known are {names}", names=", ".join(known))
+        )
+        self.note(key, msg("unknown key {key}; {hint}", key=_shown(key), hint=remedy))
         if meant is not None and meant not in found:
             found[meant] = value
             self.places.record((*path, meant), value)
@@ -122,7 +144,7 @@ class ShapeReader:
             return ()
         if isinstance(node, Sequence):
             return node.items
-        self.wrong(node, path, f"{self._name(path)} must be a list")
+        self.wrong(node, path, msg("{name} must be a list", name=self._name(path)))
         return ()
 
     def text(self, node: Node | None, path: Path, default: str = "") -> str:
@@ -131,7 +153,7 @@ class ShapeReader:
             return default
         if isinstance(node, Scalar) and not node.is_null:
             return node.text
-        self.wrong(node, path, f"{self._name(path)} must be text")
+        self.wrong(node, path, msg("{name} must be text", name=self._name(path)))
         return default
 
     def optional_text(self, node: Node | None, path: Path) -> str | None:
@@ -144,7 +166,11 @@ class ShapeReader:
         whole = self.text(node, path)
         parts = tuple(part.strip() for part in whole.split(","))
         if node is not None and path not in self.broken and not all(parts):
-            self.wrong(node, path, f"{self._name(path)} has an empty name between its commas")
+            self.wrong(
+                node,
+                path,
+                msg("{name} has an empty name between its commas", name=self._name(path)),
+            )
         return tuple(part for part in parts if part)
 
     def word(self, node: Node | None, path: Path, words: type[Word], default: Word) -> Word:
@@ -171,16 +197,29 @@ class ShapeReader:
         if text in words:
             return words[text]
         meant = nearest(text, words)
-        remedy = f"did you mean {meant}?" if meant else f"write one of {', '.join(words)}"
-        self.wrong(node, path, f"{self._name(path)} cannot be {_shown(node)}; {remedy}")
+        remedy = (
+            msg("did you mean {meant}?", meant=meant)
+            if meant
+            else msg("write one of {names}", names=", ".join(words))
+        )
+        self.wrong(
+            node,
+            path,
+            msg(
+                "{name} cannot be {value}; {hint}",
+                name=self._name(path),
+                value=_shown(node),
+                hint=remedy,
+            ),
+        )
         return words[meant] if meant else None
 
     def flag(self, node: Node | None, path: Path, default: bool = False) -> bool:
-        value = self._scalar(node, path, "true or false", bool)
+        value = self._scalar(node, path, msg("true or false"), bool)
         return default if value is None else bool(value)
 
     def integer(self, node: Node | None, path: Path, default: int) -> int:
-        value = self._scalar(node, path, "a whole number", int)
+        value = self._scalar(node, path, msg("a whole number"), int)
         return default if value is None else int(value)
 
     def number(self, node: Node | None, path: Path, default: float) -> float:
@@ -188,7 +227,7 @@ class ShapeReader:
         return default if value is None else value
 
     def optional_number(self, node: Node | None, path: Path) -> float | None:
-        value = self._scalar(node, path, "a number", int, float)
+        value = self._scalar(node, path, msg("a number"), int, float)
         return None if value is None else float(value)
 
     def numbers(self, node: Node | None, path: Path) -> tuple[float, ...]:
@@ -204,9 +243,22 @@ class ShapeReader:
         if node is None or type(value) in kinds:
             return value
         if value is not None:
-            self.wrong(node, path, f"{self._name(path)} must be {wanted}, not {_shown(node)}")
+            self.wrong(
+                node,
+                path,
+                msg(
+                    "{name} must be {wanted}, not {value}",
+                    name=self._name(path),
+                    wanted=wanted,
+                    value=_shown(node),
+                ),
+            )
         elif path not in self.broken:
-            self.wrong(node, path, f"{self._name(path)} has no value; write one or remove the key")
+            self.wrong(
+                node,
+                path,
+                msg("{name} has no value; write one or remove the key", name=self._name(path)),
+            )
         return None
 
     def json_object(self, node: Node | None, path: Path) -> dict[str, Json]:
@@ -214,7 +266,9 @@ class ShapeReader:
             return {}
         if isinstance(node, Mapping):
             return self._json_entries(node, path)
-        self.wrong(node, path, f"{self._name(path)} must be a mapping of names to values")
+        self.wrong(
+            node, path, msg("{name} must be a mapping of names to values", name=self._name(path))
+        )
         return {}
 
     def json(self, node: Node, path: Path) -> Json:
@@ -230,7 +284,11 @@ class ShapeReader:
 
     def _json_entries(self, node: Mapping, path: Path) -> dict[str, Json]:
         if self._is_bare_template(node):
-            self.wrong(node, path, f'quote the template: "{{{node.entries[0][0].text}}}"')
+            self.wrong(
+                node,
+                path,
+                msg('quote the template: "{text}"', text=f"{{{node.entries[0][0].text}}}"),
+            )
         return {key.text: self.json(value, (*path, key.text)) for key, value in node.entries}
 
     def _name(self, path: Path) -> str:

@@ -15,6 +15,8 @@ from functools import lru_cache
 from itertools import islice
 from typing import Final, TypeAlias
 
+from holdfast.i18n.message import msg
+
 SnippetProblem: TypeAlias = tuple[str, int, int]
 """Message, line and column; both count from 1 within the snippet."""
 
@@ -42,7 +44,7 @@ def syntax_problems(snippet: str) -> tuple[SnippetProblem, ...]:
     except ValueError as error:
         return ((str(error), 1, 1),)
     except (RecursionError, MemoryError):
-        return (("nested too deep", 1, 1),)
+        return ((msg("nested too deep"), 1, 1),)
     return () if problem is None else (problem,)
 
 
@@ -50,10 +52,14 @@ def size_problem(snippet: str) -> SnippetProblem | None:
     """Why it is too large to be compiled; raises what Python says of what it cannot read."""
     parts = sum(1 for _ in islice(_PART.finditer(snippet), MOST_PARTS + 1))
     if parts > MOST_PARTS:
-        return f"it has more than {MOST_PARTS:,} words, numbers, texts and brackets", 1, 1
+        return msg("it has more than {n:,} words, numbers, texts and brackets", n=MOST_PARTS), 1, 1
     functions = [node for node in ast.walk(_parse(snippet)) if isinstance(node, _FUNCTIONS)]
     if len(functions) > MOST_FUNCTIONS:
-        return f"it has more than {MOST_FUNCTIONS} functions, classes and comprehensions", 1, 1
+        return (
+            msg("it has more than {n} functions, classes and comprehensions", n=MOST_FUNCTIONS),
+            1,
+            1,
+        )
     return None
 
 

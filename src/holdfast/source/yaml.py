@@ -32,7 +32,9 @@ from ruamel.yaml.reader import ReaderError
 from ruamel.yaml.scanner import Scanner
 
 from holdfast.errors import Problem
+from holdfast.i18n.message import msg
 from holdfast.source.nodes import Mapping, Node, Scalar, Sequence
+from holdfast.source.parser_messages import parser_message
 
 MAX_BYTES = 1_000_000
 MAX_NODES = 60_000
@@ -41,7 +43,7 @@ MAX_NODES = 60_000
 MAX_DEPTH = 40
 MAX_ALIASED_NODES = 10_000
 
-_NO_KEY = 'a key must be text; if this is a template, quote it: "{{result.x}}"'
+_NO_KEY = msg('a key must be text; if this is a template, quote it: "{{{{result.x}}}}"')
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +57,9 @@ class Document:
 def read_document(text: str, file: str, expected: str = "a plan") -> Document:
     """The one document in `text`; never raises, whatever the text."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
-        message = f"the file is larger than {MAX_BYTES} bytes; split the plan into sub-plans"
+        message = msg(
+            "the file is larger than {n} bytes; split the plan into sub-plans", n=MAX_BYTES
+        )
         return Document(None, (Problem(message, file, 1, 1),))
     composer = _Composer(file, expected)
     try:
@@ -107,7 +111,9 @@ class _Composer:
             raise self._syntax(error) from None
         except (YAMLError, ValueError, OverflowError):
             # ruamel lets these escape, without a mark, from numbers in escapes and directives.
-            message = "not valid YAML: an escape or a directive after this place is out of range"
+            message = msg(
+                "not valid YAML: an escape or a directive after this place is out of range"
+            )
             raise _Fatal(Problem(message, self.file, *self.place)) from None
 
     def _only_document(self, events: Iterator[Any]) -> Node:
@@ -116,18 +122,25 @@ class _Composer:
             if not isinstance(event, DocumentStartEvent):
                 continue
             if root is not None:
-                raise self._fatal(event, "a second document; write one plan per file")
+                raise self._fatal(event, msg("a second document; write one plan per file"))
             root = self._node(next(events), events, 1)
         if root is None:
             raise _Fatal(
-                Problem(f"the file is empty; {self.expected} was expected", self.file, 1, 1)
+                Problem(
+                    msg("the file is empty; {what} was expected", what=self.expected),
+                    self.file,
+                    1,
+                    1,
+                )
             )
         return root
 
     def _node(self, event: Any, events: Iterator[Any], depth: int) -> Node:
         self.nodes += 1
         if self.nodes > MAX_NODES:
-            message = f"there are more than {MAX_NODES:,} values; split the plan into sub-plans"
+            message = msg(
+                "there are more than {n:,} values; split the plan into sub-plans", n=MAX_NODES
+            )
             raise self._fatal(event, message)
         if isinstance(event, AliasEvent):
             return self._alias(event, depth)
@@ -136,7 +149,7 @@ class _Composer:
         if event.anchor is not None:
             self.anchors[event.anchor] = None
         if event.tag is not None:
-            self._report(event, f"the tag {event.tag} is not supported; remove it")
+            self._report(event, msg("the tag {tag} is not supported; remove it", tag=event.tag))
         node = self._content(event, events, depth)
         if event.anchor is not None:
             self.anchors[event.anchor] = node
@@ -168,32 +181,44 @@ class _Composer:
 
     def _is_usable(self, key: Scalar, event: Any, seen: dict[str, Scalar]) -> bool:
         if key.text == "<<" and not key.style:
-            self._report(event, "merge keys (<<) are not supported; write the entries out")
+            self._report(event, msg("merge keys (<<) are not supported; write the entries out"))
             return False
         if key.text in seen:
             first = seen[key.text].line
-            self._report(event, f"the key {key.text[:40]!r} appears twice, first on line {first}")
+            self._report(
+                event,
+                msg(
+                    "the key {key!r} appears twice, first on line {line}",
+                    key=key.text[:40],
+                    line=first,
+                ),
+            )
             return False
         return True
 
     def _alias(self, event: Any, depth: int) -> Node:
         node = self.anchors.get(event.anchor)
         if node is None:
-            known = event.anchor in self.anchors
-            reason = "stands inside what it names" if known else "names no anchor above it"
-            raise self._fatal(event, f"the alias *{event.anchor} {reason}")
+            raise self._fatal(event, self._no_anchor(event.anchor))
         weight, height = _measure(node)
         self.aliased += weight
         if self.aliased > MAX_ALIASED_NODES or depth + height - 1 > MAX_DEPTH:
-            raise self._fatal(event, "the aliases expand to too much; write the values out")
+            raise self._fatal(event, msg("the aliases expand to too much; write the values out"))
         return node
+
+    def _no_anchor(self, name: str) -> str:
+        if name in self.anchors:
+            return msg("the alias *{name} stands inside what it names", name=name)
+        return msg("the alias *{name} names no anchor above it", name=name)
 
     def _clean(self, event: Any) -> str:
         text: str = event.value
         try:
             text.encode("utf-8")
         except UnicodeEncodeError:
-            self._report(event, "half of a surrogate pair is not text; write the whole character")
+            self._report(
+                event, msg("half of a surrogate pair is not text; write the whole character")
+            )
             return text.encode("utf-8", "replace").decode("utf-8")
         return text
 
@@ -204,18 +229,22 @@ class _Composer:
         return _Fatal(Problem(message, self.file, *_place(event.start_mark)))
 
     def _too_deep(self, mark: Any) -> _Fatal:
-        message = f"nested more than {MAX_DEPTH} levels deep; flatten it"
+        message = msg("nested more than {n} levels deep; flatten it", n=MAX_DEPTH)
         return _Fatal(Problem(message, self.file, *_place(mark)))
 
     def _syntax(self, error: Any) -> _Fatal:
         mark = error.problem_mark or error.context_mark
-        reason = error.problem or error.context
-        return _Fatal(Problem(f"not valid YAML: {reason}", self.file, *_place(mark)))
+        reason = parser_message(error.problem or error.context)
+        return _Fatal(
+            Problem(msg("not valid YAML: {reason}", reason=reason), self.file, *_place(mark))
+        )
 
     def _unprintable(self, text: str, error: Any) -> _Fatal:
         before = text[: error.position]
         column = error.position - (before.rfind("\n") + 1) + 1
-        message = f"the character U+{error.character:04X} is not allowed in a plan; remove it"
+        message = msg(
+            "the character U+{code:04X} is not allowed in a plan; remove it", code=error.character
+        )
         return _Fatal(Problem(message, self.file, before.count("\n") + 1, column))
 
 

@@ -177,7 +177,7 @@ def _kept(items: tuple[Json, ...], part: str) -> tuple[Json, ...]:
     try:
         return tuple(strict_json(items))
     except InvalidValue as error:
-        message = str(error).removeprefix(f"{error.path}: ")
+        message = error.reason
         raise InvalidValue(message, f"context.{part}{error.path[1:]}") from None
 
 

@@ -1,0 +1,56 @@
+"""`make messages`: bring the catalogues up to date with the messages of the source.
+
+New messages are added without a translation, those that are no longer said are dropped.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+from babel.messages.catalog import Catalog
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po, write_po
+
+from holdfast.i18n.catalogue import LOCALES
+
+PACKAGE = Path(__file__).parent.parent / "src" / "holdfast"
+KEYWORDS = {"msg": None, "msgid": None}
+HEADER = """\
+msgid ""
+msgstr ""
+"Language: {locale}\\n"
+"Content-Type: text/plain; charset=utf-8\\n"
+"Content-Transfer-Encoding: 8bit\\n"
+
+"""
+
+
+def extracted() -> Iterator[tuple[str, str]]:
+    """Each message with a file that says it."""
+    for file, _, found, _, _ in extract_from_dir(str(PACKAGE), keywords=KEYWORDS):
+        if isinstance(found, str):
+            yield found, file
+
+
+def updated(before: Catalog, locale: str) -> str:
+    made = Catalog(locale=locale)
+    for text, file in extracted():
+        known = before.get(text)
+        made.add(text, known.string if known else "", locations=[(file, 1)])
+    written = BytesIO()
+    write_po(written, made, width=100, sort_output=True, omit_header=True, include_lineno=False)
+    return HEADER.format(locale=locale) + written.getvalue().decode()
+
+
+def main() -> None:
+    for locale in LOCALES.values():
+        place = PACKAGE / "i18n" / "locale" / locale / "LC_MESSAGES" / "holdfast.po"
+        with place.open("rb") as file:
+            before = read_po(file, locale=locale)
+        place.write_text(updated(before, locale), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

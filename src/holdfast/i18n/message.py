@@ -1,0 +1,76 @@
+"""`Message`: an id with parameters, beside the English text that they make.
+
+The id is the English format string, as in gettext; `msg` is what extraction looks for. A message
+is a `str`: errors, records, JSON and logs take it as its English text, and `catalogue.said` puts
+it into another language when it is read. Any other text made of it (by `+`, `join`, an f-string)
+is a plain `str` again, so a message that has another one in it takes it as a parameter.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, TypeAlias
+
+Param: TypeAlias = str | int | float | None
+Params: TypeAlias = Mapping[str, Param] | tuple[str, ...]
+
+
+class Message(str):
+    """`params` are those of the id by name, or the parts that the id, a separator, joins."""
+
+    __slots__ = ("id", "params")
+
+    id: str
+    params: Params
+
+    def __str__(self) -> str:
+        """The message itself, so that `str(error)` is still one."""
+        return self
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return remade, (str.__str__(self), self.id, self.params)
+
+    def __deepcopy__(self, _: object) -> Message:
+        return self
+
+    def worded(self, translated: Callable[[str], str]) -> str:
+        """The text that translated ids make; other texts among the parameters stay."""
+        own = translated(self.id)
+        if isinstance(self.params, tuple):
+            return own.join(_worded(one, translated) for one in self.params)
+        return own.format_map({k: _worded(v, translated) for k, v in self.params.items()})
+
+
+def msgid(text: str) -> str:
+    """Marks the id of a message that is made elsewhere."""
+    return text
+
+
+def msg(form: str, /, **params: Param) -> str:
+    """A message; `form` has each parameter in braces, and braces of its own doubled."""
+    return remade(form.format_map(params), form, params)
+
+
+SEPARATORS = (msgid("; "),)
+"""Those that other languages write otherwise."""
+
+
+def joined(separator: str, parts: Iterable[str]) -> str:
+    """Several texts as one message; each that is a message stays one."""
+    held = tuple(parts)
+    return remade(separator.join(held), separator, held)
+
+
+def term(word: str) -> str:
+    """One of the words that `terms` lists, found by its value."""
+    return remade(word, word, {})
+
+
+def remade(text: str, msgid: str, params: Params) -> Message:
+    made = Message(text)
+    made.id, made.params = msgid, params
+    return made
+
+
+def _worded(value: Any, translated: Callable[[str], str]) -> Any:
+    return value.worded(translated) if isinstance(value, Message) else value

@@ -1,0 +1,53 @@
+"""The catalogue has every message of the source, and each translation its message's parameters."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.resources import files
+from string import Formatter
+
+import pytest
+from babel.messages.extract import extract_from_dir
+from babel.messages.pofile import read_po
+
+from holdfast.i18n.catalogue import LOCALES, catalogue, prepare, said
+
+KEYWORDS = {"msg": None, "msgid": None}
+LANGUAGES = pytest.mark.parametrize("language", LOCALES)
+
+
+@cache
+def extracted() -> frozenset[str]:
+    found = extract_from_dir(str(files("holdfast")), keywords=KEYWORDS)
+    return frozenset(one[2] for one in found if isinstance(one[2], str))
+
+
+def parameters(text: str) -> set[str]:
+    return {name for _, name, _, _ in Formatter().parse(text) if name is not None}
+
+
+@LANGUAGES
+def test_every_message_is_translated_and_nothing_else(language: str) -> None:
+    """`make messages` brings a catalogue up to date; its new messages are to be translated."""
+    assert extracted() - catalogue(language).keys() == set()
+    assert catalogue(language).keys() - extracted() == set()
+
+
+@LANGUAGES
+def test_a_translation_has_the_parameters_of_its_message(language: str) -> None:
+    for english, text in catalogue(language).items():
+        assert parameters(text) == parameters(english), english
+        assert all(name.isidentifier() for name in parameters(english)), english
+
+
+@LANGUAGES
+def test_a_catalogue_is_read_as_gettext_reads_it(language: str) -> None:
+    place = files("holdfast.i18n").joinpath("locale", LOCALES[language], "LC_MESSAGES/holdfast.po")
+    with place.open("rb") as file:
+        entries = {one.id: one.string for one in read_po(file) if one.id}
+    prepare()
+    assert catalogue(language) == entries
+
+
+def test_a_language_without_a_catalogue_reads_english() -> None:
+    assert said("this is required: please fill it in", "en").startswith("this is required")
