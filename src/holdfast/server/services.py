@@ -23,6 +23,8 @@ from holdfast.server.streams.feed import Feed
 from holdfast.server.streams.newest import NewestSessions
 from holdfast.server.streams.sse import Streams
 from holdfast.server.supervisor import Supervisor
+from holdfast.views.reader import RunReader
+from holdfast.views.stories.phrases import ENGLISH, Voice
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +43,7 @@ class Services:
     counts: Counts
     probe: Probe
     admission: Admission
+    reader: RunReader
 
     @classmethod
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
@@ -63,6 +66,7 @@ class Services:
             counts=Counts(),
             probe=Probe(journal, clock.now),
             admission=Admission(app.engine.hub),
+            reader=RunReader.of(app),
         )
 
     async def open(self, stack: AsyncExitStack) -> None:
@@ -80,6 +84,10 @@ class Services:
 
     def now(self) -> float:
         return self.app.engine.clock.now()
+
+    def voice(self, language: str) -> Voice:
+        """What timelines are told in."""
+        return ENGLISH
 
 
 def services(request: Request) -> Services:
