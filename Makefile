@@ -12,7 +12,7 @@ COVERED := tests/core tests/language tests/forms tests/source tests/drawing test
 	tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
-.PHONY: demo test browser check bench bench-setup diagrams images messages format clean setup
+.PHONY: demo test browser check bench bench-setup diagrams images messages docs release format clean setup
 
 demo: setup
 	@$(BIN)/holdfast demo
@@ -26,8 +26,8 @@ browser: setup
 	@$(BIN)/python tests/chromium.py
 
 check: setup
-	$(BIN)/ruff format --check src tests bench docs examples
-	$(BIN)/ruff check src tests bench docs examples
+	$(BIN)/ruff format --check src tests bench docs examples release.py
+	$(BIN)/ruff check src tests bench docs examples release.py
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
@@ -48,9 +48,16 @@ diagrams: setup
 messages: setup
 	$(BIN)/python docs/make_messages.py
 
+docs: setup
+	$(BIN)/sphinx-build -q -W --keep-going -b html -d site/.doctrees docs site
+	@echo "site/index.html has the documentation"
+
+release: setup
+	$(BIN)/python release.py
+
 format: setup
-	$(BIN)/ruff format src tests bench docs examples
-	$(BIN)/ruff check --fix src tests bench docs examples
+	$(BIN)/ruff format src tests bench docs examples release.py
+	$(BIN)/ruff check --fix src tests bench docs examples release.py
 
 setup: $(READY)
 
@@ -64,4 +71,4 @@ $(READY): pyproject.toml constraints.txt
 	@touch $@
 
 clean:
-	rm -rf .venv .venv-bench .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage
+	rm -rf .venv .venv-bench site .mypy_cache .ruff_cache .pytest_cache .hypothesis .coverage

@@ -6,12 +6,12 @@ from enum import StrEnum
 from pathlib import Path
 
 import pytest
+from make_diagrams import documents
 
 from holdfast.core.agent.tables import COMMANDS as SESSION_COMMANDS
 from holdfast.core.agent.tables import SESSION
 from holdfast.core.plan.tables import COMMANDS
 from holdfast.core.run.tables import INSTANCE, STEP
-from holdfast.drawing.diagrams import documents
 
 DIAGRAMS = Path(__file__).parents[2] / "docs" / "diagrams"
 

@@ -31,7 +31,6 @@ ROUTERS: Final = (
     "runs",
     "definitions",
     "events",
-    "views",
     "chats",
     "seed_chat",
     "conversations",

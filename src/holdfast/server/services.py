@@ -23,8 +23,6 @@ from holdfast.server.streams.feed import Feed
 from holdfast.server.streams.newest import NewestSessions
 from holdfast.server.streams.sse import Streams
 from holdfast.server.supervisor import Supervisor
-from holdfast.views.reader import RunReader
-from holdfast.views.stories.phrases import ENGLISH, Voice
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +41,6 @@ class Services:
     counts: Counts
     probe: Probe
     admission: Admission
-    reader: RunReader
 
     @classmethod
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
@@ -66,7 +63,6 @@ class Services:
             counts=Counts(),
             probe=Probe(journal, clock.now),
             admission=Admission(app.engine.hub),
-            reader=RunReader.of(app),
         )
 
     async def open(self, stack: AsyncExitStack) -> None:
@@ -84,10 +80,6 @@ class Services:
 
     def now(self) -> float:
         return self.app.engine.clock.now()
-
-    def voice(self, language: str) -> Voice:
-        """What timelines are told in."""
-        return ENGLISH
 
 
 def services(request: Request) -> Services:
