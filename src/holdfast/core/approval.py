@@ -24,6 +24,7 @@ from typing import Final
 
 from holdfast.errors import AuthorError, ConditionError, InvalidAnswer
 from holdfast.forms.from_tools import no_such_argument
+from holdfast.i18n.message import msg
 from holdfast.language import judgement
 from holdfast.language.conditions import equal
 from holdfast.model.approval import ApprovalMode, ApprovalRule, Grant, Rules
@@ -40,10 +41,9 @@ SPELLINGS: Final = {
 }
 RULE_KEYS: Final = ("mode", "when", "otherwise")
 SHORT_RULE_KEY: Final = "require_when"
-_MODES: Final = "auto, require or disabled"
-_SHAPES: Final = (
-    f'write {_MODES}, or {{mode: require, when: "amount > 1000", otherwise: auto}}, '
-    'or {require_when: "amount > 1000"}'
+_SHAPES: Final = msg(
+    'write auto, require or disabled, or {{mode: require, when: "amount > 1000", '
+    'otherwise: auto}}, or {{require_when: "amount > 1000"}}'
 )
 _STRICTNESS: Final = tuple(ApprovalMode)
 _LONGEST_SHOWN: Final = 60
@@ -173,18 +173,23 @@ def check_pattern(pattern: JsonObject, parameters: JsonObject) -> None:
     unknown = dict(_unknown_names(pattern, parameters, ""))
     if unknown:
         raise InvalidAnswer(
-            f"no call could ever fit this pattern: mend {', '.join(unknown)}", unknown
+            msg("no call could ever fit this pattern: mend {names}", names=", ".join(unknown)),
+            unknown,
         )
 
 
 def _full_rule(raw: Mapping[object, object]) -> ApprovalRule:
     if "mode" not in raw or not raw.keys() <= {*RULE_KEYS}:
-        raise AuthorError(f"approval has {_shown(sorted(map(str, raw)))}: {_SHAPES}")
+        raise AuthorError(
+            msg("approval has {keys}: {shapes}", keys=_shown(sorted(map(str, raw))), shapes=_SHAPES)
+        )
     mode = _mode(raw["mode"])
     if "when" in raw:
         return _conditional(mode, raw["when"], _mode(raw.get("otherwise", "auto")))
     if "otherwise" in raw:
-        raise AuthorError("approval says otherwise without when: add the condition, or drop it")
+        raise AuthorError(
+            msg("approval says otherwise without when: add the condition, or drop it")
+        )
     return ApprovalRule(mode)
 
 
@@ -192,10 +197,16 @@ def _conditional(
     mode: ApprovalMode, when: object, otherwise: ApprovalMode = ApprovalMode.AUTO
 ) -> ApprovalRule:
     if not isinstance(when, str):
-        raise AuthorError(f"approval's condition is {_shown(when)}: write it as text")
+        raise AuthorError(
+            msg("approval's condition is {value}: write it as text", value=_shown(when))
+        )
     if mode is otherwise:
         raise AuthorError(
-            f"approval is {mode.value} whether or not {when}: say in otherwise what else holds"
+            msg(
+                "approval is {mode} whether or not {condition}: say in otherwise what else holds",
+                mode=mode.value,
+                condition=when,
+            )
         )
     return ApprovalRule(mode, when, otherwise)
 
@@ -205,7 +216,7 @@ def _mode(raw: object) -> ApprovalMode:
         return ApprovalMode.REQUIRE_APPROVAL
     if isinstance(raw, str) and raw.lower() in SPELLINGS:
         return SPELLINGS[raw.lower()]
-    raise AuthorError(f"approval is {_shown(raw)}: {_SHAPES}")
+    raise AuthorError(msg("approval is {value}: {shapes}", value=_shown(raw), shapes=_SHAPES))
 
 
 def _checked(rule: ApprovalRule) -> ApprovalRule:

@@ -63,7 +63,14 @@ def joined(separator: str, parts: Iterable[str]) -> str:
 
 def term(word: str) -> str:
     """One of the words that `terms` lists, found by its value."""
-    return remade(word, word, {})
+    text = str(word)
+    return remade(text, text, {})
+
+
+def moment(iso: str) -> str:
+    """A time in UTC, given as ISO 8601 has it."""
+    day, _, time = iso.partition("T")
+    return msg("{day}T{time}", day=day, time=time)
 
 
 def remade(text: str, msgid: str, params: Params) -> Message:

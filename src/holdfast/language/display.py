@@ -70,7 +70,7 @@ def clip(text: str, limit: int) -> str:
     """The visible text in at most `limit` columns; an ellipsis stands for what is cut."""
     shown = visible(text)
     if columns(shown) <= limit and len(shown) <= limit * _CHARACTERS_PER_COLUMN:
-        return shown
+        return text if shown == text else shown
     return _head(shown, limit - 1) + "…" if limit > 0 else ""
 
 

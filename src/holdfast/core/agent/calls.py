@@ -24,6 +24,7 @@ from holdfast.core.interactions.calls import (
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import counts, lost, release, repeatable, says_failure, tries_again
 from holdfast.core.run.tables import StepStatus
+from holdfast.i18n.message import msg
 from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model.agent import ASK_PERSON
@@ -53,16 +54,22 @@ def _carry(builder: Builder, step_id: str, result: Json) -> None:
 def _start_call(builder: Builder, call: r.Call, tool: c.ToolFacts | None) -> None:
     state = builder.state
     if call.malformed is not None:
-        _refuse(builder, call, f"the arguments are not a JSON object: {call.malformed}")
+        _refuse(
+            builder, call, msg("the arguments are not a JSON object: {text}", text=call.malformed)
+        )
     elif call.tool in state.helpers:
         _start_helper(builder, call)
     elif call.tool == ASK_PERSON and state.agent.asks_people and state.only is None:
         questions.ask_person(builder, call)
     elif call.tool not in state.tools:
-        known = ", ".join([*state.tools, *state.helpers]) or "no tools at all"
-        _refuse(builder, call, f"there is no tool {call.tool!r}; you have {known}")
+        known = ", ".join([*state.tools, *state.helpers]) or msg("no tools at all")
+        _refuse(
+            builder,
+            call,
+            msg("there is no tool {tool!r}; you have {names}", tool=call.tool, names=known),
+        )
     elif tool is None:
-        _refuse(builder, call, f"the tool {call.tool!r} is not available now")
+        _refuse(builder, call, msg("the tool {tool!r} is not available now", tool=call.tool))
     else:
         _start_tool(builder, call, tool)
 
@@ -76,7 +83,7 @@ def _start_helper(builder: Builder, call: r.Call) -> None:
     state, args = builder.state, _arguments(builder, call)
     task = args.get("task")
     if not isinstance(task, str) or not task.strip():
-        _refuse(builder, call, "say in `task` what is to be done")
+        _refuse(builder, call, msg("say in `task` what is to be done"))
         return
     names = (call.tool, state.helpers[call.tool])
     mode = mode_for_helper(

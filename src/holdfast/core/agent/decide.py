@@ -27,6 +27,7 @@ from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable, terminate
 from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
+from holdfast.i18n.message import msg
 from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model.approval import Grant
@@ -68,10 +69,25 @@ def carry_out(builder: Builder, command: c.Command) -> Sequence[Effect]:
 
 def _refuse_while_open(state: ReactState) -> None:
     if state.status in (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE):
-        waits = "waits for an answer" if state.open_questions else "is still at work"
-        raise NotAllowed(f"the last turn of {state.run_id} {waits}; a message is the next turn")
+        raise NotAllowed(_still_open(state))
     if state.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
-        raise NotAllowed(f"{state.run_id} was ended by {state.cancelled_by}; start another session")
+        raise NotAllowed(
+            msg(
+                "{id} was ended by {by}; start another session",
+                id=state.run_id,
+                by=state.cancelled_by,
+            )
+        )
+
+
+def _still_open(state: ReactState) -> str:
+    if state.open_questions:
+        return msg(
+            "the last turn of {id} waits for an answer; a message is the next turn", id=state.run_id
+        )
+    return msg(
+        "the last turn of {id} is still at work; a message is the next turn", id=state.run_id
+    )
 
 
 def _accepted(builder: Builder, command: c.ReactCommand) -> tuple[Effect, ...]:
@@ -138,30 +154,36 @@ def _start(builder: Builder, command: c.StartSession) -> None:
 
 def _say(builder: Builder, command: c.Say) -> None:
     if not command.text.strip():
-        raise InvalidAnswer("a message needs words", {"text": "needed"})
+        raise InvalidAnswer(msg("a message needs words"), {"text": msg("needed")})
     if builder.state.turn:
         _refuse_to_child(builder)
     if builder.state.active:
         raise NotAllowed(
-            f"{builder.state.run_id} failed in the middle of calls; resume or cancel it"
+            msg("{id} failed in the middle of calls; resume or cancel it", id=builder.state.run_id)
         )
     for step_id in sorted(builder.state.failed):
         if step_id != THINK:
-            told = {"error": f"{command.by} went on without it"}
+            told = {"error": msg("{by} went on without it", by=command.by)}
             builder.emit(r.StepAbandoned(step_id, command.by, told))
     builder.emit(r.TurnStarted(builder.state.turn + 1, command.text, command.by))
 
 
 def _refuse_to_child(builder: Builder) -> None:
     if builder.state.parent is not None:
-        raise NotAllowed(f"{builder.state.run_id} works for {builder.state.parent.run_id} alone")
+        raise NotAllowed(
+            msg(
+                "{id} works for {parent} alone",
+                id=builder.state.run_id,
+                parent=builder.state.parent.run_id,
+            )
+        )
 
 
 def _propose(builder: Builder, command: c.Propose) -> None:
     state = builder.state
     _refuse_to_child(builder)
     if command.tool not in state.tools:
-        raise NotFound(f"{state.agent.agent_id} has no tool {command.tool!r}")
+        raise NotFound(msg("{id} has no tool {tool!r}", id=state.agent.agent_id, tool=command.tool))
     number = state.numbered + 1
     call = r.Call(f"c{number}", command.call_id, command.tool, command.args, proposed=True)
     builder.emit(r.CallProposed(state.turn + 1, call, command.by))
@@ -171,11 +193,11 @@ def _remember(builder: Builder, command: c.RememberApproval) -> None:
     refuse_beforehand(builder.wanted_by)
     uses, expires_at = command.uses, command.expires_at
     if uses is not None and (type(uses) is not int or uses < 1):
-        message = "an approval is remembered for a whole number of uses, one at least"
-        raise InvalidAnswer(message, {"uses": "must be a whole number from 1"})
+        message = msg("an approval is remembered for a whole number of uses, one at least")
+        raise InvalidAnswer(message, {"uses": msg("must be a whole number from 1")})
     if expires_at is not None and not (isfinite(expires_at) and builder.now < expires_at):
-        message = "an approval is remembered until a moment that lies ahead"
-        raise InvalidAnswer(message, {"expires_at": "must be finite, and lie ahead"})
+        message = msg("an approval is remembered until a moment that lies ahead")
+        raise InvalidAnswer(message, {"expires_at": msg("must be finite, and lie ahead")})
     grant = Grant(
         grant_id=builder.unguessable(),
         tool=command.tool,
@@ -191,7 +213,13 @@ def _remember(builder: Builder, command: c.RememberApproval) -> None:
 
 def _revoke(builder: Builder, command: c.RevokeApproval) -> None:
     if command.grant_id not in builder.state.grants:
-        raise NotFound(f"{builder.state.run_id} remembers no approval {command.grant_id}")
+        raise NotFound(
+            msg(
+                "{id} remembers no approval {grant}",
+                id=builder.state.run_id,
+                grant=command.grant_id,
+            )
+        )
     builder.emit(r.ApprovalRevoked(command.grant_id, command.by))
 
 
@@ -210,7 +238,7 @@ def _heard(builder: Builder, command: c.HearChild) -> None:
 def _follow_child(builder: Builder, command: c.HearChild) -> None:
     """A helper that failed fails the turn, and is resumed with it; its work is never redone."""
     status = builder.step(command.step_id).status
-    gone: Json = {"error": f"{command.child_id} was cancelled"}
+    gone: Json = {"error": msg("{child} was cancelled", child=command.child_id)}
     if status is StepStatus.FAILED and command.status == RunStatus.CANCELLED:
         builder.emit(r.StepAbandoned(command.step_id, command.child_id, gone))
     if status is not StepStatus.RUNNING:
@@ -219,7 +247,7 @@ def _follow_child(builder: Builder, command: c.HearChild) -> None:
     if command.status == RunStatus.CANCELLED:
         builder.end(command.step_id, "failed", gone)
     elif command.status == RunStatus.ERROR and not cancelling:
-        message = f"{command.child_id}: {command.message}"
+        message = msg("{place}: {problem}", place=command.child_id, problem=command.message)
         builder.emit(r.TurnFailed(message, (command.step_id,)))
     elif command.status == RunStatus.DONE:
         builder.end(command.step_id, "done", command.result)
@@ -244,8 +272,8 @@ def _recover(builder: Builder) -> tuple[Effect, ...]:
     builder.emit(RunRecovered(count))
     for step_id in in_flight(builder):
         if cancelling or not repeatable(builder.step(step_id)):
-            questions.ask_unknown(builder, step_id, "the process that ran it went down")
+            questions.ask_unknown(builder, step_id, msg("the process that ran it went down"))
     if count >= MAX_RECOVERIES and not cancelling:
-        message = f"quarantined: the process went down {count} times while this ran"
+        message = msg("quarantined: the process went down {n} times while this ran", n=count)
         builder.emit(r.TurnFailed(message, in_flight(builder)))
     return effects_in_flight(builder.state)

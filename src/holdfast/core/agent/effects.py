@@ -12,6 +12,7 @@ from holdfast.core.agent.state import THINK, ReactState
 from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.core.run.window import visible
+from holdfast.i18n.message import msg
 from holdfast.model import agent_events as r
 from holdfast.model import effects as f
 from holdfast.model import events as e
@@ -67,7 +68,9 @@ def _effects(state: ReactState, event: r.ReactEvent) -> Iterator[f.Effect]:
         case r.StepAbandoned():
             step = state.steps[event.step_id]
             if step.awaits_child and step.child_status != RunStatus.CANCELLED:
-                yield f.CancelChild(str(step.child_id), event.by, "the next turn began without it")
+                yield f.CancelChild(
+                    str(step.child_id), event.by, msg("the next turn began without it")
+                )
         case e.CancelRequested():
             yield from _abandoned(state, event)
         case _:

@@ -27,6 +27,7 @@ from holdfast.core.interactions.requests import PROVIDE_OPTION, SKIP_OPTION, sou
 from holdfast.core.run.four_eyes import asked_of
 from holdfast.core.run.reducers import deadline_of
 from holdfast.core.run.state import EMPTY
+from holdfast.i18n.message import msg
 from holdfast.model.agent_events import Call
 from holdfast.model.commands import Ask, ToolFacts
 from holdfast.model.events import QuestionOpened
@@ -39,8 +40,8 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.values import Json
 
-_ANSWER = Form((Field("answer", FieldType.TEXTAREA, "Answer"),))
-_SKIP = InteractionOption("skip", "Do not answer", InteractionAction.SKIP)
+_ANSWER = Form((Field("answer", FieldType.TEXTAREA, msg("Answer")),))
+_SKIP = InteractionOption("skip", msg("Do not answer"), InteractionAction.SKIP)
 _MOST_CHOICES = 20
 _LONGEST_LABEL = 200
 
@@ -66,7 +67,9 @@ def ask_approval(
         args,
         tool,
         consent,
-        message=f"{_name(builder)} wants to call {call.tool} with these arguments.",
+        message=msg(
+            "{who} wants to call {tool} with these arguments.", who=_name(builder), tool=call.tool
+        ),
         asking=builder.state.agent.asking,
         context={"call_id": call.call_id},
     )
@@ -83,13 +86,15 @@ def ask_missing(
     if builder.state.only is not None:
         lacking = ", ".join(one.name for one in form.fields)
         builder.end(
-            call.step_id, "refused", {"error": f"required arguments are missing: {lacking}"}
+            call.step_id,
+            "refused",
+            {"error": msg("required arguments are missing: {names}", names=lacking)},
         )
         return
     shown = {"tool": call.tool, "args": dict(call.args), "call_id": call.call_id}
     question = missing_question(
         form,
-        f"{call.tool} needs more",
+        msg("{tool} needs more", tool=call.tool),
         _whom_and_when(builder),
         shown,
         (PROVIDE_OPTION, SKIP_OPTION),
@@ -111,14 +116,16 @@ def ask_person(builder: Builder, call: Call) -> None:
     """The model asks: one of several choices, or words of the person's own."""
     quoted = call.args.get("question")
     if not isinstance(quoted, str) or not quoted.strip():
-        builder.end(call.step_id, "refused", {"error": "say in `question` what you want to know"})
+        builder.end(
+            call.step_id, "refused", {"error": msg("say in `question` what you want to know")}
+        )
         return
     choices = _choices(call)
     question = Question(
         "asked",
         InteractionType.USER_CHOICE if choices else InteractionType.USER_INPUT,
-        f"{_name(builder)} asks",
-        "The agent wants to know something; its own words are quoted.",
+        msg("{agent} asks", agent=_name(builder)),
+        msg("The agent wants to know something; its own words are quoted."),
         (*choices, _SKIP) if choices else (PROVIDE_OPTION, _SKIP),
         NO_FIELDS if choices else _ANSWER,
         {"quoted": quoted, "call_id": call.call_id},

@@ -14,6 +14,7 @@ from holdfast.core.agent.tables import SESSION, ReActStage
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import ACTIVE_STEPS, Lifecycle, StepStatus
 from holdfast.errors import InvalidValue
+from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.model.agent import Agent, helper_name
 from holdfast.model.agent_events import Call
@@ -128,7 +129,7 @@ def _why(content: Json) -> str:
     if not isinstance(content, Mapping):
         return str(content)
     named = (content.get(one) for one in ("error", "reason", "rejected", "retry", "skipped"))
-    return next((str(one) for one in named if one), "the last call failed")
+    return next((str(one) for one in named if one), msg("the last call failed"))
 
 
 def verdict(state: ReactState) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from holdfast.core.agent.builder import Builder
 from holdfast.core.agent.state import THINK
+from holdfast.i18n.message import msg
 from holdfast.model import agent_events as r
 from holdfast.model.message import ModelReply, ToolCall
 from holdfast.model.retry import Failure
@@ -12,7 +13,10 @@ from holdfast.model.retry import Failure
 def start(builder: Builder) -> None:
     state = builder.state
     if state.iteration >= state.agent.max_iterations:
-        fail(builder, f"no answer after {state.iteration} rounds of thinking (max_iterations)")
+        fail(
+            builder,
+            msg("no answer after {n} rounds of thinking (max_iterations)", n=state.iteration),
+        )
         return
     step = builder.step(THINK)
     builder.emit(r.ThinkingStarted(step.firing, step.attempt + 1))
@@ -53,8 +57,11 @@ def _answered(builder: Builder, reply: ModelReply) -> None:
     if reply.text.strip():
         builder.emit(r.TurnCompleted(builder.state.turn, reply.text))
         return
-    why = "its reply was cut off" if reply.finish == "length" else f"it stopped by {reply.finish!r}"
-    builder.emit(r.TurnFailed(f"the model gave no answer: {why}"))
+    if reply.finish == "length":
+        why = msg("the model gave no answer: its reply was cut off")
+    else:
+        why = msg("the model gave no answer: it stopped by {reason!r}", reason=reply.finish)
+    builder.emit(r.TurnFailed(why))
 
 
 def fail(builder: Builder, message: str) -> None:
@@ -63,4 +70,4 @@ def fail(builder: Builder, message: str) -> None:
 
 def failed(builder: Builder, failure: Failure) -> None:
     """The client has tried often enough; a person may resume when the model is back."""
-    fail(builder, f"the model could not be asked: {failure.message}")
+    fail(builder, msg("the model could not be asked: {reason}", reason=failure.message))

@@ -11,6 +11,7 @@ from holdfast.core.conversation.tasks import broke, conclude_carried
 from holdfast.core.interactions.answers import NOBODY, expiry, rejection, take
 from holdfast.core.run.four_eyes import CLOCK
 from holdfast.core.run.window import shorten
+from holdfast.i18n.message import msg
 from holdfast.language.strict import canonical_json
 from holdfast.model import conversation_events as v
 from holdfast.model.commands import Answer
@@ -67,11 +68,11 @@ def _follow(
         case InteractionAction.REJECT_WITH_REASON:
             broke(builder, step_id, rejection(by, reason))
         case InteractionAction.SKIP:
-            why = reason or f"{by} went on without it"
+            why = reason or msg("{by} went on without it", by=by)
             told = {"skipped": True, "by": by, "reason": why}
             builder.emit(v.TaskFinished(step_id, told, why))
         case InteractionAction.TERMINATE:
-            phases.abort(builder, f"ended by {by}" + (f": {reason}" if reason else ""))
+            phases.abort(builder, _ended(by, reason))
         case (
             InteractionAction.APPROVE_AND_EXECUTE
             | InteractionAction.PROVIDE_INFO
@@ -81,3 +82,9 @@ def _follow(
             conclude_carried(builder, step_id)
         case _:
             assert_never(action)
+
+
+def _ended(by: str, reason: str) -> str:
+    if reason:
+        return msg("ended by {by}: {reason}", by=by, reason=reason)
+    return msg("ended by {by}", by=by)

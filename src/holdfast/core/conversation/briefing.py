@@ -11,6 +11,7 @@ from typing import Final
 
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.window import shorten
+from holdfast.i18n.message import msg
 from holdfast.language.strict import canonical_json
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.values import Json
@@ -54,7 +55,9 @@ def spelled_result(result: Json) -> str:
 
 def came_of(task: SubTask, said: Callable[[str], str] = str) -> str:
     """What came of a task; `said` puts our own words into the reader's language."""
-    return said(f"skipped ({task.skipped})") if task.skipped else spelled_result(task.result)
+    if task.skipped:
+        return said(msg("skipped ({reason})", reason=task.skipped))
+    return spelled_result(task.result)
 
 
 def summary(state: ConversationState, said: Callable[[str], str] = str) -> str:

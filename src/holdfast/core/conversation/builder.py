@@ -9,6 +9,7 @@ from holdfast.core.conversation import turn_reducers as turns
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run import reducers as shared
 from holdfast.core.run.builder import DecisionBuilder, Reducer
+from holdfast.i18n.message import msg
 from holdfast.model import conversation_events as v
 from holdfast.model import events as e
 from holdfast.model.conversation import EngineState, SubTask
@@ -62,7 +63,7 @@ class Builder(DecisionBuilder[ConversationState, ConversationEvent]):
     def fail(self, error: str, step_id: str = "", by: str = "") -> None:
         """The turn ends here, and says in which phase."""
         phase = self.state.phase
-        self.withdraw_all(f"the conversation failed: {error}")
+        self.withdraw_all(msg("the conversation failed: {reason}", reason=error))
         self.enter(EngineState.ERROR)
         self.emit(EngineFailed(error, phase, step_id, by))
 

@@ -24,6 +24,7 @@ from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable
 from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.i18n.message import msg, term
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
@@ -84,13 +85,13 @@ def _accepted(builder: Builder, command: c.ConversationCommand) -> None:
         case c.Unhold(by=by):
             _unhold(builder, by)
         case c.Abort(reason=reason, by=by):
-            _require(builder, tuple(set(EngineState) - set(_AT_REST)), "cancelled")
+            _require(builder, tuple(set(EngineState) - set(_AT_REST)), msg("cancelled"))
             phases.abort(builder, reason, by)
         case c.GoOn():
-            _require(builder, (EngineState.ERROR,), "gone on with: it has not failed")
+            _require(builder, (EngineState.ERROR,), msg("gone on with: it has not failed"))
             recovery.go_on(builder, command)
         case c.StartOver(by=by):
-            builder.withdraw_all("the conversation was reset")
+            builder.withdraw_all(msg("the conversation was reset"))
             builder.emit(v.StartedOver(by))
         case c.RestoreSnapshot(snapshot=body, by=by):
             _restore(builder, body, by)
@@ -120,7 +121,14 @@ def _accepted(builder: Builder, command: c.ConversationCommand) -> None:
 def _require(builder: Builder, phases_allowed: Iterable[EngineState], what: str) -> None:
     if builder.state.phase not in phases_allowed:
         phase = builder.state.phase
-        raise NotAllowed(f"{builder.state.run_id} is {phase} and cannot be {what}")
+        raise NotAllowed(
+            msg(
+                "{id} is {phase} and cannot be {what}",
+                id=builder.state.run_id,
+                phase=term(phase),
+                what=what,
+            )
+        )
 
 
 def _hold(builder: Builder, command: c.Hold) -> None:
@@ -130,7 +138,7 @@ def _hold(builder: Builder, command: c.Hold) -> None:
         if not state.pausing:
             builder.emit(v.PauseWished(by=command.by))
         return
-    _require(builder, PAUSABLE, "paused")
+    _require(builder, PAUSABLE, msg("paused"))
     phases.hold(builder, command.by)
 
 
@@ -138,7 +146,7 @@ def _unhold(builder: Builder, by: str) -> None:
     if builder.state.pausing:
         builder.emit(v.PauseWished(wished=False, by=by))
         return
-    _require(builder, (EngineState.PAUSED,), "resumed")
+    _require(builder, (EngineState.PAUSED,), msg("resumed"))
     phases.unhold(builder, by)
 
 
@@ -151,22 +159,32 @@ def _open(builder: Builder, command: c.OpenConversation) -> None:
 def _converse(builder: Builder, command: c.Converse) -> None:
     """The next turn begins where the last one was completed, or before the first."""
     if not command.text.strip():
-        raise InvalidAnswer("a conversation needs words to begin with", {"user_input": "needed"})
+        raise InvalidAnswer(
+            msg("a conversation needs words to begin with"), {"user_input": msg("needed")}
+        )
     _require(
-        builder, (EngineState.IDLE, EngineState.COMPLETED), "given another goal; reset it first"
+        builder,
+        (EngineState.IDLE, EngineState.COMPLETED),
+        msg("given another goal; reset it first"),
     )
     if builder.state.pending:
-        raise NotAllowed(f"{builder.state.run_id} has yet to begin with {builder.state.text!r}")
+        raise NotAllowed(
+            msg(
+                "{id} has yet to begin with {text!r}",
+                id=builder.state.run_id,
+                text=builder.state.text,
+            )
+        )
     if builder.state.phase is EngineState.COMPLETED:
         builder.enter(EngineState.IDLE)
     builder.emit(v.InputReceived(builder.state.turn + 1, command.text, command.by))
 
 
 def _restore(builder: Builder, body: object, by: str) -> None:
-    _require(builder, _AT_REST, "replaced by a snapshot; reset it first")
+    _require(builder, _AT_REST, msg("replaced by a snapshot; reset it first"))
     builder.emit(v.SnapshotRestored(snapshot.checked(body), by))
     for step_id in in_flight(builder):
-        questions.ask_unknown(builder, step_id, "it was under way when the snapshot was taken")
+        questions.ask_unknown(builder, step_id, msg("it was under way when the snapshot was taken"))
 
 
 def _follow_child(builder: Builder, command: c.HearChild) -> None:
@@ -176,10 +194,12 @@ def _follow_child(builder: Builder, command: c.HearChild) -> None:
     elif builder.step(command.step_id).status is not StepStatus.RUNNING:
         return
     elif command.ended_by and builder.state.status is not RunStatus.CANCELLING:
-        phases.abort(builder, f"ended by {command.ended_by}")
+        phases.abort(builder, msg("ended by {by}", by=command.ended_by))
     elif command.status in (RunStatus.ERROR, RunStatus.CANCELLED):
-        why = command.message or f"it is {command.status}"
-        failure = Failure(FailureKind.PERMANENT, f"{command.child_id}: {why}")
+        why = command.message or msg("it is {status}", status=term(command.status))
+        failure = Failure(
+            FailureKind.PERMANENT, msg("{place}: {problem}", place=command.child_id, problem=why)
+        )
         tasks.broke(builder, command.step_id, failure)
 
 
@@ -191,11 +211,11 @@ def _recover(builder: Builder, *, crashed: bool) -> None:
         if repeatable(builder.step(step_id)):
             release(builder, step_id)
         else:
-            questions.ask_unknown(builder, step_id, "the process that ran it went down")
+            questions.ask_unknown(builder, step_id, msg("the process that ran it went down"))
     if lost and crashed and builder.state.status is not RunStatus.CANCELLING:
         # After the releases, which alone would forget earlier crashes.
         builder.emit(RunRecovered(count))
         if count >= MAX_RECOVERIES:
             phases.abort(
-                builder, f"quarantined: the process went down {count} times while this ran"
+                builder, msg("quarantined: the process went down {n} times while this ran", n=count)
             )

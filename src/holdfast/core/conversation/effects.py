@@ -16,6 +16,7 @@ from holdfast.core.conversation.state import (
 )
 from holdfast.core.run.state import EMPTY, StepState
 from holdfast.core.run.tables import StepStatus
+from holdfast.i18n.message import msg
 from holdfast.model import conversation_events as v
 from holdfast.model import effects as f
 from holdfast.model import events as e
@@ -85,7 +86,7 @@ def _forsaken(before: ConversationState, step_ids: Iterable[str]) -> Iterator[f.
     for step_id in sorted(step_ids):
         step = before.steps[step_id]
         if step.awaits_child and step.status in (StepStatus.RUNNING, StepStatus.FAILED):
-            yield f.CancelChild(str(step.child_id), before.started_by, "nobody waits for it")
+            yield f.CancelChild(str(step.child_id), before.started_by, msg("nobody waits for it"))
 
 
 def _not_kept(before: ConversationState, state: ConversationState) -> list[str]:
@@ -99,7 +100,7 @@ def _given_up(before: ConversationState, step_ids: Iterable[str]) -> Iterator[f.
     for step_id in sorted(step_ids):
         former = before.former.get(step_id)
         if former is not None and former.child_id is not None:
-            yield f.CancelChild(former.child_id, before.started_by, "nobody waits for it")
+            yield f.CancelChild(former.child_id, before.started_by, msg("nobody waits for it"))
 
 
 def _work(state: ConversationState, step_id: str, step: StepState) -> f.Effect:

@@ -15,6 +15,7 @@ from holdfast.core.conversation.state import (
 )
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import TemplateError
+from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, OnFailure
@@ -152,7 +153,7 @@ def decomposed(builder: Builder, outcome: c.Decomposed) -> None:
 def undecomposed(builder: Builder, reason: str) -> None:
     """The model may mend it once."""
     if builder.state.complaint:
-        builder.fail(f"the goal could not be decomposed: {reason}")
+        builder.fail(msg("the goal could not be decomposed: {reason}", reason=reason))
     else:
         builder.emit(v.DecompositionRefused(reason))
 

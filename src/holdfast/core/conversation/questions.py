@@ -17,6 +17,7 @@ from holdfast.core.interactions.opening import (
     unknown_question,
 )
 from holdfast.core.run.state import EMPTY
+from holdfast.i18n.message import msg
 from holdfast.model import conversation_events as v
 from holdfast.model.commands import ToolFacts
 from holdfast.model.conversation import SubTask
@@ -32,22 +33,22 @@ from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
 _FAILURE_OPTIONS = (
-    InteractionOption(RUN_AGAIN, "Try again", InteractionAction.APPROVE_AND_EXECUTE),
-    InteractionOption("skip", "Go on without it", InteractionAction.SKIP),
-    InteractionOption("stop", "Stop the conversation", InteractionAction.TERMINATE),
+    InteractionOption(RUN_AGAIN, msg("Try again"), InteractionAction.APPROVE_AND_EXECUTE),
+    InteractionOption("skip", msg("Go on without it"), InteractionAction.SKIP),
+    InteractionOption("stop", msg("Stop the conversation"), InteractionAction.TERMINATE),
 )
 
 
 _CONFIRM_OPTIONS = (
-    InteractionOption("run", "Run these tasks", InteractionAction.APPROVE_AND_EXECUTE),
+    InteractionOption("run", msg("Run these tasks"), InteractionAction.APPROVE_AND_EXECUTE),
     InteractionOption(
         "other",
-        "Ask for other tasks",
+        msg("Ask for other tasks"),
         InteractionAction.RETRY_WITH_FEEDBACK,
         requires_input=True,
-        input_prompt="What should be different?",
+        input_prompt=msg("What should be different?"),
     ),
-    InteractionOption("stop", "Stop the conversation", InteractionAction.TERMINATE),
+    InteractionOption("stop", msg("Stop the conversation"), InteractionAction.TERMINATE),
 )
 
 
@@ -57,7 +58,7 @@ def ask_to_confirm(builder: Builder) -> None:
     question = Question(
         "confirm",
         InteractionType.USER_CHOICE,
-        "Run these tasks?",
+        msg("Run these tasks?"),
         builder.state.text,
         _CONFIRM_OPTIONS,
         context={"tasks": tasks},
@@ -109,8 +110,8 @@ def ask_about_failure(builder: Builder, step_id: str, failure: Failure) -> None:
     question = Question(
         "failed",
         InteractionType.USER_CHOICE,
-        f"{_title(builder, step_id)} failed",
-        "What shall become of it?",
+        msg("Task {id} failed", id=builder.task(step_id).id),
+        msg("What shall become of it?"),
         _FAILURE_OPTIONS,
         context={"error": failure.message},
     )
@@ -118,7 +119,7 @@ def ask_about_failure(builder: Builder, step_id: str, failure: Failure) -> None:
 
 
 def _title(builder: Builder, step_id: str) -> str:
-    return f"Task {builder.task(step_id).id}"
+    return msg("Task {id}", id=builder.task(step_id).id)
 
 
 def _ask(builder: Builder, step_id: str, question: Question) -> None:

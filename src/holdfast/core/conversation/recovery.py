@@ -12,6 +12,7 @@ from holdfast.core.conversation.builder import Builder
 from holdfast.core.conversation.former import is_doubtful
 from holdfast.core.conversation.state import ConversationState
 from holdfast.errors import NotAllowed
+from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import AfterFailure, EngineState
@@ -27,7 +28,10 @@ def go_on(builder: Builder, command: c.GoOn) -> None:
     skipped = tuple(to_skip(builder.state)) if command.failed is AfterFailure.SKIP else ()
     if command.failed is AfterFailure.SKIP and not skipped:
         raise NotAllowed(
-            f"no task of {builder.state.run_id} has failed, so there is none to skip: retry or stop"
+            msg(
+                "no task of {id} has failed, so there is none to skip: retry or stop",
+                id=builder.state.run_id,
+            )
         )
     builder.enter(EngineState.IDLE)
     builder.emit(v.ConversationResumed(command.failed, command.by, skipped))

@@ -17,6 +17,7 @@ from itertools import islice
 from typing import Final
 
 from holdfast.errors import TemplateError
+from holdfast.i18n.message import msg
 from holdfast.language.facts import step_into
 from holdfast.language.strict import canonical_json
 from holdfast.language.templates import lack
@@ -43,7 +44,7 @@ def with_dependencies(tasks: Sequence[SubTask]) -> tuple[SubTask, ...]:
         named = list(islice(_named(task.args, known), left + 1))
         left -= len(named)
         if left < 0:
-            raise TemplateError(f"the tasks have more than {MOST:,} references to results")
+            raise TemplateError(msg("the tasks have more than {n:,} references to results", n=MOST))
         needed = tuple(dict.fromkeys((*task.dependencies, *named)))
         waiting.append(replace(task, dependencies=needed))
     return tuple(waiting)
@@ -104,16 +105,20 @@ class _Rendering:
         text = value if isinstance(value, str) else canonical_json(value)
         self.left -= len(text)
         if self.left < 0:
-            raise TemplateError(f"it refers to more than {LARGEST:,} characters of results")
+            raise TemplateError(
+                msg("it refers to more than {n:,} characters of results", n=LARGEST)
+            )
         return text
 
     def _read(self, found: re.Match[str], task: str, path: list[str]) -> Json:
-        value, seen = self.results[task], f"the result of task {task}"
+        value, seen = self.results[task], ""
         for part in path:
             try:
                 value, seen = step_into(value, part), f"{seen}.{part}"
             except LookupError:
-                why = f"{found[0]}: {seen} {lack(value, part)}"
+                owner = msg("the result of task {task}{path}", task=task, path=seen)
+                lacking = msg("{owner} {lacking}", owner=owner, lacking=lack(value, part))
+                why = msg("{source}: {problem}", source=found[0], problem=lacking)
                 raise TemplateError(why, found.start()) from None
         return value
 

@@ -16,6 +16,7 @@ from holdfast.core.conversation.turn_reducers import ENDED, cleared, to_confirm,
 from holdfast.core.run.four_eyes import CHANGED, RESUMED, wants
 from holdfast.core.run.state import ANY_STEP, NEW_STEP, StepState, add_step, changed, evolve, signal
 from holdfast.core.run.tables import Signal, StepStatus
+from holdfast.i18n.message import msg
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.events import LateResultKept
@@ -61,12 +62,12 @@ def _why_skipped(state: ConversationState, step_id: str, skipped: frozenset[str]
     task = state.tasks[step_id]
     if task.status == "failed":
         failure = state.former[step_id].failure
-        return f"it failed: {failure.message}" if failure else "it failed"
+        return msg("it failed: {reason}", reason=failure.message) if failure else msg("it failed")
     lacks = [one for one in task.dependencies if state.steps_of[one] in skipped]
     failed = [one for one in lacks if state.tasks[state.steps_of[one]].status == "failed"]
     if failed:
-        return f"it depends on {schedule.listed(failed)}, which failed"
-    return f"it depends on {schedule.listed(lacks)}, skipped as well"
+        return msg("it depends on {names}, which failed", names=schedule.listed(failed))
+    return msg("it depends on {names}, skipped as well", names=schedule.listed(lacks))
 
 
 def turn_stopped(state: ConversationState, event: v.ConversationStopped, at: float) -> None:

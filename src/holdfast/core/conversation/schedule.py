@@ -9,6 +9,7 @@ from immutables import Map
 
 from holdfast.core.conversation import heap
 from holdfast.core.conversation.heap import Heap
+from holdfast.i18n.message import msg
 from holdfast.language.spelling import nearest
 from holdfast.model.conversation import SubTask
 
@@ -19,13 +20,13 @@ _SHOWN = 5
 def problem_with(tasks: Sequence[SubTask]) -> str | None:
     """Why these tasks cannot be run, in words that a model can mend them by."""
     if not tasks:
-        return "there are no tasks at all"
+        return msg("there are no tasks at all")
     ids = [task.id for task in tasks]
     if not all(ids):
-        return "a task has no id"
+        return msg("a task has no id")
     if len(set(ids)) < len(ids):
         twice = sorted(one for one, count in Counter(ids).items() if count > 1)
-        return f"these ids are used more than once: {listed(twice)}"
+        return msg("these ids are used more than once: {names}", names=listed(twice))
     return _unknown_dependency(tasks) or _circle(tasks)
 
 
@@ -34,10 +35,21 @@ def _unknown_dependency(tasks: Sequence[SubTask]) -> str | None:
     for task in tasks:
         for one in task.dependencies:
             if one not in known:
-                near = nearest(one, known)
-                hint = f" (did you mean {near!r}?)" if near else ""
-                return f"task {task.id!r} depends on {one!r}, which is no task{hint}"
+                return _no_task(task.id, one, nearest(one, known))
     return None
+
+
+def _no_task(task_id: str, dependency: str, meant: str | None) -> str:
+    if meant is None:
+        return msg(
+            "task {id!r} depends on {other!r}, which is no task", id=task_id, other=dependency
+        )
+    return msg(
+        "task {id!r} depends on {other!r}, which is no task (did you mean {meant!r}?)",
+        id=task_id,
+        other=dependency,
+        meant=meant,
+    )
 
 
 def _circle(tasks: Sequence[SubTask]) -> str | None:
@@ -50,12 +62,12 @@ def _circle(tasks: Sequence[SubTask]) -> str | None:
             if not waits[one]:
                 free.append(one)
     stuck = sorted(one for one, count in waits.items() if count)
-    return f"these tasks wait for each other: {listed(stuck)}" if stuck else None
+    return msg("these tasks wait for each other: {names}", names=listed(stuck)) if stuck else None
 
 
 def listed(names: Sequence[str]) -> str:
-    more = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
-    return ", ".join(names[:_SHOWN]) + more
+    shown, more = ", ".join(names[:_SHOWN]), len(names) - _SHOWN
+    return msg("{names} and {n} more", names=shown, n=more) if more > 0 else shown
 
 
 def dependents(tasks: Sequence[SubTask]) -> dict[str, list[str]]:

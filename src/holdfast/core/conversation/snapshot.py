@@ -23,6 +23,7 @@ from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import repeatable
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer, InvalidValue
+from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.values import Json
@@ -317,4 +318,6 @@ def _check_phase(
 
 
 def _damaged(reason: str) -> InvalidAnswer:
-    return InvalidAnswer(f"the snapshot cannot be restored: {reason}", {"snapshot": reason})
+    return InvalidAnswer(
+        msg("the snapshot cannot be restored: {reason}", reason=reason), {"snapshot": reason}
+    )

@@ -18,6 +18,7 @@ from holdfast.core.run.tables import StepStatus
 from holdfast.errors import TemplateError
 from holdfast.forms.from_tools import form_from_schema
 from holdfast.forms.validation import validate
+from holdfast.i18n.message import msg
 from holdfast.language.strict import canonical_json
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
@@ -45,7 +46,7 @@ def start(builder: Builder, command: c.StartStep) -> None:
         try:
             args = {**rendered(task.args, results_before(state, task)), **step.provided}
         except TemplateError as error:
-            why = f"task {task.id}: {error}"
+            why = msg("task {id}: {problem}", id=task.id, problem=str(error))
             broke(builder, step_id, Failure(FailureKind.PERMANENT, why))
             return
     match task.route:
@@ -64,7 +65,11 @@ def _start_tool(
 ) -> None:
     name, step = builder.task(step_id).type, builder.step(step_id)
     if tool is None:
-        broke(builder, step_id, Failure(FailureKind.PERMANENT, f"there is no tool {name}"))
+        broke(
+            builder,
+            step_id,
+            Failure(FailureKind.PERMANENT, msg("there is no tool {tool}", tool=name)),
+        )
         return
     args = without_outdated(builder.state, step_id, args, tool)
     call = (builder.state.run_id, step_id, step.firing)
@@ -155,7 +160,7 @@ def conclude_carried(builder: Builder, step_id: str) -> None:
         return
     (result,) = carried
     if says_failure(result):
-        why = str(result.get("error") or "the work reported success: false")
+        why = str(result.get("error") or msg("the work reported success: false"))
         _fail(builder, step_id, Failure(FailureKind.PERMANENT, why))
     else:
         builder.emit(v.TaskFinished(step_id, result))

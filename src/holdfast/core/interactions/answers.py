@@ -27,6 +27,7 @@ from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.steps import AnyBuilder
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
 from holdfast.forms.validation import Validated, unsealed, validate, validate_changes
+from holdfast.i18n.message import moment, msg, term
 from holdfast.language.instants import iso
 from holdfast.language.strict import canonical_json
 from holdfast.model.commands import Answer, KeepDraft
@@ -51,7 +52,7 @@ _APPROVE: Final = InteractionAction.APPROVE_AND_EXECUTE
 _GOING_ON: Final = (_APPROVE, _PROVIDE)
 _ABOUT_A_CALL: Final = ("approval", "unknown")
 
-NOBODY: Final = "nobody answered in time"
+NOBODY: Final = msg("nobody answered in time")
 
 
 @record
@@ -87,14 +88,16 @@ def keep_draft(builder: AnyBuilder, command: KeepDraft) -> None:
 
 
 def rejection(by: str, reason: str) -> Failure:
-    text = f"rejected by {by}" + (f": {reason}" if reason else "")
-    return Failure(FailureKind.FORBIDDEN, text)
+    text = msg("rejected by {by}: {reason}", by=by, reason=reason) if reason else ""
+    return Failure(FailureKind.FORBIDDEN, text or msg("rejected by {by}", by=by))
 
 
 def find(state: RunState, question_id: str) -> QuestionState:
     question = state.questions.get(question_id)
     if question is None:
-        raise NotFound(f"run {state.run_id} has no question {question_id}")
+        raise NotFound(
+            msg("run {id} has no question {question}", id=state.run_id, question=question_id)
+        )
     return question
 
 
@@ -167,8 +170,13 @@ def _refuse_unless_same(question: QuestionState, command: Answer) -> None:
     at, option = question.closed_at or 0.0, option_of(question, question.option_id)
     label = question.option_id if option is None else option.label
     raise AlreadyAnswered(
-        f"{question.request.title!r} was already answered by {question.by} at {iso(at)}"
-        f" with {label!r}",
+        msg(
+            "{title!r} was already answered by {by} at {at} with {option!r}",
+            title=question.request.title,
+            by=question.by,
+            at=moment(iso(at)),
+            option=label,
+        ),
         by=question.by or "",
         at=at,
         option_id=question.option_id,
@@ -177,9 +185,21 @@ def _refuse_unless_same(question: QuestionState, command: Answer) -> None:
 
 def _refuse_late(question: QuestionState, now: float) -> None:
     if question.status is not _OPEN:
-        raise TooLate(f"{question.request.title!r} is {question.status}; nothing was changed")
+        raise TooLate(
+            msg(
+                "{title!r} is {status}; nothing was changed",
+                title=question.request.title,
+                status=term(question.status),
+            )
+        )
     if question.deadline is not None and now >= question.deadline:
-        raise TooLate(f"{question.request.title!r} expired at {iso(question.deadline)}")
+        raise TooLate(
+            msg(
+                "{title!r} expired at {at}",
+                title=question.request.title,
+                at=moment(iso(question.deadline)),
+            )
+        )
 
 
 def _chosen(question: QuestionState, command: Answer) -> InteractionOption:
@@ -188,10 +208,13 @@ def _chosen(question: QuestionState, command: Answer) -> InteractionOption:
     option = option_of(question, wanted)
     if option is not None:
         return option
-    problem = "" if wanted is None else f"there is no option {wanted!r}; "
     lacking = {} if command.data or wanted else _lacking(question)
-    named = ", ".join(one.option_id for one in question.request.options)
-    raise InvalidAnswer(f"{problem}choose one of: {named}", lacking)
+    told = msg(
+        "choose one of: {names}", names=", ".join(o.option_id for o in question.request.options)
+    )
+    if wanted is not None:
+        told = msg("there is no option {name!r}; {remedy}", name=wanted, remedy=told)
+    raise InvalidAnswer(told, lacking)
 
 
 def _lacking(question: QuestionState) -> Mapping[str, str]:
@@ -228,8 +251,9 @@ def _takes_data(request: InteractionRequest, option: InteractionOption) -> bool:
 
 def _refuse_silence(option: InteractionOption, command: Answer) -> None:
     if option.requires_input and not any(map(_says_something, (command.feedback, command.data))):
-        prompt = option.input_prompt or "this option needs your words"
-        raise InvalidAnswer(f"{option.label}: {prompt}", {"feedback": prompt})
+        prompt = option.input_prompt or msg("this option needs your words")
+        told = msg("{place}: {problem}", place=option.label, problem=prompt)
+        raise InvalidAnswer(told, {"feedback": prompt})
 
 
 def _says_something(given: Json) -> bool:
@@ -246,7 +270,9 @@ def _understood(option: InteractionOption, command: Answer) -> _Reply:
         return _Reply(option.action, command.data, command.feedback)
     decided = command.resolution
     if decided is None or decided.action is _CUSTOM:
-        raise InvalidAnswer(f"no handler is registered that could decide {option.option_id!r}")
+        raise InvalidAnswer(
+            msg("no handler is registered that could decide {option!r}", option=option.option_id)
+        )
     return _Reply(decided.action, decided.data, decided.feedback or command.feedback)
 
 
@@ -254,15 +280,19 @@ def _refuse_raw_secrets(form: Form, *given: Mapping[str, Json]) -> None:
     """The journal would keep a secret for ever, for all to read."""
     raw = {name: why for data in given for name, why in unsealed(form, data).items()}
     if raw:
-        raise InvalidAnswer(f"{', '.join(raw)}: a secret must be sealed before it is sent", raw)
+        raise InvalidAnswer(
+            msg("{names}: a secret must be sealed before it is sent", names=", ".join(raw)), raw
+        )
 
 
 def _refuse_secrets_in_drafts(form: Form, data: Mapping[str, Json]) -> None:
     secret = (one.name for one in form.fields if one.type is FieldType.SECRET)
-    given = {name: "leave this out of drafts" for name in secret if name in data}
+    given = {name: msg("leave this out of drafts") for name in secret if name in data}
     if given:
         names = ", ".join(given)
-        raise InvalidAnswer(f"a draft keeps no secrets: {names} is given with the answer", given)
+        raise InvalidAnswer(
+            msg("a draft keeps no secrets: {names} is given with the answer", names=names), given
+        )
 
 
 def for_the_handler(
@@ -287,8 +317,8 @@ def _filled_in(
         return _fitting(question, _meant_for_the_form(question, option, reply))
     free = option.requires_input or option.action is _CUSTOM or reply.action is _PROVIDE
     if reply.data and not free:
-        unasked = dict.fromkeys(reply.data, "not asked for")
-        raise InvalidAnswer(f"{option.label} takes no data", unasked)
+        unasked = dict.fromkeys(reply.data, msg("not asked for"))
+        raise InvalidAnswer(msg("{option} takes no data", option=option.label), unasked)
     return None
 
 
@@ -313,7 +343,7 @@ def _fitting(question: QuestionState, data: Mapping[str, Json]) -> Mapping[str, 
 
 def _accepted(validated: Validated) -> Mapping[str, Json]:
     if validated.errors:
-        raise InvalidAnswer("the answer does not fit the form", validated.errors)
+        raise InvalidAnswer(msg("the answer does not fit the form"), validated.errors)
     return validated.values
 
 
@@ -335,16 +365,18 @@ def _meant_for_the_form(
         _refuse_spoken_secret(fields[0])
         return {fields[0].name: as_said(fields[0], reply.feedback)}
     if fields and question.purpose == "approval":
-        remedy = f"say which it is for: {', '.join(one.name for one in fields)}"
-        raise InvalidAnswer(f"the call has several arguments; {remedy}", {"feedback": remedy})
+        remedy = msg("say which it is for: {names}", names=", ".join(one.name for one in fields))
+        several = msg("the call has several arguments; {remedy}", remedy=remedy)
+        raise InvalidAnswer(several, {"feedback": remedy})
     return {}
 
 
 def _refuse_spoken_secret(field: Field) -> None:
     """Feedback is recorded as it was said."""
     if field.type is FieldType.SECRET:
-        remedy = f"give it as data, under the name {field.name}"
-        raise InvalidAnswer(f"a secret is not taken as feedback: {remedy}", {"feedback": remedy})
+        remedy = msg("give it as data, under the name {name}", name=field.name)
+        refused = msg("a secret is not taken as feedback: {remedy}", remedy=remedy)
+        raise InvalidAnswer(refused, {"feedback": remedy})
 
 
 def _values(

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.forms.from_tools import allows_null, form_from_schema, takes
+from holdfast.i18n.message import joined, msg
 from holdfast.language.strict import canonical_json, digest
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
@@ -80,31 +81,31 @@ def differences(
     """What has changed since somebody consented: in words, and what was consented to."""
     before = next((one for one in questions if one.consent == consent), None)
     if before is None:
-        return "What was consented to has changed.", {}
+        return msg("What was consented to has changed."), {}
     context = {**before.request.context, "args": dict(before.args or {})}
     lines = list(_changes(context, shown))
-    return "\n".join([_heading(before, bool(lines)), *lines]), context
+    return joined("\n", [_heading(before, bool(lines)), *lines]), context
 
 
 def _heading(before: QuestionState, differs: bool) -> str:
     if before.wish:
-        return f"{before.by} wants it changed, and somebody else must approve that:"
+        return msg("{who} wants it changed, and somebody else must approve that:", who=before.by)
     if differs:
-        return "This was consented to, but it has changed since:"
-    return "This was consented to before, and is to be called once more."
+        return msg("This was consented to, but it has changed since:")
+    return msg("This was consented to before, and is to be called once more.")
 
 
 def _changes(before: Mapping[str, Json], now: Mapping[str, Json]) -> Iterable[str]:
     if before.get("tool_version") != now.get("tool_version"):
-        yield f"- the tool {now['tool']} itself is another version"
+        yield msg("- the tool {tool} itself is another version", tool=now["tool"])
     old, new = _taking_effect(before), _taking_effect(now)
     for name in sorted({*old, *new}):
         if name not in old:
-            yield f"- {name}: new, {canonical_json(new[name])}"
+            yield msg("- {name}: new, {value}", name=name, value=canonical_json(new[name]))
         elif name not in new:
-            yield f"- {name}: gone, was {canonical_json(old[name])}"
+            yield msg("- {name}: gone, was {value}", name=name, value=canonical_json(old[name]))
         elif (was := canonical_json(old[name])) != (is_now := canonical_json(new[name])):
-            yield f"- {name}: {was} has become {is_now}"
+            yield msg("- {name}: {before} has become {now}", name=name, before=was, now=is_now)
 
 
 def _taking_effect(shown: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -191,7 +192,7 @@ def judge_call(
     about a call that the tool's schema shuts out.
     """
     if mode is _DISABLED:
-        return Refuse(f"the tool {tool} is disabled")
+        return Refuse(msg("the tool {tool} is disabled", tool=tool))
     if facts.known is not None and not args.keys() <= facts.known:
         return Refuse(_shut_out(tool, unknown_arguments(facts, args), facts.parameters))
     if consent is not None and consent == _bound(call, tool, facts, args):
@@ -211,5 +212,10 @@ def _bound(
 
 
 def _shut_out(tool: str, unknown: list[str], parameters: JsonObject) -> str:
-    known = ", ".join(parameters.get("properties", {})) or "no arguments at all"
-    return f"the tool {tool} does not take {', '.join(unknown)}; it takes {known}"
+    known = ", ".join(parameters.get("properties", {})) or msg("no arguments at all")
+    return msg(
+        "the tool {tool} does not take {names}; it takes {known}",
+        tool=tool,
+        names=", ".join(unknown),
+        known=known,
+    )

@@ -18,6 +18,7 @@ from typing import Final, TypeAlias
 
 from holdfast.errors import InvalidValue
 from holdfast.forms.values import echo
+from holdfast.i18n.message import msg
 from holdfast.language.lookalikes import disguised, plain
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model.interaction import (
@@ -84,12 +85,15 @@ def _text_problems(place: str, one: object, names: Iterable[str]) -> Problems:
 
 def _kind_problems(name: str, value: object, kind: type) -> Problems:
     if not isinstance(value, kind):
-        yield name, f"must be of {kind.__name__}, not {type(value).__name__}"
+        yield (
+            name,
+            msg("must be of {kind}, not {other}", kind=kind.__name__, other=type(value).__name__),
+        )
 
 
 def _json_problems(name: str, value: object) -> Problems:
     if not isinstance(value, Mapping):
-        yield name, f"must be a mapping, not {type(value).__name__}"
+        yield name, msg("must be a mapping, not {kind}", kind=type(value).__name__)
         return
     try:
         kept(value)
@@ -121,7 +125,6 @@ _NO: Final = (
     "不|别付|勿|否|拒|停止|跳过|放弃|算了|^нет$"
 )
 _AGAIN: Final = "reconsider|rethink|retry|revise|重试|重新"
-_DISGUISED: Final = "mixes letters that look alike, or has signs that nobody sees"
 _GOES_ON: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
 _WORD: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z']+|[^\W\d_a-zA-Z]+")
 _CLAIM: Final = rf"(?P<no>{_NO}|{_AGAIN})|(?P<yes>{_YES})"
@@ -130,10 +133,18 @@ _CLAIM: Final = rf"(?P<no>{_NO}|{_AGAIN})|(?P<yes>{_YES})"
 def id_problems(request: InteractionRequest) -> Problems:
     """The ids that say the opposite of what their options do, or may be taken for others."""
     for index, option in enumerate(request.options):
-        problem = _DISGUISED if disguised(option.option_id) else _opposite(request, option)
+        problem = _disguised(option) or _opposite(request, option)
         if problem:
-            name = echo(option.option_id)
-            yield f"options[{index}].option_id", f"{name} {problem}; give it another id"
+            yield f"options[{index}].option_id", problem
+
+
+def _disguised(option: InteractionOption) -> str:
+    if not disguised(option.option_id):
+        return ""
+    return msg(
+        "{name} mixes letters that look alike, or has signs that nobody sees; give it another id",
+        name=echo(option.option_id),
+    )
 
 
 def reserved_problems(options: tuple[InteractionOption, ...]) -> Problems:
@@ -141,7 +152,10 @@ def reserved_problems(options: tuple[InteractionOption, ...]) -> Problems:
     for index, option in enumerate(options):
         if plain(option.option_id) in _OURS:
             name = echo(option.option_id)
-            yield f"options[{index}].option_id", f"{name} is an id of ours; give it another one"
+            yield (
+                f"options[{index}].option_id",
+                msg("{name} is an id of ours; give it another one", name=name),
+            )
 
 
 def _opposite(request: InteractionRequest, option: InteractionOption) -> str:
@@ -150,9 +164,17 @@ def _opposite(request: InteractionRequest, option: InteractionOption) -> str:
     claim = _claim(request, option.option_id)
     goes_on = option.action in _GOES_ON
     if claim is False and goes_on:
-        return f"says that it does not go on, but {option.action} does"
+        return msg(
+            "{name} says that it does not go on, but {action} does; give it another id",
+            name=echo(option.option_id),
+            action=option.action,
+        )
     if claim is True and not goes_on:
-        return f"says that it goes on, but {option.action} does not"
+        return msg(
+            "{name} says that it goes on, but {action} does not; give it another id",
+            name=echo(option.option_id),
+            action=option.action,
+        )
     return ""
 
 

@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import Final
 
 from holdfast.core.interactions.checks import HAPPENED, STOP
+from holdfast.i18n.message import msg, msgid
 from holdfast.model.interaction import (
     RUN_AGAIN,
     InteractionAction,
@@ -22,34 +23,34 @@ from holdfast.model.values import Json
 _A: Final = InteractionAction
 
 _APPROVAL: Final[Mapping[InteractionAction, str]] = {
-    _A.APPROVE_AND_EXECUTE: "Runs {tool} with these arguments.",
-    _A.PROVIDE_INFO: "Runs {tool} with these arguments, completed by you.",
-    _A.REJECT_WITH_REASON: "Does not run {tool}.",
-    _A.SKIP: "Does not run {tool}; goes on without it.",
-    _A.TERMINATE: "Does not run {tool}; ends the whole run.",
-    _A.CUSTOM: "A handler decides whether {tool} runs.",
+    _A.APPROVE_AND_EXECUTE: msgid("Runs {tool} with these arguments."),
+    _A.PROVIDE_INFO: msgid("Runs {tool} with these arguments, completed by you."),
+    _A.REJECT_WITH_REASON: msgid("Does not run {tool}."),
+    _A.SKIP: msgid("Does not run {tool}; goes on without it."),
+    _A.TERMINATE: msgid("Does not run {tool}; ends the whole run."),
+    _A.CUSTOM: msgid("A handler decides whether {tool} runs."),
 }
 _MISSING: Final[Mapping[InteractionAction, str]] = {
     **_APPROVAL,
-    _A.APPROVE_AND_EXECUTE: "Goes on to run {tool} with what is given here.",
-    _A.PROVIDE_INFO: "Goes on to run {tool} with what is given here.",
+    _A.APPROVE_AND_EXECUTE: msgid("Goes on to run {tool} with what is given here."),
+    _A.PROVIDE_INFO: msgid("Goes on to run {tool} with what is given here."),
 }
 _UNKNOWN: Final[Mapping[InteractionAction, str]] = {
-    _A.PROVIDE_INFO: "Does not run {tool} again; goes on with the result that you give.",
-    _A.APPROVE_AND_EXECUTE: "Runs {tool} again with these arguments.",
-    _A.TERMINATE: "Does not run {tool} again; ends the whole run.",
+    _A.PROVIDE_INFO: msgid("Does not run {tool} again; goes on with the result that you give."),
+    _A.APPROVE_AND_EXECUTE: msgid("Runs {tool} again with these arguments."),
+    _A.TERMINATE: msgid("Does not run {tool} again; ends the whole run."),
 }
 _NO_CALL: Final[Mapping[InteractionAction, str]] = {
-    _A.APPROVE_AND_EXECUTE: "Goes on with this choice.",
-    _A.PROVIDE_INFO: "Goes on with what you give.",
-    _A.RETRY_WITH_FEEDBACK: "Does not go on yet; your words go back, and it is asked anew.",
-    _A.REJECT_WITH_REASON: "Refuses what is asked.",
-    _A.SKIP: "Goes on without an answer.",
-    _A.TERMINATE: "Ends the whole run.",
-    _A.CUSTOM: "A handler decides what happens.",
+    _A.APPROVE_AND_EXECUTE: msg("Goes on with this choice."),
+    _A.PROVIDE_INFO: msg("Goes on with what you give."),
+    _A.RETRY_WITH_FEEDBACK: msg("Does not go on yet; your words go back, and it is asked anew."),
+    _A.REJECT_WITH_REASON: msg("Refuses what is asked."),
+    _A.SKIP: msg("Goes on without an answer."),
+    _A.TERMINATE: msg("Ends the whole run."),
+    _A.CUSTOM: msg("A handler decides what happens."),
 }
-_AGENT_AGAIN: Final = "Does not run {tool}; the agent thinks again with your words."
-_ASKED_AGAIN: Final = "Does not run {tool}; it is asked again with your words."
+_AGENT_AGAIN: Final = msgid("Does not run {tool}; the agent thinks again with your words.")
+_ASKED_AGAIN: Final = msgid("Does not run {tool}; it is asked again with your words.")
 
 
 def consequence(request: InteractionRequest, option: InteractionOption) -> str:
@@ -57,7 +58,7 @@ def consequence(request: InteractionRequest, option: InteractionOption) -> str:
     call = call_of(request)
     if call is None:
         return _NO_CALL[option.action]
-    return _about_a_call(request, option.action).format(tool=call[0])
+    return msg(_about_a_call(request, option.action), tool=call[0])
 
 
 def call_of(request: InteractionRequest) -> tuple[str, Mapping[str, Json]] | None:

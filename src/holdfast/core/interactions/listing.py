@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
 from typing import Final
 
+from holdfast.i18n.message import joined, msg
 from holdfast.language.display import clip
 from holdfast.language.strict import canonical_json
 from holdfast.model.interaction import InteractionRequest
@@ -49,7 +50,7 @@ def _listed(lines: Iterable[str]) -> str:
     """One line for each, and no more than a person reads."""
     shown = [clip(one, _LONGEST_LINE) for one in islice(lines, _MOST_LINES + 1)]
     more = ["…"] if len(shown) > _MOST_LINES else []
-    return "\n".join(shown[:_MOST_LINES] + more)
+    return joined("\n", shown[:_MOST_LINES] + more)
 
 
 def _task_line(task: Mapping[str, Json]) -> str:
@@ -59,4 +60,8 @@ def _task_line(task: Mapping[str, Json]) -> str:
         filter(None, (str(task.get("id", "")), str(task.get("description", "")), call))
     )
     first = task.get("dependencies")
-    return f"{told}; needs first: {', '.join(map(str, first))}" if first else told
+    return (
+        msg("{task}; needs first: {names}", task=told, names=", ".join(map(str, first)))
+        if first
+        else told
+    )

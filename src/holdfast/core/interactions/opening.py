@@ -21,6 +21,7 @@ from holdfast.core.run.reducers import deadline_of
 from holdfast.core.run.steps import AnyBuilder
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
+from holdfast.i18n.message import joined, msg
 from holdfast.language.display import clip
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move, OutcomeLost, QuestionOpened
@@ -34,7 +35,14 @@ _LONGEST_REASON = 500
 
 AS_USUAL = Asking()
 LOST_RESULT = Form(
-    (Field("result", FieldType.TEXTAREA, "What it returned, as far as is known", required=False),)
+    (
+        Field(
+            "result",
+            FieldType.TEXTAREA,
+            msg("What it returned, as far as is known"),
+            required=False,
+        ),
+    )
 )
 
 
@@ -69,9 +77,12 @@ def missing_question(
     `version` is that of the tool that lacks it, `outdated` what it no longer takes.
     """
     names = ", ".join(one.label or one.name for one in form.fields)
-    message = f"Needed to go on: {names}"
+    message = msg("Needed to go on: {names}", names=names)
     if outdated:
-        message += f"\nThe tool has changed since this was answered: {', '.join(outdated)}"
+        changed = msg(
+            "The tool has changed since this was answered: {names}", names=", ".join(outdated)
+        )
+        message = joined("\n", (message, changed))
     shown = {**(context or {}), "tool_version": version} if version else context or {}
     return Question(
         "missing",
@@ -110,7 +121,7 @@ def approval_question(
     return Question(
         "approval",
         InteractionType.TOOL_APPROVAL,
-        f"Run {tool}?",
+        msg("Run {tool}?", tool=tool),
         message,
         APPROVAL_OPTIONS,
         change_form(facts.parameters, facts.fields, enrich),
@@ -127,12 +138,16 @@ def unknown_question(
     return Question(
         "unknown",
         InteractionType.USER_CHOICE,
-        f"Did {what} happen?",
-        f"{what} was sent, but its outcome is unknown: {clip(reason, _LONGEST_REASON)}.",
+        msg("Did {what} happen?", what=what),
+        msg(
+            "{what} was sent, but its outcome is unknown: {reason}.",
+            what=what,
+            reason=clip(reason, _LONGEST_REASON),
+        ),
         UNKNOWN_OPTIONS,
         form,
         {"tool": what, "args": dict(args)},
-        Asking(details="Look it up where it would have taken effect, then choose."),
+        Asking(details=msg("Look it up where it would have taken effect, then choose.")),
     )
 
 
@@ -186,6 +201,6 @@ def _with_feedback(question: Question, feedback: str | None) -> Asking:
         return question.asking
     words = (
         question.asking.message or question.message,
-        f"Feedback on the last answer: {feedback}",
+        msg("Feedback on the last answer: {text}", text=feedback),
     )
-    return replace(question.asking, message="\n".join(filter(None, words)))
+    return replace(question.asking, message=joined("\n", filter(None, words)))

@@ -35,6 +35,7 @@ from holdfast.core.interactions.checks import (
 from holdfast.errors import InvalidAnswer
 from holdfast.forms.validation import validate
 from holdfast.forms.values import echo
+from holdfast.i18n.message import joined, msg
 from holdfast.model.form import Form
 from holdfast.model.interaction import (
     RUN_AGAIN,
@@ -47,54 +48,57 @@ from holdfast.model.interaction import (
 from holdfast.model.record import replacing
 from holdfast.model.values import Json
 
-PROVIDE_OPTION: Final = InteractionOption("provide", "Provide", InteractionAction.PROVIDE_INFO)
+PROVIDE_OPTION: Final = InteractionOption("provide", msg("Provide"), InteractionAction.PROVIDE_INFO)
 PROVIDE_OPTIONS: Final = (PROVIDE_OPTION,)
-SKIP_OPTION: Final = InteractionOption("skip", "Skip", InteractionAction.SKIP)
+SKIP_OPTION: Final = InteractionOption("skip", msg("Skip"), InteractionAction.SKIP)
 CONFIRM_OPTIONS: Final = (
-    InteractionOption("confirm", "Confirm", InteractionAction.APPROVE_AND_EXECUTE),
-    InteractionOption("reject", "Reject", InteractionAction.REJECT_WITH_REASON),
+    InteractionOption("confirm", msg("Confirm"), InteractionAction.APPROVE_AND_EXECUTE),
+    InteractionOption("reject", msg("Reject"), InteractionAction.REJECT_WITH_REASON),
 )
 APPROVAL_OPTIONS: Final = (
     InteractionOption(
-        "approve", "Approve and run", InteractionAction.APPROVE_AND_EXECUTE, is_dangerous=True
+        "approve", msg("Approve and run"), InteractionAction.APPROVE_AND_EXECUTE, is_dangerous=True
     ),
     InteractionOption(
         "retry",
-        "Ask again with feedback",
+        msg("Ask again with feedback"),
         InteractionAction.RETRY_WITH_FEEDBACK,
         requires_input=True,
-        input_prompt="What should be different?",
+        input_prompt=msg("What should be different?"),
     ),
     InteractionOption(
         "reject",
-        "Reject",
+        msg("Reject"),
         InteractionAction.REJECT_WITH_REASON,
         requires_input=True,
-        input_prompt="Why not?",
+        input_prompt=msg("Why not?"),
     ),
     InteractionOption(
-        "terminate", "Reject and stop everything", InteractionAction.TERMINATE, is_dangerous=True
+        "terminate",
+        msg("Reject and stop everything"),
+        InteractionAction.TERMINATE,
+        is_dangerous=True,
     ),
 )
 UNKNOWN_OPTIONS: Final = (
     InteractionOption(
         HAPPENED,
-        "It happened",
+        msg("It happened"),
         InteractionAction.PROVIDE_INFO,
-        description="Go on with the result that you fill in; nothing is called again.",
+        description=msg("Go on with the result that you fill in; nothing is called again."),
     ),
     InteractionOption(
         RUN_AGAIN,
-        "Run it again",
+        msg("Run it again"),
         InteractionAction.APPROVE_AND_EXECUTE,
-        description="Call it once more under the same key.",
+        description=msg("Call it once more under the same key."),
         is_dangerous=True,
     ),
     InteractionOption(
         STOP,
-        "Stop",
+        msg("Stop"),
         InteractionAction.TERMINATE,
-        description="Cancel the whole run.",
+        description=msg("Cancel the whole run."),
         is_dangerous=True,
     ),
 )
@@ -107,7 +111,7 @@ _CUSTOMARY: Final = frozenset(
 LONGEST_WAIT: Final = 10 * 365 * 86_400.0
 """Ten years, in seconds."""
 
-_NO_WAIT: Final = "must be a number of seconds above 0, and at most ten years"
+_NO_WAIT: Final = msg("must be a number of seconds above 0, and at most ten years")
 _NO_FORM: Final = Form()
 _APPROVAL: Final = InteractionType.TOOL_APPROVAL
 _CHOICE: Final = InteractionType.USER_CHOICE
@@ -136,10 +140,14 @@ def sound(request: InteractionRequest) -> InteractionRequest:
 def _refuse(found: Problems) -> None:
     problems: dict[str, str] = {}
     for name, message in found:
-        problems[name] = f"{problems[name]}; {message}" if name in problems else message
+        known = problems.get(name)
+        problems[name] = joined("; ", (known, message)) if known else message
     if problems:
-        listed = "; ".join(f"{name}: {message}" for name, message in problems.items())
-        raise InvalidAnswer(f"this question cannot be asked: {listed}", problems)
+        each = (msg("{place}: {problem}", place=k, problem=v) for k, v in problems.items())
+        listed = joined("; ", each)
+        raise InvalidAnswer(
+            msg("this question cannot be asked: {problems}", problems=listed), problems
+        )
 
 
 def request_from_asking(
@@ -160,8 +168,10 @@ def request_from_asking(
     """
     kind = asking.type or type
     if type is _APPROVAL and kind is not type:
-        remedy = f"a tool's approval cannot be asked as {kind}: leave the type out"
-        raise InvalidAnswer(f"this question cannot be asked: {remedy}", {"type": remedy})
+        remedy = msg("a tool's approval cannot be asked as {kind}: leave the type out", kind=kind)
+        raise InvalidAnswer(
+            msg("this question cannot be asked: {problems}", problems=remedy), {"type": remedy}
+        )
     if asking.options:
         _refuse(reserved_problems(asking.options))
     return sound(
@@ -193,14 +203,14 @@ def clock_may_take(request: InteractionRequest, option: InteractionOption) -> bo
 
 def _clocks_objection(request: InteractionRequest, option: InteractionOption) -> str | None:
     if is_dangerous(request, option):
-        return "it is dangerous"
+        return msg("it is dangerous")
     if option.action is _CUSTOM:
-        return "a handler decides about it"
+        return msg("a handler decides about it")
     if option.requires_input:
-        return "it requires input"
+        return msg("it requires input")
     provides = option.action is _PROVIDE
     missing = list(validate(request.form, {}).errors) if provides else []
-    return f"the form requires {', '.join(missing)}" if missing else None
+    return msg("the form requires {names}", names=", ".join(missing)) if missing else None
 
 
 def _offered(request: InteractionRequest) -> tuple[InteractionOption, ...]:
@@ -228,7 +238,7 @@ def _customary_options(request: InteractionRequest) -> tuple[InteractionOption, 
 
 def _problems(request: InteractionRequest) -> Problems:
     if not request.title.strip():
-        yield "title", "is empty: say what is asked"
+        yield "title", msg("is empty: say what is asked")
     yield from _type_problems(request)
     if id(request.options) not in _CUSTOMARY:
         yield from _option_problems(request.options)
@@ -240,21 +250,27 @@ def _problems(request: InteractionRequest) -> Problems:
 def _type_problems(request: InteractionRequest) -> Problems:
     custom = request.type is _CUSTOM_TYPE
     if custom and not (request.custom_type or "").strip():
-        yield "custom_type", "is missing: name the registered type of a CUSTOM question"
+        yield "custom_type", msg("is missing: name the registered type of a CUSTOM question")
     if not custom and request.custom_type is not None:
-        yield "custom_type", f"is only for CUSTOM questions, and this is {request.type}"
+        yield (
+            "custom_type",
+            msg("is only for CUSTOM questions, and this is {kind}", kind=request.type),
+        )
 
 
 def _option_problems(options: tuple[InteractionOption, ...]) -> Problems:
     if not options:
-        yield "options", "there are none: a choice needs something to choose from"
+        yield "options", msg("there are none: a choice needs something to choose from")
     seen: dict[str, int] = {}
     for index, option in enumerate(options):
         name = option.option_id
         if not name.strip():
-            yield f"options[{index}].option_id", "is empty: give every option an id"
+            yield f"options[{index}].option_id", msg("is empty: give every option an id")
         elif name in seen:
-            yield f"options[{index}].option_id", f"{echo(name)} is options[{seen[name]}] already"
+            yield (
+                f"options[{index}].option_id",
+                msg("{name} is options[{index}] already", name=echo(name), index=seen[name]),
+            )
         seen.setdefault(name, index)
 
 
@@ -262,11 +278,21 @@ def _default_problems(request: InteractionRequest) -> Problems:
     named = request.default_option_id
     marked = [option.option_id for option in request.options if option.is_default]
     if len(marked) > 1:
-        yield "options", f"only one can be the default, not {', '.join(map(echo, marked))}"
+        yield (
+            "options",
+            msg("only one can be the default, not {names}", names=", ".join(map(echo, marked))),
+        )
     if named is not None and named not in {option.option_id for option in request.options}:
-        yield "default_option_id", f"there is no option {echo(named)}"
+        yield "default_option_id", msg("there is no option {name}", name=echo(named))
     elif named is not None and marked and named not in marked:
-        yield "default_option_id", f"is {echo(named)}, but {echo(marked[0])} is marked as default"
+        yield (
+            "default_option_id",
+            msg(
+                "is {name}, but {other} is marked as default",
+                name=echo(named),
+                other=echo(marked[0]),
+            ),
+        )
     for index, option in enumerate(request.options):
         if option.option_id == named:
             yield from _untakable(request, option, "default_option_id")
@@ -277,7 +303,14 @@ def _default_problems(request: InteractionRequest) -> Problems:
 def _untakable(request: InteractionRequest, option: InteractionOption, place: str) -> Problems:
     objection = _clocks_objection(request, option)
     if objection is not None:
-        yield place, f"the clock may not take {echo(option.option_id)}, because {objection}"
+        yield (
+            place,
+            msg(
+                "the clock may not take {name}, because {reason}",
+                name=echo(option.option_id),
+                reason=objection,
+            ),
+        )
 
 
 def _time_problems(request: InteractionRequest) -> Problems:
@@ -298,24 +331,27 @@ def is_wait(seconds: object) -> TypeGuard[float]:
 
 def _reminder_problems(reminders: tuple[float, ...], end: float | None) -> Problems:
     if not all(map(is_wait, reminders)):
-        yield "reminders", f"each {_NO_WAIT}"
+        yield "reminders", msg("each must be a number of seconds above 0, and at most ten years")
         return
     if any(later <= earlier for earlier, later in pairwise(reminders)):
-        yield "reminders", "must ascend: each later than the one before"
+        yield "reminders", msg("must ascend: each later than the one before")
     if end is not None and any(each >= end for each in reminders):
-        yield "reminders", "must come before the timeout"
+        yield "reminders", msg("must come before the timeout")
 
 
 def _escalation_problems(request: InteractionRequest, end: float | None) -> Problems:
     after, to = request.escalate_after, request.escalate_to
     if after is None and to is not None:
-        yield "escalate_after", f"is missing: say after how many seconds {echo(to)} is asked"
+        yield (
+            "escalate_after",
+            msg("is missing: say after how many seconds {role} is asked", role=echo(to)),
+        )
     if after is not None and not (to or "").strip():
-        yield "escalate_to", "is missing: name the role that is asked then"
+        yield "escalate_to", msg("is missing: name the role that is asked then")
     if after is not None and not is_wait(after):
         yield "escalate_after", _NO_WAIT
     elif after is not None and end is not None and after >= end:
-        yield "escalate_after", "must come before the timeout"
+        yield "escalate_after", msg("must come before the timeout")
 
 
 def _settled(request: InteractionRequest) -> InteractionRequest:

@@ -27,6 +27,7 @@ from holdfast.forms.problems import Place
 from holdfast.forms.schemas import json_schema
 from holdfast.forms.shapes import dump_form, parse_form
 from holdfast.forms.values import echo
+from holdfast.i18n.message import joined, msg
 from holdfast.language.spelling import (
     LONGEST_NAME_SHOWN,
     MOST_UNKNOWN,
@@ -114,17 +115,20 @@ def _refusal(problems: list[FormProblem], what: str) -> InvalidAnswer:
     messages: dict[str, str] = {}
     for problem in problems:
         name = printable(problem.place) if problem.path else "$"
-        before = f"{messages[name]}; " if name in messages else ""
-        messages[name] = before + problem.message
+        known = messages.get(name)
+        messages[name] = joined("; ", (known, problem.message)) if known else problem.message
     name, message = next(iter(messages.items()))
-    others = f" (and {len(messages) - 1} more)" if len(messages) > 1 else ""
-    return InvalidAnswer(f"this {what} cannot be read: {name}: {message}{others}", messages)
+    found = msg("{place}: {problem}", place=name, problem=message)
+    if len(messages) > 1:
+        found = msg("{problem} (and {n} more)", problem=found, n=len(messages) - 1)
+    told = msg("this {what} cannot be read: {problem}", what=what, problem=found)
+    return InvalidAnswer(told, messages)
 
 
 def _read(kind: type[T], raw: object, place: Place) -> T | None:
     """What was read, or None after everything wrong with it was reported."""
     if not isinstance(raw, Mapping):
-        place.report(f"must be an object, not {_sort(raw)}")
+        place.report(msg("must be an object, not {sort}", sort=_sort(raw)))
         return None
     known_before = len(place.problems)
     given = dict(_given(kind, raw, place))
@@ -142,7 +146,9 @@ def _given(kind: type, raw: Mapping[Any, object], place: Place) -> Iterator[tupl
             if len(place.problems) < MOST_UNKNOWN:
                 _report_unknown(str(key), names, place)
         elif name in first:
-            place.at(key).report(f"says the same as {first[name]}: give only one of them")
+            place.at(key).report(
+                msg("says the same as {name}: give only one of them", name=first[name])
+            )
         else:
             first[name] = key
             yield name, key
@@ -150,8 +156,8 @@ def _given(kind: type, raw: Mapping[Any, object], place: Place) -> Iterator[tupl
 
 def _report_unknown(key: str, known: Mapping[str, str], place: Place) -> None:
     names = [camel(name) for name in dict.fromkeys(known.values())]
-    hint = remedy(key[:LONGEST_NAME_SHOWN], names, f"known are {', '.join(names)}")
-    place.at(key).report(f"unknown key: {hint}")
+    hint = remedy(key[:LONGEST_NAME_SHOWN], names, msg("known are {names}", names=", ".join(names)))
+    place.at(key).report(msg("unknown key: {hint}", hint=hint))
 
 
 def _values(
@@ -163,7 +169,7 @@ def _values(
         if key is not None and value is not None:
             yield each.name, _READERS[each.name](value, place.at(key))
         elif _is_needed(each):
-            place.at(key or camel(each.name)).report("is required")
+            place.at(key or camel(each.name)).report(msg("is required"))
 
 
 def _is_needed(each: Field[Any]) -> bool:
@@ -173,16 +179,16 @@ def _is_needed(each: Field[Any]) -> bool:
 def _sort(value: object) -> str:
     match value:
         case None:
-            return "null"
+            return msg("null")
         case bool():
-            return "true or false"
+            return msg("true or false")
         case int() | float():
-            return "a number"
+            return msg("a number")
         case str():
-            return "text"
+            return msg("text")
         case list() | tuple():
-            return "a list"
-    return "an object" if isinstance(value, Mapping) else type(value).__name__
+            return msg("a list")
+    return msg("an object") if isinstance(value, Mapping) else type(value).__name__
 
 
 def _reader(wanted: str, *kinds: type) -> Reader:
@@ -195,16 +201,16 @@ def _reader(wanted: str, *kinds: type) -> Reader:
             place.report(str(error))
             return None
         if type(plain) not in kinds:
-            place.report(f"must be {wanted}, not {_sort(plain)}")
+            place.report(msg("must be {wanted}, not {sort}", wanted=wanted, sort=_sort(plain)))
         return plain
 
     return read
 
 
-_text: Final = _reader("text", str)
-_flag: Final = _reader("true or false", bool)
-_number: Final = _reader("a number", int, float)
-_mapping: Final = _reader("an object", dict)
+_text: Final = _reader(msg("text"), str)
+_flag: Final = _reader(msg("true or false"), bool)
+_number: Final = _reader(msg("a number"), int, float)
+_mapping: Final = _reader(msg("an object"), dict)
 
 
 def _numbers(value: object, place: Place) -> tuple[Json, ...]:
@@ -213,7 +219,7 @@ def _numbers(value: object, place: Place) -> tuple[Json, ...]:
 
 def _items(value: object, place: Place) -> Iterator[tuple[int, object]]:
     if not isinstance(value, list | tuple):
-        place.report(f"must be a list, not {_sort(value)}")
+        place.report(msg("must be a list, not {sort}", sort=_sort(value)))
         return
     yield from enumerate(value)
 
@@ -226,8 +232,10 @@ def _word_of(words: type[StrEnum]) -> Reader:
         if not isinstance(word, str):
             return None
         if word not in known:
-            hint = remedy(word[:LONGEST_NAME_SHOWN], known, f"use {', '.join(known)}")
-            place.report(f"there is no {echo(word)}: {hint}")
+            hint = remedy(
+                word[:LONGEST_NAME_SHOWN], known, msg("use {names}", names=", ".join(known))
+            )
+            place.report(msg("there is no {name}: {hint}", name=echo(word), hint=hint))
         return known.get(word)
 
     return read

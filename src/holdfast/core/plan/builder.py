@@ -15,6 +15,7 @@ from holdfast.core.plan.tables import SETTABLE
 from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import successor
 from holdfast.errors import OutputRefused
+from holdfast.i18n.message import msg
 from holdfast.language.conditions import holds
 from holdfast.model.events import Move, PlanEvent
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
@@ -85,10 +86,12 @@ def _last_status(made: Sequence[Move], task_id: str) -> TaskStatus | None:
 def _why_refused(plan: CompiledPlan, before: TaskStatus, update: TaskUpdate) -> str:
     task_id, status = update.task_id, update.status
     if task_id not in plan.task_ids:
-        return f"there is no task {task_id} to set {status}"
+        return msg("there is no task {id} to set {status}", id=task_id, status=status)
     if status is TaskStatus.CANCELLED:
-        return f"task {task_id} is cancelled only with the whole run"
-    return f"task {task_id} cannot go from {before} to {status}"
+        return msg("task {id} is cancelled only with the whole run", id=task_id)
+    return msg(
+        "task {id} cannot go from {before} to {after}", id=task_id, before=before, after=status
+    )
 
 
 def quiet(task_id: str, status: TaskStatus, reason: str, **context: object) -> Move:

@@ -14,6 +14,7 @@ from collections.abc import Mapping, Sequence
 
 from holdfast.errors import NotFound
 from holdfast.forms.lost_results import lost_result_form
+from holdfast.i18n.message import msg
 from holdfast.language.conditions import Condition, parse
 from holdfast.language.templates import Template, compile_template
 from holdfast.model.events import Move
@@ -221,7 +222,13 @@ class CompiledPlan:
         try:
             return self.listeners[listener_id]
         except KeyError:
-            raise NotFound(f"plan {self.plan.plan_id} has no listener {listener_id}") from None
+            raise NotFound(
+                msg(
+                    "plan {id} has no listener {listener}",
+                    id=self.plan.plan_id,
+                    listener=listener_id,
+                )
+            ) from None
 
     def _inputs_listener(self) -> Listener:
         main = self.plan.main_task_id

@@ -27,6 +27,7 @@ from holdfast.core.run.steps import hears, terminate
 from holdfast.core.run.tables import ACCEPT, StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.forms.validation import unsealed, validate
+from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model.effects import Effect
 from holdfast.model.events import PlanEvent, RunRecovered, RunStarted
@@ -101,7 +102,7 @@ def _inputs(plan: CompiledPlan, given: Mapping[str, Json]) -> tuple[dict[str, Js
         return dict(given), True
     partial = validate(form, given, partial=True)
     if errors := unsealed(form, given) | partial.errors:
-        raise InvalidAnswer("the plan's inputs are not valid", errors)
+        raise InvalidAnswer(msg("the plan's inputs are not valid"), errors)
     full = validate(form, given)
     return (dict(partial.values), False) if full.errors else (dict(full.values), True)
 
@@ -123,10 +124,15 @@ def _follow_child(builder: Builder, command: c.HearChild) -> None:
     if step.status is not StepStatus.RUNNING:
         return
     if command.status == PlanInstanceStatus.ERROR:
-        failure = Failure(FailureKind.PERMANENT, f"{command.child_id}: {command.message}")
+        failure = Failure(
+            FailureKind.PERMANENT,
+            msg("{place}: {problem}", place=command.child_id, problem=command.message),
+        )
         planner.fail_listener(builder, command.step_id, failure, updates=(), final=True)
     elif command.status == PlanInstanceStatus.CANCELLED:
-        failure = Failure(FailureKind.PERMANENT, f"{command.child_id} was cancelled")
+        failure = Failure(
+            FailureKind.PERMANENT, msg("{child} was cancelled", child=command.child_id)
+        )
         planner.fail_listener(builder, command.step_id, failure, final=True)
     elif command.status == PlanInstanceStatus.DONE:
         steps.child_finished(builder, command.step_id, command.result)
@@ -139,7 +145,9 @@ def _tick(builder: Builder, command: c.Tick) -> None:
 def _end_grace(builder: Builder) -> None:
     for listener_id, step in sorted(builder.state.steps.items()):
         if step.status is StepStatus.RUNNING:
-            questions.ask_unknown(builder, listener_id, "it had not ended when the grace was over")
+            questions.ask_unknown(
+                builder, listener_id, msg("it had not ended when the grace was over")
+            )
 
 
 def _recover(builder: Builder, command: c.Recover) -> tuple[Effect, ...]:

@@ -15,6 +15,7 @@ from holdfast.core.run.steps import cancel_run
 from holdfast.core.run.tables import HELD_UP, StepStatus
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.forms.validation import unsealed
+from holdfast.i18n.message import msg, term
 from holdfast.model import commands as c
 from holdfast.model.events import ListenersReset, Move, QuestionWithdrawn, RunResumed, TasksEdited
 from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
@@ -25,22 +26,33 @@ def skip(builder: Builder, command: c.Skip) -> None:
     listener = builder.listener(command.listener_id)
     status = _status(builder, listener.id)
     if status not in HELD_UP:
-        state = "has not fired" if status is None else f"is {status}"
-        raise NotAllowed(f"{listener.id} {state}; only one that waits or failed can be skipped")
-    _withdraw(builder, (listener.id,), f"{command.by} skipped {listener.id}")
+        raise NotAllowed(_not_skipped(listener.id, status))
+    _withdraw(builder, (listener.id,), msg("{by} skipped {id}", by=command.by, id=listener.id))
     skip_listener(builder, listener.id, command.by, command.reason)
+
+
+def _not_skipped(listener_id: str, status: StepStatus | None) -> str:
+    if status is None:
+        return msg(
+            "{id} has not fired; only one that waits or failed can be skipped", id=listener_id
+        )
+    return msg(
+        "{id} is {status}; only one that waits or failed can be skipped",
+        id=listener_id,
+        status=term(status),
+    )
 
 
 def mark_done(builder: Builder, command: c.MarkDone) -> None:
     """A person did the work by hand; the listeners that would have done it are settled."""
     _known_task(builder, command.task_id)
     _refuse_raw_secrets(builder, command.task_id, command.context)
-    reason = f"marked done by {command.by}"
+    reason = msg("marked done by {by}", by=command.by)
     update = TaskUpdate(command.task_id, TaskStatus.DONE, command.context, reason)
     moves = builder.moves((update,))
     fired = {one for move in moves for one in move.fired}
     closed = (*_settled_by(builder, command.task_id), *_spared_by(builder, command.task_id, fired))
-    _withdraw(builder, closed, f"{command.by} marked {command.task_id} done")
+    _withdraw(builder, closed, msg("{by} marked {id} done", by=command.by, id=command.task_id))
     builder.emit(TasksEdited(command.by, "mark_done", moves, closed))
 
 
@@ -58,8 +70,10 @@ def _refuse_raw_secrets(builder: Builder, task_id: str, context: Mapping[str, Js
     plan = builder.state.plan
     raw = unsealed(plan.plan.inputs, context) if task_id == plan.main else {}
     if raw:
-        remedy = "only the form that asks for it takes it"
-        raise InvalidAnswer(f"{', '.join(raw)} is a secret: {remedy}", raw)
+        told = msg(
+            "{names} is a secret: only the form that asks for it takes it", names=", ".join(raw)
+        )
+        raise InvalidAnswer(told, raw)
 
 
 def rerun_from(builder: Builder, command: c.RerunFrom) -> None:
@@ -69,13 +83,15 @@ def rerun_from(builder: Builder, command: c.RerunFrom) -> None:
     listeners, tasks = _downstream(builder, listener)
     busy = [one for one in listeners if _status(builder, one) is StepStatus.RUNNING]
     if busy:
-        raise NotAllowed(f"{', '.join(busy)} is still running; wait for it or cancel the run")
-    _withdraw(builder, listeners, f"{command.by} runs again from {listener.id}")
+        raise NotAllowed(
+            msg("{names} is still running; wait for it or cancel the run", names=", ".join(busy))
+        )
+    _withdraw(builder, listeners, msg("{by} runs again from {id}", by=command.by, id=listener.id))
     closed = tuple(one for one in listeners if _status(builder, one) in HELD_UP)
     if closed:
         builder.emit(TasksEdited(command.by, "rerun", (), closed))
     known = tuple(one for one in listeners if one in builder.state.steps)
-    reason = f"rerun from {listener.id} by {command.by}"
+    reason = msg("rerun from {id} by {by}", id=listener.id, by=command.by)
     moves = tuple(
         Move(task, TaskStatus.NOT_STARTED, reason)
         for task in tasks
@@ -90,9 +106,11 @@ def rerun_from(builder: Builder, command: c.RerunFrom) -> None:
 
 def _refuse_rerun(builder: Builder, listener_id: str) -> None:
     if listener_id == INPUTS:
-        raise NotAllowed("the inputs were given; edit the main task's context instead")
+        raise NotAllowed(msg("the inputs were given; edit the main task's context instead"))
     if listener_id.startswith(VERIFY) and not builder.state.verifying:
-        raise NotAllowed(f"{listener_id} looks at the outcome, once the main task is Done")
+        raise NotAllowed(
+            msg("{id} looks at the outcome, once the main task is Done", id=listener_id)
+        )
 
 
 def _main_reopened(builder: Builder, reason: str) -> tuple[Move, ...]:
@@ -110,7 +128,7 @@ def cancel(builder: Builder, command: c.Cancel) -> None:
 
 def _known_task(builder: Builder, task_id: str) -> None:
     if task_id not in builder.state.plan.task_ids:
-        raise NotFound(f"plan {builder.state.plan_id} has no task {task_id}")
+        raise NotFound(msg("plan {id} has no task {task}", id=builder.state.plan_id, task=task_id))
 
 
 def _withdraw(builder: Builder, listener_ids: Iterable[str], reason: str) -> None:

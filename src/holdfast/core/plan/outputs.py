@@ -12,6 +12,7 @@ from typing import Any
 from holdfast.core.plan.compiled import INPUTS, CompiledListener
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.errors import TemplateError
+from holdfast.i18n.message import msg
 from holdfast.model.plan import TaskStatus, TaskUpdate
 from holdfast.model.values import Json
 
@@ -73,11 +74,13 @@ def _status(value: Json) -> TaskStatus:
         return TaskStatus(value)
     except ValueError:
         names = ", ".join(status.value for status in TaskStatus)
-        raise TemplateError(f"target_status {value!r} is not one of {names}") from None
+        raise TemplateError(
+            msg("target_status {value!r} is not one of {names}", value=value, names=names)
+        ) from None
 
 
 def _context(result: Mapping[str, Json]) -> dict[str, Json]:
     context = result.get("context", {})
     if not isinstance(context, Mapping):
-        raise TemplateError("the snippet's context must be a dict")
+        raise TemplateError(msg("the snippet's context must be a dict"))
     return dict(context)

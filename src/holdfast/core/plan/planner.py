@@ -22,6 +22,7 @@ from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import wait, why, why_not
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
+from holdfast.i18n.message import joined, msg
 from holdfast.language.conditions import explain, holds
 from holdfast.language.instants import iso
 from holdfast.model.commands import Advise, Resume
@@ -76,7 +77,11 @@ def fail_listener(
     moves = moves or _error_moves(builder, listener_id)
     builder.emit(ListenerFailed(listener_id, firing, failure, handled, final, kept, result, moves))
     if final:
-        give_up(builder, f"{listener_id} failed: {failure.message}", (listener_id,))
+        give_up(
+            builder,
+            msg("{id} failed: {reason}", id=listener_id, reason=failure.message),
+            (listener_id,),
+        )
 
 
 def _stopped(builder: Builder) -> bool:
@@ -151,17 +156,27 @@ def _retry(builder: Builder, listener_id: str, step: StepState, advice: Retry) -
     count, due = step.retries + 1, builder.now + delay if delay else None
     moves = _retry_moves(builder, listener_id, count, advice.most, due or builder.now)
     by_policy = why(policy, failure, tries) if advice.delay is None else ""
-    told = "; ".join(filter(None, (advice.why, by_policy)))
+    told = _both(advice.why, by_policy)
     builder.emit(
         PlannerRetried(listener_id, step.firing, count, advice.most, tuple(moves), due, told)
     )
 
 
+def _both(*reasons: str) -> str:
+    told = [one for one in reasons if one]
+    return joined("; ", told) if len(told) > 1 else next(iter(told), "")
+
+
 def _why_failed(builder: Builder, listener_id: str) -> str:
     step = builder.step(listener_id)
-    times = "1 retry" if step.retries == 1 else f"{step.retries} retries"
-    retries = f" after {times}" if step.retries else ""
-    return f"{listener_id} failed{retries}: {step.failure.message if step.failure else ''}"
+    reason = step.failure.message if step.failure else ""
+    if step.retries == 0:
+        return msg("{id} failed: {reason}", id=listener_id, reason=reason)
+    if step.retries == 1:
+        return msg("{id} failed after 1 retry: {reason}", id=listener_id, reason=reason)
+    return msg(
+        "{id} failed after {n} retries: {reason}", id=listener_id, n=step.retries, reason=reason
+    )
 
 
 def _retry_moves(
@@ -225,7 +240,7 @@ def give_up(
     context["error_info"] = {
         "failed_retries": retries,
         "status": WAITING_FOR_RESUME,
-        "message": "; ".join(dict.fromkeys(one for one in messages if one)),
+        "message": _both(*dict.fromkeys(messages)),
     }
     move = Move(builder.state.plan.main, TaskStatus.ERROR, WAITING_FOR_RESUME, context)
     builder.emit(PlannerGaveUp(message, failed, (move,), why))
@@ -306,7 +321,7 @@ def skip_listener(builder: Builder, listener_id: str, by: str, reason: str) -> N
     output = builder.listener(listener_id).listener.success_output
     moves: tuple[Move, ...] = ()
     if output is not None:
-        update = TaskUpdate(output.task_id, TaskStatus.SKIPPED, {}, f"skipped by {by}")
+        update = TaskUpdate(output.task_id, TaskStatus.SKIPPED, {}, msg("skipped by {by}", by=by))
         moves = builder.moves((update,))
     builder.emit(ListenerSkipped(listener_id, step.firing, by, reason, moves))
 
@@ -338,7 +353,11 @@ def _nothing_left(builder: Builder) -> None:
     elif state.plan.verify_ids and not state.verifying:
         builder.emit(VerificationStarted(state.plan.verify_ids))
     elif state.failed:
-        give_up(builder, f"verification failed: {_failed_checks(builder)}", state.failed)
+        give_up(
+            builder,
+            msg("verification failed: {checks}", checks=_failed_checks(builder)),
+            state.failed,
+        )
     else:
         builder.emit(RunCompleted(dict(state.verification), _mended_moves(builder)))
 
@@ -359,12 +378,17 @@ def _mended_moves(builder: Builder) -> tuple[Move, ...]:
 
 def _why_nothing_fires(builder: Builder) -> str:
     waiting = [
-        f"{one.listener_id}: {explain(compiled.condition, one.trigger_task_id, builder.state)}"
+        msg(
+            "{place}: {problem}",
+            place=one.listener_id,
+            problem=explain(compiled.condition, one.trigger_task_id, builder.state),
+        )
         for one in builder.state.plan.plan.listeners
         if builder.may_fire(compiled := builder.listener(one.listener_id))
     ]
     if not waiting:
-        return "nothing is left to do, and every listener has fired"
-    more = len(waiting) - _LISTED_CONDITIONS
-    listed = "; ".join(waiting[:_LISTED_CONDITIONS]) + (f"; and {more} more" if more > 0 else "")
-    return f"nothing is left to do: these conditions are false: {listed}"
+        return msg("nothing is left to do, and every listener has fired")
+    listed = joined("; ", waiting[:_LISTED_CONDITIONS])
+    if (more := len(waiting) - _LISTED_CONDITIONS) > 0:
+        listed = msg("{listed}; and {n} more", listed=listed, n=more)
+    return msg("nothing is left to do: these conditions are false: {listed}", listed=listed)

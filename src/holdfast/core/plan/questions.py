@@ -26,6 +26,7 @@ from holdfast.core.plan.compiled import INPUTS
 from holdfast.core.plan.planner import fail_listener
 from holdfast.core.run.state import EMPTY
 from holdfast.forms.validation import answers_asked, visible_fields
+from holdfast.i18n.message import msg
 from holdfast.language.display import visible
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move
@@ -56,7 +57,7 @@ def ask_missing(
         shown = {"tool": action.tool, "args": _known(args, form)}
         question = missing_question(
             form,
-            f"{action.tool} needs more",
+            msg("{tool} needs more", tool=action.tool),
             action.missing,
             shown,
             version=version,
@@ -173,7 +174,7 @@ def _unknown_call(builder: Builder, listener_id: str) -> tuple[str, Mapping[str,
     step = builder.step(listener_id)
     if step.calling is not None:
         function, args, _ = step.calling
-        return function, args, Form((Field("result", FieldType.TEXT, "Result"),))
+        return function, args, Form((Field("result", FieldType.TEXT, msg("Result")),))
     listener = builder.listener(listener_id)
     name = listener.action.tool if isinstance(listener.action, ToolAction) else listener_id
     return name, step.args or EMPTY, listener.lost_result

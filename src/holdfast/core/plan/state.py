@@ -14,6 +14,7 @@ from rpds import List
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import EMPTY, RunState, StepState
+from holdfast.i18n.message import msg
 from holdfast.language.display import clip
 from holdfast.model.plan import TaskStatus
 from holdfast.model.record import state
@@ -103,4 +104,4 @@ def reason(step: StepState) -> str:
 
 
 def remedy(names: Iterable[str]) -> str:
-    return f"resume the run: it asks again for {', '.join(names)}"
+    return msg("resume the run: it asks again for {names}", names=", ".join(names))

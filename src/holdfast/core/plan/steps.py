@@ -29,6 +29,7 @@ from holdfast.core.run.state import EMPTY, StepState, asks
 from holdfast.core.run.steps import counts_late, in_flight, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
+from holdfast.i18n.message import msg
 from holdfast.language.conditions import holds
 from holdfast.model import commands as c
 from holdfast.model.approval import ApprovalMode
@@ -84,7 +85,7 @@ def start(builder: Builder, command: c.StartStep) -> None:
         return
     match listener.action:
         case _ if listener.listener.approval:
-            _fail_unsent(builder, listener, "only a tool call can be approved")
+            _fail_unsent(builder, listener, msg("only a tool call can be approved"))
         case CodeAction():
             _started(builder, listener, step, pure=listener.pure, idempotent=True)
         case HumanAction() as action:
@@ -96,7 +97,11 @@ def start(builder: Builder, command: c.StartStep) -> None:
 def _stop_cycle(builder: Builder, listener: CompiledListener) -> None:
     """A cycle that would go on for ever waits for a person, whose resume grants as much again."""
     most = listener.listener.max_firings
-    give_up(builder, f"{listener.id} has fired {most} times (max_firings)", (listener.id,))
+    give_up(
+        builder,
+        msg("{id} has fired {n} times (max_firings)", id=listener.id, n=most),
+        (listener.id,),
+    )
 
 
 def _start_tool(
@@ -111,7 +116,7 @@ def _start_tool(
     Nor under a key that the outside world may have seen: it stands for the bytes sent with it.
     """
     if tool is None:
-        _fail_unsent(builder, listener, f"there is no tool {name}")
+        _fail_unsent(builder, listener, msg("there is no tool {tool}", tool=name))
         return
     args = step.args
     if args is None or (step.consent is None and not _may_have_been_sent(step)):
@@ -284,7 +289,7 @@ def _check(builder: Builder, listener: CompiledListener, result: Json) -> None:
     expected = listener.expect is None or holds(listener.expect, (), facts)
     verdict = "verified" if succeeded(result) and expected else "failed"
     expect = listener.check.expect if not expected else ""
-    message = f"expected {expect}" if expect else ""
+    message = msg("expected {condition}", condition=expect) if expect else ""
     firing = builder.step(listener.id).firing
     builder.emit(CheckConcluded(listener.id, firing, verdict, message, result))
 
@@ -363,7 +368,7 @@ def child_finished(builder: Builder, listener_id: str, result: Json) -> None:
     if success:
         _succeed(builder, listener, builder.step(listener_id).firing, result, updates)
     else:
-        failure = Failure(FailureKind.PERMANENT, "its child run did not succeed")
+        failure = Failure(FailureKind.PERMANENT, msg("its child run did not succeed"))
         _fail_attempt(builder, listener, c.Failed(failure, updates, result))
 
 
@@ -387,10 +392,10 @@ def recover(builder: Builder) -> None:
     cancelling = builder.state.status is _CANCELLING
     for listener_id in in_flight(builder):
         if cancelling or not repeatable(builder.step(listener_id)):
-            ask_unknown(builder, listener_id, "the process that ran it went down")
+            ask_unknown(builder, listener_id, msg("the process that ran it went down"))
 
 
 def quarantine(builder: Builder, count: int) -> None:
     """The run took its process down again and again: a person must look at it."""
-    message = f"quarantined: the process went down {count} times while this ran"
+    message = msg("quarantined: the process went down {n} times while this ran", n=count)
     give_up(builder, message, in_flight(builder))

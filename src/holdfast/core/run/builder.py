@@ -29,6 +29,7 @@ from holdfast.core.run.state import (
 )
 from holdfast.core.run.tables import StepStatus, Verdict
 from holdfast.errors import NotAllowed
+from holdfast.i18n.message import msg, term
 from holdfast.language.instants import iso as iso
 from holdfast.model.commands import Moment
 from holdfast.model.effects import Effect
@@ -128,17 +129,17 @@ def decided(builder: DecisionBuilder[S, E], effects: Sequence[Effect]) -> Decisi
 
 
 SAID: Final[Mapping[str, str]] = {
-    "Converse": "Another message",
-    "Say": "Another message",
-    "Hold": "A pause",
-    "Unhold": "Going on",
-    "GoOn": "Going on",
-    "Abort": "Ending the turn",
-    "StartOver": "Starting over",
-    "RestoreSnapshot": "A snapshot",
-    "RerunFrom": "Running again",
-    "MarkDone": "Marking as done",
-    "EditContext": "Changing a context",
+    "Converse": msg("Another message"),
+    "Say": msg("Another message"),
+    "Hold": msg("A pause"),
+    "Unhold": msg("Going on"),
+    "GoOn": msg("Going on"),
+    "Abort": msg("Ending the turn"),
+    "StartOver": msg("Starting over"),
+    "RestoreSnapshot": msg("A snapshot"),
+    "RerunFrom": msg("Running again"),
+    "MarkDone": msg("Marking as done"),
+    "EditContext": msg("Changing a context"),
 }
 """Commands by words of the field, where their names are ours."""
 
@@ -151,8 +152,15 @@ def unwelcome(state: RunState, command: object, table: Commands) -> tuple[Effect
     is refused."""
     if table.get(type(command), EMPTY).get(state.status) is Verdict.IGNORE:
         return ()
-    name = SAID.get(type(command).__name__, type(command).__name__)
-    raise NotAllowed(f"{name} is not possible: {state.run_id} is {state.status}")
+    name = SAID.get(type(command).__name__) or term(type(command).__name__)
+    raise NotAllowed(
+        msg(
+            "{command} is not possible: {id} is {status}",
+            command=name,
+            id=state.run_id,
+            status=term(state.status),
+        )
+    )
 
 
 D = TypeVar("D", bound=DecisionBuilder[Any, Any])
@@ -186,7 +194,7 @@ def end_grace(builder: D, ask_unknown: Callable[[D, str, str], None]) -> None:
     """What has not ended by now is not waited for; whoever cancelled it is told so."""
     for step_id, step in sorted(builder.state.steps.items()):
         if step.status is StepStatus.RUNNING:
-            ask_unknown(builder, step_id, "it had not ended when the grace was over")
+            ask_unknown(builder, step_id, msg("it had not ended when the grace was over"))
 
 
 def _reminders_due(builder: DecisionBuilder[Any, Any], question_id: str) -> int:

@@ -13,6 +13,7 @@ from typing import Final
 
 from holdfast.core.run.state import QuestionState, RunState, S, changed
 from holdfast.errors import NotPermitted
+from holdfast.i18n.message import msg
 from holdfast.model.events import QuestionAnswered
 from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionType
 
@@ -26,12 +27,12 @@ RESUMED: Final = "resumed"
 REGISTERED: Final = "registered"
 
 HOW: Final[Mapping[str, str]] = {
-    STARTED: "you started this run",
-    SPOKE: "you spoke in this run",
-    ANSWERED: "you answered a question of this run with more than a yes or no",
-    CHANGED: "you changed this run",
-    RESUMED: "you had this run go on",
-    REGISTERED: "you registered a plan that this run uses",
+    STARTED: msg("you started this run"),
+    SPOKE: msg("you spoke in this run"),
+    ANSWERED: msg("you answered a question of this run with more than a yes or no"),
+    CHANGED: msg("you changed this run"),
+    RESUMED: msg("you had this run go on"),
+    REGISTERED: msg("you registered a plan that this run uses"),
 }
 
 _APPROVAL: Final = InteractionType.TOOL_APPROVAL
@@ -121,11 +122,13 @@ def refuse_beforehand(wanted_by: Mapping[str, str] | None) -> None:
     """Whoever consented beforehand could be the next to speak."""
     if wanted_by is not None:
         raise NotPermitted(
-            "four eyes are wanted here: every call is approved by itself, by somebody else than "
-            "who wants it, and none beforehand"
+            msg(
+                "four eyes are wanted here: every call is approved by itself, by somebody else "
+                "than who wants it, and none beforehand"
+            )
         )
 
 
 def refusal(how: str) -> str:
     """Why one who wants a call may not approve it, for them to read."""
-    return f"{HOW[how]}, and so want this call: somebody else must approve it"
+    return msg("{how}, and so want this call: somebody else must approve it", how=HOW[how])

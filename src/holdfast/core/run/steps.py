@@ -8,6 +8,7 @@ from typing import Any, Final, TypeAlias, TypeGuard
 from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import StepState
 from holdfast.core.run.tables import StepStatus
+from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model.events import (
     AttemptFailed,
@@ -59,16 +60,19 @@ def why(policy: RetryPolicy, failure: Failure, tries: int) -> str:
     """What a wait is for: the service's wish, or the policy's backoff; empty without one."""
     asked = failure.retry_after
     if asked is not None and asked >= _backoff(policy, tries):
-        return f"the service asked for {asked:g} s"
+        return msg("the service asked for {n:g} s", n=asked)
     if not _backoff(policy, tries):
         return ""
-    return "backoff after 1 try" if tries == 1 else f"backoff after {tries} tries"
+    return msg("backoff after 1 try") if tries == 1 else msg("backoff after {n} tries", n=tries)
 
 
 def why_not(policy: RetryPolicy, failure: Failure) -> str:
     """Of a service that asks for too long a wait."""
-    asked = f"the service asked for {failure.retry_after:g} s"
-    return f"{asked}, and longest_wait is {_longest(policy):g} s"
+    return msg(
+        "the service asked for {n:g} s, and longest_wait is {most:g} s",
+        n=failure.retry_after,
+        most=_longest(policy),
+    )
 
 
 def _backoff(policy: RetryPolicy, tries: int) -> float:
@@ -108,7 +112,7 @@ def _withdraws_unknown(builder: AnyBuilder, step: StepState, command: c.ReportOu
         return False
     if builder.state.questions[step.question_id].purpose != "unknown":
         return False
-    builder.emit(QuestionWithdrawn(step.question_id, "the result arrived after all"))
+    builder.emit(QuestionWithdrawn(step.question_id, msg("the result arrived after all")))
     return True
 
 
@@ -185,12 +189,12 @@ def hears(builder: AnyBuilder, command: c.HearChild) -> bool:
 
 def terminate(builder: AnyBuilder, by: str, reason: str) -> None:
     """A person ends everything: this run, and those that wait for it."""
-    cancel_run(builder, c.Cancel(by, reason or f"{by} chose to stop"), everything=True)
+    cancel_run(builder, c.Cancel(by, reason or msg("{by} chose to stop", by=by)), everything=True)
 
 
 def cancel_run(builder: AnyBuilder, command: c.Cancel, *, everything: bool = False) -> None:
     """Nothing new starts; what is in flight may finish until the grace is over."""
     for question_id in sorted(builder.state.open_questions):
-        builder.emit(QuestionWithdrawn(question_id, "the run is being cancelled"))
+        builder.emit(QuestionWithdrawn(question_id, msg("the run is being cancelled")))
     until = builder.now + command.grace
     builder.emit(CancelRequested(command.by, command.reason, until, everything))
