@@ -283,7 +283,7 @@ async def test_skipping_one_firing_keeps_the_other_triggers_and_an_edit_fires_no
         return {}
 
     @app.tool
-    async def delivery() -> dict[str, int]:
+    async def mail() -> dict[str, int]:
         mails.append("mail")
         if len(mails) == 1:
             await go.wait()
