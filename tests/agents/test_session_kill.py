@@ -33,6 +33,7 @@ from session_scenes import (
     open_requests,
 )
 
+import warm
 from holdfast.agents.sessions import AgentSession
 from holdfast.app import Holdfast
 from holdfast.journal.codec import decode
@@ -54,7 +55,7 @@ class Mortals:
     def __init__(self) -> None:
         child = str(Path(__file__).parent / "session_child.py")
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([sys.executable, child], stdin=pipe, stdout=pipe, text=True)
+        self.process = warm.Popen([sys.executable, child], stdin=pipe, stdout=pipe, text=True)
 
     async def order(self, home: Path, **place: object) -> int:
         return await asyncio.to_thread(self._order, home, place)

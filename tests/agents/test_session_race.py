@@ -17,6 +17,7 @@ from typing import Any
 
 from session_scenes import PATIENCE, Ledger, asked, ended, history, of_kind
 
+import warm
 from holdfast.agents.sessions import AgentSession
 from holdfast.app import Holdfast
 from holdfast.errors import AlreadyAnswered, CallerError
@@ -85,7 +86,7 @@ class Front:
 async def send_all(port: int, answers: list[dict[str, Any]]) -> list[dict[str, Any]]:
     client = str(Path(__file__).parent / "session_client.py")
     pipe = asyncio.subprocess.PIPE
-    process = await asyncio.create_subprocess_exec(
+    process = await warm.create_subprocess_exec(
         sys.executable, client, str(port), stdin=pipe, stdout=pipe
     )
     lines = "".join(json.dumps(one) + "\n" for one in answers)

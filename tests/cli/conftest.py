@@ -20,6 +20,7 @@ from cli_scene import (
     environment,
 )
 
+import warm
 from holdfast.cli import main
 
 
@@ -83,7 +84,7 @@ def holdfast_process(place: Path) -> Command:
     """The command in a process of its own, without a terminal."""
 
     def run(*arguments: str) -> Ending:
-        done = subprocess.run(
+        done = warm.run(
             command_line(*arguments),
             cwd=place,
             env=environment(),

@@ -14,6 +14,8 @@ from typing import Any
 import httpx
 from cli_scene import command_line, environment
 
+import warm
+
 BY_HAND = {"Sec-Fetch-Site": "none", "Sec-Fetch-Mode": "navigate"}
 """What a browser says when a person opens a link that was printed in a terminal."""
 
@@ -59,7 +61,7 @@ class Served:
 
 @contextmanager
 def served(place: Path, *arguments: str, **variables: str) -> Iterator[Served]:
-    process = subprocess.Popen(
+    process = warm.Popen(
         command_line("serve", "--port", "0", "--json", *arguments),
         cwd=place,
         env={**environment(), **variables},

@@ -10,13 +10,14 @@ import re
 import select
 import signal
 import struct
-import subprocess
 import sys
 import termios
 import time
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
+
+import warm
 
 ENTER, DOWN, SPACE, CTRL_C, ESCAPE = "\r", "\x1b[B", " ", "\x03", "\x1b"
 CONTROL = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\x1b[()][A-Z0-9]|\x1b[=>]")
@@ -43,7 +44,7 @@ class Terminal:
         fcntl.ioctl(slave, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         environment = {**os.environ, "TERM": "xterm", "PROMPT_TOOLKIT_NO_CPR": "1"}
         environment.pop("CI", None)
-        self._process = subprocess.Popen(
+        self._process = warm.Popen(
             [sys.executable, "-c", "from holdfast.cli import main; main()", *arguments],
             stdin=slave,
             stdout=slave,

@@ -12,6 +12,8 @@ import pytest
 from cli_scene import Command, command_line, environment
 from terminal import CTRL_C, ENTER, Terminal
 
+import warm
+
 
 @pytest.fixture
 def talk(place: Path, goals: str) -> tuple[str, ...]:
@@ -173,7 +175,7 @@ def test_the_terminal_gets_its_ways_back(talk: tuple[str, ...], place: Path) -> 
 def test_a_conversation_whose_process_was_killed_goes_on(
     talk: tuple[str, ...], place: Path, holdfast_process: Command
 ) -> None:
-    process = subprocess.Popen(
+    process = warm.Popen(
         command_line(*talk, "slow"),
         cwd=place,
         env=environment(),

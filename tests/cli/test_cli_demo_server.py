@@ -19,6 +19,7 @@ import pytest
 from cli_scene import Command, command_line, environment
 from serving import Served
 
+import warm
 from holdfast.cli.commands.demo_server import free_port
 from holdfast.demo.show import VISITOR
 
@@ -28,7 +29,7 @@ LONGEST = 60.0
 @contextmanager
 def demo(place: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
     """The demo in a process of its own, without a terminal, its temporary home below `place`."""
-    process = subprocess.Popen(
+    process = warm.Popen(
         command_line("demo", "--port", "0", *arguments),
         cwd=place,
         env={**environment(), "TMPDIR": str(place)},

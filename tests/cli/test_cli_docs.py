@@ -8,6 +8,7 @@ from pathlib import Path
 
 from cli_scene import command_line, environment
 
+import warm
 from holdfast.testing.model_peer import ModelPeer
 from holdfast.testing.model_script import Entry, Seen, call
 
@@ -38,7 +39,7 @@ async def test_the_agent_and_its_tool_work_in_a_fresh_directory(tmp_path: Path) 
     office = await asyncio.start_server(order, "127.0.0.1", 0)
     port = office.sockets[0].getsockname()[1]
     async with ModelPeer(reply) as peer, office:
-        chat = await asyncio.create_subprocess_exec(
+        chat = await warm.create_subprocess_exec(
             *command_line("chat", "Order a computer for 张三"),
             cwd=tmp_path,
             env={

@@ -15,13 +15,15 @@ import pytest
 from cli_scene import Command, command_line, environment
 from terminal import usual_signals
 
+import warm
+
 HEAVY = {"pydantic", "lark", "httpx", "rich", "questionary", "prompt_toolkit", "ruamel", "sqlite3"}
 
 
 @contextmanager
 def driving_slowly(place: Path, application: str) -> Iterator[subprocess.Popen[str]]:
     """A process that has the home and a run in flight, until the file `go` appears."""
-    process = subprocess.Popen(
+    process = warm.Popen(
         command_line("run", "call_slow", "--app", application),
         cwd=place,
         env=environment(),
@@ -78,7 +80,7 @@ def test_changing_a_run_of_a_home_in_use_says_who_has_it(
 
 def test_watching_follows_another_process_to_the_end(application: str, place: Path) -> None:
     with driving_slowly(place, application):
-        watching = subprocess.Popen(
+        watching = warm.Popen(
             command_line("watch", "1", "--home", "kept", "--json"),
             cwd=place,
             env=environment(),
@@ -163,7 +165,7 @@ def test_an_application_that_is_not_there_is_named(
 
 def test_a_reader_that_has_gone_is_no_traceback(holdfast: Command, place: Path) -> None:
     holdfast("run", "ask")
-    process = subprocess.Popen(
+    process = warm.Popen(
         command_line("history", "1", "--json"),
         cwd=place,
         env=environment(),
@@ -192,7 +194,7 @@ def test_a_reader_that_has_gone_is_no_traceback(holdfast: Command, place: Path) 
 def test_what_drives_a_run_ends_once_its_reader_has_gone(
     place: Path, command: tuple[str, ...]
 ) -> None:
-    process = subprocess.Popen(
+    process = warm.Popen(
         command_line(*command),
         cwd=place,
         env=environment(),
@@ -213,7 +215,7 @@ def test_what_drives_a_run_ends_once_its_reader_has_gone(
 
 def test_a_watch_ends_once_its_reader_has_gone(application: str, place: Path) -> None:
     with driving_slowly(place, application):
-        watching = subprocess.Popen(
+        watching = warm.Popen(
             command_line("watch", "1", "--home", "kept"),
             cwd=place,
             env=environment(),

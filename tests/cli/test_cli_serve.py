@@ -14,6 +14,8 @@ import pytest
 from cli_scene import Command, command_line, environment
 from serving import BY_HAND, served
 
+import warm
+
 
 def test_the_first_start_prints_a_link_that_signs_an_admin_in_once(place: Path) -> None:
     with served(place) as server:
@@ -39,7 +41,7 @@ def test_a_later_start_prints_a_link_only_when_it_is_asked_for(place: Path) -> N
 
 
 def test_a_person_is_told_where_it_is_and_how_to_sign_in(place: Path) -> None:
-    process = subprocess.Popen(
+    process = warm.Popen(
         command_line("serve", "--port", "0"),
         cwd=place,
         env=environment(),
@@ -114,7 +116,7 @@ def test_what_a_dead_server_left_behind_is_not_believed(
         server.process.kill()
         server.process.wait(timeout=60)
     assert (place / "kept" / "server.json").exists()
-    with subprocess.Popen(
+    with warm.Popen(
         command_line("run", "call_slow", "--app", application),
         cwd=place,
         env=environment(),

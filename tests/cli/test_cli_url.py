@@ -14,6 +14,8 @@ from cli_scene import Command, Ending, command_line, environment
 from serving import Served, served
 from terminal import usual_signals
 
+import warm
+
 There = Callable[..., Ending]
 
 CANARY = "canary-7712-9f3e"
@@ -149,7 +151,7 @@ def test_several_questions_have_an_outcome_each(there: There) -> None:
 def test_an_interrupt_stops_looking_and_the_run_goes_on(
     server: Served, there: There, place: Path
 ) -> None:
-    looking = subprocess.Popen(
+    looking = warm.Popen(
         command_line("run", "call_slow", "--set", "who=x", "--url", server.url),
         cwd=place,
         env={**environment(), "HOLDFAST_TOKEN": os.environ["HOLDFAST_TOKEN"]},

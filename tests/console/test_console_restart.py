@@ -15,6 +15,8 @@ from card_scene import TRAVEL
 from console_scene import Window, window
 from playwright.async_api import Browser, Page, expect
 
+import warm
+
 HERE = Path(__file__).parent
 LOST = "ERR_"
 RETURN = 60_000
@@ -35,7 +37,7 @@ class Household:
         self._process: asyncio.subprocess.Process | None = None
 
     async def start(self, door: str) -> None:
-        self._process = await asyncio.create_subprocess_exec(
+        self._process = await warm.create_subprocess_exec(
             sys.executable,
             str(HERE / "console_child.py"),
             str(self._home),

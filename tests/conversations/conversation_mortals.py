@@ -8,6 +8,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import warm
+
 
 class Mortals:
     """The processes that begin anew, and those that will die."""
@@ -15,7 +17,7 @@ class Mortals:
     def __init__(self) -> None:
         child = str(Path(__file__).parent / "conversation_child.py")
         pipe = subprocess.PIPE
-        self.process = subprocess.Popen([sys.executable, child], stdin=pipe, stdout=pipe, text=True)
+        self.process = warm.Popen([sys.executable, child], stdin=pipe, stdout=pipe, text=True)
 
     async def order(self, home: Path, **order: object) -> int:
         return await asyncio.to_thread(self.order_now, home, **order)

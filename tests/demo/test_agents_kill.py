@@ -20,6 +20,7 @@ from pathlib import Path
 import pytest
 from agents_child import REPORT, Furniture, begin
 
+import warm
 from holdfast.app import Holdfast
 from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
@@ -75,7 +76,7 @@ async def street() -> AsyncIterator[Street]:
     child = str(Path(__file__).parent / "agents_child.py")
     pipe = asyncio.subprocess.PIPE
     async with Office.start() as office:
-        mortals = await asyncio.create_subprocess_exec(
+        mortals = await warm.create_subprocess_exec(
             sys.executable, child, office.url, stdin=pipe, stdout=pipe
         )
         furniture = Furniture(office.url)

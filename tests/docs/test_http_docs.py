@@ -25,6 +25,7 @@ import httpx
 import pytest
 from shell_lines import Curl, Line, curl, lines, taken
 
+import warm
 from holdfast import Holdfast
 from holdfast.server.auth.principal import ADMIN, ANSWERS, APPROVES, ROLES, Permission
 from holdfast.server.problems import TITLES
@@ -87,7 +88,7 @@ class Terminal:
 
     def _serve(self, app: str) -> None:
         """On a port that is free, whatever the page says."""
-        process = subprocess.Popen(
+        process = warm.Popen(
             [*HOLDFAST, "serve", app, "--port", "0", "--json"],
             cwd=self.directory,
             env=self.environment,
@@ -102,7 +103,7 @@ class Terminal:
         self.variables["URL"] = json.loads(process.stdout.readline())["url"]
 
     def _run(self, command: list[str]) -> str:
-        run = subprocess.run(
+        run = warm.run(
             command,
             cwd=self.directory,
             env=self.environment,

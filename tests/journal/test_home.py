@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+import warm
 from holdfast.errors import HomeBusy
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import records
@@ -19,9 +20,7 @@ APPENDER = Path(__file__).with_name("appender.py")
 
 def start_appender(path: Path) -> subprocess.Popen[str]:
     """A process that appends for ever and prints what was acknowledged."""
-    return subprocess.Popen(
-        [sys.executable, str(APPENDER), str(path)], stdout=subprocess.PIPE, text=True
-    )
+    return warm.Popen([sys.executable, str(APPENDER), str(path)], stdout=subprocess.PIPE, text=True)
 
 
 def kill_after(process: subprocess.Popen[str], lines: int) -> list[str]:

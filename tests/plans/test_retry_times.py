@@ -15,6 +15,7 @@ import httpx
 import pytest
 from plan_texts import end, load, start, step
 
+import warm
 from holdfast import GiveUp, Holdfast, PlanInstance, PlannerAgent, Retry, RetrySituation
 from holdfast.errors import TransientError
 from holdfast.model.events import AttemptFailed, PlannerGaveUp, PlannerRetried
@@ -114,7 +115,7 @@ class TestBackoff:
 
     async def test_after_a_sigkill_it_comes_at_its_time(self, tmp_path: Path) -> None:
         """The process dies in the planner's backoff; the next one wakes the step when it is due."""
-        child = await asyncio.create_subprocess_exec(
+        child = await warm.create_subprocess_exec(
             sys.executable, "-c", DIES_IN_BACKOFF, str(tmp_path), stdout=asyncio.subprocess.PIPE
         )
         said, _ = await child.communicate()

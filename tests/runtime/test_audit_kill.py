@@ -11,6 +11,7 @@ from pathlib import Path
 
 from audit_child import REPORT, SECRET, furnished
 
+import warm
 from holdfast.app import Holdfast
 from holdfast.journal.chain import verify
 from holdfast.journal.codec import decode
@@ -42,7 +43,7 @@ async def hire() -> Mortals:
     child = str(Path(__file__).parent / "audit_child.py")
     pipe = asyncio.subprocess.PIPE
     return Mortals(
-        await asyncio.create_subprocess_exec(sys.executable, child, stdin=pipe, stdout=pipe)
+        await warm.create_subprocess_exec(sys.executable, child, stdin=pipe, stdout=pipe)
     )
 
 

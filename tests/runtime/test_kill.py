@@ -22,6 +22,7 @@ import pytest
 from kill_child import REPORT, Furniture
 from scenes import assert_sound, history, of_kind
 
+import warm
 from holdfast.app import Holdfast
 from holdfast.demo.office import Office
 from holdfast.errors import AlreadyAnswered
@@ -74,7 +75,7 @@ async def street() -> AsyncIterator[Street]:
     child = str(Path(__file__).parent / "kill_child.py")
     pipe = asyncio.subprocess.PIPE
     async with Office.start() as office:
-        mortals = await asyncio.create_subprocess_exec(
+        mortals = await warm.create_subprocess_exec(
             sys.executable, child, office.url, stdin=pipe, stdout=pipe
         )
         furniture = Furniture(office.url)

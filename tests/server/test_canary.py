@@ -28,6 +28,7 @@ from canary_child import LONGEST
 from chat_scene import RESPONSE, STREAM
 from server_scene import Scene, start
 
+import warm
 from holdfast import Holdfast
 from holdfast.testing.model_peer import ModelPeer
 from holdfast.testing.model_script import Entry, Seen, call
@@ -113,7 +114,7 @@ class Backend:
     async def open(self) -> None:
         arguments = [str(self.home), str(self.directory / "notes"), self.model_url]
         with (self.directory / "stderr").open("ab") as stderr:
-            self._process = await asyncio.create_subprocess_exec(
+            self._process = await warm.create_subprocess_exec(
                 sys.executable,
                 str(HERE / "canary_child.py"),
                 *arguments,

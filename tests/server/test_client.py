@@ -19,6 +19,7 @@ from serve_child import STEPS
 from server_scene import Office, Scene, listening, settled
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+import warm
 from holdfast import Client, Holdfast, errors
 from holdfast.client import ServerEvent
 from holdfast.client.event_stream import EventStream
@@ -341,7 +342,7 @@ class Server:
         self.token = ""
 
     async def start(self) -> None:
-        self._process = await asyncio.create_subprocess_exec(
+        self._process = await warm.create_subprocess_exec(
             sys.executable,
             str(HERE / "serve_child.py"),
             str(self._home),

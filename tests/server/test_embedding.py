@@ -19,6 +19,7 @@ from server_scene import furnish, listening
 from starlette.applications import Starlette
 from starlette.routing import Mount
 
+import warm
 from holdfast import Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.journal.sqlite import SqliteJournal
@@ -276,7 +277,7 @@ async def child_of(
     file: str, *arguments: str
 ) -> AsyncIterator[tuple[asyncio.subprocess.Process, asyncio.StreamReader]]:
     child = str(Path(__file__).with_name(file))
-    process = await asyncio.create_subprocess_exec(
+    process = await warm.create_subprocess_exec(
         sys.executable, child, *arguments, stdout=asyncio.subprocess.PIPE
     )
     assert process.stdout is not None

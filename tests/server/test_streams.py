@@ -17,6 +17,7 @@ from server_scene import listening
 from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import JournalUnavailable, Unauthenticated
+from holdfast.server.streams import sse
 from holdfast.server.streams.sse import (
     Abortable,
     Comment,
@@ -27,7 +28,6 @@ from holdfast.server.streams.sse import (
     Streams,
     encoded,
 )
-from holdfast.server.streams.sse import sse as streams
 
 
 @dataclass
@@ -255,5 +255,5 @@ async def test_a_client_that_has_left_before_its_stream_begins_is_no_mistake(
             raise error
 
     tried: list[Exception] = []
-    streams._narrow(Left())
+    sse._narrow(Left())
     assert tried == [error]
