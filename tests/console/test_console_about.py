@@ -12,6 +12,7 @@ from holdfast.errors import TransientError
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import as_plan
 from holdfast.views.about import LONGEST_WORDS, NamedText, about
+from holdfast.views.reader import RunReader
 
 VISA = """
 plan_id: visa
@@ -52,13 +53,14 @@ async def begun(app: Holdfast, prompt: str = "为张三办签证") -> str:
 async def test_a_plan_tells_its_prompt_inputs_and_result_and_no_secret() -> None:
     async with Holdfast.in_memory() as app:
         run_id = await begun(app)
-        told = about(await app.engine.state(run_id))
+        told = about(await RunReader.of(app).at(run_id))
         assert told.words == NamedText("", "为张三办签证")
         assert told.inputs == (NamedText("姓名", "张三 <b>"),)
         assert told.results == ()
         await app.planner_agent.continue_plan(run_id, {"country": "Japan"})
-        state = await app.engine.wait_for(run_id, lambda one: one.status is RunStatus.DONE)
-    assert about(state).results == (NamedText("visa", "V-7"), NamedText("pages", "[1, 2]"))
+        await app.engine.wait_for(run_id, lambda one: one.status is RunStatus.DONE)
+        told = about(await RunReader.of(app).at(run_id))
+    assert told.results == (NamedText("visa", "V-7"), NamedText("pages", "[1, 2]"))
 
 
 async def test_what_the_planner_counts_is_no_result() -> None:
@@ -74,14 +76,15 @@ async def test_what_the_planner_counts_is_no_result() -> None:
         app.load_plan_text(FLAKY)
         instance = await app.plans.start_plan_by_prompt("a badge", "flaky")
         state = await app.engine.wait_for(instance.id, lambda one: one.status is RunStatus.DONE)
+        told = about(await RunReader.of(app).at(instance.id))
     assert "retry_count" in as_plan(state).main_task.context
-    assert about(state).results == (NamedText("badge", "B-7"),)
+    assert told.results == (NamedText("badge", "B-7"),)
 
 
 async def test_long_words_are_bounded_and_folded() -> None:
     async with Holdfast.in_memory() as app:
         run_id = await begun(app, "长" * (LONGEST_WORDS + 50))
-        words = about(await app.engine.state(run_id)).words
+        words = about(await RunReader.of(app).at(run_id)).words
     assert words is not None
     assert (len(words.text), words.long) == (LONGEST_WORDS + 1, True)
 
@@ -106,8 +109,7 @@ async def test_a_chat_says_what_was_asked_first_and_what_was_answered(
 ) -> None:
     assert isinstance(house.app, Office)
     run_id = await chat(house)
-    state = await house.app.engine.state(run_id)
-    told = about(state)
+    told = about(await RunReader.of(house.app).at(run_id))
     assert told.words is not None
     page = await admin.live(f"/console/runs/{run_id}")
     await expect(page.locator("#about")).to_contain_text(told.words.text[:20])

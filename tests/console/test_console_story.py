@@ -11,16 +11,16 @@ import pytest
 from console_plans import an_office, started
 from run_scene import chain, trip
 
-from holdfast.console import replayed as pasts
 from holdfast.console.phrases import phrases_in
-from holdfast.console.replayed import Past
 from holdfast.console.words_story import CHINESE
 from holdfast.drawing.graph import STEPS, TASKS, run_words
 from holdfast.drawing.tasks import STATUSES
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineState
 from holdfast.model.run import RunStatus
+from holdfast.views import past as pasts
 from holdfast.views.dry_run import dry_run
+from holdfast.views.past import Past
 from holdfast.views.stories import conversations, plans, sessions
 
 TOLD = ("holdfast.views.stories", "holdfast.drawing")

@@ -25,8 +25,8 @@ from holdfast.console.formatting import iso, query, seen, span
 from holdfast.console.words import Words, language_of
 from holdfast.i18n import spoken
 from holdfast.i18n.languages import LANGUAGES
-from holdfast.journal.port import QuestionQuery
 from holdfast.language.display import clip
+from holdfast.model.rows import QuestionQuery
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.auth.principal import Principal
 from holdfast.server.mount import root_of_console

@@ -23,6 +23,7 @@ from holdfast.server.streams.feed import Feed
 from holdfast.server.streams.newest import NewestSessions
 from holdfast.server.streams.sse import Streams
 from holdfast.server.supervisor import Supervisor
+from holdfast.views.reader import RunReader
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,6 +42,7 @@ class Services:
     counts: Counts
     probe: Probe
     admission: Admission
+    reader: RunReader
 
     @classmethod
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
@@ -63,6 +65,7 @@ class Services:
             counts=Counts(),
             probe=Probe(journal, clock.now),
             admission=Admission(app.engine.hub),
+            reader=RunReader.of(app),
         )
 
     async def open(self, stack: AsyncExitStack) -> None:

@@ -11,12 +11,12 @@ from holdfast.core.agent.state import ReactState
 from holdfast.core.conversation.briefing import came_of, last_tasks
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
 from holdfast.language.display import pretty
 from holdfast.model.form import FieldType
 from holdfast.model.message import UserSaid
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
+from holdfast.views.reader import RunVersion
 from holdfast.views.stories.phrases import ENGLISH, Voice
 
 LONGEST_WORDS: Final = 2_000
@@ -39,7 +39,7 @@ class NamedText:
 
 @dataclass(frozen=True, slots=True)
 class About:
-    """`words` is a plan's prompt, the last message of a chat, or a goal."""
+    """`words` is a plan's prompt, the first message of a chat, or a goal."""
 
     words: NamedText | None
     inputs: tuple[NamedText, ...]
@@ -55,14 +55,14 @@ class About:
         return tuple(one for one in self.results if one.name)
 
 
-def about(state: RunState, say: Voice = ENGLISH) -> About:
-    done = state.status is RunStatus.DONE
+def about(run: RunVersion, say: Voice = ENGLISH) -> About:
+    state, done = run.state, run.state.status is RunStatus.DONE
     if isinstance(state, PlanState):
         inputs = tuple(_inputs(state))
         return About(_words(state.prompt), inputs, tuple(_results(state)) if done else ())
     if isinstance(state, ReactState):
         answer = (NamedText("", _bounded(state.answer)),) if done and state.answer else ()
-        return About(_words(_last_message(state)), (), answer)
+        return About(_words(_first_message(state)), (), answer)
     assert isinstance(state, ConversationState)
     return About(_words(state.text), (), tuple(_outcome(state, say)) if done else ())
 
@@ -92,7 +92,7 @@ def _results(state: PlanState) -> Iterator[NamedText]:
             yield NamedText(name, _spelled(value))
 
 
-def _last_message(state: ReactState) -> str:
+def _first_message(state: ReactState) -> str:
     said = [one.text for one in state.messages if isinstance(one, UserSaid)]
     return said[-1] if said else ""
 

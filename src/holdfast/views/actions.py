@@ -14,13 +14,15 @@ from holdfast.core.agent.state import ReactState
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
-from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, NotFound
 from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.plan import TaskStatus
-from holdfast.model.run import RunStatus
-from holdfast.views.dry_run import DryRun, dry_run
+from holdfast.model.run import RunStatus, StepStatus
+from holdfast.views.dry_run import Consequences, consequences, dry_run
+from holdfast.views.reader import RunVersion
+from holdfast.views.stories.phrases import ENGLISH, Voice
+from holdfast.views.stories.storyteller import storyteller
 
 GO_ON: Final = {f"go-on-{one}": one for one in AfterFailure}
 RUN: Final = ("resume", *GO_ON, "pause", "cancel")
@@ -54,23 +56,29 @@ class Action:
 
 @dataclass(frozen=True, slots=True)
 class CheckedAction:
-    """An action that the core would accept, and what it would change."""
+    """An action that the core would accept; `about` names the step or task.
+
+    `status` is what the run's would be afterwards.
+    """
 
     action: Action
-    dry_run: DryRun
+    about: str
+    consequences: Consequences
+    status: RunStatus
 
 
 ActionOf = tuple[str, str]
 """The name of an action, and the step or task that it is about."""
 
 
-def run_actions(state: RunState, now: float) -> tuple[str, ...]:
+def run_actions(run: RunVersion) -> tuple[str, ...]:
     """What may be done with the whole run."""
-    return tuple(name for name in RUN if _is_possible(state, name, "", now))
+    return tuple(name for name in RUN if _is_possible(run, name, ""))
 
 
-def step_actions(state: RunState, step_id: str, now: float) -> tuple[ActionOf, ...]:
+def step_actions(run: RunVersion, step_id: str) -> tuple[ActionOf, ...]:
     """What may be done about a step that does not go on by itself."""
+    state = run.state
     if not isinstance(state, PlanState) or not _is_stuck(state, step_id):
         return ()
     wanted = [(name, step_id) for name in STEP]
@@ -78,43 +86,44 @@ def step_actions(state: RunState, step_id: str, now: float) -> tuple[ActionOf, .
     if compiled.target is not None and compiled.target != state.plan.main:
         wanted.append(("mark-done", compiled.target))
     wanted += [("context", one) for one in compiled.listener.trigger_task_id[:1]]
-    return tuple(one for one in wanted if _is_possible(state, *one, now))
+    return tuple(one for one in wanted if _is_possible(run, *one))
 
 
-def node_actions(state: RunState, node_id: str, now: float) -> tuple[ActionOf, ...]:
+def node_actions(run: RunVersion, node_id: str) -> tuple[ActionOf, ...]:
     """What may be done about a box of the graph, be it a task or a step."""
+    state = run.state
     if not isinstance(state, PlanState):
         return ()
     if node_id in state.plan.task_ids:
-        return _task_actions(state, node_id, now)
-    stuck = step_actions(state, node_id, now)
+        over = state.task(node_id).status in (TaskStatus.DONE, TaskStatus.SKIPPED)
+        wanted = [(name, node_id) for name in TASK if name != "mark-done" or not over]
+        return tuple(one for one in wanted if _is_possible(run, *one))
+    stuck = step_actions(run, node_id)
     if stuck or node_id not in state.steps:
         return stuck
     again = ("rerun", node_id)
-    return (again,) if _is_possible(state, *again, now) else ()
+    return (again,) if _is_possible(run, *again) else ()
 
 
-def _task_actions(state: PlanState, task_id: str, now: float) -> tuple[ActionOf, ...]:
-    over = state.task(task_id).status in (TaskStatus.DONE, TaskStatus.SKIPPED)
-    wanted = [(name, task_id) for name in TASK if name != "mark-done" or not over]
-    return tuple(one for one in wanted if _is_possible(state, *one, now))
-
-
-def check_action(state: RunState, name: str, of: str, by: str, now: float) -> CheckedAction:
+def check_action(
+    run: RunVersion, name: str, of: str, by: str, say: Voice = ENGLISH
+) -> CheckedAction:
     """The action and what it would change; NotAllowed where the core would refuse it."""
+    state = run.state
     action = _action(state, name, of, by)
-    outcome = dry_run(state, action.command, now)
+    outcome = dry_run(state, action.command, run.now)
     if outcome is None:
         raise NotAllowed(f"{name} is not possible: {state.run_id} has moved on")
-    return CheckedAction(action, outcome)
+    about = storyteller(state, say).step(of) if name in STEP else of
+    return CheckedAction(action, about, consequences(state, say, outcome), outcome.status)
 
 
-def _is_possible(state: RunState, name: str, of: str, now: float) -> bool:
+def _is_possible(run: RunVersion, name: str, of: str) -> bool:
     try:
-        check_action(state, name, of, "", now)
+        action = _action(run.state, name, of, "")
     except (NotAllowed, NotFound):
         return False
-    return True
+    return dry_run(run.state, action.command, run.now) is not None
 
 
 def _is_stuck(state: PlanState, step_id: str) -> bool:

@@ -12,12 +12,11 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.conversation.turn_reducers import ENDED
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
-from holdfast.core.run.tables import StepStatus
 from holdfast.drawing.graph import TASKS
 from holdfast.errors import CallerError
 from holdfast.model import commands as c
 from holdfast.model.plan import TaskStatus
-from holdfast.model.run import RunStatus
+from holdfast.model.run import RunStatus, StepStatus
 from holdfast.runtime.machines import machine_of
 from holdfast.views.stories.phrases import Voice
 from holdfast.views.stories.storyteller import storyteller

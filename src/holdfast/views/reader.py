@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Final, Self
 from holdfast.errors import NotFound
 from holdfast.journal.port import Journal
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery
+from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.about import about_row
 from holdfast.views.published import event_record
 from holdfast.views.records import EventRecord, InteractionView, Raised, RunLine, RunView
@@ -24,11 +25,12 @@ from holdfast.views.stories.phrases import ENGLISH, Voice
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
     from holdfast.core.run.state import RunState
+    from holdfast.model.agent import Agent
     from holdfast.runtime.hub import AskedBelow, Hub, Spoken
     from holdfast.views.attempts import Attempt
     from holdfast.views.chat import Chat
     from holdfast.views.past import Past
-    from holdfast.views.records import TimelineEntry
+    from holdfast.views.records import ConversationView, TimelineEntry
     from holdfast.views.timeline import Following
 
 PAGE: Final = 200
@@ -53,10 +55,30 @@ class RunVersion:
     def version(self) -> int:
         return self.state.version
 
+    @property
+    def kind(self) -> RunKind:
+        from holdfast.runtime.machines import machine_of
+
+        return KINDS[machine_of(self.state).kind]
+
     def view(self, *, parts: bool = True) -> RunView:
         from holdfast.views.folds import run_view
 
         return run_view(self.state, self.now, parts=parts)
+
+    def agent(self) -> Agent | None:
+        """The agent that a session is pinned to."""
+        from holdfast.core.agent.state import ReactState
+
+        return self.state.agent if isinstance(self.state, ReactState) else None
+
+    def conversation(self) -> ConversationView | None:
+        """What a conversation has beyond other runs."""
+        from holdfast.core.conversation.state import ConversationState
+        from holdfast.views.folds import conversation_view
+
+        state = self.state
+        return conversation_view(state) if isinstance(state, ConversationState) else None
 
 
 @dataclass(frozen=True)

@@ -2,20 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated
 
 from fastapi import APIRouter, Query, Request, Response
 
 from holdfast.console.rendering import show_page, show_part
-from holdfast.console.views.chat import (
-    RECORDS,
-    STANDINGS,
-    agents_of,
-    args_of,
-    chat_view,
-    chats_page,
-    result_of,
-)
+from holdfast.console.views.chat import RECORDS, agents_of, chat_view, chats_page
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.schemas.chats import SessionId
@@ -25,8 +17,6 @@ from holdfast.server.services import Served
 Records = Annotated[int, Query(ge=1, le=1_000_000)]
 
 router = APIRouter()
-
-_SHOWING: dict[str, Any] = {"standings": STANDINGS, "args_of": args_of, "result_of": result_of}
 
 
 @router.get("/chat")
@@ -60,9 +50,7 @@ async def chat(
     records: Records = RECORDS,
 ) -> Response:
     view = await chat_view(served, caller, session_id, records)
-    return await show_page(
-        request, served, caller, "chat.html", chat=view, records=records, **_SHOWING
-    )
+    return await show_page(request, served, caller, "chat.html", chat=view, records=records)
 
 
 @router.get("/parts/chat/{session_id}")
@@ -74,4 +62,4 @@ async def chat_part(
     records: Records = RECORDS,
 ) -> Response:
     view = await chat_view(served, caller, session_id, records)
-    return show_part(request, caller, "chat_live.html", chat=view, records=records, **_SHOWING)
+    return show_part(request, caller, "chat_live.html", chat=view, records=records)

@@ -170,11 +170,11 @@ def message_of(request: InteractionRequest, words: Words) -> str:
 async def card_of(served: Services, caller: Caller, question_id: str) -> Card:
     """The card of a question; NotFound if there is none that the caller may see."""
     questions = Questions(served, caller)
-    return await card_from(questions, await questions.find(question_id))
+    return await card_from(served, questions, await questions.find(question_id))
 
 
-async def card_from(questions: Questions, question: Question) -> Card:
-    root = await questions.root(question)
+async def card_from(served: Services, questions: Questions, question: Question) -> Card:
+    root = await served.reader.at(question.row.root_id)
     kind, shown = await questions.kind(question), await questions.shown(question)
     return _card(question, kind, shown, about(root))
 

@@ -2,39 +2,37 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
 from holdfast.console.formatting import query
-from holdfast.console.transcript import Called, Entry, Transcript
+from holdfast.console.views.card import Card
 from holdfast.console.views.facts import Fact, facts
-from holdfast.console.views.run import open_cards
-from holdfast.core.agent.state import ReactState
-from holdfast.journal.codec import decode
-from holdfast.journal.port import RunQuery
+from holdfast.console.views.options import OptionView, options_of
+from holdfast.console.views.run import may_operate, open_cards
+from holdfast.console.views.text_blocks import TextBlock, text_blocks
+from holdfast.errors import NotFound
+from holdfast.language.display import indented
 from holdfast.model.agent import Agent
+from holdfast.model.rows import RunQuery
 from holdfast.model.run import RunStatus
-from holdfast.model.values import Json
-from holdfast.runtime.hub import Recorded
 from holdfast.server.auth.authentication import Caller
-from holdfast.server.auth.principal import Permission, agent, run_of
-from holdfast.server.routes.chats import find
+from holdfast.server.auth.principal import Permission, agent
 from holdfast.server.schemas.runs import RunLine
 from holdfast.server.services import Services
 from holdfast.server.showing import listed
+from holdfast.views.chat import RECORDS as RECORDS
+from holdfast.views.chat import Asked, Called, ChatEntry, Replied
+from holdfast.views.records import SessionView
 
 PAGE: Final = 50
-RECORDS: Final = 600
-"""How many records a chat is read from at first; a turn has five to twenty."""
-
 LONGEST_RESULT: Final = 20_000
 
 _AT_WORK: Final = frozenset({RunStatus.RUNNING, RunStatus.CONTINUE})
 _ENDED: Final = frozenset({RunStatus.CANCELLING, RunStatus.CANCELLED})
 
-STANDINGS: Final[Mapping[str, str]] = {
+CONDITIONS: Final[Mapping[str, str]] = {
     "ready": "idle",
     "running": "running",
     "waiting": "waiting",
@@ -100,10 +98,31 @@ class ChatView:
     status: RunStatus
     version: int
     replied: int
-    entries: tuple[Entry, ...]
+    entries: tuple[ChatEntry, ...]
+    cards: Mapping[str, Card]
     earlier: int | None
     usage: Mapping[str, Any]
     operates: bool
+
+    def condition(self, call: Called) -> str:
+        return CONDITIONS[call.standing]
+
+    def args(self, call: Called) -> tuple[Fact, ...]:
+        return facts(call.args)
+
+    def result(self, call: Called) -> str:
+        """Of a very long result the beginning."""
+        content = call.content
+        text = content if isinstance(content, str) else indented(content)
+        return text if len(text) <= LONGEST_RESULT else text[:LONGEST_RESULT] + " …"
+
+    def blocks(self, reply: Replied) -> Iterator[TextBlock]:
+        return text_blocks(reply.text)
+
+    def option(self, asked: Asked) -> OptionView | None:
+        """The option that a question was closed with."""
+        options = options_of(asked.request)
+        return next((one for one in options if one.option.option_id == asked.option_id), None)
 
     @property
     def at_work(self) -> bool:
@@ -185,51 +204,33 @@ async def chat_view(
     served: Services, caller: Caller, session_id: str, records: int = RECORDS
 ) -> ChatView:
     """The session's last records; `earlier` asks for twice as many."""
-    state = await find(served, caller, session_id)
-    after = max(0, state.version - records)
-    told = Transcript.of(await _recorded(served, state, after))
-    told.put_cards(await open_cards(served, caller, state))
+    await caller.require(served, Permission.READ, session_id)
+    run = await served.reader.at(session_id)
+    view, agent_of_session = run.view(), run.agent()
+    if view.session is None or agent_of_session is None:
+        raise NotFound(f"{session_id} is not a session with an agent")
+    told = await served.reader.chat(session_id, records)
+    cards = await open_cards(served, caller, run)
     return ChatView(
         session_id=session_id,
-        root_id=state.root_id,
-        agent=_agent(served, state.agent),
-        status=state.status,
-        version=state.version,
+        root_id=view.root_id,
+        agent=_agent(served, agent_of_session),
+        status=view.status,
+        version=view.version,
         replied=told.replied,
-        entries=told.in_order(),
-        earlier=2 * records if after else None,
-        usage=_usage(state),
-        operates=caller.may(Permission.OPERATE, await _root_subject(served, state)),
+        entries=told.entries,
+        cards={one.id: one for one in cards},
+        earlier=told.earlier,
+        usage=_usage(view.session),
+        operates=await may_operate(served, caller, session_id),
     )
 
 
-async def _recorded(served: Services, state: ReactState, after: int) -> list[Recorded]:
-    stored = await served.journal.read(state.run_id, after, state.version - after)
-    return [Recorded(one.seq, one.at, decode(one)) for one in stored]
-
-
-async def _root_subject(served: Services, state: ReactState) -> str:
-    root = await served.journal.run(state.root_id)
-    return agent(state.agent.agent_id) if root is None else run_of(root.kind, root.name)
-
-
-def _usage(state: ReactState) -> Mapping[str, Any]:
-    usage = state.usage
+def _usage(session: SessionView) -> Mapping[str, Any]:
+    usage = session.usage
     return {
-        "requests": state.requests,
+        "requests": session.requests,
         "input": f"{usage.input_tokens:,}",
         "output": f"{usage.output_tokens:,}",
         "cost": "" if usage.cost is None else f"${usage.cost:.4f}",
     }
-
-
-def args_of(call: Called) -> tuple[Fact, ...]:
-    return facts(call.args)
-
-
-def result_of(content: Json) -> str:
-    """A result as text; of a very long one the beginning."""
-    text = (
-        content if isinstance(content, str) else json.dumps(content, ensure_ascii=False, indent=2)
-    )
-    return text if len(text) <= LONGEST_RESULT else text[:LONGEST_RESULT] + " …"

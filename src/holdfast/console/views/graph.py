@@ -1,38 +1,19 @@
-"""A run's graph, now or at an earlier event, and how many tasks are in which condition."""
+"""A run's graph, now or at an earlier event."""
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Final
 
 from markupsafe import Markup
 
-from holdfast.console.replayed import Past
-from holdfast.console.views.timeline import Told, told_event
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
-from holdfast.drawing.graph import picture_of
-from holdfast.drawing.picture import Condition, Picture
 from holdfast.drawing.svg import draw
-from holdfast.drawing.tasks import picture_of_tasks
 from holdfast.runtime.offload import aside
 from holdfast.server.services import Services
+from holdfast.views.pictures import picture
+from holdfast.views.reader import RunVersion
+from holdfast.views.records import TimelineEntry
 from holdfast.views.stories.phrases import Voice
-
-ORDER: Final = (
-    Condition.RUNNING,
-    Condition.RETRYING,
-    Condition.WAITING,
-    Condition.FAILED,
-    Condition.DONE,
-    Condition.SKIPPED,
-    Condition.CANCELLED,
-    Condition.IDLE,
-)
-"""The order in which counts are shown."""
+from holdfast.views.timeline_pages import last_entry
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,7 +24,7 @@ class Graph:
     svg: Markup
     seq: int
     version: int
-    told: Told | None
+    told: TimelineEntry | None
 
     @property
     def part(self) -> str:
@@ -51,39 +32,18 @@ class Graph:
         return f"/console/parts/runs/{self.run_id}/graph{at}"
 
 
-async def graph_of(
-    served: Services, past: Past, state: RunState, say: Voice, at: int | None
-) -> Graph | None:
+async def graph_of(served: Services, run: RunVersion, say: Voice, at: int | None) -> Graph | None:
     """None for a chat, and for a conversation before its first turn."""
-    if picture(state, say) is None:
+    if picture(run, say) is None:
         return None
-    shown = state if at is None else await past.state(served.journal, state, max(at, 1))
-    told = None if at is None else await told_event(served, shown, say)
+    shown = run if at is None else await served.reader.at(run.run_id, max(at, 1))
+    told = None if at is None else await last_entry(served.reader, shown, say)
     svg = await aside(_drawn, shown, say)
-    if svg is None:
-        return None
-    return Graph(state.run_id, svg, shown.version, state.version, told)
+    return None if svg is None else Graph(run.run_id, svg, shown.version, run.version, told)
 
 
-def picture(state: RunState, say: Voice) -> Picture | None:
-    if isinstance(state, PlanState):
-        return picture_of(state.plan.plan, state, say)
-    if isinstance(state, ConversationState) and state.turn:
-        return picture_of_tasks(state, say)
-    return None
-
-
-def _drawn(state: RunState, say: Voice) -> Markup | None:
-    shown = picture(state, say)
+def _drawn(run: RunVersion, say: Voice) -> Markup | None:
+    shown = picture(run, say)
     if shown is None:
         return None
     return Markup(draw(shown, styled=False, say=say))  # noqa: S704 (escaped where it is drawn)
-
-
-def counts_of(state: RunState, say: Voice) -> Mapping[Condition, int]:
-    """Tasks per condition; the goal, which is the main task again, is not counted."""
-    shown = picture(state, say)
-    nodes = shown.nodes if shown else ()
-    tasks = [one for one in nodes if not {"goal", "listener"} & {*one.classes.split()}]
-    counts = Counter(one.condition for one in tasks)
-    return {one: counts[one] for one in ORDER if counts[one]}

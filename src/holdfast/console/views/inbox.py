@@ -19,9 +19,9 @@ from holdfast.console.views.options import OptionView, options_of
 from holdfast.console.words import Words
 from holdfast.core.interactions.consequences import call_of
 from holdfast.errors import NotFound
-from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.language.display import visible
 from holdfast.model.interaction import InteractionAction, InteractionRequest, InteractionType
+from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.questions import Question, Questions
 from holdfast.server.services import Services
@@ -128,7 +128,7 @@ async def queue_of(served: Services, caller: Caller, filters: Filters) -> Queue:
 async def cards_of(served: Services, caller: Caller, ids: Sequence[str]) -> tuple[Card, ...]:
     """The cards of those questions that the caller may still answer."""
     questions = Questions(served, caller)
-    cards = [await card_from(questions, one) for one in await _found(questions, ids)]
+    cards = [await card_from(served, questions, one) for one in await _found(questions, ids)]
     return tuple(one for one in cards if one.answerable)
 
 

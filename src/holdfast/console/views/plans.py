@@ -10,11 +10,10 @@ from markupsafe import Markup
 
 from holdfast.console.views.form import FormView, form_view
 from holdfast.console.views.plan_text import plan_text
-from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.drawing.graph import render_svg
 from holdfast.errors import NotFound
-from holdfast.journal.port import RunQuery
 from holdfast.model.plan import Plan
+from holdfast.model.rows import RunQuery
 from holdfast.runtime.machines import PLAN
 from holdfast.runtime.offload import aside
 from holdfast.server.auth.authentication import Caller
@@ -80,7 +79,7 @@ async def plan_rows(served: Services, caller: Caller) -> list[Row]:
 
 async def _row(served: Services, caller: Caller, plan: PlanLine) -> Row:
     asked = RunQuery(name=plan.plan_id, kind=PLAN.kind, roots_only=True, limit=MOST_RUNS)
-    runs = len(await served.journal.runs(asked))
+    runs = len(await served.reader.runs(asked))
     return Row(plan, runs, caller.may(Permission.OPERATE, plan_subject(plan.plan_id)))
 
 
@@ -100,7 +99,7 @@ async def plan_view(
     current = readable_plan(served, caller, plan_id)
     lines = (await list_plans(served, caller)).plans
     versions = (await list_plan_versions(plan_id, served, caller)).versions
-    plan, source = await _shown(served, current, version)
+    plan, source = await _shown(served, current.plan, current.digest, version)
     graph = await aside(render_svg, plan, styled=False, say=say)
     return PlanView(
         plan=next(one for one in lines if one.plan_id == plan_id),
@@ -114,11 +113,13 @@ async def plan_view(
     )
 
 
-async def _shown(served: Services, current: CompiledPlan, version: str | None) -> tuple[Plan, str]:
-    if version is None or version == current.digest:
-        written = served.plans.origin(current.plan.plan_id).source
-        return current.plan, written or plan_text(plan_to_json(current.plan))
-    definition = await _definition(served, current.plan.plan_id, version)
+async def _shown(
+    served: Services, current: Plan, digest: str, version: str | None
+) -> tuple[Plan, str]:
+    if version is None or version == digest:
+        written = served.plans.origin(current.plan_id).source
+        return current, written or plan_text(plan_to_json(current))
+    definition = await _definition(served, current.plan_id, version)
     return plan_from_json(definition), plan_text(definition)
 
 

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any, Final
 
 from holdfast.console.formatting import query
-from holdfast.journal.port import DAMAGED_RUN, RunQuery
+from holdfast.model.rows import DAMAGED_RUN, RunQuery
 from holdfast.model.run import JOURNAL_KINDS, RunKind, RunStatus
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.auth.principal import Permission, agent, plan, run_of

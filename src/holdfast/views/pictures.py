@@ -1,0 +1,90 @@
+"""A run's graph: the picture, how many tasks are in which condition, a conversation's tasks."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final
+
+from holdfast.core.conversation.state import ConversationState
+from holdfast.core.plan.state import PlanState
+from holdfast.drawing.graph import picture_of
+from holdfast.drawing.layout import rank
+from holdfast.drawing.picture import Condition, Picture
+from holdfast.drawing.tasks import picture_of_tasks, standing
+from holdfast.views.reader import RunVersion
+from holdfast.views.stories.phrases import Voice
+
+ORDER: Final = (
+    Condition.RUNNING,
+    Condition.RETRYING,
+    Condition.WAITING,
+    Condition.FAILED,
+    Condition.DONE,
+    Condition.SKIPPED,
+    Condition.CANCELLED,
+    Condition.IDLE,
+)
+"""The order in which counts are shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class TaskRow:
+    """One task of a conversation; `skipped` is why it was skipped."""
+
+    step_id: str
+    id: str
+    description: str
+    type: str
+    condition: Condition
+    status: str
+    priority: int
+    waits_for: tuple[str, ...]
+    skipped: str
+
+
+def picture(run: RunVersion, say: Voice) -> Picture | None:
+    """None for a chat, and for a conversation before its first turn."""
+    state = run.state
+    if isinstance(state, PlanState):
+        return picture_of(state.plan.plan, state, say)
+    if isinstance(state, ConversationState) and state.turn:
+        return picture_of_tasks(state, say)
+    return None
+
+
+def task_counts(run: RunVersion, say: Voice) -> Mapping[Condition, int]:
+    """Tasks per condition; the goal, which is the main task again, is not counted."""
+    drawn = picture(run, say)
+    nodes = drawn.nodes if drawn else ()
+    tasks = [one for one in nodes if not {"goal", "listener"} & {*one.classes.split()}]
+    counts = Counter(one.condition for one in tasks)
+    return {one: counts[one] for one in ORDER if counts[one]}
+
+
+def task_rows(run: RunVersion, say: Voice) -> tuple[TaskRow, ...]:
+    """The tasks of a conversation in an order in which they may run."""
+    state = run.state
+    if not isinstance(state, ConversationState):
+        return ()
+    edges = picture_of_tasks(state, say).edges
+    ranks = rank(len(state.order), [(one.source, one.target) for one in edges]).ranks
+    places = sorted(range(len(state.order)), key=lambda place: (ranks[place], place))
+    return tuple(_task_row(state, state.order[place], say) for place in places)
+
+
+def _task_row(state: ConversationState, step_id: str, say: Voice) -> TaskRow:
+    task = state.tasks[step_id]
+    condition, words = standing(state, step_id, say)
+    return TaskRow(
+        step_id=step_id,
+        id=task.id,
+        description=task.description,
+        type=task.type,
+        condition=condition,
+        status=words,
+        priority=task.priority,
+        waits_for=task.dependencies,
+        skipped=task.skipped,
+    )
