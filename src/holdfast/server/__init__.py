@@ -31,6 +31,7 @@ ROUTERS: Final = (
     "runs",
     "definitions",
     "events",
+    "views",
     "chats",
     "seed_chat",
     "conversations",

@@ -10,7 +10,10 @@ import json
 
 from holdfast.journal.codec import current_payload
 from holdfast.journal.port import Record
+from holdfast.journal.port import Record as StoredEvent
 from holdfast.views.records import EventRecord
+
+__all__ = ["StoredEvent", "event_record", "published"]
 
 _DRAFT = "DraftKept"
 

@@ -12,6 +12,7 @@ from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunKind, RunStatus
+from holdfast.views.records import TimelineEntry
 
 LONGEST_PAGE: Final = 200
 LONGEST_SOURCE: Final = 500_000
@@ -319,5 +320,11 @@ class Tracebacks(Shown):
 
 class History(Shown):
     events: list[EventShown]
+    next: int | None = Field(None, description="`after` of the next page, if there may be more.")
+    server_time: float
+
+
+class TimelinePage(Shown):
+    entries: list[TimelineEntry]
     next: int | None = Field(None, description="`after` of the next page, if there may be more.")
     server_time: float

@@ -11,7 +11,7 @@ A plan that failed, and a session between two turns, are not over: they can go o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
 from functools import partial
@@ -83,11 +83,16 @@ def _number(cursor: str) -> int:
 
 
 async def run_frames(
-    services: Services, start: Place, language: str, tell: Tell | None = None
+    services: Services,
+    start: Place,
+    language: str,
+    tell: Tell | None = None,
+    and_then: Callable[[], Awaitable[bytes]] | None = None,
 ) -> Frames:
-    """`tell` makes frames of records; by default each is told as the journal has it. Questions
-    that are open are told in the reader's language."""
-    telling = _Telling(services, start, language, tell or partial(joined, start.run_id))
+    """`tell` makes frames of records, by default each as it is published, and `and_then` what
+    follows each page of them. Questions that are open are told in the reader's language."""
+    tell = tell or partial(joined, start.run_id)
+    telling = _Telling(services, start, language, tell, and_then or _nothing)
     async with aclosing(telling.questions(own=start.newcomer)) as asked:
         async for frame in asked:
             yield frame
@@ -98,7 +103,15 @@ async def run_frames(
 
 
 class _Telling:
-    def __init__(self, services: Services, start: Place, language: str, tell: Tell) -> None:
+    def __init__(
+        self,
+        services: Services,
+        start: Place,
+        language: str,
+        tell: Tell,
+        and_then: Callable[[], Awaitable[bytes]],
+    ) -> None:
+        self._and_then = and_then
         self._language = language
         self._services = services
         self._tell = tell
@@ -144,6 +157,8 @@ class _Telling:
             case list() if one:
                 self._seen = one[-1].seq
                 yield self._tell(one)
+                if more := await self._and_then():
+                    yield more
         if self._may_be_asked_below(one):
             async for frame in self.questions(own=False):
                 yield frame
@@ -179,6 +194,10 @@ class _Telling:
             async for frame in frames:
                 yield frame
         self._shown = frozenset(still)
+
+
+async def _nothing() -> bytes:
+    return b""
 
 
 def _spoken(run_id: str, one: Spoken) -> Frame:

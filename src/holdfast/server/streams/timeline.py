@@ -1,0 +1,33 @@
+"""A run's records as entries of its timeline, for one stream."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Final
+
+from holdfast.runtime.offload import aside
+from holdfast.server.streams.sse import spliced
+from holdfast.views.published import StoredEvent
+from holdfast.views.timeline import Following
+from holdfast.views.wire import to_text
+
+ENTRY: Final = "entry"
+VIEW: Final = "view"
+
+
+class Telling:
+    def __init__(self, following: Following, now: Callable[[], float], *, views: bool) -> None:
+        self._following = following
+        self._now = now
+        self._views = views
+
+    def told(self, records: Sequence[StoredEvent]) -> bytes:
+        entries = map(self._following.tell, records)
+        return b"".join(spliced(ENTRY, one.seq, to_text(one)) for one in entries)
+
+    async def view(self) -> bytes:
+        """The run after the last entry; of a large one this takes a while."""
+        if not self._views:
+            return b""
+        text = await aside(lambda: to_text(self._following.view(self._now())))
+        return spliced(VIEW, None, text)
