@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from fastapi import APIRouter, Query, Request, Response
+from fastapi import APIRouter, Depends, Query, Request, Response
 
 from holdfast.console.rendering import show_page, show_part
-from holdfast.console.views.chat import RECORDS, agents_of, chat_view, chats_page
+from holdfast.console.views.chat import RECORDS, ChatView, agents_of, chat_view, chats_page
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.schemas.chats import SessionId
@@ -41,25 +41,20 @@ async def chats_part(
     return show_part(request, caller, "chats_table.html", page=page)
 
 
+async def seen_chat(
+    session_id: SessionId, served: Served, caller: Called, records: Records = RECORDS
+) -> ChatView:
+    return await chat_view(served, caller, session_id, records)
+
+
+Seen = Annotated[ChatView, Depends(seen_chat)]
+
+
 @router.get("/chat/{session_id}")
-async def chat(
-    request: Request,
-    session_id: SessionId,
-    served: Served,
-    caller: Called,
-    records: Records = RECORDS,
-) -> Response:
-    view = await chat_view(served, caller, session_id, records)
-    return await show_page(request, served, caller, "chat.html", chat=view, records=records)
+async def chat(request: Request, served: Served, caller: Called, view: Seen) -> Response:
+    return await show_page(request, served, caller, "chat.html", chat=view)
 
 
 @router.get("/parts/chat/{session_id}")
-async def chat_part(
-    request: Request,
-    session_id: SessionId,
-    served: Served,
-    caller: Called,
-    records: Records = RECORDS,
-) -> Response:
-    view = await chat_view(served, caller, session_id, records)
-    return show_part(request, caller, "chat_live.html", chat=view, records=records)
+async def chat_part(request: Request, caller: Called, view: Seen) -> Response:
+    return show_part(request, caller, "chat_live.html", chat=view)

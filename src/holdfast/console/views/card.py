@@ -15,9 +15,8 @@ from holdfast.console.views.facts import Fact, answered_fact, facts, labelled_fa
 from holdfast.console.views.form import FormView, form_view
 from holdfast.console.views.options import OptionView, options_of
 from holdfast.console.words import Words
-from holdfast.core.interactions.consequences import call_of
-from holdfast.core.interactions.listing import shown_context
 from holdfast.i18n.spoken import asked, said
+from holdfast.interactions.cards import call_of, shown_context
 from holdfast.language.display import indented
 from holdfast.model.form import Form
 from holdfast.model.interaction import (

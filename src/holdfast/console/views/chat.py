@@ -100,6 +100,7 @@ class ChatView:
     replied: int
     entries: tuple[ChatEntry, ...]
     cards: Mapping[str, Card]
+    records: int
     earlier: int | None
     usage: Mapping[str, Any]
     operates: bool
@@ -220,6 +221,7 @@ async def chat_view(
         replied=told.replied,
         entries=told.entries,
         cards={one.id: one for one in cards},
+        records=records,
         earlier=told.earlier,
         usage=_usage(view.session),
         operates=await may_operate(served, caller, session_id),

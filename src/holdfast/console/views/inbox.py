@@ -17,8 +17,8 @@ from holdfast.console.formatting import query
 from holdfast.console.views.card import Card, card_from, title_of
 from holdfast.console.views.options import OptionView, options_of
 from holdfast.console.words import Words
-from holdfast.core.interactions.consequences import call_of
 from holdfast.errors import NotFound
+from holdfast.interactions.cards import call_of
 from holdfast.language.display import visible
 from holdfast.model.interaction import InteractionAction, InteractionRequest, InteractionType
 from holdfast.model.rows import QuestionQuery, QuestionRow

@@ -8,10 +8,15 @@ from typing import Final
 
 from holdfast.console.formatting import seen
 from holdfast.console.words import Words
-from holdfast.core.interactions.consequences import call_of, consequence
-from holdfast.core.interactions.filling import takes_the_form
-from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTION, SKIP_OPTION
 from holdfast.i18n.spoken import asked, labelled
+from holdfast.interactions.cards import (
+    CONFIRM_OPTIONS,
+    PROVIDE_OPTION,
+    SKIP_OPTION,
+    call_of,
+    consequence,
+    takes_the_form,
+)
 from holdfast.language.display import unquoted
 from holdfast.model.interaction import (
     InteractionAction,
