@@ -5,6 +5,10 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	&& echo $$p && break; done)
 BIN := .venv/bin
 READY := .venv/.ready
+PYTEST := $(BIN)/pytest -n 2 --dist worksteal
+
+# Hundreds of processes start in the tests, and each reads the byte code.
+unexport PYTHONDONTWRITEBYTECODE
 
 # The pure packages, and the tests that must cover every branch of them.
 PURE := core drawing forms language model source
@@ -12,15 +16,22 @@ COVERED := tests/core tests/language tests/forms tests/source tests/drawing test
 	tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
-.PHONY: demo test browser check bench bench-setup diagrams images messages docs release format clean setup
+.PHONY: demo test campaign browser check bench bench-setup diagrams images messages docs release format clean setup
 
 demo: setup
 	@$(BIN)/holdfast demo
 
+# Branches are counted where they must all be taken, property tests run without counting.
 test: setup browser
-	HOLDFAST_FROZEN=1 $(BIN)/pytest -n 2 $(COVERED) $(PURE:%=--cov=holdfast.%) \
+	HOLDFAST_FROZEN=1 $(PYTEST) -m 'not hypothesis' $(COVERED) $(PURE:%=--cov=holdfast.%) \
 		--cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
-	$(BIN)/pytest -n 2 $(COVERED:%=--ignore=%)
+	HOLDFAST_FROZEN=1 $(PYTEST) -m hypothesis $(COVERED)
+	$(PYTEST) $(COVERED:%=--ignore=%)
+
+# The same trials with new chance, over and over: power cuts, random runs, races, kills.
+SECONDS ?= 600
+campaign: setup
+	$(BIN)/python tests/campaign.py $(SECONDS)
 
 browser: setup
 	@$(BIN)/python tests/chromium.py

@@ -517,6 +517,11 @@ def test_many_stars_over_a_long_text_take_no_time() -> None:
     assert not covers({"x": "*a" * 2_000 + "*b"}, x="a" * 20_000)
 
 
+def test_the_pattern_of_some_arguments_names_them_literally() -> None:
+    args = {"to": "a*", "amount": 5, "more": {"note": "*"}}
+    assert pattern_of(args) == {"to": r"a\*", "amount": 5, "more": {"note": r"\*"}}
+
+
 @given(arguments)
 def test_the_pattern_of_some_arguments_fits_them(args: dict[str, Any]) -> None:
     assert covers(pattern_of(args), **args)

@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.language.display import clip, columns, pad, unquoted, visible
+from holdfast.language.display import clip, columns, pad, pretty, unquoted, visible
 
 
 @pytest.mark.parametrize(
@@ -76,3 +76,8 @@ def test_a_clipped_text_never_exceeds_its_columns(text: str, limit: int) -> None
 )
 def test_quotation_marks_around_all_of_it_are_left_out(text: str, bare: str) -> None:
     assert unquoted(text) == bare
+
+
+def test_a_value_is_shown_in_lines_and_of_a_long_one_the_beginning() -> None:
+    assert pretty({"名": [1]}) == '{\n  "名": [\n    1\n  ]\n}'
+    assert pretty("x" * 9, longest=4) == '"xxx…'

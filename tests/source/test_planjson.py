@@ -182,6 +182,10 @@ def test_a_digest_is_the_same_after_storage(plan: Plan) -> None:
     assert plan_digest(stored) == plan_digest(plan)
 
 
+def test_a_plan_with_everything_survives_storage() -> None:
+    assert plan_from_json(json.loads(canonical_json(plan_to_json(LARGE)))) == LARGE
+
+
 def test_what_has_its_usual_value_is_left_out() -> None:
     assert plan_to_json(SMALL) == {
         "plan_id": "p",

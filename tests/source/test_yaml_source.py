@@ -15,6 +15,7 @@ from holdfast.source.nodes import (
     plain_value,
     scalar_value,
 )
+from holdfast.source.parser_messages import parser_message
 from holdfast.source.yaml import MAX_BYTES, MAX_DEPTH, MAX_NODES, Document, read_document
 
 
@@ -270,3 +271,9 @@ def test_no_text_brings_the_reader_down(text: str) -> None:
     assert isinstance(document, Document)
     assert document.root is not None or document.problems
     assert all(one.line >= 1 and one.column >= 1 for one in document.problems)
+
+
+def test_what_a_newer_parser_may_say_stays_as_it_is() -> None:
+    assert parser_message("something that no parser has said yet") == (
+        "something that no parser has said yet"
+    )
