@@ -72,6 +72,12 @@ class Street:
 
 @pytest.fixture
 async def street() -> AsyncIterator[Street]:
+    async with street_with_an_office() as street:
+        yield street
+
+
+@asynccontextmanager
+async def street_with_an_office() -> AsyncIterator[Street]:
     child = str(Path(__file__).parent / "kill_child.py")
     pipe = asyncio.subprocess.PIPE
     async with Office.start() as office:
