@@ -4,48 +4,41 @@ from __future__ import annotations
 
 import pytest
 
+from holdfast import Holdfast
 from holdfast.cli.terminal.transcript import Transcript
-from holdfast.core.agent.decide import blank
-from holdfast.core.agent.state import AgentDefinition, ReactState
-from holdfast.model import agent_events as r
-from holdfast.model.agent import Agent
-from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.drawing.picture import Condition
+from holdfast.runtime.hub import Spoken
+from holdfast.testing.scripted_model import ScriptedModel
+from holdfast.views.reader import RunReader
+from holdfast.views.records import ChatLine, TimelineEntry
 
 
-@pytest.fixture
-def state() -> ReactState:
-    return blank("chat_000001", AgentDefinition(Agent("clerk"), "d"))
+def replied(text: str) -> TimelineEntry:
+    told = ("the agent", "replied", (), Condition.RUNNING, None)
+    return TimelineEntry(4, 0.0, "ModelReplied", *told, chat=ChatLine("reply", text))
 
 
-def replied(text: str) -> Recorded:
-    return Recorded(4, 0.0, r.ModelReplied(1, text))
-
-
-def test_words_that_were_heard_are_not_repeated(
-    state: ReactState, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Transcript(state) as transcript:
+def test_words_that_were_heard_are_not_repeated(capsys: pytest.CaptureFixture[str]) -> None:
+    with Transcript() as transcript:
         transcript.speak(Spoken(3, "Let me "))
-        transcript.show(state, replied("Let me see.\nSo."))
+        transcript.show(replied("Let me see.\nSo."))
     assert capsys.readouterr().out == "│ Let me see.\n│ So.\n"
 
 
 def test_a_reply_that_nobody_heard_is_shown_when_it_is_recorded(
-    state: ReactState, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with Transcript(state) as transcript:
-        transcript.show(state, replied("Good day."))
+    with Transcript() as transcript:
+        transcript.show(replied("Good day."))
     assert capsys.readouterr().out == "│ Good day.\n"
 
 
-def test_words_that_are_taken_back_are_said_to_be(
-    state: ReactState, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Transcript(state) as transcript:
+def test_words_that_are_taken_back_are_said_to_be(capsys: pytest.CaptureFixture[str]) -> None:
+    with Transcript() as transcript:
         transcript.speak(Spoken(3, "Wrong"))
         transcript.speak(Spoken(3, None))
         transcript.speak(Spoken(3, "Right"))
-        transcript.show(state, replied("Right."))
+        transcript.show(replied("Right."))
     lines = capsys.readouterr().out.splitlines()
     assert lines == [
         "│ Wrong",
@@ -55,34 +48,35 @@ def test_words_that_are_taken_back_are_said_to_be(
 
 
 def test_words_that_differ_from_the_record_are_followed_by_it(
-    state: ReactState, capsys: pytest.CaptureFixture[str]
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    with Transcript(state) as transcript:
+    with Transcript() as transcript:
         transcript.speak(Spoken(3, "Wrong"))
-        transcript.show(state, replied("Right."))
+        transcript.show(replied("Right."))
     assert capsys.readouterr().out == "│ Wrong\n│ Right.\n"
 
 
-def test_an_interrupted_reply_ends_its_line(
-    state: ReactState, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Transcript(state) as transcript:
+def test_an_interrupted_reply_ends_its_line(capsys: pytest.CaptureFixture[str]) -> None:
+    with Transcript() as transcript:
         transcript.speak(Spoken(3, "Half a"))
     assert capsys.readouterr().out == "│ Half a\n"
 
 
-def test_a_model_cannot_move_the_cursor(
-    state: ReactState, capsys: pytest.CaptureFixture[str]
-) -> None:
-    with Transcript(state) as transcript:
+def test_a_model_cannot_move_the_cursor(capsys: pytest.CaptureFixture[str]) -> None:
+    with Transcript() as transcript:
         transcript.speak(Spoken(3, "\x1b[2Jgone\u202e\r"))
     assert capsys.readouterr().out == "│ \\u001b[2Jgone\\u202e \n"
 
 
-def test_what_a_person_said_is_repeated_to_others_only(
-    state: ReactState, capsys: pytest.CaptureFixture[str]
+async def test_what_a_person_said_is_repeated_to_others_only(
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    said = Recorded(2, 0.0, r.TurnStarted(1, "hello", "will"))
-    Transcript(state).show(state, said)
-    Transcript(state, echo=False).show(state, said)
+    async with Holdfast.in_memory(model=ScriptedModel(["Good day."])) as app:
+        app.agent("clerk")
+        session = await app.sessions.open("clerk")
+        await app.sessions.say(session.id, "hello", by="will")
+        entries = await RunReader.of(app).timeline(session.id)
+    [said] = [one for one in entries if one.chat is not None and one.chat.kind == "said"]
+    Transcript().show(said)
+    Transcript(echo=False).show(said)
     assert capsys.readouterr().out == "· will said: hello\n"

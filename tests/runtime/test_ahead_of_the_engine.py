@@ -11,7 +11,6 @@ from holdfast.app import Holdfast
 from holdfast.cli.driver import Driver
 from holdfast.cli.home_backend import HomeBackend
 from holdfast.cli.shell import Settings
-from holdfast.core.plan.decide import blank
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append
 from holdfast.testing.scripted_model import ScriptedModel
@@ -76,11 +75,11 @@ async def test_a_run_that_was_seen_through_is_over_for_the_engine_too() -> None:
             calls += 1
             return {"success": calls == 3}
 
-        plan = app.load_plan_text(PLAN)
+        app.load_plan_text(PLAN)
         run = await app.plans.start_plan_by_prompt("go", "shaky")
-        driver = Driver(HomeBackend(app), Settings(as_json=True))
-        before = blank(run.id, app.engine.definitions.current(plan.plan_id))
-        seen = await driver.see_through(before)
+        backend = HomeBackend(app)
+        driver = Driver(backend, Settings(as_json=True))
+        seen = await driver.see_through(await backend.run(run.id), after=0)
         known = await app.engine.state(run.id)
         assert (seen.status, known.status, run.status, calls) == ("done", "done", "done", 3)
 

@@ -326,7 +326,7 @@ class CutWire:
 async def test_wherever_a_connection_ends_the_next_goes_on_from_the_last_whole_event() -> None:
     whole = 400
     for first in range(whole):
-        following = EventStream(CutWire(first, whole - first, 7), "/", None, 1.0, 1.0)  # type: ignore[arg-type]
+        following = EventStream(CutWire(first, whole - first, 7), "/", {}, 1.0, 1.0)  # type: ignore[arg-type]
         assert [event.id async for event in following.events()] == ["1", "2", "3", "4", "5"]
 
 

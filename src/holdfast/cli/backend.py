@@ -1,9 +1,9 @@
-"""The backend: where runs live and where commands go, be it a home on this disk or a server.
+"""What commands talk to: a home that this process opens, or a server that `--url` names.
 
-Commands are written against these two protocols and know no third thing. `Reading` only
-looks, so it works while another process drives the runs; a `House` is where they can be
-changed. `local` has the backend of this process, `remote` that of a server: there a run is
-folded from the same events, so what is shown and printed is the same.
+Commands are written against these two protocols, which speak in the records of `views` and
+`model`. A `Reader` only looks, so it works while another process drives the runs; a `Backend` also
+changes them. `HomeReader` and `HomeBackend` ask the read model of this process, `ServerBackend`
+the HTTP client; the records are the same, so a command has one way.
 """
 
 from __future__ import annotations
@@ -12,73 +12,80 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
 
-from holdfast.conversations.runner import ConversationRunner
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError, NotAllowed
-from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
-from holdfast.model.conversation import AfterFailure
-from holdfast.model.interaction import InteractionResponse
-from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
-from holdfast.runtime.tracebacks import Traceback
 
-Heard: TypeAlias = AsyncGenerator[Recorded | Spoken | AskedBelow, None]
+if TYPE_CHECKING:
+    from holdfast.conversations.runner import ConversationRunner
+    from holdfast.model.conversation import AfterFailure
+    from holdfast.model.interaction import InteractionResponse
+    from holdfast.model.plan import Plan
+    from holdfast.model.rows import QuestionQuery, RunQuery
+    from holdfast.runtime.hub import AskedBelow, Spoken
+    from holdfast.views.records import InteractionView, Raised, RunLine, RunView, TimelineEntry
+
+Update: TypeAlias = "TimelineEntry | Spoken | AskedBelow | RunView"
+Updates: TypeAlias = AsyncGenerator[Update, None]
 Outcomes: TypeAlias = Mapping[str, HoldfastError | None]
 
 
 @dataclass(frozen=True, slots=True)
 class Partner:
-    """An agent to talk to."""
+    """An agent to chat with."""
 
     agent_id: str
     name: str
 
 
-class Reading(Protocol):
-    """A look at runs, by what is committed of them."""
+class Reader(Protocol):
+    """Reads runs, by what is committed of them."""
 
     @property
     def look_again(self) -> float:
-        """Seconds between two looks where nobody says that there is something new."""
+        """Seconds between two looks where no news is announced."""
 
     def is_driven(self) -> bool:
-        """Whether somebody seems to be at work here, so that waiting makes sense."""
+        """Whether a process seems to drive the runs, so that waiting makes sense."""
 
-    async def runs(self, query: RunQuery) -> list[RunRow]: ...
+    async def runs(self, query: RunQuery) -> list[RunLine]: ...
 
-    async def version(self, run_id: str) -> int: ...
+    async def run(self, run_id: str) -> RunView: ...
 
-    async def questions(self, query: QuestionQuery) -> list[QuestionRow]: ...
+    async def is_newest(self, run_id: str, version: int) -> bool:
+        """Whether nothing was committed of the run after event `version`."""
 
-    async def question(self, question_id: str) -> QuestionRow | None: ...
+    async def questions(self, query: QuestionQuery) -> list[InteractionView]: ...
 
-    async def about(self, row: QuestionRow) -> str:
-        """What the run that a question stands under is about, in one line."""
+    async def inbox(self, query: QuestionQuery) -> list[InteractionView]:
+        """As `questions`, each with what its run is about."""
 
-    async def beginning(self, run_id: str) -> RunState:
-        """The run before its first event."""
+    async def question(self, question_id: str) -> InteractionView | None:
+        """With the drafts and reminders so far."""
 
-    async def records(self, run_id: str, after: int = 0) -> list[Recorded]: ...
+    async def open_questions(self, run_id: str) -> list[InteractionView]:
+        """What the run and its sub-runs ask, the oldest first."""
 
-    async def tracebacks(self, run_id: str) -> list[Traceback]:
-        """What its tools raised, as far as one may see it; the newest first."""
+    async def timeline(self, run_id: str) -> list[TimelineEntry]: ...
 
-    async def state(self, run_id: str) -> RunState: ...
+    async def tracebacks(self, run_id: str) -> list[Raised]:
+        """What its tools raised, where the caller may see it; the newest first."""
 
-    def listen(self, run_id: str, after: int = 0) -> Heard:
-        """The run's events from `after` on, and then each as it is committed."""
+    async def graph(self, run_id: str, *, svg: bool) -> tuple[str, str]:
+        """The plan's id, and the plan drawn with the status of its tasks."""
+
+    def follow(self, run_id: str, after: int = 0, *, views: bool = False) -> Updates:
+        """The run's timeline after event `after`, and each entry as it is committed; with `views`
+        the run itself after each page of entries."""
 
 
-class Backend(Reading, Protocol):
-    """Where runs can be changed; whatever is refused raises and changes nothing.
+class Backend(Reader, Protocol):
+    """Where runs can be changed; what is refused raises and changes nothing.
 
-    Its plans can be had at once, all else once it is entered.
+    Plans are read before it is opened, all else within `opened`.
     """
 
-    def entered(self) -> AbstractAsyncContextManager[None]: ...
+    def opened(self) -> AbstractAsyncContextManager[None]: ...
 
     @property
     def keeps_runs(self) -> bool:
@@ -88,34 +95,31 @@ class Backend(Reading, Protocol):
     def is_elsewhere(self) -> bool:
         """Whether the runs go on without this process."""
 
-    async def is_newest(self, state: RunState) -> bool:
-        """Whether nothing more has been committed of the run."""
-
     async def refuse_without_tools(self, run_id: str, *, anyway: bool) -> None:
         """NotAllowed when the run needs tools that are not known where it is driven."""
 
-    async def plan(self, name: str) -> CompiledPlan: ...
+    async def plan(self, name: str) -> Plan: ...
 
-    async def start(self, plan: CompiledPlan, prompt: str, values: Mapping[str, Any]) -> str:
+    async def start(self, plan_id: str, prompt: str, values: Mapping[str, Any]) -> str:
         """A new run's id, once it is on disk."""
 
     async def provide(self, run_id: str, values: Mapping[str, Any]) -> asyncio.Future[Any]:
-        """Hand values to the open forms; what is returned ends when all is said about them."""
+        """Hand values to the open forms; the future ends when all of them are taken."""
 
     async def answer(self, response: InteractionResponse) -> None: ...
 
     async def answer_many(
         self, question_ids: Sequence[str], response: InteractionResponse
     ) -> Outcomes:
-        """The same answer to exactly these questions; what became of each."""
+        """The same answer to exactly these questions; the outcome of each."""
 
     async def resume(self, run_id: str, failed: AfterFailure | None = None) -> None:
         """`failed` says how a conversation goes on after a failure."""
 
     async def cancel(self, run_id: str, reason: str) -> None: ...
 
-    async def runner(self, state: ConversationState) -> ConversationRunner | None:
-        """For whoever goes on with a conversation here; None where that cannot be done."""
+    async def runner(self, run_id: str) -> ConversationRunner | None:
+        """Carries a conversation on in this process; None where that cannot be done."""
 
     async def partner(self, wanted: str | None) -> Partner:
         """The agent that was named, else the only one."""

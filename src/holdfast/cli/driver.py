@@ -1,8 +1,8 @@
-"""Driving: do something to a run, then see it through until it comes to rest.
+"""Does something to a run, then shows it until it comes to rest.
 
-In a terminal a pause asks its question at once, while other branches go on, and the
-run continues with the answer. Elsewhere nothing is asked: the run's standing says
-how to answer. Ctrl-C lets go of the run; what is in flight ends, and nothing is lost.
+In a terminal a pause asks its question at once, while other branches go on, and the run continues
+with the answer. Without one nothing is asked: the report says how to answer. Ctrl-C lets go of
+the run; what is in flight ends, and nothing is lost.
 """
 
 from __future__ import annotations
@@ -15,48 +15,52 @@ from typing import Any
 from holdfast.cli.backend import Backend
 from holdfast.cli.shell import OK, Interrupted, Settings
 from holdfast.cli.terminal.plain import note, print_json
-from holdfast.cli.terminal.progress import View, asks_or_rests, follow, rests, view_of
+from holdfast.cli.terminal.progress import Display, Point, display_of, follow
 from holdfast.cli.terminal.prompts import ask
-from holdfast.cli.terminal.report import NOT_KEPT, exit_code, say_standing, standing_json, way_on
+from holdfast.cli.terminal.report import NOT_KEPT, exit_code, report_json, say_report, way_on
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import rows
 from holdfast.conversations.runner import ConversationRunner, Left
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.run.state import RunState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, TooLate
-from holdfast.journal.port import QuestionQuery, QuestionRow
-from holdfast.model.run import RunStatus
-from holdfast.runtime.machines import as_conversation
-from holdfast.runtime.projections import request_of
+from holdfast.model.run import RunKind, RunStatus
+from holdfast.views.records import RunView
 
 
 @dataclass(frozen=True, slots=True)
 class Driver:
-    """Sees runs of one backend through."""
+    """Shows runs of one backend until they rest."""
 
     backend: Backend
     settings: Settings
     asks: bool = True
 
-    async def see_through(self, before: RunState, view: View | None = None) -> RunState:
-        """Show what happens after `before` until the run rests; ask a person who is there.
+    async def see_through(
+        self, before: RunView, display: Display | None = None, *, after: int | None = None
+    ) -> RunView:
+        """Show what happens after event `after`, by default after `before`, until the run rests.
 
-        A conversation is pursued meanwhile, where that can be done; a server does so itself.
+        A conversation is carried on meanwhile, where that can be done; a server does so itself.
         """
-        view = view or view_of(self.settings, before)
-        if not isinstance(before, ConversationState) or self.backend.is_elsewhere:
-            return await self._unless_stopped(before, self._go_on(before, view))
-        state = as_conversation(await self.backend.state(before.run_id))
-        runner = await self.backend.runner(state)
+        display = display or display_of(self.settings, before)
+        start = Point.of(before) if after is None else Point(before.run_id, after)
+        if before.kind is not RunKind.CONVERSATION or self.backend.is_elsewhere:
+            return await self._unless_stopped(before, self._go_on(start, display))
+        runner = await self.backend.runner(before.run_id)
         if runner is None:
-            return await self._unless_stopped(before, self._look(before, view))
+            return await self._unless_stopped(before, self._look(start, display))
         await runner.begin(None)
-        return await self.pursue(runner, before, view)
+        return await self.carry_on(runner, before, display, start)
 
-    async def pursue(self, runner: ConversationRunner, before: RunState, view: View) -> RunState:
-        """As `see_through`, of a conversation whose runner has begun; it ends here."""
+    async def carry_on(
+        self,
+        runner: ConversationRunner,
+        before: RunView,
+        display: Display,
+        start: Point,
+    ) -> RunView:
+        """As `see_through`, of a conversation whose runner has begun; the runner ends here."""
         try:
-            return await runner.alongside(self._go_on(before, view))
+            return await runner.alongside(self._go_on(start, display))
         except asyncio.CancelledError:
             self._say_stopping()
             await runner.leave()
@@ -69,15 +73,15 @@ class Driver:
             await runner.leave()
 
     async def _unless_stopped(
-        self, before: RunState, seeing: Coroutine[Any, Any, RunState]
-    ) -> RunState:
+        self, before: RunView, seeing: Coroutine[Any, Any, RunView]
+    ) -> RunView:
         try:
             return await seeing
         except asyncio.CancelledError:
             self._say_stopping()
             raise self._stopped(before) from None
 
-    def _stopped(self, before: RunState) -> Interrupted:
+    def _stopped(self, before: RunView) -> Interrupted:
         options = self.settings.repeated
         if not self.backend.keeps_runs:
             return Interrupted(f"stopped; {NOT_KEPT}")
@@ -86,18 +90,18 @@ class Driver:
             return Interrupted(f"stopped watching; the run goes on there; to see it: {how}")
         return Interrupted(f"stopped; to go on: {way_on(before, options)}")
 
-    async def _look(self, state: RunState, view: View) -> RunState:
-        """What has happened to a run that nobody here drives; one that ends does so first."""
+    async def _look(self, point: Point, display: Display) -> RunView:
+        """What has happened to a run that is not carried on here; one that is being cancelled is
+        shown until it is cancelled."""
 
-        async def settled(state: RunState) -> bool:
-            ending = state.status is RunStatus.CANCELLING
-            return await self.backend.is_newest(state) and not ending
+        async def settled(point: Point) -> bool:
+            ending = point.status is RunStatus.CANCELLING
+            return await self.backend.is_newest(point.run_id, point.version) and not ending
 
-        if await settled(state):
-            return state
-        heard = self.backend.listen(state.run_id, state.version)
-        with view:
-            return await follow(state, heard, view, settled)
+        if not await settled(point):
+            with display:
+                point = await self._shown(point, display, settled)
+        return await self.backend.run(point.run_id)
 
     @property
     def _may_ask(self) -> bool:
@@ -107,46 +111,43 @@ class Driver:
         if not self.settings.as_json and not self.backend.is_elsewhere:
             note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
 
-    async def _go_on(self, state: RunState, view: View) -> RunState:
+    async def _go_on(self, point: Point, display: Display) -> RunView:
         while True:
-            with view:
-                state = await self._follow(state, view)
-            if not self._may_ask or state.status is not RunStatus.PAUSE:
-                return state
-            if not await self.asked(state.run_id):
-                return state
+            with display:
+                if not await self._rests(point):
+                    point = await self._shown(point, display, self._rests)
+            asks = self._may_ask and point.status is RunStatus.PAUSE
+            if not asks or not await self.asked(point.run_id):
+                return await self.backend.run(point.run_id)
 
-    async def _follow(self, state: RunState, view: View) -> RunState:
-        if await self._rests(state):
-            return state
-        heard = self.backend.listen(state.run_id, state.version)
-        return await follow(state, heard, view, self._rests)
+    async def _shown(
+        self, point: Point, display: Display, at_rest: Callable[[Point], Awaitable[bool]]
+    ) -> Point:
+        run_id, views = point.run_id, display.wants_views
+        updates = self.backend.follow(run_id, point.version, views=views)
+        point = await follow(point, updates, display, at_rest)
+        if views:
+            display.update(await self.backend.run(run_id))
+        return point
 
-    async def _rests(self, state: RunState) -> bool:
+    async def _rests(self, point: Point) -> bool:
         """Nothing newer is on disk, and nothing more will happen by itself.
 
         A run that waits for a sub-run's question may not have heard yet that it was
         answered: then no question is open any more.
         """
-        at_rest = asks_or_rests if self._may_ask else rests
-        if not at_rest(state) or not await self.backend.is_newest(state):
+        at_rest = point.asks_or_rests if self._may_ask else point.rests
+        if not at_rest or not await self.backend.is_newest(point.run_id, point.version):
             return False
-        paused = state.status is RunStatus.PAUSE
-        return not paused or bool(await self.questions(state.run_id))
-
-    async def questions(self, run_id: str) -> list[QuestionRow]:
-        """What the run and its sub-runs ask, the oldest first."""
-        root = (await self.backend.state(run_id)).root_id
-        query = QuestionQuery(status=frozenset({"open"}), root_id=root, limit=1000)
-        rows = await self.backend.questions(query)
-        return [row for row in rows if f"{row.run_id}.".startswith(f"{run_id}.")]
+        paused = point.status is RunStatus.PAUSE
+        return not paused or bool(await self.backend.open_questions(point.run_id))
 
     async def asked(self, run_id: str) -> bool:
         """Ask the oldest question that is open; False when the person leaves it for later."""
-        questions = await self.questions(run_id)
+        questions = await self.backend.open_questions(run_id)
         if not questions:
             return True
-        given = await ask(request_of(questions[0]))
+        given = await ask(questions[0].request)
         if given is None:
             return False
         try:
@@ -156,20 +157,20 @@ class Driver:
         return True
 
     async def conclude(self, run_id: str, code: int | None = None) -> int:
-        """Say where the run stands and how to go on; the exit code for that."""
-        state = await self.backend.state(run_id)
-        questions = await self.questions(run_id)
+        """Report how the run is and how to go on; the exit code for that."""
+        run = await self.backend.run(run_id)
+        questions = await self.backend.open_questions(run_id)
         if self.settings.as_json:
-            print_json(standing_json(state, questions))
+            print_json(report_json(run, questions))
         else:
-            say_standing(
-                state,
+            say_report(
+                run,
                 questions,
                 self.settings.repeated,
                 kept=self.backend.keeps_runs,
                 elsewhere=self.backend.is_elsewhere,
             )
-        return exit_code(state.status) if code is None else code
+        return exit_code(run.status) if code is None else code
 
 
 Action = Callable[[], Awaitable[object]]
@@ -179,7 +180,7 @@ async def do_and_see(
     driver: Driver, run_id: str, action: Action, *, wait: bool, code: int | None = None
 ) -> int:
     """Do something to a run, then see it through."""
-    before = await driver.backend.state(run_id)
+    before = await driver.backend.run(run_id)
     await action()
     if wait:
         await driver.see_through(before)

@@ -1,114 +1,124 @@
-"""Looking at runs: those of a home, by its committed events, or those of a server.
+"""The runs of a home, read by what is committed of them, which another process may be writing.
 
-Listing the runs of a home takes its journal alone; what folds events into a state is imported
-where a state is wanted.
+Listing runs loads the journal alone; the machines are loaded where a run itself is read.
 """
 
 from __future__ import annotations
 
 import asyncio
-import time
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
-from functools import cached_property
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.cli.home_journal import LOOK_AGAIN, PATIENCE, is_driven, reading_journal
 from holdfast.cli.shell import Settings
-from holdfast.errors import NotFound
-from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.errors import CallerError
+from holdfast.views import homes
+from holdfast.views.reader import RunReader
 
 if TYPE_CHECKING:
-    from holdfast.cli.backend import Heard, Reading
-    from holdfast.core.run.state import RunState
-    from holdfast.runtime.hub import Recorded
-    from holdfast.runtime.registry import DefinitionRegistry
-    from holdfast.runtime.tracebacks import Traceback
+    from holdfast.cli.backend import Reader, Updates
+    from holdfast.journal.port import Journal
+    from holdfast.model.rows import QuestionQuery, RunQuery
+    from holdfast.views.records import InteractionView, Raised, RunLine, RunView, TimelineEntry
+
+LOOK_AGAIN = 0.25
+"""Seconds between two looks at a journal that another process writes."""
+
+PATIENCE = 8
+"""How many looks without news end the wait where no process drives the runs."""
 
 
-@dataclass(frozen=True)
-class HomeReader:
-    """A look at the runs of one home, which another process may drive."""
-
-    journal: Journal
-    home: Path
+class ViewReader:
+    """Answers from the read model of this process."""
 
     look_again = LOOK_AGAIN
 
-    @cached_property
-    def library(self) -> DefinitionRegistry:
-        from holdfast.runtime.registry import DefinitionRegistry
+    def __init__(self, views: RunReader) -> None:
+        self.views = views
 
-        return DefinitionRegistry(self.journal)
+    async def runs(self, query: RunQuery) -> list[RunLine]:
+        return await self.views.runs(query)
+
+    async def run(self, run_id: str) -> RunView:
+        return await self.views.run(run_id)
+
+    async def questions(self, query: QuestionQuery) -> list[InteractionView]:
+        return await self.views.questions(query)
+
+    async def inbox(self, query: QuestionQuery) -> list[InteractionView]:
+        found = await self.views.questions(query)
+        return [replace(one, about=await self._about(one.root_id)) for one in found]
+
+    async def _about(self, root_id: str) -> str:
+        line = await self.views.line(root_id)
+        return "" if line is None else line.about
+
+    async def question(self, question_id: str) -> InteractionView | None:
+        return await self.views.question(question_id)
+
+    async def open_questions(self, run_id: str) -> list[InteractionView]:
+        return [one async for one in self.views.open_questions(run_id)]
+
+    async def timeline(self, run_id: str) -> list[TimelineEntry]:
+        return await self.views.timeline(run_id)
+
+    async def tracebacks(self, run_id: str) -> list[Raised]:
+        return await self.views.tracebacks(run_id)
+
+    async def graph(self, run_id: str, *, svg: bool) -> tuple[str, str]:
+        from holdfast.views.drawings import plan_graph
+
+        return plan_graph(await self.views.at(run_id), svg=svg)
+
+
+class HomeReader(ViewReader):
+    """A home that this process does not hold: news are looked for again and again."""
+
+    def __init__(self, journal: Journal, path: Path) -> None:
+        super().__init__(RunReader(journal))
+        self._path = path
 
     def is_driven(self) -> bool:
-        return is_driven(self.home)
+        return homes.is_driven(self._path)
 
-    async def runs(self, query: RunQuery) -> list[RunRow]:
-        return await self.journal.runs(query)
+    async def is_newest(self, run_id: str, version: int) -> bool:
+        return await self.views.version(run_id) == version
 
-    async def version(self, run_id: str) -> int:
-        return await self.journal.version(run_id)
-
-    async def questions(self, query: QuestionQuery) -> list[QuestionRow]:
-        return await self.journal.questions(query)
-
-    async def question(self, question_id: str) -> QuestionRow | None:
-        return await self.journal.question(question_id)
-
-    async def about(self, row: QuestionRow) -> str:
-        from holdfast.runtime.about import about_question
-
-        return await about_question(self.journal, row)
-
-    async def beginning(self, run_id: str) -> RunState:
-        """The run before its first event."""
-        from holdfast.runtime.machines import blank
-
-        row = await self.journal.run(run_id)
-        if row is None:
-            raise NotFound(f"there is no run {run_id}: `holdfast runs` lists them")
-        return blank(run_id, await self.library.by_digest(row.definition))
-
-    async def records(self, run_id: str, after: int = 0) -> list[Recorded]:
-        from holdfast.journal.codec import decode
-        from holdfast.runtime.hub import Recorded
-
-        records = await self.journal.read(run_id, after)
-        return [Recorded(record.seq, record.at, decode(record)) for record in records]
-
-    async def tracebacks(self, run_id: str) -> list[Traceback]:
-        from holdfast.runtime.tracebacks import tracebacks_of
-
-        return await tracebacks_of(self.journal, run_id, time.time())
-
-    async def state(self, run_id: str) -> RunState:
-        from holdfast.runtime.machines import replay
-
-        state = await self.beginning(run_id)
-        return replay(state, ((one.at, one.event) for one in await self.records(run_id)))
-
-    async def listen(self, run_id: str, after: int = 0) -> Heard:
-        """Ends when for a while nothing came and nobody is at work."""
-        idle = 0
+    async def follow(self, run_id: str, after: int = 0, *, views: bool = False) -> Updates:
+        """Ends when for a while there was no news and no process drives the runs."""
+        following, idle = await self.views.following(run_id, after), 0
         while idle < PATIENCE or self.is_driven():
-            records = await self.records(run_id, after)
-            for recorded in records:
-                after = recorded.seq
-                yield recorded
-            idle = 0 if records else idle + 1
+            entries = await self.views.more(following)
+            for entry in entries:
+                yield entry
+            if entries and views:
+                yield following.view(self.views.clock())
+            idle = 0 if entries else idle + 1
             await asyncio.sleep(LOOK_AGAIN)
 
 
 @asynccontextmanager
-async def reading(settings: Settings) -> AsyncIterator[Reading]:
+async def reading(settings: Settings) -> AsyncIterator[Reader]:
     if settings.server is not None:
         from holdfast.cli.opening import opened_backend
 
         async with opened_backend(settings) as backend:
             yield backend
         return
-    async with reading_journal(settings) as journal:
-        yield HomeReader(journal, journal.path.parent)
+    path = journal_path(settings)
+    async with homes.reading(path) as journal:
+        yield HomeReader(journal, path)
+
+
+def journal_path(settings: Settings) -> Path:
+    """Where the journal of the home that was named lies."""
+    if settings.app_name is None or (settings.home is not None and settings.app is None):
+        return homes.database_of(settings.home)
+    from holdfast.cli.opening import named_app
+
+    path = homes.journal_path(named_app(settings))
+    if path is None:
+        raise CallerError(f"{settings.app_name} keeps no journal that another process could read")
+    return path

@@ -1,8 +1,8 @@
-"""Opening: from the common options to an application, or to a server with `--url`.
+"""From the common options to an application, or to a server with `--url`.
 
 A home belongs to one process at a time. Commands that change a run open the whole application and
-so take the home; those that only look read its journal (`reading`), also while another process is
-at work.
+so take the home; those that only look read its journal (`home_reader`), also while another process
+drives the runs.
 """
 
 from __future__ import annotations
@@ -19,13 +19,12 @@ from typing import Any
 from holdfast.app import Holdfast
 from holdfast.cli.backend import Backend
 from holdfast.cli.home_backend import HomeBackend
-from holdfast.cli.home_journal import refuse_empty
 from holdfast.cli.loading import LeftOut, load_agents, load_plans
 from holdfast.cli.shell import Settings
 from holdfast.cli.terminal.plain import note
 from holdfast.errors import CallerError, HoldfastError, NotFound
-from holdfast.journal.sqlite import SqliteJournal
 from holdfast.runtime.identity import LOCAL
+from holdfast.views.homes import refuse_unused
 
 AGENTS = (Path("agents.yaml"), Path("agents"))
 PLANS = Path("plans")
@@ -136,11 +135,6 @@ def _missing(module_name: str, error: ModuleNotFoundError) -> str:
     return f"there is no {module_name.replace('.', '/')}.py in {os.getcwd()}"
 
 
-def refuse_unused(app: Holdfast) -> None:
-    if isinstance(app.journal, SqliteJournal):
-        refuse_empty(app.journal.path)
-
-
 def backend_of(
     settings: Settings, env: Mapping[str, str] | None = None, by: str = LOCAL
 ) -> Backend:
@@ -168,5 +162,5 @@ async def opened_backend(settings: Settings) -> AsyncIterator[Backend]:
     backend = backend_of(settings)
     if isinstance(backend, HomeBackend):
         refuse_unused(backend.app)
-    async with backend.entered():
+    async with backend.opened():
         yield backend

@@ -1,29 +1,25 @@
-"""The backend of a server: its runs are driven there, looked at and commanded from here.
+"""The backend of a server: its runs are driven there, read and commanded from here.
 
-A run is folded from the events that the server tells, with the definition that it is pinned
-to, so that everything shown of it is made as for a run of this process. What is known of a
-run is kept, and only what is new is asked for.
+What is shown is what the server tells: views of runs, timelines and questions, as JSON. The
+journal itself stays with the server, so client and server may be of different versions.
 """
 
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from holdfast.cli import server_records
-from holdfast.cli.backend import Heard, Outcomes, Partner, the_only_agent
+from pydantic import ValidationError
+
+from holdfast.cli.backend import Outcomes, Partner, Updates, the_only_agent
 from holdfast.cli.loading import is_plan_file
 from holdfast.cli.shell import Address
 from holdfast.client import Client
 from holdfast.client.problems import refusal_in
-from holdfast.conversations.runner import ConversationRunner
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
 from holdfast.errors import (
     HoldfastError,
     InternalError,
@@ -34,27 +30,56 @@ from holdfast.errors import (
     Unauthenticated,
 )
 from holdfast.forms.secrets import is_reference
-from holdfast.journal.port import QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.interactions.cards import camel, request_from_wire
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.form import FieldType
-from holdfast.model.interaction import InteractionRequest, InteractionResponse
-from holdfast.model.run import KINDS
-from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
-from holdfast.runtime.machines import blank, replay
-from holdfast.runtime.projections import request_of
-from holdfast.runtime.tracebacks import Traceback
+from holdfast.model.interaction import InteractionRequest, InteractionResponse, InteractionStatus
+from holdfast.model.plan import Plan
+from holdfast.model.rows import QuestionQuery, RunQuery, RunRow
+from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
+from holdfast.runtime.hub import AskedBelow, Spoken
+from holdfast.source.planjson import plan_from_json
+from holdfast.views.records import InteractionView, Raised, RunLine, RunView, TimelineEntry
+from holdfast.views.rows import run_line
+from holdfast.views.wire import from_json
+
+if TYPE_CHECKING:
+    from holdfast.conversations.runner import ConversationRunner
 
 PATIENCE = 5.0
 """Seconds that a command tries to reach a server which does not answer."""
 
 CATCH_UP = 0.05
 PAGE = 200
-HISTORY_PAGE = 1000
+TIMELINE_PAGE = 500
+
+Told = Mapping[str, Any]
+V = TypeVar("V")
+
+_REQUEST = (
+    "request_id",
+    "session_id",
+    "type",
+    "title",
+    "message",
+    "details",
+    "context",
+    "options",
+    "required",
+    "timeout_seconds",
+    "default_option_id",
+    "role",
+    "reminders",
+    "escalate_after",
+    "escalate_to",
+    "custom_type",
+    "form",
+)
 
 
 @asynccontextmanager
 async def connected(address: Address) -> AsyncIterator[Client]:
-    """A client; who it is not let in is told where the command line takes its token from."""
+    """A client; where it is not let in, the error says where the token is taken from."""
     try:
         async with Client(address.url, address.token(), patience=PATIENCE) as client:
             yield client
@@ -74,26 +99,24 @@ class ServerBackend:
     def __init__(self, address: Address) -> None:
         self._address = address
         self._client: Client | None = None
-        self._states: dict[str, RunState] = {}
-        self._about: dict[str, str] = {}
 
     @asynccontextmanager
-    async def entered(self) -> AsyncIterator[None]:
+    async def opened(self) -> AsyncIterator[None]:
         async with connected(self._address) as self._client:
             yield
 
     @property
     def client(self) -> Client:
-        assert self._client is not None, "the backend is entered first"
+        assert self._client is not None, "the backend is opened first"
         return self._client
 
     def is_driven(self) -> bool:
         return True
 
-    async def runs(self, query: RunQuery) -> list[RunRow]:
-        rows: list[RunRow] = []
+    async def runs(self, query: RunQuery) -> list[RunLine]:
+        lines: list[RunLine] = []
         before = query.before
-        while len(rows) < query.limit:
+        while len(lines) < query.limit:
             page = await self.client.runs.list(
                 kind=None if query.kind is None else KINDS[query.kind],
                 status=None if query.status is None else sorted(query.status),
@@ -101,120 +124,123 @@ class ServerBackend:
                 parent=query.parent_id,
                 roots=query.roots_only,
                 before=before,
-                limit=min(query.limit - len(rows), PAGE),
+                limit=min(query.limit - len(lines), PAGE),
             )
-            rows += [server_records.run_row(one) for one in page["runs"]]
+            lines += [_line(one) for one in page["runs"]]
             before = page["next"]
             if before is None:
                 break
-        return rows
+        return lines
 
-    async def version(self, run_id: str) -> int:
-        return int((await self.client.runs.get(run_id))["version"])
+    async def run(self, run_id: str) -> RunView:
+        return _read(RunView, await self.client.runs.view(run_id))
 
-    async def questions(self, query: QuestionQuery) -> list[QuestionRow]:
-        rows: list[QuestionRow] = []
+    async def is_newest(self, run_id: str, version: int) -> bool:
+        """The server may have told an event a moment before its engine knows of it."""
+        newest = int((await self.client.runs.get(run_id))["version"])
+        if newest < version:
+            await asyncio.sleep(CATCH_UP)
+            return await self.is_newest(run_id, version)
+        return newest == version
+
+    async def questions(self, query: QuestionQuery) -> list[InteractionView]:
+        found: list[InteractionView] = []
         after = query.after
-        while len(rows) < query.limit:
+        while len(found) < query.limit:
             page = await self.client.interactions.list(
                 status=None if query.status is None else sorted(query.status),
                 role=query.role,
                 run=query.run_id or query.root_id,
                 due_before=query.due_before,
                 after=after,
-                limit=min(query.limit - len(rows), PAGE),
+                limit=min(query.limit - len(found), PAGE),
             )
-            rows += [server_records.question_row(one) for one in page["interactions"]]
-            self._about |= {one["rootId"]: one.get("about", "") for one in page["interactions"]}
+            found += [_question(one) for one in page["interactions"]]
             after = page["next"]
             if after is None:
                 break
-        return rows
-
-    async def question(self, question_id: str) -> QuestionRow | None:
-        try:
-            return server_records.question_row(await self.client.interactions.get(question_id))
-        except NotFound:
-            return None
-
-    async def about(self, row: QuestionRow) -> str:
-        """The server has told it with the question."""
-        return self._about.get(row.root_id, "")
-
-    async def beginning(self, run_id: str) -> RunState:
-        told = await self.client.runs.definition(run_id)
-        return blank(run_id, server_records.definition(told))
-
-    async def records(self, run_id: str, after: int = 0) -> list[Recorded]:
-        found: list[Recorded] = []
-        following: int | None = after
-        while following is not None:
-            page = await self.client.runs.history(run_id, after=following, limit=HISTORY_PAGE)
-            found += [server_records.recorded(one) for one in page["events"]]
-            following = page["next"]
         return found
 
-    async def tracebacks(self, run_id: str) -> list[Traceback]:
+    async def inbox(self, query: QuestionQuery) -> list[InteractionView]:
+        return await self.questions(query)
+
+    async def question(self, question_id: str) -> InteractionView | None:
+        try:
+            told = await self.client.interactions.get(question_id)
+        except NotFound:
+            return None
+        draft = told.get("draft")
+        drafts = {} if draft is None else {str((await self.client.me())["id"]): draft}
+        return replace(_question(told), drafts=drafts, reminded=told.get("reminded", 0))
+
+    async def open_questions(self, run_id: str) -> list[InteractionView]:
+        query = QuestionQuery(status=frozenset({"open"}), root_id=run_id, limit=100_000)
+        return await self.questions(query)
+
+    async def timeline(self, run_id: str) -> list[TimelineEntry]:
+        found: list[TimelineEntry] = []
+        after: int | None = 0
+        while after is not None:
+            page = await self.client.runs.timeline(run_id, after=after, limit=TIMELINE_PAGE)
+            found += [_read(TimelineEntry, one) for one in page["entries"]]
+            after = page["next"]
+        return found
+
+    async def tracebacks(self, run_id: str) -> list[Raised]:
         try:
             told = await self.client.runs.tracebacks(run_id)
         except NotPermitted:
             return []
-        return [Traceback(**one) for one in told["tracebacks"]]
+        return [_read(Raised, {"name": one["step_id"], **one}) for one in told["tracebacks"]]
 
-    async def state(self, run_id: str) -> RunState:
-        known = self._states.get(run_id) or await self.beginning(run_id)
-        more = await self.records(run_id, known.version)
-        self._states[run_id] = state = replay(known, ((one.at, one.event) for one in more))
-        return state
+    async def graph(self, run_id: str, *, svg: bool) -> tuple[str, str]:
+        run = await self.run(run_id)
+        if run.plan is None:
+            raise NotAllowed(f"{run_id} is no run of a plan")
+        instances = self.client.instances
+        drawn = await (instances.graph if svg else instances.graph_text)(run_id)
+        return run.plan.plan_id, drawn
 
-    async def listen(self, run_id: str, after: int = 0) -> Heard:
-        async with aclosing(self.client.events(run_id, after or None)) as told:
+    async def follow(self, run_id: str, after: int = 0, *, views: bool = False) -> Updates:
+        async with aclosing(self.client.timeline(run_id, after or None, views=views)) as told:
             async for event in told:
                 match event.type:
+                    case "entry":
+                        yield _read(TimelineEntry, event.data)
+                    case "view":
+                        yield _read(RunView, event.data)
                     case "Spoken":
                         yield Spoken(event.data["began"], event.data["text"])
                     case "INTERACTION":
                         yield AskedBelow()
-                    case _ if event.id is not None:
-                        yield server_records.recorded(event.data)
-
-    async def is_newest(self, state: RunState) -> bool:
-        """The server may have told an event a moment before its engine knows of it."""
-        version = await self.version(state.run_id)
-        if version < state.version:
-            await asyncio.sleep(CATCH_UP)
-            return await self.is_newest(state)
-        return version == state.version
 
     async def refuse_without_tools(self, run_id: str, *, anyway: bool) -> None:
         """The server has its own."""
 
-    async def plan(self, name: str) -> CompiledPlan:
+    async def plan(self, name: str) -> Plan:
         if is_plan_file(name):
             raise NotAllowed(f"{name} is a file here: a server runs the plans that it has, by id")
         async with connected(self._address) as client:
-            return server_records.plan(await client.plans.get(name))
+            told = await client.plans.get(name)
+        return plan_from_json(told["definition"])
 
-    async def start(self, plan: CompiledPlan, prompt: str, values: Mapping[str, Any]) -> str:
-        plan_id = plan.plan.plan_id
+    async def start(self, plan_id: str, prompt: str, values: Mapping[str, Any]) -> str:
         started = await self.client.instances.start(prompt, plan_id=plan_id, values=values)
         return str(started["id"])
 
     async def provide(self, run_id: str, values: Mapping[str, Any]) -> asyncio.Future[Any]:
-        query = QuestionQuery(status=frozenset({"open"}), root_id=run_id, limit=1000)
         sealed = dict(values)
-        for row in await self.questions(query):
-            sealed = await self._sealed(request_of(row), sealed)
+        for one in await self.open_questions(run_id):
+            sealed = await self._sealed(one.request, sealed)
         await self.client.instances.continue_with(run_id, sealed)
         done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
         done.set_result(None)
         return done
 
     async def answer(self, response: InteractionResponse) -> None:
-        row = await self.question(response.request_id)
-        if row is not None and row.status == "open":
-            sealed = await self._sealed(request_of(row), response.data)
-            response = replace(response, data=sealed)
+        asked = await self.question(response.request_id)
+        if asked is not None and asked.is_open:
+            response = replace(response, data=await self._sealed(asked.request, response.data))
         await self.client.interactions.answer(
             response.request_id,
             response.selected_option_id,
@@ -246,25 +272,28 @@ class ServerBackend:
         return {one["requestId"]: _refusal(one) for one in told["outcomes"]}
 
     async def resume(self, run_id: str, failed: AfterFailure | None = None) -> None:
-        match await self.state(run_id):
-            case PlanState():
+        match await self._kind(run_id):
+            case RunKind.PLAN:
                 await self.client.instances.resume(run_id)
-            case ConversationState():
+            case RunKind.CONVERSATION:
                 await self.client.conversations.resume(run_id, failed=failed)
-            case _:
+            case RunKind.CHAT:
                 await self.client.chats.resume(run_id)
 
     async def cancel(self, run_id: str, reason: str) -> None:
-        match await self.state(run_id):
-            case PlanState():
+        match await self._kind(run_id):
+            case RunKind.PLAN:
                 await self.client.instances.cancel(run_id, reason=reason)
-            case ConversationState():
+            case RunKind.CONVERSATION:
                 await self.client.conversations.cancel(run_id, reason=reason)
-            case _:
+            case RunKind.CHAT:
                 await self.client.chats.cancel(run_id, reason=reason)
 
-    async def runner(self, state: ConversationState) -> ConversationRunner | None:
-        """The server pursues its conversations itself."""
+    async def _kind(self, run_id: str) -> RunKind:
+        return RunKind((await self.client.runs.get(run_id))["kind"])
+
+    async def runner(self, run_id: str) -> ConversationRunner | None:
+        """The server carries its conversations on itself."""
         return None
 
     async def partner(self, wanted: str | None) -> Partner:
@@ -282,5 +311,59 @@ class ServerBackend:
         await self.client.chats.say(session_id, message)
 
 
-def _refusal(told: Mapping[str, Any]) -> HoldfastError | None:
+def _read(kind: type[V], told: Told) -> V:
+    try:
+        return from_json(kind, told)
+    except ValidationError as error:
+        raise OperatorError(
+            f"the server tells what this Holdfast cannot read: upgrade it ({error.errors()[0]})"
+        ) from None
+
+
+def _line(told: Told) -> RunLine:
+    """As a home's own row: what the server leaves empty is left out."""
+    summary = {name: value for name, value in told["summary"].items() if value is not None}
+    return run_line(
+        RunRow(
+            run_id=told["id"],
+            kind=JOURNAL_KINDS[RunKind(told["kind"])],
+            name=told["name"],
+            definition="",
+            status=told["status"],
+            active=False,
+            wake_at=None,
+            root_id=told["root_id"],
+            parent_id=told["parent_id"],
+            created_at=told["created_at"],
+            updated_at=told["updated_at"],
+            title=told["title"],
+            summary=json.dumps(summary),
+        )
+    )
+
+
+def _question(told: Told) -> InteractionView:
+    request = _request(told)
+    return InteractionView(
+        question_id=request.request_id,
+        run_id=told["runId"],
+        root_id=told["rootId"],
+        status=InteractionStatus(told["status"]),
+        type=request.type,
+        title=request.title,
+        role=told["role"],
+        opened_at=told["openedAt"],
+        deadline=told["deadline"],
+        closed_at=told["closedAt"],
+        request=request,
+        about=told.get("about", ""),
+    )
+
+
+def _request(told: Told) -> InteractionRequest:
+    named = {camel(name): told.get(camel(name)) for name in _REQUEST}
+    return request_from_wire({name: value for name, value in named.items() if value is not None})
+
+
+def _refusal(told: Told) -> HoldfastError | None:
     return None if told["problem"] is None else refusal_in(told["problem"])

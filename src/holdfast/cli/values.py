@@ -24,6 +24,7 @@ _YES = frozenset({"true", "yes", "y", "1", "on", "是"})
 _NO = frozenset({"false", "no", "n", "0", "off", "否"})
 _STDIN = "@-"
 _ENVIRONMENT = "@env:"
+_LONGEST_NUMBER = 18
 
 
 def read_values(
@@ -89,7 +90,7 @@ def _read_secret(field: Field, text: str) -> str:
 
 
 def read_text(field: Field, text: str) -> Any:
-    """What somebody typed, as the field's type wants it."""
+    """Typed text as a value of the field's type."""
     match field.type:
         case FieldType.NUMBER:
             return _number(text)
@@ -109,6 +110,12 @@ def _number(text: str) -> Any:
         except ValueError:
             continue
     return text
+
+
+def full_run_id(name: str, series: str = "inst") -> str:
+    """`7` is short for `inst_000007`."""
+    number = name.isascii() and name.isdecimal() and len(name) <= _LONGEST_NUMBER
+    return f"{series}_{int(name):06d}" if number else name
 
 
 def read_failures(pairs: Sequence[str] | None) -> dict[str, int]:

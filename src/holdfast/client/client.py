@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator
 from types import TracebackType
-from typing import Final, Self
+from typing import Any, Final, Self
 
 from holdfast.client.administration import Agents, Audit, Tokens, Tools
 from holdfast.client.event_stream import EventStream, ServerEvent
@@ -85,6 +85,14 @@ class Client:
         """A run's events, from its first, after a given one or from `now`, until it is over."""
         return self._following(path_of("runs", run_id, "events"), after).events()
 
+    def timeline(
+        self, run_id: str, after: str | int | None = None, *, views: bool = False
+    ) -> AsyncGenerator[ServerEvent, None]:
+        """A run's events in words (`entry`), until it is over; with `views` the run itself after
+        each page of them (`view`)."""
+        path = path_of("runs", run_id, "timeline", "stream")
+        return self._following(path, after, views=views or None).events()
+
     def all_events(self, cursor: str | None = None) -> AsyncGenerator[ServerEvent, None]:
         """The events of all runs that we may see, after a cursor or from now on, without end.
 
@@ -93,5 +101,6 @@ class Client:
         """
         return self._following("/events", cursor).events()
 
-    def _following(self, path: str, after: str | int | None) -> EventStream:
-        return EventStream(self._transport, path, after, self._silence, self._stream_patience)
+    def _following(self, path: str, after: str | int | None, **more: Any) -> EventStream:
+        parameters = {"after": after, **more}
+        return EventStream(self._transport, path, parameters, self._silence, self._stream_patience)

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 import random
 from asyncio import sleep
-from collections.abc import AsyncGenerator, AsyncIterator
+from collections.abc import AsyncGenerator, AsyncIterator, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -94,13 +94,13 @@ class EventStream:
         self,
         transport: Transport,
         path: str,
-        after: str | int | None,
+        parameters: Mapping[str, Any],
         silence: float,
         patience: float,
     ) -> None:
         self._transport = transport
         self._path = path
-        self._after = after
+        self._parameters = parameters
         self._silence = silence
         self._patience = patience
         self._parser = _Parser()
@@ -125,10 +125,10 @@ class EventStream:
         self._parser.begin()
         last = self._parser.last_id
         headers = {} if last is None else {"last-event-id": last}
-        parameters = {"after": self._after if last is None else None}
+        begun = {} if last is None else {"after": None}
         try:
             async with self._transport.stream(
-                self._path, headers, parameters, self._silence
+                self._path, headers, {**self._parameters, **begun}, self._silence
             ) as response:
                 await self._judge(response)
                 async for line in _lines(response.aiter_bytes()):

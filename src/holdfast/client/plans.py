@@ -64,6 +64,10 @@ class Instances(Resource):
         """As SVG."""
         return await self._transport.text(path_of("instances", instance_id, "graph.svg"))
 
+    async def graph_text(self, instance_id: str) -> str:
+        """As lines of text."""
+        return await self._transport.text(path_of("instances", instance_id, "graph.txt"))
+
     async def continue_with(
         self, instance_id: str, provided_params: Mapping[str, Any], *, wait: float | None = None
     ) -> Answer:
@@ -116,6 +120,17 @@ class Runs(Resource):
 
     async def get(self, run_id: str) -> Answer:
         return answered(await self._transport.get(path_of("runs", run_id)))
+
+    async def view(self, run_id: str) -> Answer:
+        """The run with its tasks, messages or steps, as `holdfast.views` has it."""
+        return answered(await self._transport.get(path_of("runs", run_id, "view")))
+
+    async def timeline(
+        self, run_id: str, *, after: int | None = None, limit: int | None = None
+    ) -> Answer:
+        """What happened in the run, in words."""
+        path = path_of("runs", run_id, "timeline")
+        return answered(await self._transport.get(path, after=after, limit=limit))
 
     async def history(
         self, run_id: str, *, after: int | None = None, limit: int | None = None

@@ -17,13 +17,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from holdfast.app import Holdfast
-from holdfast.core.plan.decide import blank
-from holdfast.core.plan.state import PlanState
 from holdfast.demo.office import Office
 from holdfast.errors import InvalidAnswer
 from holdfast.runs.plan_instance import PlanInstance
 from holdfast.runtime.identity import LOCAL
-from holdfast.runtime.machines import as_plan
 
 if TYPE_CHECKING:
     from holdfast.testing.scripted_model import ScriptedModel
@@ -72,12 +69,13 @@ SAMPLES: Mapping[Request, Mapping[str, Any]] = {
 }
 """Answers for when no person is there to give one."""
 
-Follow = Callable[[Holdfast, PlanState], Awaitable[object]]
+Follow = Callable[[Holdfast, str, int], Awaitable[object]]
+"""Shows a run of the application, by its id, after an event until it rests."""
 
 
-async def just_wait(app: Holdfast, before: PlanState) -> None:
+async def just_wait(app: Holdfast, run_id: str, after: int) -> None:
     """A `Follow` that shows nothing."""
-    await (await app.instance(before.run_id)).wait_until_settled()
+    await (await app.instance(run_id)).wait_until_settled()
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,13 +105,13 @@ class Stage:
     async def mend_and_resume(self, instance: PlanInstance) -> bool:
         """The office works again; True when the run could be resumed."""
         await self.office.reset_failures()
-        before = as_plan(await self.app.engine.state(instance.id))
+        after = await self.app.journal.version(instance.id)
         planner = self.app.planner_agent
         resumed = await planner.resume_plan(
             self.app.plans, instance.plan_id, instance.id, by=self.by
         )
         if resumed:
-            await self.follow(self.app, before)
+            await self.follow(self.app, instance.id, after)
         return resumed
 
     async def ask_for(self, request: Request) -> PlanInstance:
@@ -122,9 +120,9 @@ class Stage:
         return await self._play(PROMPTS[request], plans[request], {})
 
     async def answer_with_sample(self, instance: PlanInstance, request: Request) -> None:
-        before = as_plan(await self.app.engine.state(instance.id))
+        after = await self.app.journal.version(instance.id)
         await self.app.planner_agent.continue_plan(instance.id, SAMPLES[request], by=self.by)
-        await self.follow(self.app, before)
+        await self.follow(self.app, instance.id, after)
 
     async def _let_fail(self, failures: Mapping[str, int]) -> None:
         if not failures:
@@ -135,11 +133,10 @@ class Stage:
             raise InvalidAnswer(str(error)) from None
 
     async def _play(self, prompt: str, plan_id: str, values: Mapping[str, Any]) -> PlanInstance:
-        plan = self.app.engine.definitions.current(plan_id)
         instance = await self.app.plans.start_plan_by_prompt(
             prompt, plan_id, values=values, by=self.by
         )
-        await self.follow(self.app, blank(instance.id, plan))
+        await self.follow(self.app, instance.id, 0)
         return instance
 
 

@@ -136,10 +136,13 @@ class RunReader:
 
     async def following(self, run_id: str, after: int = 0, say: Voice = ENGLISH) -> Following:
         """The run after event `after`, to be folded along with what comes next."""
-        from holdfast.views.timeline import Following
+        from holdfast.views.timeline import Following, is_session
 
         now = await self._state(run_id)
-        return Following(await self._earlier(now, after), say)
+        following = Following(await self._earlier(now, after), say)
+        if after and is_session(now):
+            following.recall(await self.journal.read(run_id, 0, after))
+        return following
 
     async def more(self, following: Following, limit: int | None = None) -> list[TimelineEntry]:
         """What was committed since, in words; a home that another process drives is polled so."""
@@ -152,12 +155,14 @@ class RunReader:
         """As `timeline`, and then each event as it is committed; with `views` the run itself after
         each page of events."""
         assert self.hub is not None, "only a run of this process can be followed"
-        following = await self.following(run_id, after, say)
+        following: Following | None = None
         async with aclosing(self.hub.follow(run_id, after)) as followed:
             async for one in followed:
                 if not isinstance(one, list):
                     yield one
                     continue
+                # Read once the hub listens, so that no live words are missed meanwhile.
+                following = following or await self.following(run_id, after, say)
                 for record in one:
                     yield following.tell(record)
                 if one and views:

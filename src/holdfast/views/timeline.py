@@ -177,6 +177,11 @@ class Following:
     def run_id(self) -> str:
         return self.state.run_id
 
+    def recall(self, records: Iterable[Record]) -> None:
+        """What was told before: later events of a session name calls by number only."""
+        for one in decoded(records):
+            self._narrator.tell(one)
+
     def view(self, now: float, *, parts: bool = True) -> RunView:
         """The run after the last event that was told."""
         return run_view(self.state, now, parts=parts)
@@ -238,6 +243,10 @@ class Following:
         assert isinstance(self.state, ReactState)
         call = self.state.calls.get(step_id)
         return named(call.tool if call is not None and call.tool else step_id)
+
+
+def is_session(state: RunState) -> bool:
+    return isinstance(state, ReactState)
 
 
 def _subject(event: Event) -> str:

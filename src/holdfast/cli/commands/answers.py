@@ -1,6 +1,6 @@
-"""Answering: from the words of a command to answers that are meant.
+"""From the words of the command line to answers, which dangerous options have confirmed.
 
-Several questions take the same answer only by their ids: nobody can consent to what was
+Several questions take the same answer only by their ids, so that no consent is given to what was
 not shown. Each has its own outcome, and one that fails does not keep the others back.
 """
 
@@ -23,13 +23,11 @@ from holdfast.cli.terminal.report import exit_code
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import BAR, rows, told
 from holdfast.cli.values import read_values
-from holdfast.core.interactions.consequences import consequence
-from holdfast.core.run.state import RunState
 from holdfast.errors import CallerError, HoldfastError, NotAllowed
-from holdfast.journal.port import QuestionRow
+from holdfast.interactions.cards import consequence
 from holdfast.model.form import Field
 from holdfast.model.interaction import InteractionOption, InteractionRequest
-from holdfast.runtime.projections import request_of
+from holdfast.views.records import InteractionView, RunView
 from holdfast.views.stories.text import visible
 
 Chosen: TypeAlias = tuple[InteractionRequest, InteractionOption]
@@ -52,10 +50,10 @@ class Words:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one question's answer; `row` is None where there is no such question."""
+    """What became of one question's answer; `question` is None where there is none."""
 
     name: str
-    row: QuestionRow | None
+    question: InteractionView | None
     error: HoldfastError | None = None
 
 
@@ -69,24 +67,24 @@ class Answering:
 
     async def one(self, name: str) -> int:
         driver = Driver(self.backend, self.settings)
-        row = await find_question(self.backend, name)
-        if row.status == "open":
-            await self.backend.refuse_without_tools(row.root_id, anyway=self.anyway)
-        sure = await self._made_sure(row)
+        question = await find_question(self.backend, name)
+        if question.is_open:
+            await self.backend.refuse_without_tools(question.root_id, anyway=self.anyway)
+        sure = await self._made_sure(question)
         if sure is None:
-            return await driver.conclude(row.root_id)
+            return await driver.conclude(question.root_id)
 
         async def submit() -> None:
-            await self.backend.answer(sure.response(row.question_id))
+            await self.backend.answer(sure.response(question.question_id))
 
-        return await do_and_see(driver, row.root_id, submit, wait=self.wait)
+        return await do_and_see(driver, question.root_id, submit, wait=self.wait)
 
-    async def _made_sure(self, row: QuestionRow) -> Given | None:
+    async def _made_sure(self, question: InteractionView) -> Given | None:
         """The answer to send: asked for in a terminal, and meant; None when left for later."""
-        request, words = request_of(row), self.words
+        request, words = question.request, self.words
         given = words.given(request.form.fields)
         option = _named(request, given.option_id)
-        if row.status != "open" or (option is None and given.option_id is not None):
+        if not question.is_open or (option is None and given.option_id is not None):
             return given  # it is refused where it is judged
         silent = not (given.data or given.feedback or words.yes)
         if self.settings.interactive and silent:
@@ -110,15 +108,16 @@ class Answering:
         if self.words.option_id is None and not (self.words.pairs or self.words.data):
             raise typer.BadParameter("several questions need --option, or values.")
         found = [await self._found(name) for name in dict.fromkeys(names)]
-        open_ones = [one.row for one in found if one.row is not None and one.row.status == "open"]
+        asked = (one.question for one in found if one.question is not None)
+        open_ones = [one for one in asked if one.is_open]
         if self.settings.interactive and not self.words.yes:
-            for request in map(request_of, open_ones):
+            for request in (one.request for one in open_ones):
                 introduce(request)
                 option = _named(request, self.words.option_id)
                 say(*rows(meant(request, option), "  ", "  ") if option else ())
         if not await self._meant(*self._dangers(open_ones)):
             return FAILED
-        before = {row.root_id: await self.backend.state(row.root_id) for row in open_ones}
+        before = {one.root_id: await self.backend.run(one.root_id) for one in open_ones}
         outcomes = await self._submit(found)
         self._report(outcomes)
         failed = any(one.error is not None for one in outcomes)
@@ -127,26 +126,28 @@ class Answering:
 
     async def _found(self, name: str) -> Outcome:
         try:
-            row = await find_question(self.backend, name)
-            if row.status == "open":
-                await self.backend.refuse_without_tools(row.root_id, anyway=self.anyway)
-            return Outcome(name, row)
+            question = await find_question(self.backend, name)
+            if question.is_open:
+                await self.backend.refuse_without_tools(question.root_id, anyway=self.anyway)
+            return Outcome(name, question)
         except CallerError as error:
             return Outcome(name, None, error)
 
-    def _dangers(self, asked: Sequence[QuestionRow]) -> tuple[list[Chosen], str]:
-        requests = map(request_of, asked)
+    def _dangers(self, asked: Sequence[InteractionView]) -> tuple[list[Chosen], str]:
+        requests = (one.request for one in asked)
         named = ((one, _named(one, self.words.option_id)) for one in requests)
         found = [(one, option) for one, option in named if option and asks_twice(option)]
         return found, f" ({len(found)} questions)"
 
     async def _submit(self, found: Sequence[Outcome]) -> list[Outcome]:
-        rows = {one.row.question_id: one.row for one in found if one.row is not None}
-        fields = [field for row in rows.values() for field in request_of(row).form.fields]
+        asked = {
+            one.question.question_id: one.question for one in found if one.question is not None
+        }
+        fields = [field for one in asked.values() for field in one.request.form.fields]
         response = self.words.given(fields).response()
-        errors = await self.backend.answer_many(list(rows), response)
+        errors = await self.backend.answer_many(list(asked), response)
         return [
-            one if one.row is None else replace(one, error=errors[one.row.question_id])
+            one if one.question is None else replace(one, error=errors[one.question.question_id])
             for one in found
         ]
 
@@ -155,17 +156,17 @@ class Answering:
             print_json([_outcome_json(one) for one in outcomes])
             return
         for one in outcomes:
-            title = f" {visible(one.row.title)}" if one.row is not None else ""
+            title = f" {visible(one.question.title)}" if one.question is not None else ""
             fate = "answered" if one.error is None else f"refused: {one.error}"
             say(*told(f"{one.name}{title}: {fate}", BAR))
 
-    async def _see_through(self, runs: Iterable[RunState]) -> int:
+    async def _see_through(self, runs: Iterable[RunView]) -> int:
         """Each run until it rests, without further questions; the first that is not done."""
         driver = Driver(self.backend, self.settings, asks=False)
         codes = []
         for before in runs:
-            state = await driver.see_through(before)
-            codes.append(exit_code(state.status))
+            run = await driver.see_through(before)
+            codes.append(exit_code(run.status))
             if not self.settings.as_json:
                 await driver.conclude(before.run_id)
         return next((code for code in codes if code != OK), OK)
@@ -176,10 +177,12 @@ def _named(request: InteractionRequest, option_id: str | None) -> InteractionOpt
 
 
 def _outcome_json(outcome: Outcome) -> dict[str, object]:
-    error = outcome.error
+    error, asked = outcome.error, outcome.question
+    question_id = outcome.name if asked is None else asked.question_id
     return {
-        "question_id": outcome.row.question_id if outcome.row is not None else outcome.name,
-        "root_id": outcome.row.root_id if outcome.row is not None else None,
+        "question_id": question_id,
+        "request_id": question_id,
+        "root_id": None if asked is None else asked.root_id,
         "answered": error is None,
         "error": None if error is None else {"kind": type(error).__name__, "message": str(error)},
     }

@@ -1,4 +1,4 @@
-"""Commands on the audit: read who did what, and check that nobody has changed it."""
+"""Commands on the audit: read who did what, and check that no entry was changed."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from holdfast.cli import shell
 from holdfast.cli.shell import EXIT_CODES, FAILED, OK, Settings
 
 if TYPE_CHECKING:
-    from holdfast.journal.port import AuditEntry
+    from holdfast.model.attached import AuditEntry
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -40,9 +40,9 @@ async def list_deeds(
 ) -> int:
     """List deeds: what was done, by whom, when and from where, the newest last."""
     from holdfast.cli.commands.audit_log import audit_log
-    from holdfast.cli.home_journal import full_run_id
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import print_table, say
+    from holdfast.cli.values import full_run_id
 
     run_id = None if run is None else full_run_id(run)
     async with audit_log(settings) as reader:
@@ -101,7 +101,7 @@ TITLES = ("number", "when", "who", "from", "did", "to", "run")
 def entry_json(entry: AuditEntry) -> dict[str, Any]:
     import json
 
-    from holdfast.core.run.builder import iso
+    from holdfast.language.instants import iso
 
     deed = entry.deed
     detail: Mapping[str, Any] = json.loads(deed.detail or "{}")

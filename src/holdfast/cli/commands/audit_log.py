@@ -1,22 +1,24 @@
-"""The audit_log: the chain of deeds of a home, or of a server, read from its beginning.
+"""The audit's chain of entries, of a home or of a server, read from its beginning.
 
-Of a home the digests are computed here; a server computes its own, and the head that
-somebody has noted tells whether to believe it.
+Of a home the digests are computed here; a server computes its own, and a head that was noted
+before tells whether to believe it.
 """
 
 from __future__ import annotations
 
+import json
 from collections import deque
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, replace
 from typing import Any
 
-from holdfast.cli.home_journal import reading_journal
+from holdfast.cli.home_reader import journal_path
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
-from holdfast.journal import chain
-from holdfast.journal.port import AuditEntry
+from holdfast.model.attached import AuditEntry, AuditRecord
+from holdfast.views import homes
+from holdfast.views.integrity import broken_link
 
 PAGE = 200
 
@@ -65,7 +67,7 @@ class AuditLog:
         seen = False
         count, head = 0, ""
         async for entry in self.entries():
-            problem = chain.verify([entry], last)
+            problem = broken_link(entry, last)
             if problem is not None:
                 return Verdict(count, head, problem)
             last, count, head = entry, count + 1, entry.digest
@@ -98,15 +100,28 @@ def _missing(noted: str) -> str:
 async def audit_log(settings: Settings) -> AsyncIterator[AuditLog]:
     if settings.server is not None:
         from holdfast.cli.server_backend import connected
-        from holdfast.cli.server_records import audit_entry
 
         async with connected(settings.server) as client:
 
             async def page(after: int, limit: int) -> list[AuditEntry]:
                 found = await client.audit.list(after=after, limit=limit)
-                return [audit_entry(one) for one in found["entries"]]
+                return [_entry(one) for one in found["entries"]]
 
             yield ServerAuditLog(page, client)
         return
-    async with reading_journal(settings) as journal:
+    async with homes.reading(journal_path(settings)) as journal:
         yield AuditLog(journal.audit)
+
+
+def _entry(told: Mapping[str, Any]) -> AuditEntry:
+    deed = AuditRecord(
+        at=told["at"],
+        who=told["who"],
+        action=told["action"],
+        subject=told["subject"],
+        run_id=told["run_id"],
+        seen=told["seen"],
+        origin=told["origin"],
+        detail=json.dumps(told["detail"]),
+    )
+    return AuditEntry(told["number"], deed, told["previous"], told["digest"])

@@ -45,15 +45,16 @@ async def chat(
     """
     from holdfast.cli.commands.chat_session import ChatSession
     from holdfast.cli.home_backend import HomeBackend
-    from holdfast.cli.home_journal import full_run_id
-    from holdfast.cli.opening import backend_of, refuse_unused
+    from holdfast.cli.opening import backend_of
+    from holdfast.cli.values import full_run_id
+    from holdfast.views.homes import refuse_unused
 
     if message is None and session is None and not settings.interactive:
         raise typer.BadParameter("nobody is at a terminal: give a MESSAGE.")
     backend = backend_of(settings, by=by)
     if isinstance(backend, HomeBackend) and session is not None:
         refuse_unused(backend.app)
-    async with backend.entered():
+    async with backend.opened():
         if session is None:
             conversation = ChatSession(backend, settings, await backend.partner(agent))
         else:
@@ -68,13 +69,13 @@ async def chat(
 
 async def _partner_in(backend: Backend, session_id: str, wanted: str | None) -> Partner:
     from holdfast.cli.backend import Partner
+    from holdfast.cli.commands.chat_session import session_of
     from holdfast.errors import NotAllowed, NotFound
-    from holdfast.runtime.machines import as_session
 
     try:
-        agent = as_session(await backend.state(session_id)).agent
+        chat = session_of(await backend.run(session_id))
     except NotFound as error:
         raise NotFound(f"{error}; leave --session out to begin a chat") from None
-    if wanted not in (None, agent.agent_id):
-        raise NotAllowed(f"{session_id} is a chat with {agent.agent_id}: leave --agent out")
-    return Partner(agent.agent_id, agent.name or agent.agent_id)
+    if wanted not in (None, chat.agent_id):
+        raise NotAllowed(f"{session_id} is a chat with {chat.agent_id}: leave --agent out")
+    return Partner(chat.agent_id, chat.agent_name)

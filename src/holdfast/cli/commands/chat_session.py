@@ -1,7 +1,7 @@
-"""Conversing: the turns of one chat, at a prompt or one by one.
+"""The turns of one chat, at a prompt or one by one.
 
 The session is durable and this process is not: leaving at any moment, by Ctrl-C too,
-loses nothing, and the last word is always how to go on.
+loses nothing, and the last line says how to go on.
 """
 
 from __future__ import annotations
@@ -17,19 +17,23 @@ from holdfast.cli.backend import Backend, Partner
 from holdfast.cli.driver import Driver
 from holdfast.cli.shell import OK, Settings
 from holdfast.cli.terminal.plain import print_json_line
-from holdfast.cli.terminal.progress import Silence, View, rests
-from holdfast.cli.terminal.report import NOT_KEPT, exit_code, say_standing, usage_words, way_on
+from holdfast.cli.terminal.progress import Display, Silence
+from holdfast.cli.terminal.report import (
+    NOT_KEPT,
+    exit_code,
+    is_active,
+    say_report,
+    usage_words,
+    way_on,
+)
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.transcript import Transcript
 from holdfast.cli.terminal.untrusted_text import BAR, rows
-from holdfast.core.agent.state import ReactState
-from holdfast.core.interactions.wire import request_to_wire
-from holdfast.core.run.state import RunState
-from holdfast.errors import CallerError
+from holdfast.errors import CallerError, NotFound
+from holdfast.interactions.cards import request_to_wire
 from holdfast.model.run import RunStatus
-from holdfast.runtime.hub import Recorded, Spoken
-from holdfast.runtime.machines import as_session
-from holdfast.runtime.projections import request_of
+from holdfast.runtime.hub import Spoken
+from holdfast.views.records import RunView, SessionView, TimelineEntry
 from holdfast.views.stories.text import visible, visible_lines
 
 HELP = (
@@ -44,13 +48,12 @@ HELP = (
 class EventLines(Silence):
     """Every event of a session as its followers see it, one JSON object per line."""
 
-    def __init__(self, narrator: Narrator) -> None:
-        self._narrator = narrator
+    def __init__(self, session_id: str) -> None:
+        self._narrator = Narrator(session_id)
 
-    def show(self, state: RunState, recorded: Recorded) -> None:
-        told = self._narrator.tell(recorded)
-        if told is not None:
-            print_json_line(told.to_wire())
+    def show(self, entry: TimelineEntry) -> None:
+        if entry.narrated is not None:
+            print_json_line(entry.narrated)
 
     def speak(self, spoken: Spoken) -> None:
         print_json_line(self._narrator.speak(spoken).to_wire())
@@ -74,14 +77,14 @@ class ChatSession:
 
     async def one_turn(self, message: str | None) -> int:
         """Say it, or only go on with what is under way; then report and leave."""
-        state = await (self._say(message) if message is not None else self._catch_up())
+        run = await (self._say(message) if message is not None else self._catch_up())
         if self._settings.as_json:
-            await self._print_ending(state)
-        elif self._settings.interactive and state.status is not RunStatus.ERROR:
-            await self._say_ending(state)
+            await self._print_ending(run)
+        elif self._settings.interactive and run.status is not RunStatus.ERROR:
+            await self._say_ending(run)
         else:
-            await self._report(state)
-        return exit_code(state.status)
+            await self._report(run)
+        return exit_code(run.status)
 
     async def go_on(self) -> int:
         """The prompt, until the person leaves."""
@@ -125,38 +128,29 @@ class ChatSession:
                 await self._say_ending(await self._say(line))
         return True
 
-    async def _say(self, message: str) -> ReactState:
+    async def _say(self, message: str) -> RunView:
         before = await self._session()
         await self._backend.say(before.run_id, message)
         return await self._see_through(before)
 
-    async def _catch_up(self) -> ReactState:
-        state = await self._session()
-        if rests(state) and state.status is not RunStatus.PAUSE:
-            return state
-        return await self._see_through(state)
+    async def _catch_up(self) -> RunView:
+        run = await self._session()
+        if run.rests and run.status is not RunStatus.PAUSE:
+            return run
+        return await self._see_through(run)
 
-    async def _see_through(self, before: ReactState) -> ReactState:
-        view = await self._view(before)
-        return as_session(await self._driver.see_through(before, view))
+    async def _see_through(self, before: RunView) -> RunView:
+        return await self._driver.see_through(before, self._display(before))
 
-    async def _view(self, state: ReactState) -> View:
+    def _display(self, run: RunView) -> Display:
         if self._settings.as_json:
-            return EventLines(await self._narrator(state))
-        return Transcript(state, echo=False) if self._settings.interactive else Silence()
+            return EventLines(run.run_id)
+        return Transcript(echo=False) if self._settings.interactive else Silence()
 
-    async def _narrator(self, state: ReactState) -> Narrator:
-        """One that knows what was told before: later events name calls by number only."""
-        narrator = Narrator(state.run_id)
-        for recorded in await self._backend.records(state.run_id):
-            if recorded.seq <= state.version:
-                narrator.tell(recorded)
-        return narrator
-
-    async def _session(self) -> ReactState:
+    async def _session(self) -> RunView:
         if self._session_id is None:
             self._session_id = await self._backend.open_chat(self._agent.agent_id)
-        return as_session(await self._backend.state(self._session_id))
+        return await self._backend.run(self._session_id)
 
     async def _retry(self) -> None:
         before = await self._session()
@@ -173,7 +167,7 @@ class ChatSession:
         return True
 
     async def _answer(self) -> None:
-        if self._session_id is None or not await self._driver.questions(self._session_id):
+        if self._session_id is None or not await self._backend.open_questions(self._session_id):
             return
         before = await self._session()
         if before.status is not RunStatus.ERROR:
@@ -186,61 +180,67 @@ class ChatSession:
         if self._session_id is None:
             say("nothing has been said yet")
             return
-        state = await self._session()
-        say(usage_words(state.usage, state.requests))
+        session = session_of(await self._session())
+        say(usage_words(session.usage, session.requests))
 
-    async def _say_ending(self, state: ReactState) -> None:
+    async def _say_ending(self, run: RunView) -> None:
         """What the transcript has not shown: why it stands still."""
-        match state.status:
+        match run.status:
             case RunStatus.ERROR:
-                error = rows(visible(state.error, 2000), "error: ", BAR)
+                error = rows(visible(run.error, 2000), "error: ", BAR)
                 say(*(Text(row, style="red") for row in error))
-                say(await self._ways_out(state))
+                say(await self._ways_out(run))
             case RunStatus.PAUSE:
-                questions = await self._driver.questions(state.run_id)
+                questions = await self._backend.open_questions(run.run_id)
                 titles = ", ".join(visible(row.title) for row in questions)
                 say(*rows(f"{titles} (/answer shows it again)", "left open: "))
             case RunStatus.CANCELLED:
-                say(f"{state.run_id} is cancelled")
+                say(f"{run.run_id} is cancelled")
             case _:
                 return
 
-    async def _ways_out(self, state: ReactState) -> str:
+    async def _ways_out(self, run: RunView) -> str:
         """Of a turn that failed; while calls of it wait, a message would be refused."""
-        if not state.active:
+        if not is_active(run):
             return "/retry tries again; a further message begins the next turn"
-        asked = await self._driver.questions(state.run_id)
+        asked = await self._backend.open_questions(run.run_id)
         answer = "/answer shows what is asked; " if asked else ""
         return f"/retry tries again; {answer}/cancel cancels the chat"
 
     async def _leave(self) -> int:
         if self._session_id is None:
             return OK
-        state = await self._session()
-        if state.status is not RunStatus.CANCELLED:
+        run = await self._session()
+        if run.status is not RunStatus.CANCELLED:
             kept = self._driver.backend.keeps_runs
-            say(f"to go on: {way_on(state, self._settings.repeated)}" if kept else NOT_KEPT)
-        return exit_code(state.status)
+            say(f"to go on: {way_on(run, self._settings.repeated)}" if kept else NOT_KEPT)
+        return exit_code(run.status)
 
-    async def _report(self, state: ReactState) -> None:
+    async def _report(self, run: RunView) -> None:
         """For scripts: the answer and nothing else, or where it stands."""
-        if state.status is RunStatus.DONE:
-            answer = visible_lines(state.answer).rstrip("\n")
+        if run.status is RunStatus.DONE:
+            answer = visible_lines(session_of(run).answer).rstrip("\n")
             seen = "\n".join(rows(answer)) if sys.stdout.isatty() else answer
             sys.stdout.write(f"{seen}\n")
             return
-        questions = await self._driver.questions(state.run_id)
+        questions = await self._backend.open_questions(run.run_id)
         kept = self._driver.backend.keeps_runs
-        say_standing(state, questions, self._settings.repeated, kept=kept)
+        say_report(run, questions, self._settings.repeated, kept=kept)
 
-    async def _print_ending(self, state: ReactState) -> None:
+    async def _print_ending(self, run: RunView) -> None:
         """The questions of runs below, which its own events do not tell; then DONE."""
-        for row in await self._driver.questions(state.run_id):
-            if row.run_id != state.run_id:
-                asked = request_to_wire(request_of(row))
+        for one in await self._backend.open_questions(run.run_id):
+            if one.run_id != run.run_id:
+                asked = request_to_wire(one.request)
                 kind = AgentEventType.INTERACTION
-                event = AgentExecutionEvent(kind, state.run_id, asked, at=row.opened_at)
+                event = AgentExecutionEvent(kind, run.run_id, asked, at=one.opened_at)
                 print_json_line(event.to_wire())
-        ending = {"status": state.status.value, "turn": state.turn}
-        last = AgentExecutionEvent(AgentEventType.DONE, state.run_id, ending)
+        ending = {"status": run.status.value, "turn": session_of(run).turn}
+        last = AgentExecutionEvent(AgentEventType.DONE, run.run_id, ending)
         print_json_line(last.to_wire())
+
+
+def session_of(run: RunView) -> SessionView:
+    if run.session is None:
+        raise NotFound(f"{run.run_id} is not a session with an agent")
+    return run.session

@@ -1,46 +1,36 @@
-"""A goal: begun, shown while it is pursued, left and taken up again.
+"""A conversation: begun, shown while it is carried on, left and taken up again.
 
-The conversation is durable and this process is not. In a terminal it is a board with keys,
-elsewhere lines, and with --json each event as its consumers see it, one object per line.
+It is durable and this process is not. In a terminal it is a board of tasks with keys, without one
+lines, and with --json each event as its consumers see it, one object per line.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 from holdfast.app import Holdfast
+from holdfast.cli.commands.failure_choice import checked_choice
 from holdfast.cli.driver import Driver
 from holdfast.cli.home_backend import HomeBackend
-from holdfast.cli.required_tools import how_to_go_on, refuse_without_tools
 from holdfast.cli.shell import OK, Settings
 from holdfast.cli.terminal.plain import note, print_json_line
-from holdfast.cli.terminal.progress import Silence, View, view_of
-from holdfast.cli.terminal.report import NOT_KEPT, exit_code, say_standing, way_on
+from holdfast.cli.terminal.progress import Display, Point, Silence, display_of
+from holdfast.cli.terminal.report import NOT_KEPT, exit_code, say_report, way_on
 from holdfast.cli.terminal.screen import say
-from holdfast.cli.terminal.task_board import Board
+from holdfast.cli.terminal.task_board import TaskBoard
 from holdfast.conversations.engine import ConversationEngine
-from holdfast.conversations.events import asked, narrate
 from holdfast.conversations.runner import ConversationRunner, Left, lacks_model, model_of
 from holdfast.conversations.workers import coordinator_of
-from holdfast.core.conversation import recovery
-from holdfast.core.conversation.decide import blank
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.run.builder import iso
-from holdfast.core.run.state import RunState
 from holdfast.errors import NotAllowed, NotFound
-from holdfast.journal.port import QuestionRow
-from holdfast.model.conversation import (
-    AfterFailure,
-    ConversationSettings,
-    EngineEvent,
-    EngineEventType,
-)
+from holdfast.interactions.cards import request_to_wire
+from holdfast.language.instants import iso
+from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineEventType
 from holdfast.model.run import RunStatus
-from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import as_conversation
+from holdfast.views.records import ConversationView, InteractionView, RunView, TimelineEntry
 from holdfast.views.stories.text import visible
 from holdfast.work.knowledge import Knowledge
 
@@ -54,7 +44,7 @@ _AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR})
 
 @dataclass(frozen=True, slots=True)
 class ConverseOptions:
-    """What the command gives a conversation; `spelled` says it once more."""
+    """What the command line gives a conversation; `spelled` has the same as options."""
 
     rules: tuple[str, ...] = ()
     knowledge: Knowledge | None = None
@@ -85,31 +75,32 @@ class ConverseOptions:
 class EventLines(Silence):
     """Every event of a conversation as its consumer sees it, one JSON object per line."""
 
-    def __init__(self) -> None:
+    def __init__(self, run_id: str) -> None:
+        self._run_id = run_id
         self._asked: set[str] = set()
 
-    def show(self, state: RunState, recorded: Recorded) -> None:
-        assert isinstance(state, ConversationState)
-        told = narrate(state, recorded.seq, recorded.at, recorded.event)
-        if told is not None:
-            self._print(state.run_id, told)
+    def show(self, entry: TimelineEntry) -> None:
+        if entry.narrated is not None:
+            told = entry.narrated
+            self._print(str(told["type"]), told["data"], entry.seq, entry.at)
 
-    def show_open(self, run_id: str, questions: Sequence[QuestionRow]) -> None:
-        """What is asked by runs below, and what was asked before anybody looked."""
-        for row in questions:
-            if row.question_id not in self._asked:
-                self._print(run_id, asked(row))
+    def show_open(self, questions: Sequence[InteractionView]) -> None:
+        """What sub-runs ask, and what was asked before the command began."""
+        for one in questions:
+            if one.question_id not in self._asked:
+                data = request_to_wire(one.request)
+                self._print(EngineEventType.INTERACTION.value, data, None, one.opened_at)
 
-    def _print(self, run_id: str, event: EngineEvent) -> None:
-        if event.event_type is EngineEventType.INTERACTION:
-            self._asked.add(str(event.data["requestId"]))
+    def _print(self, kind: str, data: Mapping[str, Any], seq: int | None, at: float | None) -> None:
+        if kind == EngineEventType.INTERACTION.value:
+            self._asked.add(str(data["requestId"]))
         print_json_line(
             {
-                "event_type": event.event_type.value,
-                "data": dict(event.data),
-                "seq": event.seq,
-                "at": None if event.at is None else iso(event.at),
-                "conversation_id": run_id,
+                "event_type": kind,
+                "data": dict(data),
+                "seq": seq,
+                "at": None if at is None else iso(at),
+                "conversation_id": self._run_id,
             }
         )
 
@@ -118,7 +109,11 @@ class EventLines(Silence):
 class Conversation:
     app: Holdfast
     settings: Settings
-    means: ConverseOptions
+    options: ConverseOptions
+
+    @property
+    def _backend(self) -> HomeBackend:
+        return HomeBackend(self.app)
 
     async def new(self, text: str) -> int:
         self._mention_model()
@@ -126,20 +121,21 @@ class Conversation:
         return await self._see(ConversationRunner(self.app, engine), None, text)
 
     async def go_on(self, run_id: str, text: str | None, *, anyway: bool) -> int:
-        if not await self.app.journal.version(run_id):
+        if not await self._backend.views.version(run_id):
             return await self._begin_as(run_id, text)
-        state = await self._state(run_id)
-        self.means.refuse_change(run_id, state.settings)
-        refuse_misplaced(state, text, self.means.failed, self.settings.repeated)
-        goes_on = state.status not in _AT_REST or self.means.failed is not None
+        run, view = await self._read(run_id)
+        pinned = as_conversation(await self.app.engine.state(run_id)).settings
+        self.options.refuse_change(run_id, pinned)
+        refuse_misplaced(run, view, text, self.options.failed, self.settings.repeated)
+        goes_on = run.status not in _AT_REST or self.options.failed is not None
         if goes_on:
-            await refuse_without_tools(self.app, run_id, anyway=anyway)
-        self._refuse_without_model(state, anyway)
-        if state.status is RunStatus.ERROR:
-            chosen = self.means.failed or AfterFailure.STOP
-            self._mention(f"{run_id} failed ({visible(state.error)}); {_told(state, chosen)}")
-            await HomeBackend(self.app).resume(run_id, chosen)
-        return await self._see(await self._opened(run_id), state, None if goes_on else text)
+            await self._backend.refuse_without_tools(run_id, anyway=anyway)
+        await self._refuse_without_model(run, view, anyway)
+        if run.status is RunStatus.ERROR:
+            chosen = self.options.failed or AfterFailure.STOP
+            self._mention(f"{run_id} failed ({visible(run.error)}); {_told(view, chosen)}")
+            await self._backend.resume(run_id, chosen)
+        return await self._see(await self._opened(run_id), run, None if goes_on else text)
 
     async def _begin_as(self, run_id: str, text: str | None) -> int:
         """A new conversation, under a name of the person's own."""
@@ -150,41 +146,42 @@ class Conversation:
         return await self._see(runner, None, text)
 
     async def _see(
-        self, runner: ConversationRunner, before: ConversationState | None, text: str | None
+        self, runner: ConversationRunner, before: RunView | None, text: str | None
     ) -> int:
-        driver = Driver(HomeBackend(self.app), self.settings)
+        driver = Driver(self._backend, self.settings)
         try:
             await runner.begin(text)
-            run_id = runner.engine.id
-            before = before or await self._blank(run_id)
-            view = self._view(runner, before)
-            await driver.pursue(runner, before, view)
+            run = before or await driver.backend.run(runner.engine.id)
+            display = self._display(runner, run)
+            start = Point(run.run_id, 0) if before is None else Point.of(before)
+            await driver.carry_on(runner, run, display, start)
         except Left:
-            how = f"to go on: {way_on(await self._state(runner.engine.id), self._repeated)}"
+            run = await driver.backend.run(runner.engine.id)
+            how = f"to go on: {way_on(run, self._repeated)}"
             say(f"left as it is; {how if driver.backend.keeps_runs else NOT_KEPT}")
             return OK
         finally:
             await runner.leave()
-        return await self._conclude(driver, run_id, view)
+        return await self._conclude(driver, run.run_id, display)
 
-    async def _conclude(self, driver: Driver, run_id: str, view: View) -> int:
-        state = await self._state(run_id)
-        questions = await driver.questions(run_id)
-        if isinstance(view, EventLines):
-            view.show_open(run_id, questions)
+    async def _conclude(self, driver: Driver, run_id: str, display: Display) -> int:
+        run = await driver.backend.run(run_id)
+        questions = await driver.backend.open_questions(run_id)
+        if isinstance(display, EventLines):
+            display.show_open(questions)
         else:
             kept = driver.backend.keeps_runs
-            say_standing(state, questions, self.settings.repeated, kept=kept)
-        return exit_code(state.status)
+            say_report(run, questions, self.settings.repeated, kept=kept)
+        return exit_code(run.status)
 
-    def _view(self, runner: ConversationRunner, state: ConversationState) -> View:
+    def _display(self, runner: ConversationRunner, run: RunView) -> Display:
         if self.settings.as_json:
-            return EventLines()
+            return EventLines(run.run_id)
         if not self.settings.interactive:
-            return view_of(self.settings, state)
+            return display_of(self.settings, run)
         engine = runner.engine
-        return Board(
-            state,
+        return TaskBoard(
+            run,
             {"p": partial(engine.pause, when_possible=True), "r": engine.resume, "q": runner.quit},
         )
 
@@ -194,33 +191,36 @@ class Conversation:
 
     def _given(self) -> dict[str, Any]:
         return {
-            "coordinator": coordinator_of(self.app, self.means.rules, self.means.knowledge),
-            "llm": model_of(self.app, self.means.model),
-            **self.means.settings(),
+            "coordinator": coordinator_of(self.app, self.options.rules, self.options.knowledge),
+            "llm": model_of(self.app, self.options.model),
+            **self.options.settings(),
         }
 
-    async def _state(self, run_id: str) -> ConversationState:
-        return as_conversation(await self.app.engine.state(run_id))
-
-    async def _blank(self, run_id: str) -> ConversationState:
-        return blank(run_id, (await self._state(run_id)).definition)
+    async def _read(self, run_id: str) -> tuple[RunView, ConversationView]:
+        run = await self._backend.run(run_id)
+        if run.conversation is None:
+            raise NotFound(f"{run_id} is not a conversation")
+        return run, run.conversation
 
     @property
     def _repeated(self) -> str:
-        return self.settings.repeated + self.means.spelled
+        return self.settings.repeated + self.options.spelled
 
-    def _refuse_without_model(self, state: ConversationState, anyway: bool) -> None:
-        unfinished = state.status not in _AT_REST
-        if unfinished and not anyway and lacks_model(self.app, state, self.means.model):
+    async def _refuse_without_model(
+        self, run: RunView, view: ConversationView, anyway: bool
+    ) -> None:
+        unfinished = run.status not in _AT_REST
+        state = as_conversation(await self.app.engine.state(run.run_id))
+        if unfinished and not anyway and lacks_model(self.app, state, self.options.model):
             raise NotAllowed(
-                f"{state.run_id} has tasks for a model, and none is configured here: set "
+                f"{run.run_id} has tasks for a model, and none is configured here: set "
                 "HOLDFAST_MODEL, name one with --model, or say --anyway to leave them empty"
             )
-        if not (unfinished and state.tasks):
+        if not (unfinished and view.tasks):
             self._mention_model()
 
     def _mention_model(self) -> None:
-        if model_of(self.app, self.means.model) is None:
+        if model_of(self.app, self.options.model) is None:
             self._mention(NO_MODEL)
 
     def _mention(self, words: str) -> None:
@@ -228,41 +228,44 @@ class Conversation:
             note(words)
 
 
-def _told(state: ConversationState, chosen: AfterFailure) -> str:
+def _told(view: ConversationView, chosen: AfterFailure) -> str:
     match chosen:
         case AfterFailure.RETRY:
             return "what failed is tried again, and what is done stays done"
         case AfterFailure.SKIP:
-            skipped = (state.tasks[one].id for one in recovery.to_skip(state))
-            return f"it goes on without: {visible(', '.join(skipped))}"
+            return f"it goes on without: {visible(', '.join(view.left_out))}"
         case AfterFailure.STOP:
             return "the next turn is told what was done"
 
 
 def refuse_misplaced(
-    state: ConversationState, text: str | None, failed: AfterFailure | None, options: str
+    run: RunView,
+    view: ConversationView,
+    text: str | None,
+    failed: AfterFailure | None,
+    options: str,
 ) -> None:
     """Words where none are awaited, or none where some are."""
-    run_id = state.run_id
+    run_id = run.run_id
     if failed is AfterFailure.STOP:
         raise NotAllowed(f"to end the turn that failed: holdfast resume {run_id} --failed stop")
     if failed is not None and text is not None:
         raise NotAllowed(f"--failed {failed} goes on with the goal there is: leave the new one out")
-    match state.status:
+    match run.status:
         case RunStatus.CANCELLING | RunStatus.CANCELLED:
             raise NotAllowed(f"{run_id} is cancelled: leave --id out to begin another one")
         case RunStatus.ERROR if text is None:
-            how_to_go_on(state, failed)
+            checked_choice(run, failed)
             return
         case _ if failed is not None:
-            how_to_go_on(state, failed)
+            checked_choice(run, failed)
         case RunStatus.DONE if text is None:
             raise NotAllowed(f"{run_id} has nothing left to do: say what is wanted next")
         case RunStatus.DONE | RunStatus.ERROR:
             return
-    if text not in (None, state.text):
+    if text not in (None, view.text):
         raise NotAllowed(
-            f"{run_id} is still at {visible(state.text)}: "
+            f"{run_id} is still at {visible(view.text)}: "
             f"`holdfast converse --id {run_id}{options}` goes on with that, "
             f"`holdfast cancel {run_id}{options}` ends it"
         )

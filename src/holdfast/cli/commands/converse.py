@@ -85,14 +85,15 @@ async def converse(
     """
     from holdfast.cli.commands.conversation import Conversation, ConverseOptions
     from holdfast.cli.home_backend import as_this_user
-    from holdfast.cli.opening import build_app, refuse_unused
+    from holdfast.cli.opening import build_app
     from holdfast.model.conversation import AfterFailure
+    from holdfast.views.homes import refuse_unused
 
     _refuse_server(settings)
     if goal is None and name is None:
         raise typer.BadParameter("say what is wanted: holdfast converse 'GOAL'.")
     with documents_of(knowledge) as documents:
-        means = ConverseOptions(
+        given = ConverseOptions(
             rules=tuple(rules or ()),
             knowledge=documents,
             model=model,
@@ -107,7 +108,7 @@ async def converse(
             refuse_unused(app)
         async with app:
             with as_this_user():
-                return await _pursue(Conversation(app, settings, means), name, goal, anyway)
+                return await _carry_on(Conversation(app, settings, given), name, goal, anyway)
 
 
 def _refuse_server(settings: Settings) -> None:
@@ -118,13 +119,15 @@ def _refuse_server(settings: Settings) -> None:
         )
 
 
-async def _pursue(pursued: Conversation, name: str | None, text: str | None, anyway: bool) -> int:
-    from holdfast.cli.home_journal import full_run_id
+async def _carry_on(
+    conversation: Conversation, name: str | None, text: str | None, anyway: bool
+) -> int:
+    from holdfast.cli.values import full_run_id
 
     if name is None:
         assert text is not None
-        return await pursued.new(text)
-    return await pursued.go_on(full_run_id(name, "conv"), text, anyway=anyway)
+        return await conversation.new(text)
+    return await conversation.go_on(full_run_id(name, "conv"), text, anyway=anyway)
 
 
 def _spelled(knowledge: Path | None, rules: list[str] | None, model: str | None) -> str:

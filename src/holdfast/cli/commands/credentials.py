@@ -1,4 +1,4 @@
-"""TokenStore of credentials: on the home itself while it is free, else through its server."""
+"""Tokens and links: of the home itself while no process holds it, else of its server."""
 
 from __future__ import annotations
 
@@ -8,13 +8,14 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 from holdfast.cli.home_backend import os_user
-from holdfast.cli.home_journal import reading_journal, writing_journal
+from holdfast.cli.home_reader import journal_path
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
 from holdfast.runtime.clock import SystemClock
 from holdfast.server.auth.credentials import Credential, listed
 from holdfast.server.auth.principal import Kind
 from holdfast.server.auth.tokens import Tokens
+from holdfast.views import homes
 
 DAY = 86_400.0
 
@@ -133,6 +134,6 @@ async def token_store(settings: Settings, *, to_write: bool = False) -> AsyncIte
             yield ServerTokens(client)
         return
     clock = SystemClock()
-    opening = writing_journal(settings) if to_write else reading_journal(settings)
+    opening = (homes.writing if to_write else homes.reading)(journal_path(settings))
     async with opening as journal:
         yield HomeTokens(Tokens(journal, clock), clock)

@@ -15,7 +15,6 @@ from holdfast.cli.shell import OK, Interrupted, Settings
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
-    from holdfast.core.plan.state import PlanState
     from holdfast.demo.onboarding import Stage
     from holdfast.runs.plan_instance import PlanInstance
 
@@ -95,7 +94,7 @@ async def tour(settings: Settings, with_agents: WithAgents = False) -> int:
         )
         request = await _ask_for(stage, settings, Request.COMPUTER)
         if settings.as_json:
-            first, second = await _standing(stage, onboarding), await _standing(stage, request)
+            first, second = await _report(stage, onboarding), await _report(stage, request)
             return _end(settings, {"onboarding": first, "request": second}, request)
         _narrate(settings, f"{request.id} is {request.status}. That was the demo.")
         return exit_code(request.status)
@@ -133,7 +132,7 @@ async def onboarding(
         if resume:
             more["resumed"] = await stage.mend_and_resume(run)
             more["second_resume"] = await stage.mend_and_resume(run)
-        return _end(settings, {**await _standing(stage, run), **more}, run)
+        return _end(settings, {**await _report(stage, run), **more}, run)
 
 
 async def request(
@@ -151,7 +150,7 @@ async def request(
 
     async with _stage(settings, with_agents=with_agents) as stage:
         run = await _ask_for(stage, settings, Request(wanted.value))
-        return _end(settings, await _standing(stage, run), run)
+        return _end(settings, await _report(stage, run), run)
 
 
 shell.register_group(app, demo, shell.TEMPORARY)
@@ -170,9 +169,11 @@ async def _stage(
     from holdfast.cli.home_backend import HomeBackend, as_this_user
     from holdfast.demo.onboarding import open_stage
 
-    async def follow(app: Holdfast, before: PlanState) -> None:
+    async def follow(app: Holdfast, run_id: str, after: int) -> None:
+        backend = HomeBackend(app)
         try:
-            await Driver(HomeBackend(app), settings).see_through(before)
+            run = await backend.run(run_id)
+            await Driver(backend, settings).see_through(run, after=after)
         except Interrupted:
             raise Interrupted("stopped; the demo is over") from None
 
@@ -199,28 +200,27 @@ async def _ask_for(stage: Stage, settings: Settings, wanted: Any) -> PlanInstanc
     return run
 
 
-async def _standing(stage: Stage, run: PlanInstance) -> dict[str, Any]:
-    from holdfast.cli.driver import Driver
+async def _report(stage: Stage, run: PlanInstance) -> dict[str, Any]:
     from holdfast.cli.home_backend import HomeBackend
-    from holdfast.cli.terminal.report import standing_json
+    from holdfast.cli.terminal.report import report_json
 
-    state = await stage.app.engine.state(run.id)
-    questions = await Driver(HomeBackend(stage.app), Settings()).questions(run.id)
-    return {**standing_json(state, questions), "tool_calls": await stage.office.counts()}
+    backend = HomeBackend(stage.app)
+    report = report_json(await backend.run(run.id), await backend.open_questions(run.id))
+    return {**report, "tool_calls": await stage.office.counts()}
 
 
-def _end(settings: Settings, standing: dict[str, Any], run: PlanInstance) -> int:
+def _end(settings: Settings, report: dict[str, Any], run: PlanInstance) -> int:
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.report import exit_code
     from holdfast.cli.terminal.screen import say
     from holdfast.views.stories.text import visible
 
     if settings.as_json:
-        print_json(standing)
+        print_json(report)
     else:
-        say(f"{run.id} is {run.status}; calls: {_spelled(standing['tool_calls'])}")
-        if standing["error_info"]:
-            say(f"  {visible(standing['error_info']['message'])}")
+        say(f"{run.id} is {run.status}; calls: {_spelled(report['tool_calls'])}")
+        if report["error_info"]:
+            say(f"  {visible(report['error_info']['message'])}")
     return exit_code(run.status)
 
 

@@ -10,7 +10,7 @@ from holdfast.cli import shell
 from holdfast.cli.shell import FAILED, OK, Settings
 
 if TYPE_CHECKING:
-    from holdfast.journal.integrity import Report
+    from holdfast.views.integrity import Report
 
 
 UNKNOWN = (
@@ -20,7 +20,7 @@ UNKNOWN = (
 
 
 def register(group: typer.Typer) -> None:
-    shell.register(group, "doctor", doctor)
+    shell.register(group, "doctor", doctor, distant=True)
 
 
 async def doctor(
@@ -38,29 +38,50 @@ async def doctor(
     """Say whether a home is sound: what it holds, and what of it is damaged.
 
     It changes nothing and may be used while a server has the home. What was cut off the end of the
-    audit's chain it cannot know: `holdfast audit verify --head` can.
+    audit's chain it cannot know: `holdfast audit verify --head` can. With --url it says whether the
+    server answers, whether it can write, and as whom it knows you.
     """
-    from holdfast.cli.commands.row_check import compare
-    from holdfast.cli.home_journal import reading_journal
-    from holdfast.cli.home_reader import HomeReader
+    from holdfast.cli.home_reader import journal_path
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
-    from holdfast.journal.integrity import Report, examine, to_json
+    from holdfast.views import homes
+    from holdfast.views.integrity import examined, looked_at, to_json
 
-    async with reading_journal(settings) as journal:
-        path = journal.path
-        if integrity:
-            report = examine(path, _shown)
-            await compare(HomeReader(journal, path.parent), report)
-        else:
-            report = Report({"runs": sum((await journal.run_counts()).values())})
-            for problem in await journal.check():
-                report.found("file", "pages", problem)
+    if settings.server is not None:
+        return await _of_server(settings, integrity)
+    path = journal_path(settings)
+    async with homes.reading(path) as journal:
+        report = await (examined(journal, _shown) if integrity else looked_at(journal))
     if settings.as_json:
         print_json({"journal": str(path), **to_json(report), "notes": _notes(report)})
     else:
         say(f"{path}: {'sound' if not report.findings else 'damaged'}", *_lines(report))
     return FAILED if report.findings else OK
+
+
+async def _of_server(settings: Settings, integrity: bool) -> int:
+    from holdfast.cli.server_backend import connected
+    from holdfast.cli.terminal.plain import print_json
+    from holdfast.cli.terminal.screen import say
+    from holdfast.errors import JournalUnavailable
+
+    assert settings.server is not None
+    if integrity:
+        raise typer.BadParameter("--integrity reads the home itself: leave --url out.")
+    problem = None
+    async with connected(settings.server) as client:
+        me = await client.me()
+        try:
+            await client.readiness()
+        except JournalUnavailable as error:
+            problem = str(error)
+    if settings.as_json:
+        told = {"id": me["id"], "roles": me["roles"]}
+        print_json({"url": client.url, "ok": problem is None, "problem": problem, "you": told})
+    else:
+        state = "ready" if problem is None else f"not ready: {problem}"
+        say(f"{client.url}: {state}", f"  you are {me['id']} ({', '.join(me['roles'])})")
+    return OK if problem is None else FAILED
 
 
 def _lines(report: Report) -> list[str]:

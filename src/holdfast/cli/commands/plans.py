@@ -12,7 +12,6 @@ from holdfast.cli import shell
 from holdfast.cli.shell import FAILED, OK, SetOption, Settings, WaitOption, problem_json
 
 if TYPE_CHECKING:
-    from holdfast.core.plan.state import PlanState
     from holdfast.model.plan import Plan
 
 
@@ -54,16 +53,15 @@ async def run(
     from holdfast.cli.driver import Driver
     from holdfast.cli.opening import backend_of
     from holdfast.cli.values import read_values
-    from holdfast.core.plan.decide import blank
 
     backend = backend_of(settings)
-    compiled = await backend.plan(plan)
-    given = read_values(pairs, values, compiled.plan.inputs.fields, "--values")
-    async with backend.entered():
-        run_id = await backend.start(compiled, prompt, given)
+    found = await backend.plan(plan)
+    given = read_values(pairs, values, found.inputs.fields, "--values")
+    async with backend.opened():
+        run_id = await backend.start(found.plan_id, prompt, given)
         driver = Driver(backend, settings)
         if wait:
-            await driver.see_through(blank(run_id, compiled))
+            await driver.see_through(await backend.run(run_id), after=0)
         return await driver.conclude(run_id, None if wait else OK)
 
 
@@ -108,19 +106,17 @@ async def graph(
     """Draw a plan, or a run with the status of its tasks."""
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
-    from holdfast.drawing.graph import render_svg, render_text
 
-    plan, state = await _drawn(settings, name)
     suffix = output is not None and output.suffix == ".svg"
     chosen = graph_format or (GraphFormat.SVG if suffix else GraphFormat.TEXT)
-    drawn = (render_svg if chosen is GraphFormat.SVG else render_text)(plan, state)
+    plan_id, drawn = await _drawn(settings, name, svg=chosen is GraphFormat.SVG)
     if output is not None:
         output.write_text(drawn, encoding="utf-8")
     if settings.as_json:
         text = {"file": str(output)} if output else {"graph": drawn}
-        print_json({"plan_id": plan.plan_id, "format": chosen.value, **text})
+        print_json({"plan_id": plan_id, "format": chosen.value, **text})
     elif output is not None:
-        say(f"{output} has the graph of {plan.plan_id}")
+        say(f"{output} has the graph of {plan_id}")
     else:
         typer.echo(drawn.rstrip("\n"))
     return OK
@@ -160,24 +156,27 @@ def schema(
     return OK
 
 
-async def _drawn(settings: Settings, name: str) -> tuple[Plan, PlanState | None]:
-    """A run's plan and state, or a plan by itself."""
-    from holdfast.cli.home_journal import full_run_id
+async def _drawn(settings: Settings, name: str, *, svg: bool) -> tuple[str, str]:
+    """The id of a plan, and the plan drawn by itself or with the status of a run's tasks."""
     from holdfast.cli.home_reader import reading
     from holdfast.cli.loading import is_plan_file
+    from holdfast.cli.values import full_run_id
+    from holdfast.drawing.graph import render_svg, render_text
+
+    is_file = is_plan_file(name)
+    if not is_file and (name.startswith(("inst_", "chat_", "conv_")) or name.isdecimal()):
+        async with reading(settings) as reader:
+            return await reader.graph(full_run_id(name), svg=svg)
+    plan = _read_plan_file(Path(name)) if is_file else await _plan_of(settings, name)
+    return plan.plan_id, (render_svg if svg else render_text)(plan)
+
+
+async def _plan_of(settings: Settings, name: str) -> Plan:
     from holdfast.cli.opening import AnyEnvironment, backend_of
     from holdfast.errors import NotFound
-    from holdfast.runtime.machines import as_plan
 
-    if is_plan_file(name):
-        return _read_plan_file(Path(name)), None
-    if name.startswith(("inst_", "chat_", "conv_")) or name.isdecimal():
-        async with reading(settings) as reader:
-            state = as_plan(await reader.state(full_run_id(name)))
-            return state.plan.plan, state
-    backend = backend_of(settings, AnyEnvironment())
     try:
-        return (await backend.plan(name)).plan, None
+        return await backend_of(settings, AnyEnvironment()).plan(name)
     except NotFound as error:
         raise NotFound(f"{error}; a run is named as inst_000001") from None
 

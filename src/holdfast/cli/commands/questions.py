@@ -10,10 +10,8 @@ from holdfast.cli import shell
 from holdfast.cli.shell import OK, AnywayOption, SetOption, Settings, WaitOption
 
 if TYPE_CHECKING:
-    from holdfast.cli.backend import Reading
-    from holdfast.core.run.state import QuestionState
-    from holdfast.journal.port import QuestionRow
     from holdfast.model.interaction import InteractionRequest
+    from holdfast.views.records import InteractionView
 
 
 def register(group: typer.Typer) -> None:
@@ -40,74 +38,67 @@ async def inbox(
     """List the questions that wait for a person, the oldest first, or show one in full."""
     from holdfast.cli.home_reader import reading
     from holdfast.cli.terminal.plain import print_json
-    from holdfast.journal.port import QuestionQuery
+    from holdfast.model.rows import QuestionQuery
 
     async with reading(settings) as reader:
         if question is not None:
             from holdfast.cli.commands.question_lookup import find_question
 
-            row = await find_question(reader, question)
-            await _show_one(settings, row, await _state_of(reader, row))
+            _show_one(settings, await find_question(reader, question))
             return OK
         query = QuestionQuery(status=frozenset({"open"}), role=role, limit=limit)
-        rows = await reader.questions(query)
+        found = await reader.inbox(query)
         if settings.as_json:
-            print_json([await _listed(reader, row) for row in rows])
+            whole = [await reader.question(one.question_id) or one for one in found]
+            print_json([_listed(one) for one in whole])
             return OK
-        abouts = [await reader.about(row) for row in rows]
     from holdfast.cli.terminal.screen import say
 
-    if rows:
-        _print_rows(rows, abouts)
-        first, options = rows[0].question_id[:8], settings.repeated
+    if found:
+        _print_rows(found)
+        first, options = found[0].question_id[:8], settings.repeated
         say(f"to see the first, and how to answer it: holdfast inbox {first}{options}")
     else:
         say("nothing waits for a person" + (f" in the role {role}" if role else ""))
     return OK
 
 
-async def _listed(reader: Reading, row: QuestionRow) -> dict[str, Any]:
+def _listed(asked: InteractionView) -> dict[str, Any]:
     from holdfast.cli.terminal.question import question_json
 
-    return {**question_json(row, await _state_of(reader, row)), "about": await reader.about(row)}
+    return {**question_json(asked, whole=True), "about": asked.about}
 
 
-async def _state_of(reader: Reading, row: QuestionRow) -> QuestionState | None:
-    """What only the run itself knows: who has begun to answer, how often it reminded."""
-    return (await reader.state(row.run_id)).questions.get(row.question_id)
-
-
-def _print_rows(rows: list[QuestionRow], abouts: list[str]) -> None:
+def _print_rows(found: list[InteractionView]) -> None:
     import time
 
     from holdfast.cli.terminal.question import short_ids, time_left
     from holdfast.cli.terminal.screen import print_table
-    from holdfast.runtime.projections import request_of
     from holdfast.views.stories.text import clock, visible
 
     now = time.time()
-    short = short_ids([row.question_id for row in rows])
+    short = short_ids([one.question_id for one in found])
     print_table(
         ("question", "run", "about", "asked", "until", "role", "title", "wants"),
         [
             (
-                short[row.question_id],
-                row.root_id,
-                visible(about),
-                clock(row.opened_at, date=True),
-                time_left(row.deadline, now),
-                visible(row.role or ""),
-                visible(_titled(request_of(row))),
-                visible(_wants(request_of(row))),
+                short[one.question_id],
+                one.root_id,
+                visible(one.about),
+                clock(one.opened_at, date=True),
+                time_left(one.deadline, now),
+                visible(one.role or ""),
+                visible(_titled(one.request)),
+                visible(_wants(one.request)),
             )
-            for row, about in zip(rows, abouts, strict=True)
+            for one in found
         ],
     )
 
 
 def _titled(request: InteractionRequest) -> str:
     """The title; an author's may hide the tool."""
-    from holdfast.core.interactions.consequences import call_of
+    from holdfast.interactions.cards import call_of
 
     tool, _ = call_of(request) or ("", {})
     return request.title if tool in request.title else f"{tool}: {request.title}"
@@ -123,25 +114,24 @@ def _wants(request: InteractionRequest) -> str:
     )
 
 
-async def _show_one(settings: Settings, row: QuestionRow, state: QuestionState | None) -> None:
+def _show_one(settings: Settings, asked: InteractionView) -> None:
     import time
 
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.prompts import introduce
     from holdfast.cli.terminal.question import answering, question_json, shown_drafts, shown_times
     from holdfast.cli.terminal.screen import say
-    from holdfast.runtime.projections import request_of
     from holdfast.views.stories.text import clock
 
     if settings.as_json:
-        print_json(question_json(row, state))
+        print_json(question_json(asked, whole=True))
         return
-    request = request_of(row)
-    introduce(request, settings.repeated)
-    say(f"  {row.status}, asked by {row.root_id} at {clock(row.opened_at, date=True)}")
-    say(*shown_times(row, state, time.time()), *shown_drafts(state, settings.repeated))
-    if row.status == "open":
-        say(*answering(request, row.question_id, settings.repeated, "  to answer: "))
+    introduce(asked.request, settings.repeated)
+    opened = clock(asked.opened_at, date=True)
+    say(f"  {asked.status.value}, asked by {asked.root_id} at {opened}")
+    say(*shown_times(asked, time.time()), *shown_drafts(asked, settings.repeated))
+    if asked.is_open:
+        say(*answering(asked.request, asked.question_id, settings.repeated, "  to answer: "))
 
 
 async def answer(

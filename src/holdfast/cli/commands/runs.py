@@ -18,13 +18,12 @@ from holdfast.cli.shell import (
     Settings,
     WaitOption,
 )
-from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
+from holdfast.model.run import JOURNAL_KINDS, RunKind
 
 if TYPE_CHECKING:
     from holdfast.cli.driver import Driver
-    from holdfast.journal.port import RunRow
     from holdfast.model.form import Field
-    from holdfast.runtime.hub import Recorded
+    from holdfast.views.records import RunLine, TimelineEntry
 
 RunArgument = Annotated[
     str,
@@ -74,7 +73,7 @@ async def runs(
     """List runs of plans, chats with agents and conversations, the newest first."""
     from holdfast.cli.home_reader import reading
     from holdfast.cli.terminal.plain import print_json
-    from holdfast.journal.port import RunQuery
+    from holdfast.model.rows import RunQuery
 
     wanted = _one_kind(plan, agent, kind)
     query = RunQuery(
@@ -93,7 +92,7 @@ async def runs(
     return OK
 
 
-def _show(rows: Sequence[RunRow], if_none: str) -> None:
+def _show(rows: Sequence[RunLine], if_none: str) -> None:
     from holdfast.cli.terminal.screen import print_table, say
 
     if rows:
@@ -125,52 +124,43 @@ def _statuses(given: list[str] | None) -> frozenset[str] | None:
 ROW_TITLES = ("run", "kind", "name", "status", "progress", "waits", "moved", "title")
 
 
-def row_json(row: RunRow) -> dict[str, Any]:
-    import json
+def row_json(line: RunLine) -> dict[str, Any]:
+    from holdfast.language.instants import iso
 
-    from holdfast.core.run.builder import iso
-
-    kind = KINDS[row.kind]
     return {
-        "instance_id": row.run_id,
-        "kind": kind.value,
-        NAMES[kind]: row.name,
-        "title": row.title,
-        "status": row.status,
-        "created_at": iso(row.created_at),
-        "updated_at": iso(row.updated_at),
-        "summary": json.loads(row.summary),
+        "instance_id": line.run_id,
+        "kind": line.kind.value,
+        NAMES[line.kind]: line.name,
+        "title": line.title,
+        "status": line.status.value,
+        "created_at": iso(line.created_at),
+        "updated_at": iso(line.updated_at),
+        "summary": {"stopped": False, **line.summary},
     }
 
 
-def row_cells(row: RunRow) -> tuple[Any, ...]:
-    import json
-
+def row_cells(line: RunLine) -> tuple[Any, ...]:
     from holdfast.cli.terminal.screen import status_text
     from holdfast.views.stories.text import clock, visible
 
-    summary = json.loads(row.summary)
-    kind = KINDS[row.kind]
+    summary = line.summary
     skipped = f", {summary['skipped']} skipped" if summary.get("skipped") else ""
     tasks = f"{summary.get('done', 0)}/{summary.get('tasks', 0)} tasks{skipped}"
     return (
-        row.run_id,
-        kind.value,
-        visible(row.name),
-        status_text(row.status),
-        f"turn {summary.get('turn', 0)}" if kind is RunKind.CHAT else tasks,
+        line.run_id,
+        line.kind.value,
+        visible(line.name),
+        status_text(line.status.value),
+        f"turn {summary.get('turn', 0)}" if line.kind is RunKind.CHAT else tasks,
         str(summary.get("waiting") or ""),
-        clock(row.updated_at, date=True),
-        visible(_titled(row)),
+        clock(line.updated_at, date=True),
+        visible(_titled(line)),
     )
 
 
-def _titled(row: RunRow) -> str:
+def _titled(line: RunLine) -> str:
     """What it is called, and what it is about."""
-    from holdfast.runtime.about import about_row
-
-    about = about_row(row)
-    return row.title if about in ("", row.title) else f"{row.title}: {about}"
+    return line.title if line.about in ("", line.title) else f"{line.title}: {line.about}"
 
 
 async def watch(
@@ -193,8 +183,8 @@ async def watch(
     change of a run, is one line.
     """
     from holdfast.cli.commands.watcher import watch_all, watch_one
-    from holdfast.cli.home_journal import full_run_id
     from holdfast.cli.home_reader import reading
+    from holdfast.cli.values import full_run_id
 
     async with reading(settings) as reader:
         if instance is None:
@@ -214,10 +204,8 @@ async def continue_run(
     Values go to the open forms by field name; all must fit, or nothing changes.
     """
     from holdfast.cli.driver import Driver, do_and_see
-    from holdfast.cli.home_journal import full_run_id
     from holdfast.cli.opening import opened_backend
-    from holdfast.cli.values import read_values
-    from holdfast.core.plan.state import PlanState
+    from holdfast.cli.values import full_run_id, read_values
     from holdfast.errors import NotAllowed
 
     async with opened_backend(settings) as backend:
@@ -227,7 +215,7 @@ async def continue_run(
         values = read_values(pairs, None, await _asked_fields(driver, run_id), "--set")
         if not values:
             return await do_and_see(driver, run_id, lambda: asyncio.sleep(0), wait=wait)
-        if not isinstance(await backend.state(run_id), PlanState):
+        if (await backend.run(run_id)).kind is not RunKind.PLAN:
             raise NotAllowed(
                 f"{run_id} is no run of a plan: answer its questions, "
                 f"`holdfast inbox{settings.repeated}` has them"
@@ -237,7 +225,7 @@ async def continue_run(
 
 async def _provide(driver: Driver, run_id: str, values: dict[str, Any], wait: bool) -> int:
     """Hand the values over, and show what comes of them meanwhile."""
-    before = await driver.backend.state(run_id)
+    before = await driver.backend.run(run_id)
     handing = await driver.backend.provide(run_id, values)
     if wait:
         await driver.see_through(before)
@@ -246,10 +234,8 @@ async def _provide(driver: Driver, run_id: str, values: dict[str, Any], wait: bo
 
 
 async def _asked_fields(driver: Driver, run_id: str) -> list[Field]:
-    from holdfast.runtime.projections import request_of
-
-    rows = await driver.questions(run_id)
-    return [field for row in rows for field in request_of(row).form.fields]
+    questions = await driver.backend.open_questions(run_id)
+    return [field for one in questions for field in one.request.form.fields]
 
 
 async def resume(
@@ -265,12 +251,12 @@ async def resume(
     """
     from holdfast.cli.commands.failure_choice import chosen
     from holdfast.cli.driver import Driver, do_and_see
-    from holdfast.cli.home_journal import full_run_id
     from holdfast.cli.opening import opened_backend
+    from holdfast.cli.values import full_run_id
 
     async with opened_backend(settings) as backend:
         run_id = full_run_id(instance)
-        how = await chosen(await backend.state(run_id), failed, settings)
+        how = await chosen(await backend.run(run_id), failed, settings)
         await backend.refuse_without_tools(run_id, anyway=anyway)
         driver = Driver(backend, settings)
         return await do_and_see(driver, run_id, lambda: backend.resume(run_id, how), wait=wait)
@@ -284,8 +270,8 @@ async def cancel(
 ) -> int:
     """Cancel a run: nothing new starts, and what is in flight comes to its end."""
     from holdfast.cli.driver import Driver, do_and_see
-    from holdfast.cli.home_journal import full_run_id
     from holdfast.cli.opening import opened_backend
+    from holdfast.cli.values import full_run_id
 
     async with opened_backend(settings) as backend:
         run_id = full_run_id(instance)
@@ -296,42 +282,31 @@ async def cancel(
 
 async def history(settings: Settings, instance: RunArgument) -> int:
     """Tell what happened in a run, by whom and when; --json gives the events."""
-    from holdfast.cli.home_journal import full_run_id
     from holdfast.cli.home_reader import reading
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
     from holdfast.cli.terminal.untrusted_text import rows, told
-    from holdfast.views.stories.storyteller import storyteller
+    from holdfast.cli.values import full_run_id
     from holdfast.views.stories.text import clock
 
     async with reading(settings) as reader:
         run_id = full_run_id(instance)
-        teller = storyteller(await reader.beginning(run_id))
-        records = await reader.records(run_id)
+        entries = await reader.timeline(run_id)
         raised = [] if settings.as_json else await reader.tracebacks(run_id)
     if settings.as_json:
-        print_json([event_json(one) for one in records])
+        print_json([event_json(one) for one in entries])
         return OK
-    for recorded in records:
-        for line in teller.tell(recorded):
-            say(*told(line.render(date=True)))
+    for entry in entries:
+        for line in entry.lines(date=True) if entry.told else ():
+            say(*told(line))
     for one in raised:
         when = clock(one.at, date=True)
-        say("", *told(f"{when}  {teller.step(one.step_id)} raised this at try {one.attempt}:"))
+        say("", *told(f"{when}  {one.name} raised this at try {one.attempt}:"))
         say(*rows(one.text.rstrip()))
     return OK
 
 
-def event_json(recorded: Recorded) -> dict[str, Any]:
-    import json
+def event_json(entry: TimelineEntry) -> dict[str, Any]:
+    from holdfast.language.instants import iso
 
-    from holdfast.core.run.builder import iso
-    from holdfast.journal.codec import encode
-
-    kind, payload = encode(recorded.event)
-    return {
-        "seq": recorded.seq,
-        "at": iso(recorded.at),
-        "type": kind.partition("@")[0],
-        "data": json.loads(payload),
-    }
+    return {"seq": entry.seq, "at": iso(entry.at), "type": entry.type, "data": dict(entry.data)}

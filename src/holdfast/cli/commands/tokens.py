@@ -1,4 +1,4 @@
-"""Commands on tokens: make one, list them, revoke one, make a link that signs somebody in."""
+"""Commands on tokens: make one, list them, revoke one, make a link that signs a person in."""
 
 from __future__ import annotations
 
@@ -185,7 +185,7 @@ def _roles(one: Mapping[str, Any]) -> str:
 
 
 def _dated(one: Mapping[str, Any]) -> dict[str, Any]:
-    from holdfast.core.run.builder import iso
+    from holdfast.language.instants import iso
 
     return {**one, **{name: iso(one[name]) if one[name] else None for name in _TIMES}}
 

@@ -1,4 +1,4 @@
-"""Watching: runs that another process may be driving, by what is committed of them."""
+"""Watches runs that another process may be driving, by what is committed of them."""
 
 from __future__ import annotations
 
@@ -10,19 +10,17 @@ from rich.console import RenderableType
 from rich.live import Live
 from rich.text import Text
 
-from holdfast.cli.backend import Reading
+from holdfast.cli.backend import Reader
 from holdfast.cli.commands.runs import ROW_TITLES, event_json, row_cells, row_json
-from holdfast.cli.home_journal import PATIENCE
+from holdfast.cli.home_reader import PATIENCE
 from holdfast.cli.shell import FAILED, OK, Interrupted, Settings
 from holdfast.cli.terminal.plain import print_json_line
-from holdfast.cli.terminal.progress import Silence, View, follow, rests, view_of
-from holdfast.cli.terminal.report import exit_code, say_standing
+from holdfast.cli.terminal.progress import Display, Point, Silence, display_of, follow
+from holdfast.cli.terminal.report import exit_code, say_report
 from holdfast.cli.terminal.screen import console, say, table
-from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
-from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
-from holdfast.model.run import RunStatus
-from holdfast.runtime.hub import Recorded
+from holdfast.model.rows import RunQuery
+from holdfast.views.folds import is_over
+from holdfast.views.records import RunLine, TimelineEntry
 
 _SHOWN = 20
 _UNMOVED = frozenset({"done", "cancelled", "error", "pause"})
@@ -31,40 +29,32 @@ _UNMOVED = frozenset({"done", "cancelled", "error", "pause"})
 class JsonLines(Silence):
     """Every event as a line of JSON."""
 
-    def show(self, state: RunState, recorded: Recorded) -> None:
-        print_json_line(event_json(recorded))
+    def show(self, entry: TimelineEntry) -> None:
+        print_json_line(event_json(entry))
 
 
-async def watch_one(reader: Reading, settings: Settings, run_id: str, keep_on: bool) -> int:
-    start = await reader.beginning(run_id)
+async def watch_one(reader: Reader, settings: Settings, run_id: str, keep_on: bool) -> int:
+    run = await reader.run(run_id)
 
-    async def settled(state: RunState) -> bool:
-        if not (_is_over(state) if keep_on else rests(state)):
-            return False
-        return await reader.version(run_id) == state.version
+    async def settled(point: Point) -> bool:
+        over = is_over(run.kind, point.status)
+        at_rest = over if keep_on else point.rests
+        return at_rest and await reader.is_newest(run_id, point.version)
 
+    display: Display = JsonLines() if settings.as_json else display_of(settings, run)
     try:
-        with _view(settings, start) as view:
-            state = await follow(start, reader.listen(run_id), view, settled)
+        with display:
+            updates = reader.follow(run_id, views=display.wants_views)
+            point = await follow(Point(run_id, 0), updates, display, settled)
+            run = await reader.run(run_id)
+            display.update(run)
     except asyncio.CancelledError:
         raise Interrupted("stopped watching; the run is not affected") from None
     if not settings.as_json:
-        query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id)
+        questions = await reader.open_questions(run.root_id)
         elsewhere = settings.server is not None
-        say_standing(state, await reader.questions(query), settings.repeated, elsewhere=elsewhere)
-    if not rests(state):
-        return _undriven(settings)
-    return exit_code(state.status)
-
-
-def _is_over(state: RunState) -> bool:
-    """For ever: a session or a conversation that is done may be told more."""
-    done = state.status is RunStatus.DONE and isinstance(state, PlanState)
-    return done or state.status is RunStatus.CANCELLED
-
-
-def _view(settings: Settings, state: RunState) -> View:
-    return JsonLines() if settings.as_json else view_of(settings, state)
+        say_report(run, questions, settings.repeated, elsewhere=elsewhere)
+    return exit_code(point.status) if point.rests else _undriven(settings)
 
 
 def _undriven(settings: Settings) -> int:
@@ -73,7 +63,7 @@ def _undriven(settings: Settings) -> int:
     return FAILED
 
 
-async def watch_all(reader: Reading, settings: Settings, keep_on: bool) -> int:
+async def watch_all(reader: Reader, settings: Settings, keep_on: bool) -> int:
     try:
         async with aclosing(_pages(reader, keep_on)) as pages:
             if settings.interactive:
@@ -85,7 +75,7 @@ async def watch_all(reader: Reading, settings: Settings, keep_on: bool) -> int:
     return OK
 
 
-async def _pages(reader: Reading, keep_on: bool) -> AsyncGenerator[Sequence[RunRow], None]:
+async def _pages(reader: Reader, keep_on: bool) -> AsyncGenerator[Sequence[RunLine], None]:
     """The newest runs, again and again while any of them moves."""
     idle = 0
     while True:
@@ -98,21 +88,21 @@ async def _pages(reader: Reading, keep_on: bool) -> AsyncGenerator[Sequence[RunR
         await asyncio.sleep(reader.look_again)
 
 
-async def _show_live(pages: AsyncGenerator[Sequence[RunRow], None]) -> None:
+async def _show_live(pages: AsyncGenerator[Sequence[RunLine], None]) -> None:
     with Live(Text(""), console=console(), refresh_per_second=8) as live:
         async for rows in pages:
             live.update(_picture(rows))
 
 
-def _picture(rows: Sequence[RunRow]) -> RenderableType:
+def _picture(rows: Sequence[RunLine]) -> RenderableType:
     made = table(*ROW_TITLES)
     for row in rows:
         made.add_row(*row_cells(row))
     return made
 
 
-async def _show_changes(pages: AsyncGenerator[Sequence[RunRow], None], settings: Settings) -> None:
-    shown: dict[str, RunRow] = {}
+async def _show_changes(pages: AsyncGenerator[Sequence[RunLine], None], settings: Settings) -> None:
+    shown: dict[str, RunLine] = {}
     async for rows in pages:
         for row in reversed(rows):
             if shown.get(row.run_id) != row:
@@ -120,7 +110,7 @@ async def _show_changes(pages: AsyncGenerator[Sequence[RunRow], None], settings:
                 _show_change(row, settings)
 
 
-def _show_change(row: RunRow, settings: Settings) -> None:
+def _show_change(row: RunLine, settings: Settings) -> None:
     if settings.as_json:
         print_json_line(row_json(row))
     else:

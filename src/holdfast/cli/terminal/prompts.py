@@ -1,4 +1,4 @@
-"""Asking: a question in the terminal. An option is chosen, the form filled in that goes with it.
+"""Asks a question in the terminal: an option is chosen, and the form filled in that goes with it.
 
 Every field is checked by the rules that the run itself will apply, so what is
 accepted here is accepted there. Nothing is preselected unless the plan says so.
@@ -28,8 +28,6 @@ from holdfast.cli.terminal.question import (
 from holdfast.cli.terminal.screen import console, say
 from holdfast.cli.terminal.untrusted_text import rows, screen_width
 from holdfast.cli.values import read_text
-from holdfast.core.interactions.consequences import consequence
-from holdfast.core.interactions.filling import needs_all_of_it, takes_the_form
 from holdfast.forms.validation import (
     Validated,
     validate,
@@ -37,6 +35,7 @@ from holdfast.forms.validation import (
     visible_fields,
 )
 from holdfast.forms.values import allowed_options
+from holdfast.interactions.cards import consequence, needs_all_of_it, takes_the_form
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form, Option
 from holdfast.model.interaction import (

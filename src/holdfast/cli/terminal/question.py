@@ -1,4 +1,4 @@
-"""An inquiry: a question as it is shown, wherever that is.
+"""A question as it is shown, wherever that is.
 
 Title, message, tool and arguments are the executor's own data. What a model wrote stands
 in `context.quoted` alone, and is shown as a quotation with a bar before each row, so that
@@ -18,13 +18,10 @@ from rich.cells import cell_len
 from holdfast.cli.terminal.fields import shown_fields
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import BAR, rows, screen_width
-from holdfast.core.interactions import listing
-from holdfast.core.interactions.consequences import consequence
-from holdfast.core.interactions.filling import takes_the_form
-from holdfast.core.run.builder import iso
-from holdfast.core.run.state import QuestionState
 from holdfast.forms.shapes import dump_form
-from holdfast.journal.port import QuestionRow
+from holdfast.interactions import cards
+from holdfast.interactions.cards import consequence, takes_the_form
+from holdfast.language.instants import iso
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType
 from holdfast.model.interaction import (
@@ -34,7 +31,7 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.values import Json
-from holdfast.runtime.projections import request_of
+from holdfast.views.records import InteractionView
 from holdfast.views.stories.text import clock, named, visible
 
 SHORTEST_PREFIX = 8
@@ -49,16 +46,17 @@ _BLANK_LETTERS = frozenset("\u115f\u1160\u2800\u3164\uffa0")
 _BEHIND_THE_SCENES = frozenset({"call_id", "tool_version", "before"})
 
 
-def question_json(row: QuestionRow, question: QuestionState | None = None) -> dict[str, Any]:
-    """`question` knows what the inbox's row does not: reminders and drafts."""
-    request = request_of(row)
+def question_json(asked: InteractionView, *, whole: bool = False) -> dict[str, Any]:
+    """A question as a list has it; one that is `whole` also has its reminders and drafts."""
+    request = asked.request
     shown = {
-        "question_id": row.question_id,
-        "instance_id": row.run_id,
-        "root_id": row.root_id,
-        "status": row.status,
-        "type": row.type,
-        "title": row.title,
+        "question_id": asked.question_id,
+        "request_id": asked.question_id,
+        "instance_id": asked.run_id,
+        "root_id": asked.root_id,
+        "status": asked.status.value,
+        "type": asked.type.value,
+        "title": asked.title,
         "message": request.message,
         "details": request.details,
         "context": dict(request.context),
@@ -66,25 +64,25 @@ def question_json(row: QuestionRow, question: QuestionState | None = None) -> di
         "fields": dump_form(request.form),
         "required": request.required,
         "default_option_id": request.default_option_id,
-        "opened_at": iso(row.opened_at),
-        "deadline": None if row.deadline is None else iso(row.deadline),
-        "role": row.role,
+        "opened_at": iso(asked.opened_at),
+        "deadline": None if asked.deadline is None else iso(asked.deadline),
+        "role": asked.role,
         "escalate_to": request.escalate_to,
-        "escalate_at": _moment(row, request.escalate_after),
-        "reminders": [_moment(row, after) for after in request.reminders],
+        "escalate_at": _moment(asked, request.escalate_after),
+        "reminders": [_moment(asked, after) for after in request.reminders],
     }
-    return shown if question is None else {**shown, **_progress_json(question)}
+    return {**shown, **_progress_json(asked)} if whole else shown
 
 
-def _progress_json(question: QuestionState) -> dict[str, Any]:
+def _progress_json(asked: InteractionView) -> dict[str, Any]:
     return {
-        "reminded": question.reminded,
-        "drafts": {by: dict(data) for by, data in question.drafts.items()},
+        "reminded": asked.reminded,
+        "drafts": {by: dict(data) for by, data in asked.drafts.items()},
     }
 
 
-def _moment(row: QuestionRow, after: float | None) -> str | None:
-    return None if after is None else iso(row.opened_at + after)
+def _moment(asked: InteractionView, after: float | None) -> str | None:
+    return None if after is None else iso(asked.opened_at + after)
 
 
 def option_json(request: InteractionRequest, option: InteractionOption) -> dict[str, Any]:
@@ -115,7 +113,7 @@ def shown_context(
     `options` are repeated in the commands shown.
     """
     bar = f"{indent}  {BAR}"
-    for name, value in listing.shown_context(request).items():
+    for name, value in cards.shown_context(request).items():
         match name, value:
             case "tool", str():
                 yield f"{indent}  tool: {named(value)}"
@@ -191,43 +189,39 @@ def time_left(deadline: float | None, now: float) -> str:
     return f"{' '.join(told[:2])} left"
 
 
-def shown_times(row: QuestionRow, question: QuestionState | None, now: float) -> Iterator[str]:
+def shown_times(asked: InteractionView, now: float) -> Iterator[str]:
     """Who is asked, until when, and what the clock does meanwhile."""
-    request = request_of(row)
-    if row.role:
-        yield f"  asks the role {visible(row.role)}"
-    if row.deadline is not None:
+    request = asked.request
+    if asked.role:
+        yield f"  asks the role {visible(asked.role)}"
+    if asked.deadline is not None:
         default = request.default_option_id
         then = f"then {visible(default)} is taken" if default else "then it expires"
-        left = time_left(row.deadline, now) if row.status == "open" else "over"
-        yield f"  until {clock(row.deadline, date=True)} ({left}; {then})"
-    if request.escalate_after is not None and request.escalate_to != row.role:
-        at = clock(row.opened_at + request.escalate_after, date=True)
+        left = time_left(asked.deadline, now) if asked.is_open else "over"
+        yield f"  until {clock(asked.deadline, date=True)} ({left}; {then})"
+    if request.escalate_after is not None and request.escalate_to != asked.role:
+        at = clock(asked.opened_at + request.escalate_after, date=True)
         yield f"  from {at} it asks the role {visible(request.escalate_to or '')}"
     if request.reminders:
-        told = question.reminded if question is not None else 0
-        yield f"  reminders: {told} of {len(request.reminders)}"
+        yield f"  reminders: {asked.reminded} of {len(request.reminders)}"
 
 
-def shown_drafts(question: QuestionState | None, options: str = "") -> Iterator[str]:
-    if question is None:
-        return
-    for by, data in question.drafts.items():
+def shown_drafts(asked: InteractionView, options: str = "") -> Iterator[str]:
+    for by, data in asked.drafts.items():
         words = _escaped(canonical_json(dict(data)))
         first = f"  {visible(by, 40)} has begun: "
-        yield from _bounded(words, question.request, first, "  │   ", options)
+        yield from _bounded(words, asked.request, first, "  │   ", options)
 
 
-def say_open(questions: Sequence[QuestionRow], options: str | None = "") -> None:
+def say_open(questions: Sequence[InteractionView], options: str | None = "") -> None:
     """Each open question, and the commands that answer it, unless none could (None)."""
-    short = short_ids([row.question_id for row in questions])
-    for row in questions:
-        say(*rows(visible(row.title), "  waits for: ", "  │ "))
-        request = request_of(row)
-        say(*shown_details(request, "  "))
-        say(*shown_context(request, "  ", options or ""))
+    short = short_ids([one.question_id for one in questions])
+    for one in questions:
+        say(*rows(visible(one.title), "  waits for: ", "  │ "))
+        say(*shown_details(one.request, "  "))
+        say(*shown_context(one.request, "  ", options or ""))
         if options is not None:
-            say(*answering(request, short[row.question_id], options, "    to answer: "))
+            say(*answering(one.request, short[one.question_id], options, "    to answer: "))
 
 
 def answering(

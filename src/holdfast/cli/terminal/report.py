@@ -1,4 +1,4 @@
-"""Where a run stands: for scripts as one JSON object, for people with the way to go on."""
+"""How a run is: for scripts as one JSON object, for people with the way to go on."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from holdfast.cli.shell import CANCELLED, OK, WAITS_FOR_PERSON, WAITS_FOR_RESUME
 from holdfast.cli.terminal.question import question_json, say_open
 from holdfast.cli.terminal.screen import say, status_text
 from holdfast.cli.terminal.untrusted_text import rows
-from holdfast.core.agent.state import ReactState
-from holdfast.core.conversation import recovery
-from holdfast.core.conversation.briefing import came_of, final_answer, last_tasks
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState
-from holdfast.journal.port import QuestionRow
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.message import Usage
-from holdfast.model.run import RunStatus
-from holdfast.runs.plan_instance import task_statuses
-from holdfast.runtime.machines import machine_of
+from holdfast.model.run import RunKind, RunStatus, StepStatus
+from holdfast.views.records import (
+    ConversationView,
+    InteractionView,
+    PlanView,
+    RunView,
+    SessionView,
+)
+from holdfast.views.results import came_of
 from holdfast.views.stories.text import named, visible
 
 EXITS: Mapping[str, int] = {
@@ -35,56 +34,53 @@ EXITS: Mapping[str, int] = {
 
 
 def exit_code(status: str) -> int:
-    """What a run's status means to whoever started the command."""
+    """The exit code of a command that leaves a run in this status."""
     return EXITS.get(status, OK)
 
 
-def standing_json(state: RunState, questions: Sequence[QuestionRow] = ()) -> dict[str, Any]:
-    asked = {"questions": [question_json(row) for row in questions]}
-    if isinstance(state, PlanState):
-        return {**_plan_json(state), **asked}
-    if isinstance(state, ReactState):
-        return {**_session_json(state), **asked}
-    assert isinstance(state, ConversationState)
-    return {**_conversation_json(state), **asked}
+def report_json(run: RunView, questions: Sequence[InteractionView] = ()) -> dict[str, Any]:
+    asked = {"questions": [question_json(one) for one in questions]}
+    return {"status": run.status.value, **_part_json(run), **asked}
 
 
-def _plan_json(state: PlanState) -> dict[str, Any]:
-    context = state.main_task.context
+def _part_json(run: RunView) -> dict[str, Any]:
+    if run.plan is not None:
+        return {"instance_id": run.run_id, **_plan_json(run.plan)}
+    if run.session is not None:
+        return {"session_id": run.run_id, **_session_json(run.session, run.error)}
+    assert run.conversation is not None
+    return {"conversation_id": run.run_id, **_conversation_json(run.conversation, run.error)}
+
+
+def _plan_json(plan: PlanView) -> dict[str, Any]:
     return {
-        "status": state.status.value,
-        "instance_id": state.run_id,
-        "plan_id": state.plan_id,
-        "tasks": task_statuses(state),
-        "error_info": context.get("error_info"),
-        "failed_listener_id": context.get("failed_listener_id"),
-        "verification": dict(state.verification),
+        "plan_id": plan.plan_id,
+        "tasks": {one.task_id: one.status.value for one in plan.tasks},
+        "error_info": plan.error_info,
+        "failed_listener_id": plan.failed_listener_id,
+        "verification": dict(plan.verification),
     }
 
 
-def _session_json(state: ReactState) -> dict[str, Any]:
+def _session_json(session: SessionView, error: str) -> dict[str, Any]:
     return {
-        "status": state.status.value,
-        "session_id": state.run_id,
-        "agent_id": state.agent.agent_id,
-        "turn": state.turn,
-        "answer": state.answer,
-        "error": state.error or None,
-        "usage": asdict(state.usage),
+        "agent_id": session.agent_id,
+        "turn": session.turn,
+        "answer": session.answer,
+        "error": error or None,
+        "usage": asdict(session.usage),
     }
 
 
-def _conversation_json(state: ConversationState) -> dict[str, Any]:
+def _conversation_json(view: ConversationView, error: str) -> dict[str, Any]:
     return {
-        "status": state.status.value,
-        "conversation_id": state.run_id,
-        "phase": state.phase.value,
-        "turn": state.turn,
-        "input": state.text,
-        "progress": state.progress,
-        "tasks": [asdict(state.tasks[one]) for one in state.order],
-        "answer": final_answer(state),
-        "error": state.error or None,
+        "phase": view.phase.value,
+        "turn": view.turn,
+        "input": view.text,
+        "progress": view.progress,
+        "tasks": [asdict(one.task) for one in view.tasks],
+        "answer": view.answer,
+        "error": error or None,
     }
 
 
@@ -92,71 +88,79 @@ NOT_KEPT = "kept in memory: the run and its questions end with this command"
 """Instead of a command that another process would find nothing for."""
 
 
-def say_standing(
-    state: RunState,
-    questions: Sequence[QuestionRow],
+def say_report(
+    run: RunView,
+    questions: Sequence[InteractionView],
     options: str = "",
     *,
     kept: bool = True,
     elsewhere: bool = False,
 ) -> None:
-    """Where it stands, why, and how to go on; `options` are repeated in the commands shown.
+    """How it is, why, and how to go on; `options` are repeated in the commands shown.
 
     Of a run that is not `kept` no command is shown: there is none that could work. One that is
     `elsewhere` is driven by a server, which `converse` does not reach.
     """
-    say(Text.assemble(f"{state.run_id} is ", status_text(state.status.value)))
-    if state.status is RunStatus.ERROR:
-        say(*rows(visible(machine_of(state).error(state), 2000), "  │ ", "  │ "))
-    if isinstance(state, ConversationState) and state.status is RunStatus.DONE:
-        say_results(state)
+    say(Text.assemble(f"{run.run_id} is ", status_text(run.status.value)))
+    if run.status is RunStatus.ERROR:
+        say(*rows(visible(run.error, 2000), "  │ ", "  │ "))
+    if run.conversation is not None and run.status is RunStatus.DONE:
+        say_results(run.conversation)
     say_open(questions, options if kept else None)
-    steps = next_steps(state, options, elsewhere=elsewhere)
+    steps = next_steps(run, options, elsewhere=elsewhere)
     if kept or not (steps or questions):
         say(*(f"  {command}" for command in steps))
     else:
         say(f"  {NOT_KEPT}")
 
 
-def say_results(state: ConversationState) -> None:
-    """What it was all for, whole: the results of the tasks that no other waited for, and what
+def say_results(view: ConversationView) -> None:
+    """What came of the goal, whole: the results of the tasks that no other waited for, and what
     was skipped."""
-    if state.answer:
-        say(*rows(state.answer, "  ", "  "))
-    for task in last_tasks(state):
+    if view.said:
+        say(*rows(view.said, "  ", "  "))
+    tasks = {one.task.id: one.task for one in view.tasks}
+    for task in (tasks[one] for one in view.ends):
         if task.result not in (None, {}, ""):
             say(*rows(came_of(task), f"  {named(task.id)}: ", "  │ "))
 
 
-def next_steps(state: RunState, options: str = "", *, elsewhere: bool = False) -> list[str]:
-    if isinstance(state, ConversationState):
+def next_steps(run: RunView, options: str = "", *, elsewhere: bool = False) -> list[str]:
+    if run.conversation is not None:
         words = _words_to_server if elsewhere else _next_words
-        return words(state, options)
-    run_id = state.run_id
-    session = isinstance(state, ReactState)
-    match state.status:
+        return words(run, run.conversation, options)
+    run_id = run.run_id
+    session = run.kind is RunKind.CHAT
+    match run.status:
         case RunStatus.ERROR:
             again = f"to try again: holdfast resume {run_id}{options}"
-            return [again, _instead(state, options)] if session else [again]
+            return [again, _instead(run, options)] if session else [again]
         case RunStatus.RUNNING | RunStatus.CONTINUE if elsewhere:
             return [f"it goes on there; to see it: holdfast watch {run_id}{options}"]
         case RunStatus.RUNNING | RunStatus.CONTINUE:
-            return [f"to go on: {way_on(state, options)}"]
-        case RunStatus.DONE if isinstance(state, PlanState) and state.verification:
-            checks = [verdict.replace("_", " ") for verdict in state.verification.values()]
+            return [f"to go on: {way_on(run, options)}"]
+        case RunStatus.DONE if run.plan is not None and run.plan.verification:
+            checks = [one.replace("_", " ") for one in run.plan.verification.values()]
             return [f"outcome: {', '.join(sorted(set(checks)))} ({len(checks)} checks)"]
         case RunStatus.DONE if session:
-            return [f"to say more: {way_on(state, options)}"]
+            return [f"to say more: {way_on(run, options)}"]
         case _:
             return []
 
 
-def _instead(state: RunState, options: str) -> str:
+def _instead(run: RunView, options: str) -> str:
     """What else may be done about a failed turn; while calls of it wait, no next one begins."""
-    if state.active:
-        return f"to end it instead: holdfast cancel {state.run_id}{options}"
-    return f"to say something else: {way_on(state, options)}"
+    if is_active(run):
+        return f"to end it instead: holdfast cancel {run.run_id}{options}"
+    return f"to say something else: {way_on(run, options)}"
 
+
+def is_active(run: RunView) -> bool:
+    """Whether a step of it will move by itself or by an answer."""
+    return any(step.status not in _ENDED for step in run.steps)
+
+
+_ENDED = frozenset({StepStatus.FAILED, StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
 
 WAYS = {
     AfterFailure.RETRY: "try again",
@@ -165,49 +169,50 @@ WAYS = {
 }
 
 
-def _next_words(state: ConversationState, options: str) -> list[str]:
-    match state.status:
+def _next_words(run: RunView, view: ConversationView, options: str) -> list[str]:
+    match run.status:
         case RunStatus.ERROR:
-            instead = f"to say something else: {way_on(state, options)} 'GOAL'"
-            return [*_after_failure(state, options), instead]
+            instead = f"to say something else: {way_on(run, options)} 'GOAL'"
+            return [*_after_failure(run, view, options), instead]
         case RunStatus.DONE:
-            return [f"to say more: {way_on(state, options)} 'GOAL'"]
+            return [f"to say more: {way_on(run, options)} 'GOAL'"]
         case RunStatus.RUNNING | RunStatus.CONTINUE:
-            return [f"to go on: {way_on(state, options)}"]
-        case RunStatus.PAUSE if state.held:
-            return [f"to go on: {way_on(state, options)}"]
+            return [f"to go on: {way_on(run, options)}"]
+        case RunStatus.PAUSE if run.held:
+            return [f"to go on: {way_on(run, options)}"]
         case _:
             return []
 
 
-def _words_to_server(state: ConversationState, options: str) -> list[str]:
+def _words_to_server(run: RunView, view: ConversationView, options: str) -> list[str]:
     """The next goal is told over HTTP; a command for it there is none."""
-    match state.status:
+    match run.status:
         case RunStatus.ERROR:
-            return _after_failure(state, options)
+            return _after_failure(run, view, options)
         case RunStatus.RUNNING | RunStatus.CONTINUE:
-            return [f"to see it: holdfast watch {state.run_id}{options}"]
-        case RunStatus.PAUSE if state.held:
-            return [f"to go on: holdfast resume {state.run_id}{options}"]
+            return [f"to see it: holdfast watch {run.run_id}{options}"]
+        case RunStatus.PAUSE if run.held:
+            return [f"to go on: holdfast resume {run.run_id}{options}"]
         case _:
             return []
 
 
-def _after_failure(state: ConversationState, options: str) -> list[str]:
-    again = f"holdfast resume {state.run_id}{options} --failed"
-    return [f"to {WAYS[one]}: {again} {one}" for one in WAYS if one in recovery.choices(state)]
+def _after_failure(run: RunView, view: ConversationView, options: str) -> list[str]:
+    again = f"holdfast resume {run.run_id}{options} --failed"
+    return [f"to {WAYS[one]}: {again} {one}" for one in WAYS if one in view.choices]
 
 
-def way_on(state: RunState, options: str = "") -> str:
+def way_on(run: RunView, options: str = "") -> str:
     """The command that takes the run up again."""
-    match state:
-        case ReactState():
-            command = "chat --session"
-        case ConversationState():
-            command = "converse --id"
-        case _:
-            command = "continue"
-    return f"holdfast {command} {state.run_id}{options}"
+    command = _COMMANDS[run.kind]
+    return f"holdfast {command} {run.run_id}{options}"
+
+
+_COMMANDS = {
+    RunKind.PLAN: "continue",
+    RunKind.CHAT: "chat --session",
+    RunKind.CONVERSATION: "converse --id",
+}
 
 
 def usage_words(usage: Usage, requests: int) -> str:

@@ -1,7 +1,7 @@
-"""The board: a conversation as it moves, for a person at a terminal.
+"""A conversation as it moves, for a person at a terminal: its goal and phase, the tasks with their
+state and result in a line each, and how many are done.
 
-Its goal and phase, the tasks with their state and what came of them in a line each, and
-how far it is. Whoever drives it has keys, which are heard as long as the board is shown.
+The keys that pause, resume and leave are read as long as the board is shown.
 """
 
 from __future__ import annotations
@@ -18,13 +18,17 @@ from rich.text import Text
 
 from holdfast.cli.terminal.keys import KeyAction, Keys
 from holdfast.cli.terminal.screen import console, status_text
-from holdfast.core.conversation.briefing import spelled_result
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.conversation.tables import PAUSABLE, THINKING
-from holdfast.core.run.state import RunState, StepState
-from holdfast.core.run.tables import StepStatus
-from holdfast.model.conversation import EngineState, SubTask
-from holdfast.runtime.hub import Recorded, Spoken
+from holdfast.model.conversation import EngineState
+from holdfast.model.run import StepStatus
+from holdfast.runtime.hub import Spoken
+from holdfast.views.records import (
+    ConversationTask,
+    ConversationView,
+    RunView,
+    StepView,
+    TimelineEntry,
+)
+from holdfast.views.results import spelled_result
 from holdfast.views.stories.attempts import try_words
 from holdfast.views.stories.conversations import PHASES, counted
 from holdfast.views.stories.text import visible
@@ -43,20 +47,22 @@ _QUIET = frozenset({"pending", "scheduled", "completed", "skipped"})
 _AT_REST = frozenset({EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE})
 
 
-class Board:
-    """`actions` are what keys do; none where somebody only looks."""
+class TaskBoard:
+    """`actions` are what keys do; none where the conversation is only watched."""
 
-    def __init__(
-        self, state: ConversationState, actions: Mapping[str, KeyAction] | None = None
-    ) -> None:
-        self._state = state
+    wants_views = True
+
+    def __init__(self, run: RunView, actions: Mapping[str, KeyAction] | None = None) -> None:
+        self._run = run
         self._actions = actions or {}
         self._live: Live | None = None
         self._shown = ExitStack()
 
-    def show(self, state: RunState, recorded: Recorded) -> None:
-        assert isinstance(state, ConversationState)
-        self._state = state
+    def show(self, entry: TimelineEntry) -> None:
+        return
+
+    def update(self, run: RunView) -> None:
+        self._run = run
 
     def speak(self, spoken: Spoken) -> None:
         return
@@ -75,30 +81,34 @@ class Board:
         self._shown.close()
 
     def _picture(self) -> RenderableType:
-        keys = self._actions if self._live is not None else ()
-        return picture(self._state, console().height - _FRAME, key_words(self._state, keys))
+        keys = self._actions if self._live is not None else {}
+        return picture(self._run, console().height - _FRAME, keys)
 
 
-def picture(state: ConversationState, room: int = 1000, keys: str = "") -> RenderableType:
+def picture(
+    run: RunView, room: int = 1000, keys: Mapping[str, KeyAction] | None = None
+) -> RenderableType:
+    view = run.conversation
+    assert view is not None
     titles = (
-        Text(visible(state.text), style="bold"),
-        Text(f"{state.run_id} {PHASES[state.phase]}{_PAUSING if state.pausing else ''}"),
+        Text(visible(view.text), style="bold"),
+        Text(f"{run.run_id} {PHASES[view.phase]}{_PAUSING if view.pausing else ''}"),
     )
     parts: list[RenderableType] = [_line(one) for one in titles if one.plain]
-    if state.total:
-        parts += [_task_table(state, room), _progress(state)]
-    if keys:
-        parts.append(Text(keys, style="dim"))
+    if view.total:
+        parts += [_task_table(run, view, room), _progress(view)]
+    if words := key_words(view, keys or {}):
+        parts.append(Text(words, style="dim"))
     return Group(*parts)
 
 
-def key_words(state: ConversationState, keys: Mapping[str, KeyAction] | tuple[()]) -> str:
+def key_words(view: ConversationView, keys: Mapping[str, KeyAction]) -> str:
     """The keys that mean something just now."""
-    if not keys or state.phase in _AT_REST:
+    if not keys or view.phase in _AT_REST:
         return ""
     words = [
-        "p pauses" if state.phase in (*PAUSABLE, *THINKING) and not state.pausing else "",
-        "r resumes" if state.phase is EngineState.PAUSED or state.pausing else "",
+        "p pauses" if view.pausable else "",
+        "r resumes" if view.phase is EngineState.PAUSED or view.pausing else "",
         "q leaves",
     ]
     return "   ".join(one for one in words if one)
@@ -109,51 +119,51 @@ def _line(text: Text) -> Text:
     return text
 
 
-def _progress(state: ConversationState) -> RenderableType:
+def _progress(view: ConversationView) -> RenderableType:
     row = Table.grid(padding=(0, 1))
-    bar = ProgressBar(total=state.total, completed=state.completed, width=_BAR)
-    words = f"{state.progress:.0%}  {state.completed} of {counted(state.total)} done"
-    row.add_row(bar, words + (f", {state.skipped} skipped" if state.skipped else ""))
+    bar = ProgressBar(total=view.total, completed=view.completed, width=_BAR)
+    words = f"{view.progress:.0%}  {view.completed} of {counted(view.total)} done"
+    row.add_row(bar, words + (f", {view.skipped} skipped" if view.skipped else ""))
     return row
 
 
-def _task_table(state: ConversationState, room: int) -> Table:
+def _task_table(run: RunView, view: ConversationView, room: int) -> Table:
     made = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0), header_style="bold")
     for column in ("task", "what", "state", ""):
         made.add_column(column, no_wrap=True, overflow="ellipsis")
-    for step_id, task in _shown_tasks(state, max(room, _FEWEST)):
-        status, words = _standing(state, step_id, task)
+    steps = {one.step_id: one for one in view.steps if not one.put_aside}
+    for one in _shown_tasks(view, max(room, _FEWEST)):
+        status, words = _standing(run, one, steps.get(one.step_id))
+        task = one.task
         made.add_row(visible(task.id), visible(task.description), status_text(status), words)
     return made
 
 
-def _shown_tasks(state: ConversationState, room: int) -> list[tuple[str, SubTask]]:
+def _shown_tasks(view: ConversationView, room: int) -> tuple[ConversationTask, ...]:
     """All of them; where there are too many for the screen, those that matter now."""
-    named = [f"t{number}" for number in range(1, state.total + 1)]
-    tasks = [(step_id, state.tasks[step_id]) for step_id in named]
+    tasks = view.tasks
     if len(tasks) > room:
-        tasks = [one for one in tasks if one[1].status not in _QUIET]
+        tasks = tuple(one for one in tasks if one.task.status not in _QUIET)
     return tasks[:room]
 
 
-def _standing(state: ConversationState, step_id: str, task: SubTask) -> tuple[str, Text]:
+def _standing(run: RunView, shown: ConversationTask, step: StepView | None) -> tuple[str, Text]:
     """A task's state in one word, and what is to be said about it."""
+    task = shown.task
     if task.skipped:
         return "skipped", Text(visible(task.skipped))
     if task.status in ("completed", "finished"):
         return task.status, Text(visible(spelled_result(task.result)))
-    step = state.steps.get(step_id)
     if step is None:
         return task.status, Text("")
     if step.status is StepStatus.WAITING or step.child_status == "pause":
         return task.status, Text("waits for a person", style="magenta")
-    words = "; ".join(_troubles(state, step_id, step))
     style = "red" if step.status is StepStatus.FAILED else "yellow"
-    return task.status, Text(words, style=style)
+    return task.status, Text("; ".join(_troubles(run, step)), style=style)
 
 
-def _troubles(state: ConversationState, step_id: str, step: StepState) -> Iterator[str]:
-    if step.failure is not None:
-        yield visible(step.failure.message)
-    if words := try_words(state, step_id, state.settings.retry.attempts):
+def _troubles(run: RunView, step: StepView) -> Iterator[str]:
+    if step.error is not None:
+        yield visible(step.error)
+    if words := try_words(run, step):
         yield words

@@ -11,8 +11,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from fastapi import Response
+from fastapi.responses import PlainTextResponse
 
-from holdfast.drawing.graph import render_svg
+from holdfast.drawing.graph import render_svg, render_text
 from holdfast.journal.port import RunQuery
 from holdfast.runtime.machines import PLAN
 from holdfast.runtime.offload import aside
@@ -106,6 +107,13 @@ async def draw_instance(instance_id: RunId, served: Served, caller: Called) -> R
     state = await visible_instance(served, caller, instance_id)
     drawn = await aside(render_svg, state.plan.plan, state)
     return Response(drawn, media_type=SVG)
+
+
+@router.get("/instances/{instance_id}/graph.txt", response_class=PlainTextResponse)
+async def outline_instance(instance_id: RunId, served: Served, caller: Called) -> PlainTextResponse:
+    """As `graph.svg`, in lines of text."""
+    state = await visible_instance(served, caller, instance_id)
+    return PlainTextResponse(await aside(render_text, state.plan.plan, state))
 
 
 @router.post("/instances/{instance_id}/continue")

@@ -1,17 +1,24 @@
-"""Whether the rows that lists and inboxes show say what the events say: every run is replayed."""
+"""Whether a home is sound: its records against their checksums, the audit's chain, and the rows
+that lists show against what the events say, for which every run is replayed."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
 
-from holdfast.cli.home_reader import HomeReader
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
-from holdfast.journal.integrity import Report
-from holdfast.journal.port import DAMAGED_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.journal import chain
+from holdfast.journal.integrity import Report, examine, to_json
+from holdfast.journal.port import Journal
+from holdfast.journal.reading import ReadingJournal
+from holdfast.model.attached import AuditEntry
+from holdfast.model.rows import DAMAGED_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.runtime.projections import question_row, request_of, run_row
+from holdfast.views.home import committed_state
+
+__all__ = ["Report", "broken_link", "compare", "examined", "looked_at", "to_json"]
 
 _ALL = 1_000_000
 _TRIES = 5
@@ -21,14 +28,34 @@ _TOLD = ("title", "updated_at")
 _QUESTION = ("run_id", "root_id", "status", "type", "title", "role", "opened_at", "deadline")
 
 
-async def compare(reading: HomeReader, report: Report) -> None:
+async def examined(journal: ReadingJournal, progress: Callable[[int, int], None]) -> Report:
+    """Everything is read, and every run replayed."""
+    report = examine(journal.path, progress)
+    await compare(journal, report)
+    return report
+
+
+async def looked_at(journal: ReadingJournal) -> Report:
+    """How many runs there are, and whether the file's pages are sound."""
+    report = Report({"runs": sum((await journal.run_counts()).values())})
+    for problem in await journal.check():
+        report.found("file", "pages", problem)
+    return report
+
+
+def broken_link(entry: AuditEntry, last: AuditEntry | None) -> str | None:
+    """What is wrong with an entry of the audit, after the one before."""
+    return chain.verify([entry], last)
+
+
+async def compare(journal: Journal, report: Report) -> None:
     """Runs and questions that are known to be damaged are not named twice."""
     known = {one.name for one in report.findings}
-    async for row in _runs(reading):
+    async for row in _runs(journal):
         if row.run_id in known:
             continue
         try:
-            problems = await _problems(reading, row.run_id, known)
+            problems = await _problems(journal, row.run_id, known)
         except HoldfastError as error:
             problems = [("run", row.run_id, f"cannot be replayed: {error}")]
         except Exception as error:
@@ -39,24 +66,22 @@ async def compare(reading: HomeReader, report: Report) -> None:
             report.found(*problem)
 
 
-async def _runs(reading: HomeReader) -> AsyncIterator[RunRow]:
+async def _runs(journal: Journal) -> AsyncIterator[RunRow]:
     query = RunQuery()
-    while rows := await reading.runs(query):
+    while rows := await journal.runs(query):
         for row in rows:
             yield row
         query = replace(query, before=rows[-1].run_id)
 
 
-async def _problems(
-    reading: HomeReader, run_id: str, known: set[str]
-) -> list[tuple[str, str, str]]:
+async def _problems(journal: Journal, run_id: str, known: set[str]) -> list[tuple[str, str, str]]:
     """Once more where the run has moved on meanwhile; one that never rests is let be."""
     for _ in range(_TRIES):
-        version = await reading.version(run_id)
-        state = await reading.state(run_id)
-        row = await reading.journal.run(run_id)
-        asked = await reading.journal.questions(QuestionQuery(run_id=run_id, limit=_ALL))
-        if row is not None and version == state.version == await reading.version(run_id):
+        version = await journal.version(run_id)
+        state = await committed_state(journal, run_id)
+        row = await journal.run(run_id)
+        asked = await journal.questions(QuestionQuery(run_id=run_id, limit=_ALL))
+        if row is not None and version == state.version == await journal.version(run_id):
             questions = {one.question_id: one for one in asked}
             return [*_of_run(row, state), *_of_questions(questions, state, known)]
     return []
