@@ -159,7 +159,7 @@ listeners:
 
 
 @dataclass
-class Bureau:
+class CardScene:
     """An application, its clock, and what its tools were called with."""
 
     app: Holdfast
@@ -190,7 +190,7 @@ class Bureau:
         return found[0]
 
 
-def clerks_mind(seen: Seen) -> Entry:
+def clerk_reply(seen: Seen) -> Entry:
     """Pays what it is told to, half of it after feedback; its note is no friend of pages."""
     if len(seen.results) == 1 and "half" in str(seen.results[0].content):
         return call("pay", to="Will Zhang", amount=450)
@@ -204,15 +204,15 @@ def clerks_mind(seen: Seen) -> Entry:
     return call("pay", to="Will Zhang", amount=int(rest), note=HOSTILE)
 
 
-def a_bureau() -> Bureau:
+def a_scene() -> CardScene:
     clock = ManualClock(1_794_800_000.0)
-    app = Holdfast.in_memory(clock=clock, model=ScriptedModel(clerks_mind), max_retry_count=0)
-    bureau = Bureau(app, clock)
+    app = Holdfast.in_memory(clock=clock, model=ScriptedModel(clerk_reply), max_retry_count=0)
+    scene = CardScene(app, clock)
 
     @app.tool
     async def apply_computer(employee: str, computer_model: str, delivery: str) -> dict[str, Any]:
         given = {"employee": employee, "computer_model": computer_model, "delivery": delivery}
-        bureau.calls.append(("apply_computer", given))
+        scene.calls.append(("apply_computer", given))
         return {"success": True, "order_id": "PO-1"}
 
     @app.tool(approval="require")
@@ -223,13 +223,13 @@ def a_bureau() -> Bureau:
         urgent: bool = False,
         tags: dict[str, str] | None = None,
     ) -> dict[str, Any]:
-        bureau.calls.append(("pay", {"to": to, "amount": amount, "note": note, "urgent": urgent}))
+        scene.calls.append(("pay", {"to": to, "amount": amount, "note": note, "urgent": urgent}))
         return {"paid": amount}
 
     app.agent("clerk", name="Clerk", tools=["pay"], asking={"timeout_seconds": 900})
     for text in (COMPUTER, TRAVEL, CLEAN_UP):
         app.load_plan_text(text)
-    return bureau
+    return scene
 
 
 def card(page: Page, row: QuestionRow) -> Locator:

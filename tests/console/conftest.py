@@ -10,9 +10,12 @@ from typing import Any
 
 import pytest
 import pytest_asyncio
+from card_scene import CardScene, a_scene
 from console_plans import an_office
-from console_scene import Backend, OpenWindow, Window, housed, launch, window
+from console_scene import Backend, OpenWindow, Window, launch, serving, window
 from playwright.async_api import Browser, Page, async_playwright
+
+from holdfast import Holdfast
 
 HERE = Path(__file__).parent
 
@@ -32,20 +35,31 @@ async def browser() -> AsyncIterator[Browser]:
         await running.close()
 
 
+@pytest.fixture
+def scene() -> CardScene:
+    """Plans and an agent with every kind of card; a module that needs it overrides `app`."""
+    return a_scene()
+
+
+@pytest.fixture
+def app() -> Holdfast:
+    """A few plans and tools, all of them in memory."""
+    return an_office()
+
+
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[Backend]:
-    """A server with a few plans and tools, all of them in memory."""
-    async with housed(an_office()) as one:
+async def backend(app: Holdfast) -> AsyncIterator[Backend]:
+    async with serving(app) as one:
         yield one
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def open_window(browser: Browser, house: Backend) -> AsyncIterator[OpenWindow]:
+async def open_window(browser: Browser, backend: Backend) -> AsyncIterator[OpenWindow]:
     """Opens further browsers, each with its own cookies; `roles`, `locale`, `color_scheme`…"""
     async with AsyncExitStack() as stack:
 
         async def opened(**options: Any) -> Window:
-            return await stack.enter_async_context(window(browser, house, **options))
+            return await stack.enter_async_context(window(browser, backend, **options))
 
         yield opened
 

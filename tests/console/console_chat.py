@@ -27,7 +27,7 @@ SCRIPT = (
 
 
 @dataclass
-class Mind:
+class Clerk:
     """Answers by what was said; `broken` makes the provider fail."""
 
     broken: bool = False
@@ -55,9 +55,9 @@ class Mind:
 class HeldModel(ScriptedModel):
     """Says the first half of a reply to `slowly …`, and the rest when it is let."""
 
-    def __init__(self, mind: Mind) -> None:
-        super().__init__(mind)
-        self._mind = mind
+    def __init__(self, clerk: Clerk) -> None:
+        super().__init__(clerk)
+        self._clerk = clerk
 
     async def _stream(
         self, messages: list[ModelMessage], info: AgentInfo
@@ -66,14 +66,14 @@ class HeldModel(ScriptedModel):
         half = len(pieces) // 2
         for place, piece in enumerate(pieces):
             if place == half and "slowly" in "".join(map(str, pieces)):
-                await self._mind.held.wait()
+                await self._clerk.held.wait()
             yield piece
 
 
 class Bank(Office):
     """An office with a clerk, and what has really been paid."""
 
-    mind: Mind
+    clerk: Clerk
     paid: list[int]
 
 
@@ -81,7 +81,7 @@ def a_bank(*, model: bool = True, **options: Any) -> Bank:
     bank = an_office(**options)
     bank.__class__ = Bank
     assert isinstance(bank, Bank)
-    bank.mind, bank.paid = Mind(), []
+    bank.clerk, bank.paid = Clerk(), []
 
     @bank.tool(approval="require")
     async def pay(to: str, amount: int) -> dict[str, Any]:
@@ -96,5 +96,5 @@ def a_bank(*, model: bool = True, **options: Any) -> Bank:
         tools=["pay", "hold_door"],
     )
     if model:
-        bank.models.default_model = HeldModel(bank.mind)
+        bank.models.default_model = HeldModel(bank.clerk)
     return bank

@@ -143,30 +143,30 @@ def _listener(port: int) -> socket.socket:
 
 
 @asynccontextmanager
-async def housed(
+async def serving(
     app: Holdfast, settings: ServerSettings | None = None, prefix: str = ""
 ) -> AsyncIterator[Backend]:
-    house = Backend(app, settings or ServerSettings(), 0, prefix)
+    backend = Backend(app, settings or ServerSettings(), 0, prefix)
     async with app:
-        await house.start()
+        await backend.start()
         try:
-            yield house
+            yield backend
         finally:
-            await house.stop()
+            await backend.stop()
 
 
 @dataclass(slots=True)
 class Window:
     """One signed-in browser: pages share their cookie, and their one connection for events."""
 
-    house: Backend
+    backend: Backend
     context: BrowserContext
     complaints: list[str] = field(default_factory=list)
     forgiven: list[str] = field(default_factory=list)
 
     async def open(self, path: str = "/console/runs") -> Page:
         page = await self.context.new_page()
-        await page.goto(self.house.url + path)
+        await page.goto(self.backend.url + path)
         return page
 
     async def live(self, path: str = "/console/runs") -> Page:
@@ -190,7 +190,7 @@ OpenWindow: TypeAlias = Callable[..., Awaitable[Window]]
 @asynccontextmanager
 async def window(
     browser: Browser,
-    house: Backend,
+    backend: Backend,
     *,
     name: str = "Will Zhang",
     roles: Sequence[str] = ("admin",),
@@ -203,10 +203,10 @@ async def window(
         chosen = {"viewport": WIDE, "locale": "en-GB", "reduced_motion": "reduce", **options}
         context = await browser.new_context(**chosen)
         stack.push_async_callback(context.close)
-        one = Window(house, context)
+        one = Window(backend, context)
         context.on("page", lambda page: _listen(page, one.complaints))
         if signed_in:
-            await _sign_in(context, house, await house.link(name, roles, grants))
+            await _sign_in(context, backend, await backend.link(name, roles, grants))
         yield one
         one.check()
 
@@ -221,13 +221,13 @@ def _listen(page: Page, complaints: list[str]) -> None:
     page.on("console", heard)
 
 
-async def _sign_in(context: BrowserContext, house: Backend, secret: str) -> None:
+async def _sign_in(context: BrowserContext, backend: Backend, secret: str) -> None:
     """By the login route, as a person's browser does."""
-    async with httpx.AsyncClient(base_url=house.url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=backend.url, trust_env=False) as client:
         answer = await client.post("/login", json={"token": secret})
         answer.raise_for_status()
         cookies = [
-            {"name": name, "value": value, "url": house.url}
+            {"name": name, "value": value, "url": backend.url}
             for name, value in client.cookies.items()
         ]
     await context.add_cookies(cookies)

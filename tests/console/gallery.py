@@ -63,7 +63,7 @@ async def pages(gallery: Gallery, window: Window) -> AsyncIterator[Page]:
     for status in REFUSED:
         window.forgive(status)
     page = await window.live()
-    url = window.house.url
+    url = window.backend.url
 
     async def at(path: str, prepare: Prepare = _nothing) -> Page:
         await page.goto(url + path)
@@ -95,7 +95,7 @@ async def pages(gallery: Gallery, window: Window) -> AsyncIterator[Page]:
     yield await at("/console/plans/computer")
     yield await at("/console/plans/computer", _check_with_mistakes)
     yield await at("/console/plans/~new")
-    yield await at(f"/console/runs/{await conversation(window.house, window)}")
+    yield await at(f"/console/runs/{await conversation(window.backend, window)}")
     bank.door.opened.set()
     await page.goto(f"{url}/console/nowhere")
     yield page

@@ -110,29 +110,29 @@ async def trip(office: Office) -> str:
     return instance.id
 
 
-def _mind(seen: Seen) -> Entry:
+def _clerk(seen: Seen) -> Entry:
     if seen.results:
         return f"Done: {json.dumps(seen.results[-1].content)}"
     return call("apply_computer", employee=seen.asked, computer_model="ThinkPad")
 
 
-async def chat(house: Backend) -> str:
+async def chat(backend: Backend) -> str:
     """A chat with one turn, in which a tool was called."""
-    house.app.models.default_model = ScriptedModel(_mind)
-    house.app.agent("clerk", name="Clerk", model=None, tools=["apply_computer"])
-    session = await house.app.sessions.open("clerk", by="Will Zhang")
-    await house.app.sessions.say(session.id, "张三", by="Will Zhang")
+    backend.app.models.default_model = ScriptedModel(_clerk)
+    backend.app.agent("clerk", name="Clerk", model=None, tools=["apply_computer"])
+    session = await backend.app.sessions.open("clerk", by="Will Zhang")
+    await backend.app.sessions.say(session.id, "张三", by="Will Zhang")
     await session.wait_until_settled(30)
     return session.id
 
 
-async def conversation(house: Backend, window: Window) -> str:
+async def conversation(backend: Backend, window: Window) -> str:
     """A conversation whose first task is under way until the door opens."""
-    house.app.models.default_model = ScriptedModel(lambda seen: call("plan_tasks", tasks=TASKS))
+    backend.app.models.default_model = ScriptedModel(lambda seen: call("plan_tasks", tasks=TASKS))
     answer = await window.context.request.post(
-        f"{house.url}/conversations",
+        f"{backend.url}/conversations",
         data={"input": "How were the sales?"},
-        headers={"Origin": house.url},
+        headers={"Origin": backend.url},
     )
     shown: dict[str, Any] = await answer.json()
     return str(shown["id"])

@@ -89,8 +89,8 @@ async def test_long_words_are_bounded_and_folded() -> None:
     assert (len(words.text), words.long) == (LONGEST_WORDS + 1, True)
 
 
-async def test_the_page_and_the_card_say_it_as_text(house: Backend, admin: Window) -> None:
-    app = house.app
+async def test_the_page_and_the_card_say_it_as_text(backend: Backend, admin: Window) -> None:
+    app = backend.app
     run_id = await begun(app)
     [row] = [one for one in await app.inbox() if one.run_id == run_id]
     page = await admin.live(f"/console/runs/{run_id}")
@@ -105,11 +105,11 @@ async def test_the_page_and_the_card_say_it_as_text(house: Backend, admin: Windo
 
 
 async def test_a_chat_says_what_was_asked_first_and_what_was_answered(
-    house: Backend, admin: Window
+    backend: Backend, admin: Window
 ) -> None:
-    assert isinstance(house.app, Office)
-    run_id = await chat(house)
-    told = about(await RunReader.of(house.app).at(run_id))
+    assert isinstance(backend.app, Office)
+    run_id = await chat(backend)
+    told = about(await RunReader.of(backend.app).at(run_id))
     assert told.words is not None
     page = await admin.live(f"/console/runs/{run_id}")
     await expect(page.locator("#about")).to_contain_text(told.words.text[:20])

@@ -7,7 +7,7 @@ from contextlib import asynccontextmanager
 
 from console_chat import a_bank
 from console_plans import Office, started
-from console_scene import Backend, Window, housed, window
+from console_scene import Backend, Window, serving, window
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from holdfast.model.run import RunStatus
@@ -29,9 +29,9 @@ async def losing(page: Page, path: str, *, done: bool = True) -> AsyncIterator[N
     await page.unroute(path)
 
 
-def office_of(house: Backend) -> Office:
-    assert isinstance(house.app, Office)
-    return house.app
+def office_of(backend: Backend) -> Office:
+    assert isinstance(backend.app, Office)
+    return backend.app
 
 
 async def tries_of(office: Office, run_id: str) -> int:
@@ -46,17 +46,17 @@ async def resume(page: Page) -> Locator:
     return page.locator("#deed .errors")
 
 
-async def failed_run(admin: Window, house: Backend) -> tuple[Page, str]:
+async def failed_run(admin: Window, backend: Backend) -> tuple[Page, str]:
     admin.forgive(LOST)
-    run_id = await started(house.app, "fragile", RunStatus.ERROR)
+    run_id = await started(backend.app, "fragile", RunStatus.ERROR)
     return await admin.live(f"/console/runs/{run_id}"), run_id
 
 
 async def test_a_second_resume_about_a_newer_failure_is_carried_out(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    office = office_of(house)
-    page, run_id = await failed_run(admin, house)
+    office = office_of(backend)
+    page, run_id = await failed_run(admin, backend)
     async with losing(page, "**/resume"):
         await expect(await resume(page)).to_contain_text("No answer came")
     assert await tries_of(office, run_id) == 1
@@ -67,10 +67,10 @@ async def test_a_second_resume_about_a_newer_failure_is_carried_out(
 
 
 async def test_a_second_press_in_the_same_dialog_does_nothing_twice(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    office = office_of(house)
-    page, run_id = await failed_run(admin, house)
+    office = office_of(backend)
+    page, run_id = await failed_run(admin, backend)
     async with losing(page, "**/resume"):
         await expect(await resume(page)).to_contain_text("No answer came")
     await page.locator("#deed-do").click()
@@ -79,10 +79,10 @@ async def test_a_second_press_in_the_same_dialog_does_nothing_twice(
 
 
 async def test_a_resume_that_never_arrived_is_the_same_one_after_a_reload(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    office = office_of(house)
-    page, run_id = await failed_run(admin, house)
+    office = office_of(backend)
+    page, run_id = await failed_run(admin, backend)
     names: list[str | None] = []
     page.on(
         "request",
@@ -103,9 +103,9 @@ async def test_a_resume_that_never_arrived_is_the_same_one_after_a_reload(
 
 
 async def test_many_are_resumed_again_after_they_failed_again(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    office = office_of(house)
+    office = office_of(backend)
     admin.forgive(LOST)
     run_id = await started(office, "fragile", RunStatus.ERROR)
     page = await admin.live("/console/runs")
@@ -129,10 +129,10 @@ async def test_many_are_resumed_again_after_they_failed_again(
 
 async def test_a_chat_is_resumed_again_after_it_failed_again(browser: Browser) -> None:
     bank = a_bank()
-    async with housed(bank) as house, window(browser, house) as one:
+    async with serving(bank) as backend, window(browser, backend) as one:
         one.forgive(LOST)
         session = await bank.sessions.open("clerk", by="Will Zhang")
-        bank.mind.broken = True
+        bank.clerk.broken = True
         await bank.sessions.say(session.id, "hello", by="Will Zhang")
         await (await bank.sessions.session(session.id)).wait_until_settled(30)
         page = await one.live(f"/console/chat/{session.id}")
@@ -142,6 +142,6 @@ async def test_a_chat_is_resumed_again_after_it_failed_again(browser: Browser) -
             await page.locator("#resume").click()
             await expect(page.locator("#notices")).to_contain_text("No answer came")
         await expect(failures).to_have_count(2)
-        bank.mind.broken = False
+        bank.clerk.broken = False
         await page.locator("#resume").click()
         await expect(page.locator("#transcript")).to_contain_text("You said: hello")

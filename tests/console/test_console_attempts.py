@@ -33,9 +33,9 @@ listeners:
 ENGINE_WORDS = re.compile(r"\b(NotStarted|Pending|Error|Retrying|[a-z]+_[a-z]+_[a-z]+|attempts?)\b")
 
 
-def office_of(house: Backend) -> Office:
-    assert isinstance(house.app, Office)
-    return house.app
+def office_of(backend: Backend) -> Office:
+    assert isinstance(backend.app, Office)
+    return backend.app
 
 
 async def failed_in_two_rounds(office: Office) -> str:
@@ -45,9 +45,9 @@ async def failed_in_two_rounds(office: Office) -> str:
 
 
 async def test_a_step_between_two_tries_says_which_comes_next_and_when(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    office = office_of(house)
+    office = office_of(backend)
     office.load_plan_text(PATIENT)
     instance = await office.plans.start_plan_by_prompt("patient", "patient")
 
@@ -70,8 +70,8 @@ async def test_a_step_between_two_tries_says_which_comes_next_and_when(
     await expect(page.locator("#timeline li").first).to_contain_text("; tries again in 1 h 0 min")
 
 
-async def test_tries_and_rounds_of_a_failed_run_add_up(admin: Window, house: Backend) -> None:
-    run_id = await failed_in_two_rounds(office_of(house))
+async def test_tries_and_rounds_of_a_failed_run_add_up(admin: Window, backend: Backend) -> None:
+    run_id = await failed_in_two_rounds(office_of(backend))
     page = await admin.live(f"/console/runs/{run_id}")
     await expect(page.locator("#failures h3 .pill")).to_have_text("4 tries in 2 rounds")
     rows = page.locator("#timeline li")
@@ -87,14 +87,16 @@ async def test_tries_and_rounds_of_a_failed_run_add_up(admin: Window, house: Bac
     await expect(tries).to_contain_text(
         [f"Try {n} of 2 failed (round {of})" for of, n in ((2, 2), (2, 1), (1, 2), (1, 1))]
     )
-    await page.goto(f"{house.url}/console/runs")
+    await page.goto(f"{backend.url}/console/runs")
     pill = page.locator(f"#row-{run_id} .pill.retrying")
     await expect(pill.locator("[aria-hidden=true]").last).to_have_text("3")
     await expect(pill).to_contain_text("3 retries")
 
 
-async def test_after_a_resume_in_vain_all_tries_are_counted(admin: Window, house: Backend) -> None:
-    office = office_of(house)
+async def test_after_a_resume_in_vain_all_tries_are_counted(
+    admin: Window, backend: Backend
+) -> None:
+    office = office_of(backend)
     run_id = await failed_in_two_rounds(office)
     before = (await office.engine.state(run_id)).version
     assert await office.planner_agent.resume_plan(office.plans, "fragile", run_id)
@@ -108,9 +110,9 @@ async def test_after_a_resume_in_vain_all_tries_are_counted(admin: Window, house
 
 
 async def test_a_run_that_waits_for_its_resume_says_so_in_peoples_words(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    run_id = await failed_in_two_rounds(office_of(house))
+    run_id = await failed_in_two_rounds(office_of(backend))
     page = await admin.live(f"/console/runs/{run_id}")
     await page.locator('#stage .node[data-id="001"]').first.click()
     details = page.locator("#details")
@@ -127,11 +129,11 @@ async def test_a_run_that_waits_for_its_resume_says_so_in_peoples_words(
 
 
 async def test_the_story_has_the_words_of_the_graph_in_chinese(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    run_id = await failed_in_two_rounds(office_of(house))
+    run_id = await failed_in_two_rounds(office_of(backend))
     page = await admin.live(f"/console/runs/{run_id}")
-    await page.goto(f"{house.url}/console/language/zh?back=/console/runs/{run_id}")
+    await page.goto(f"{backend.url}/console/language/zh?back=/console/runs/{run_id}")
     await expect(page.locator("#failures h3 .pill")).to_have_text("2 轮共尝试 4 次")
     rows = page.locator("#timeline li")
     await expect(rows.first).to_contain_text("2 轮后放弃 L001 (grant_access)，等待恢复")
@@ -141,9 +143,9 @@ async def test_the_story_has_the_words_of_the_graph_in_chinese(
 
 
 async def test_a_task_that_waits_for_a_person_is_called_waiting(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    run_id = await trip(office_of(house))
+    run_id = await trip(office_of(backend))
     page = await admin.live(f"/console/runs/{run_id}")
     told = page.locator("#timeline li").filter(has_text="004 Computer is waiting (for a person)")
     await expect(told).to_have_count(1)
@@ -152,9 +154,9 @@ async def test_a_task_that_waits_for_a_person_is_called_waiting(
 
 
 async def test_a_step_whose_sub_run_asks_is_waiting_and_takes_one_try(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
-    office = office_of(house)
+    office = office_of(backend)
     office.load_plan_text(OUTER)
     run_id = await started(office, "outer", RunStatus.PAUSE)
     page = await admin.live(f"/console/runs/{run_id}")

@@ -2,15 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
 from axe_scene import check
 from card_scene import CLEAN_UP, TRAVEL
 from console_chat import Bank, a_bank
 from console_plans import started
-from console_scene import NARROW, Backend, OpenWindow, Window, housed
+from console_scene import NARROW, Backend, OpenWindow, Window
 from playwright.async_api import Page, expect
 from run_scene import conversation, trip
 
@@ -30,10 +27,9 @@ def bank() -> Bank:
     return bank
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bank: Bank) -> AsyncIterator[Backend]:
-    async with housed(bank) as one:
-        yield one
+@pytest.fixture
+def app(bank: Bank) -> Bank:
+    return bank
 
 
 async def asked(bank: Bank, wish: str = "pay 9") -> str:
@@ -111,9 +107,9 @@ class TestRun:
         await check(page)
 
     async def test_a_conversation_with_its_tasks(
-        self, admin: Window, house: Backend, bank: Bank
+        self, admin: Window, backend: Backend, bank: Bank
     ) -> None:
-        page = await admin.live(f"/console/runs/{await conversation(house, admin)}")
+        page = await admin.live(f"/console/runs/{await conversation(backend, admin)}")
         await expect(page.locator("#tasks")).to_be_visible()
         await check(page)
         bank.door.opened.set()
@@ -211,7 +207,7 @@ class TestChat:
         await check(page)
 
     async def test_a_talk_that_failed(self, admin: Window, bank: Bank) -> None:
-        bank.mind.broken = True
+        bank.clerk.broken = True
         page = await admin.live(f"/console/chat/{await asked(bank, 'hello')}")
         await expect(page.locator("#resume")).to_be_visible()
         await check(page)
@@ -265,10 +261,10 @@ class TestTheRest:
             await menu.click()
             await check(page)
 
-    async def test_without_a_connection(self, admin: Window, house: Backend) -> None:
+    async def test_without_a_connection(self, admin: Window, backend: Backend) -> None:
         admin.forgive("ERR_")
         page = await admin.live()
-        await house.stop()
+        await backend.stop()
         await expect(page.locator("html")).not_to_have_attribute("data-live", "live")
         await check(page)
-        await house.start()
+        await backend.start()

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator
 from typing import Any
 
 import pytest
-import pytest_asyncio
-from card_scene import DISGUISED, HOSTILE, TWINS, Bureau, a_bureau, at_card
-from console_scene import Backend, OpenWindow, Window, housed
+from card_scene import DISGUISED, HOSTILE, TWINS, CardScene, at_card
+from console_scene import OpenWindow, Window
 from playwright.async_api import Page, Route, expect
 
+from holdfast import Holdfast
 from holdfast.console.views.facts import labelled_facts
 from holdfast.console.views.form import price_of
 from holdfast.model.form import Field, Form
@@ -43,22 +42,16 @@ def test_a_price_that_is_one_number_can_be_added_up(
     assert read.text == str(price)
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def bureau() -> Bureau:
-    return a_bureau()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[Backend]:
-    async with housed(bureau.app) as one:
-        yield one
+@pytest.fixture
+def app(scene: CardScene) -> Holdfast:
+    return scene.app
 
 
 async def test_the_computer_form_is_filled_in_and_the_plan_is_done(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.start("computer")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.start("computer")
+    _, card = await at_card(admin, await scene.question(run))
     admin.forgive(REFUSED)
 
     await card.get_by_role("button", name="Submit").click()
@@ -81,14 +74,14 @@ async def test_the_computer_form_is_filled_in_and_the_plan_is_done(
     await card.get_by_role("button", name="Submit").click()
     await expect(card).to_contain_text("Will Zhang answered: Submit")
     await expect(card.locator("form")).to_have_count(0)
-    assert await bureau.came_to(run, DONE) is DONE
+    assert await scene.came_to(run, DONE) is DONE
     given = {"employee": "张三", "computer_model": "MacBook Pro", "delivery": "2026-12-01"}
-    assert bureau.calls == [("apply_computer", given)]
+    assert scene.calls == [("apply_computer", given)]
 
 
-async def test_an_option_of_ones_own_asks_for_its_text(bureau: Bureau, admin: Window) -> None:
-    run = await bureau.start("computer")
-    _, card = await at_card(admin, await bureau.question(run))
+async def test_an_option_of_ones_own_asks_for_its_text(scene: CardScene, admin: Window) -> None:
+    run = await scene.start("computer")
+    _, card = await at_card(admin, await scene.question(run))
     admin.forgive(REFUSED)
     own = card.get_by_label("其他型号: please specify")
     await expect(own).to_be_hidden()
@@ -100,15 +93,15 @@ async def test_an_option_of_ones_own_asks_for_its_text(bureau: Bureau, admin: Wi
     await expect(own).to_have_attribute("aria-invalid", "true")
     await own.fill("Framework 13")
     await card.get_by_role("button", name="Submit").click()
-    await bureau.came_to(run, DONE)
-    assert bureau.calls[0][1]["computer_model"] == "Framework 13"
+    await scene.came_to(run, DONE)
+    assert scene.calls[0][1]["computer_model"] == "Framework 13"
 
 
 async def test_approved_with_other_arguments_the_tool_gets_exactly_those(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.ask_clerk("pay 900")
+    _, card = await at_card(admin, await scene.question(run))
     admin.forgive(REFUSED)
     await card.get_by_text("Edit the arguments").click()
     await card.get_by_label("Amount").fill("8oo")
@@ -116,7 +109,7 @@ async def test_approved_with_other_arguments_the_tool_gets_exactly_those(
     await expect(card.get_by_role("alert")).to_have_text("Please fix 1 field")
     await expect(card.get_by_label("Amount")).to_be_focused()
     await expect(card.locator(".changed")).to_be_hidden()
-    assert bureau.calls == []
+    assert scene.calls == []
 
     await card.get_by_label("Amount").fill("800")
     await card.get_by_role("group", name="Urgent").get_by_label("Yes").check()
@@ -124,16 +117,16 @@ async def test_approved_with_other_arguments_the_tool_gets_exactly_those(
     await card.get_by_role("button", name="Approve and run").click()
     await expect(card).to_contain_text("Will Zhang answered: Approve and run")
     await expect(card.locator(".ending")).to_contain_text("800")
-    await bureau.came_to(run, DONE)
+    await scene.came_to(run, DONE)
     given = {"to": "Will Zhang", "amount": 800, "note": HOSTILE, "urgent": True}
-    assert bureau.calls == [("pay", given)]
+    assert scene.calls == [("pay", given)]
 
 
 async def test_an_argument_that_is_emptied_is_judged_as_empty(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.ask_clerk("pay 900")
+    _, card = await at_card(admin, await scene.question(run))
     admin.forgive(REFUSED)
     await card.get_by_text("Edit the arguments").click()
     await card.get_by_label("Note").fill("")
@@ -142,18 +135,18 @@ async def test_an_argument_that_is_emptied_is_judged_as_empty(
     await card.get_by_role("button", name="Approve and run").click()
     await expect(card.get_by_role("alert")).to_have_text("Please fix 1 field")
     await expect(card.get_by_label("Amount")).to_be_focused()
-    assert bureau.calls == []
+    assert scene.calls == []
 
     await card.get_by_label("Amount").fill("900")
     await card.get_by_role("button", name="Approve and run").click()
-    await bureau.came_to(run, DONE)
-    [(tool, given)] = bureau.calls
+    await scene.came_to(run, DONE)
+    [(tool, given)] = scene.calls
     assert (tool, given["amount"], given["note"]) == ("pay", 900, "")
 
 
-async def test_rejected_with_a_reason_the_tool_never_runs(bureau: Bureau, admin: Window) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    page, card = await at_card(admin, await bureau.question(run))
+async def test_rejected_with_a_reason_the_tool_never_runs(scene: CardScene, admin: Window) -> None:
+    run = await scene.ask_clerk("pay 900")
+    page, card = await at_card(admin, await scene.question(run))
     admin.forgive(REFUSED)
     await card.get_by_role("button", name="Reject", exact=True).click()
     await expect(card.get_by_label("Reason or feedback")).to_be_focused()
@@ -167,13 +160,13 @@ async def test_rejected_with_a_reason_the_tool_never_runs(bureau: Bureau, admin:
     assert set(answer) == {"selectedOptionId", "feedback", "digest"}
     await expect(card).to_contain_text("Will Zhang answered: Reject")
     await expect(card.locator("blockquote")).to_have_text("not before Monday")
-    await bureau.came_to(run, DONE)
-    assert bureau.calls == []
+    await scene.came_to(run, DONE)
+    assert scene.calls == []
 
 
-async def test_terminating_asks_again_and_ends_the_run(bureau: Bureau, admin: Window) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    page, card = await at_card(admin, await bureau.question(run))
+async def test_terminating_asks_again_and_ends_the_run(scene: CardScene, admin: Window) -> None:
+    run = await scene.ask_clerk("pay 900")
+    page, card = await at_card(admin, await scene.question(run))
     stop = card.get_by_role("button", name="Reject and stop everything")
     await stop.click()
     dialog = page.get_by_role("dialog")
@@ -181,78 +174,78 @@ async def test_terminating_asks_again_and_ends_the_run(bureau: Bureau, admin: Wi
     await expect(dialog.get_by_role("button", name="Go back")).to_be_focused()
     await page.keyboard.press("Escape")
     await expect(dialog).to_be_hidden()
-    assert (await bureau.question(run)).status == "open"
+    assert (await scene.question(run)).status == "open"
 
     await stop.click()
     await dialog.get_by_role("button", name="Reject and stop everything").click()
     await expect(card).to_contain_text("answered: Reject and stop everything")
-    await bureau.came_to(run, RunStatus.CANCELLED)
-    assert bureau.calls == []
+    await scene.came_to(run, RunStatus.CANCELLED)
+    assert scene.calls == []
 
 
-async def test_feedback_makes_the_model_think_again(bureau: Bureau, admin: Window) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    page, card = await at_card(admin, await bureau.question(run))
+async def test_feedback_makes_the_model_think_again(scene: CardScene, admin: Window) -> None:
+    run = await scene.ask_clerk("pay 900")
+    page, card = await at_card(admin, await scene.question(run))
     await card.get_by_label("Reason or feedback").fill("half of it is enough")
     await card.get_by_role("button", name="Ask again with feedback").click()
     await expect(card).to_contain_text("Will Zhang answered: Ask again with feedback")
-    assert bureau.calls == []
+    assert scene.calls == []
 
     await page.locator("#inbox-queue a", has_text="amount: 450").click()
     await page.locator(".question").get_by_role("button", name="Approve and run").click()
-    await bureau.came_to(run, DONE)
-    assert [given["amount"] for _, given in bureau.calls] == [450]
+    await scene.came_to(run, DONE)
+    assert [given["amount"] for _, given in scene.calls] == [450]
 
 
 async def test_what_nobody_answers_expires_before_the_readers_eyes(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.ask_clerk("pay 900")
+    _, card = await at_card(admin, await scene.question(run))
     await expect(card.get_by_role("timer")).to_contain_text("min")
     await expect(card).to_contain_text("the question expires, and the tool does not run")
-    bureau.clock.advance(901)
+    scene.clock.advance(901)
     await expect(card).to_contain_text("Nobody answered in time; the tool did not run")
     await expect(card.get_by_role("button", name="Approve and run")).to_have_count(0)
-    assert bureau.calls == []
+    assert scene.calls == []
 
 
 async def test_a_plans_step_fails_when_nobody_answers_and_the_card_says_so(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.start("travel")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.start("travel")
+    _, card = await at_card(admin, await scene.question(run))
     await expect(card.locator(".then")).to_contain_text("the run stops until somebody resumes it")
-    bureau.clock.advance(1801)
+    scene.clock.advance(1801)
     await expect(card).to_contain_text("Nobody answered in time; the step failed")
-    assert await bureau.came_to(run, RunStatus.ERROR) is RunStatus.ERROR
+    assert await scene.came_to(run, RunStatus.ERROR) is RunStatus.ERROR
 
 
 async def test_who_is_asked_for_more_is_told_what_it_is_about(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.start("computer")
-    page, card = await at_card(admin, await bureau.question(run))
+    run = await scene.start("computer")
+    page, card = await at_card(admin, await scene.question(run))
     await expect(card.get_by_role("heading")).to_have_text("apply_computer needs more")
     await expect(card.locator(".facts.call")).to_contain_text("张三")
     await expect(page.locator("#inbox-queue")).to_contain_text("employee: 张三")
 
 
 async def test_the_default_is_named_before_and_after_the_deadline(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.start("clean_up")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.start("clean_up")
+    _, card = await at_card(admin, await scene.question(run))
     await expect(card).to_contain_text("“Keep them” is taken by default")
-    bureau.clock.advance(601)
+    scene.clock.advance(601)
     await expect(card).to_contain_text("Nobody answered in time; “Keep them” was taken by default")
 
 
 async def test_answered_in_another_window_nothing_typed_is_lost(
-    bureau: Bureau, admin: Window, open_window: OpenWindow
+    scene: CardScene, admin: Window, open_window: OpenWindow
 ) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    row = await bureau.question(run)
+    run = await scene.ask_clerk("pay 900")
+    row = await scene.question(run)
     admin.forgive("410 (Gone")  # a draft may be on its way when the other answers
     _, mine = await at_card(admin, row)
     await mine.get_by_label("Reason or feedback").fill("I would rather wait")
@@ -265,16 +258,16 @@ async def test_answered_in_another_window_nothing_typed_is_lost(
     await expect(mine.get_by_role("button", name="Copy")).to_be_visible()
     await expect(mine.locator("form")).to_have_count(0)
     await expect(theirs.locator(".written")).to_have_count(0)
-    await bureau.came_to(run, DONE)
-    assert [name for name, _ in bureau.calls] == ["pay"]
+    await scene.came_to(run, DONE)
+    assert [name for name, _ in scene.calls] == ["pay"]
 
 
 async def test_two_who_press_at_once_one_answer_counts(
-    bureau: Bureau, open_window: OpenWindow
+    scene: CardScene, open_window: OpenWindow
 ) -> None:
     """The second page has not been told yet when it sends."""
-    run = await bureau.ask_clerk("pay 900")
-    row = await bureau.question(run)
+    run = await scene.ask_clerk("pay 900")
+    row = await scene.question(run)
     window = await open_window(name="Some approver", roles=("approver",))
     window.forgive("409 (Conflict")
     window.forgive("410 (Gone")
@@ -287,20 +280,20 @@ async def test_two_who_press_at_once_one_answer_counts(
 
     await page.route("**/console/parts/cards/**", when_told)
     await card.get_by_label("Reason or feedback").fill("too much")
-    await bureau.app.answer(row.question_id, option_id="approve", by="Will Zhang")
+    await scene.app.answer(row.question_id, option_id="approve", by="Will Zhang")
     await card.get_by_role("button", name="Reject", exact=True).click()
     await expect(page.locator("#notices")).to_contain_text("already answered by Will Zhang")
     await expect(card.get_by_label("Reason or feedback")).to_have_value("too much")
     told.set()
     await expect(card).to_contain_text("Will Zhang answered: Approve and run")
     await expect(card.locator(".written")).to_contain_text("too much")
-    await bureau.came_to(run, DONE)
-    assert [name for name, _ in bureau.calls] == ["pay"]
+    await scene.came_to(run, DONE)
+    assert [name for name, _ in scene.calls] == ["pay"]
 
 
-async def test_an_answer_reads_as_its_form_does(bureau: Bureau, open_window: OpenWindow) -> None:
-    run = await bureau.start("travel")
-    row = await bureau.question(run)
+async def test_an_answer_reads_as_its_form_does(scene: CardScene, open_window: OpenWindow) -> None:
+    run = await scene.start("travel")
+    row = await scene.question(run)
     given: dict[str, Any] = {
         "full_name": "张三",
         "room": "standard",
@@ -310,7 +303,7 @@ async def test_an_answer_reads_as_its_form_does(bureau: Bureau, open_window: Ope
         "departure": "2026-12-01",
         "visa": False,
     }
-    await bureau.app.answer(row.question_id, data=given, by="Will Zhang")
+    await scene.app.answer(row.question_id, data=given, by="Will Zhang")
     for locale, visa, extras in (
         ("en", "No", "Wi-Fi · +¥30, Breakfast · +¥58.50"),
         ("zh-CN", "否", "Wi-Fi · +¥30、Breakfast · +¥58.50"),
@@ -330,21 +323,21 @@ async def test_an_answer_reads_as_its_form_does(bureau: Bureau, open_window: Ope
 
 
 async def test_two_fields_of_one_label_both_tell_their_answer(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    bureau.app.load_plan_text(TWINS)
-    row = await bureau.question(await bureau.start("twins"))
-    await bureau.app.answer(row.question_id, data={"one": "A-12", "two": "B-7"}, by="Will Zhang")
+    scene.app.load_plan_text(TWINS)
+    row = await scene.question(await scene.start("twins"))
+    await scene.app.answer(row.question_id, data={"one": "A-12", "two": "B-7"}, by="Will Zhang")
     _, card = await at_card(admin, row)
     await expect(card.locator(".ending dt")).to_have_text(["Desk", "Desk"])
     await expect(card.locator(".ending dd")).to_have_text(["A-12", "B-7"])
 
 
 async def test_a_file_is_named_by_a_reference_and_the_form_says_so(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
     admin.forgive(REFUSED)
-    row = await bureau.question(await bureau.start("travel"))
+    row = await scene.question(await scene.start("travel"))
     _, card = await at_card(admin, row)
     await expect(card.locator("[data-name=contract]")).to_contain_text(
         "Nothing is uploaded here: give the reference"
@@ -360,9 +353,9 @@ async def test_a_file_is_named_by_a_reference_and_the_form_says_so(
     )
 
 
-async def test_a_draft_outlives_a_reload(bureau: Bureau, admin: Window) -> None:
-    run = await bureau.start("travel")
-    page, card = await at_card(admin, await bureau.question(run))
+async def test_a_draft_outlives_a_reload(scene: CardScene, admin: Window) -> None:
+    run = await scene.start("travel")
+    page, card = await at_card(admin, await scene.question(run))
     await card.get_by_label("Full name").fill("张三")
     await card.get_by_label("Deluxe").check()
     await card.get_by_label("Airline").select_option("other")
@@ -392,9 +385,9 @@ async def test_a_draft_outlives_a_reload(bureau: Bureau, admin: Window) -> None:
     assert "E1234567" not in await page.content()
 
 
-async def test_a_secret_leaves_the_page_with_the_answer(bureau: Bureau, admin: Window) -> None:
-    run = await bureau.start("travel")
-    page, card = await at_card(admin, await bureau.question(run))
+async def test_a_secret_leaves_the_page_with_the_answer(scene: CardScene, admin: Window) -> None:
+    run = await scene.start("travel")
+    page, card = await at_card(admin, await scene.question(run))
     admin.forgive(REFUSED)
     await expect(card.get_by_label("Passport number")).to_be_hidden()
     await card.get_by_label("Full name").fill("张三")
@@ -409,14 +402,14 @@ async def test_a_secret_leaves_the_page_with_the_answer(bureau: Bureau, admin: W
     await card.get_by_role("button", name="Submit").click()
     await expect(card).to_contain_text("secret, under lock")
     assert "E1234567" not in await page.content()
-    await bureau.came_to(run, DONE)
-    for record in await bureau.app.journal.read(run):
+    await scene.came_to(run, DONE)
+    for record in await scene.app.journal.read(run):
         assert "E1234567" not in str(record.payload)
 
 
-async def test_a_field_that_is_not_asked_is_not_sent(bureau: Bureau, admin: Window) -> None:
-    run = await bureau.start("travel")
-    _, card = await at_card(admin, await bureau.question(run))
+async def test_a_field_that_is_not_asked_is_not_sent(scene: CardScene, admin: Window) -> None:
+    run = await scene.start("travel")
+    _, card = await at_card(admin, await scene.question(run))
     visa = card.get_by_role("group", name="Needs a visa")
     await card.get_by_label("Full name").fill("张三")
     await card.get_by_label("Standard").check()
@@ -429,12 +422,12 @@ async def test_a_field_that_is_not_asked_is_not_sent(bureau: Bureau, admin: Wind
     await expect(card.get_by_label("Passport number")).to_be_hidden()
     await card.get_by_role("button", name="Submit").click()
     await expect(card).to_contain_text("Will Zhang answered")
-    await bureau.came_to(run, DONE)
+    await scene.came_to(run, DONE)
 
 
-async def test_what_a_model_writes_is_shown_as_text(bureau: Bureau, admin: Window) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    page, card = await at_card(admin, await bureau.question(run))
+async def test_what_a_model_writes_is_shown_as_text(scene: CardScene, admin: Window) -> None:
+    run = await scene.ask_clerk("pay 900")
+    page, card = await at_card(admin, await scene.question(run))
     note = card.locator(".call dd", has_text="<script>")
     await expect(note).to_have_text("<script>alert(1)</script> <b>bold</b> ⟨202E⟩evil⟨202C⟩ &amp;")
     await card.get_by_text("Raw JSON").click()
@@ -445,10 +438,12 @@ async def test_what_a_model_writes_is_shown_as_text(bureau: Bureau, admin: Windo
     assert await page.locator("main script, main b b").count() == 0
 
 
-async def test_whoever_may_not_answer_is_told_why(bureau: Bureau, open_window: OpenWindow) -> None:
-    run = await bureau.ask_clerk("pay 900")
+async def test_whoever_may_not_answer_is_told_why(
+    scene: CardScene, open_window: OpenWindow
+) -> None:
+    run = await scene.ask_clerk("pay 900")
     viewer = await open_window(name="Some viewer", roles=("viewer",))
-    _, card = await at_card(viewer, await bureau.question(run))
+    _, card = await at_card(viewer, await scene.question(run))
     await expect(card).to_contain_text(
         "You cannot answer this: this question is for the role approver."
     )
@@ -469,10 +464,10 @@ async def tab_to(page: Page, element_id: str) -> None:
     raise AssertionError(f"{element_id} cannot be reached with Tab")
 
 
-async def test_by_keyboard_alone(bureau: Bureau, admin: Window) -> None:
+async def test_by_keyboard_alone(scene: CardScene, admin: Window) -> None:
     """From the queue to an answer, and nothing is ever focused that could do harm by itself."""
-    run = await bureau.ask_clerk("pay 900")
-    row = await bureau.question(run)
+    run = await scene.ask_clerk("pay 900")
+    row = await scene.question(run)
     page = await admin.live("/console/inbox")
     await tab_to(page, f"open-{row.question_id}")
     await pressed(page, "Enter")
@@ -490,36 +485,36 @@ async def test_by_keyboard_alone(bureau: Bureau, admin: Window) -> None:
     await pressed(page, "Enter")
     await expect(card).to_contain_text("Will Zhang answered: Reject")
     await expect(card.get_by_role("heading")).to_be_focused()
-    assert bureau.calls == []
+    assert scene.calls == []
 
 
 async def test_a_form_is_sent_with_enter_and_an_approval_is_not(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.ask_clerk("pay 900")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.ask_clerk("pay 900")
+    _, card = await at_card(admin, await scene.question(run))
     await card.get_by_text("Edit the arguments").press("Enter")
     await card.get_by_label("Amount").press("Enter")
     await expect(card.get_by_role("button", name="Approve and run")).to_be_visible()
-    assert bureau.calls == []
+    assert scene.calls == []
 
-    form = await bureau.start("travel")
-    _, card = await at_card(admin, await bureau.question(form))
+    form = await scene.start("travel")
+    _, card = await at_card(admin, await scene.question(form))
     admin.forgive(REFUSED)
     await card.get_by_label("Full name").press("Enter")
     await expect(card.get_by_role("alert")).to_contain_text("Please fix")
 
 
-async def test_what_a_control_cannot_hold_is_no_change(bureau: Bureau, admin: Window) -> None:
+async def test_what_a_control_cannot_hold_is_no_change(scene: CardScene, admin: Window) -> None:
     """Line breaks that a model wrote reach the tool as they were shown."""
-    run = await bureau.ask_clerk("note two\nlines")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.ask_clerk("note two\nlines")
+    _, card = await at_card(admin, await scene.question(run))
     await card.get_by_text("Edit the arguments").click()
     await expect(card.locator(".changed")).to_be_hidden()
     await card.get_by_label("Amount").fill("7")
     await card.get_by_role("button", name="Approve and run").click()
-    await bureau.came_to(run, DONE)
-    assert bureau.calls == [
+    await scene.came_to(run, DONE)
+    assert scene.calls == [
         ("pay", {"to": "Will Zhang", "amount": 7, "note": "two\nlines", "urgent": False})
     ]
 
@@ -542,12 +537,12 @@ DISGUISES = {
 
 @pytest.mark.parametrize("locale", DISGUISES)
 async def test_what_an_option_does_stands_beside_its_authors_words(
-    bureau: Bureau, open_window: OpenWindow, locale: str
+    scene: CardScene, open_window: OpenWindow, locale: str
 ) -> None:
-    bureau.app.load_plan_text(DISGUISED)
-    run = await bureau.start("disguised")
+    scene.app.load_plan_text(DISGUISED)
+    run = await scene.start("disguised")
     reader = await open_window(locale=locale)
-    _, card = await at_card(reader, await bureau.question(run))
+    _, card = await at_card(reader, await scene.question(run))
     for label, does in DISGUISES[locale].items():
         button = card.get_by_role("button", name=label, exact=True)
         await expect(button).to_have_accessible_description(does)
@@ -562,10 +557,10 @@ async def test_what_an_option_does_stands_beside_its_authors_words(
 
 
 async def test_what_is_ours_and_about_no_call_needs_no_further_words(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run = await bureau.start("travel")
-    _, card = await at_card(admin, await bureau.question(run))
+    run = await scene.start("travel")
+    _, card = await at_card(admin, await scene.question(run))
     await expect(card.get_by_role("button", name="Submit")).to_be_visible()
     await expect(card.locator(".does")).to_have_count(0)
 

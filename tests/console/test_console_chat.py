@@ -9,7 +9,7 @@ from contextlib import aclosing
 import pytest
 import pytest_asyncio
 from console_chat import Bank, a_bank
-from console_scene import NARROW, Backend, OpenWindow, Window, fits, housed, reach, window
+from console_scene import NARROW, Backend, OpenWindow, Window, fits, reach, serving, window
 from playwright.async_api import Browser, Locator, Page, expect
 
 from holdfast.model.run import RunStatus
@@ -18,16 +18,16 @@ PATIENCE = 30.0
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[Backend]:
+async def backend() -> AsyncIterator[Backend]:
     """A server with a clerk who pays with consent."""
-    async with housed(a_bank()) as one:
+    async with serving(a_bank()) as one:
         yield one
 
 
 @pytest.fixture
-def bank(house: Backend) -> Bank:
-    assert isinstance(house.app, Bank)
-    return house.app
+def bank(backend: Backend) -> Bank:
+    assert isinstance(backend.app, Bank)
+    return backend.app
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -69,11 +69,11 @@ async def test_a_chat_that_rests_is_ready_for_more(admin: Window, bank: Bank) ->
     await expect(page.locator(f"#row-{session_id} .pill")).to_have_text("Ready")
 
 
-async def test_a_chat_starts_with_an_agent(admin: Window, house: Backend) -> None:
+async def test_a_chat_starts_with_an_agent(admin: Window, backend: Backend) -> None:
     page = await admin.live("/console/chat")
     await expect(page.get_by_text("No chats yet")).to_be_visible()
     await page.get_by_role("button", name="Start a chat with Clerk").click()
-    await expect(page).to_have_url(f"{house.url}/console/chat/chat_000001")
+    await expect(page).to_have_url(f"{backend.url}/console/chat/chat_000001")
     await expect(page.get_by_role("heading", name="Clerk", level=1)).to_be_visible()
     await expect(page.get_by_text("Say something to Clerk.")).to_be_visible()
 
@@ -109,7 +109,7 @@ async def test_an_answer_is_seen_while_it_is_spoken(chat: Page, bank: Bank) -> N
     await expect(speaking).not_to_contain_text("the other")
     await expect(chat.get_by_text("The agent is at work.")).to_be_visible()
     await expect(chat.get_by_role("button", name="Send")).to_be_disabled()
-    bank.mind.held.set()
+    bank.clerk.held.set()
     await expect(transcript(chat).locator(".uttered.model")).to_contain_text("after the other")
     await expect(speaking).to_be_hidden()
     await expect(chat.get_by_role("button", name="Send")).to_be_enabled()
@@ -123,7 +123,7 @@ async def test_the_next_message_is_written_meanwhile(chat: Page, bank: Bank) -> 
     await chat.reload()
     await expect(chat.get_by_label("Message")).to_have_value("and then?")
     await expect(chat.get_by_text("Thinking…")).to_be_visible()
-    bank.mind.held.set()
+    bank.clerk.held.set()
     await expect(chat.get_by_role("button", name="Send")).to_be_enabled()
     await chat.get_by_label("Message").press("Enter")
     await expect(transcript(chat)).to_contain_text("You said: and then?")
@@ -256,11 +256,11 @@ async def test_the_enter_that_ends_a_composition_sends_nothing(
 
 
 async def test_what_failed_is_resumed(chat: Page, bank: Bank) -> None:
-    bank.mind.broken = True
+    bank.clerk.broken = True
     await say(chat, "hello")
     await expect(transcript(chat).locator(".message.failed")).to_contain_text("out of order")
     await expect(chat.get_by_role("button", name="Send")).to_be_enabled()
-    bank.mind.broken = False
+    bank.clerk.broken = False
     await chat.get_by_role("button", name="Resume").click()
     await expect(transcript(chat)).to_contain_text("You said: hello")
     await expect(transcript(chat)).to_contain_text("Will Zhang resumed it")
@@ -282,7 +282,7 @@ async def test_what_is_being_spoken_is_text_too(chat: Page, bank: Bank) -> None:
     speaking = chat.locator("#speaking")
     await expect(speaking).to_contain_text("<img src=x onerror=alert(1)>⟨202E⟩")
     await expect(speaking.locator("img")).to_have_count(0)
-    bank.mind.held.set()
+    bank.clerk.held.set()
     await expect(transcript(chat).locator(".uttered.model")).to_contain_text("⟨202E⟩ and more")
 
 
@@ -301,11 +301,11 @@ async def test_what_somebody_opened_stays_open(chat: Page, bank: Bank) -> None:
     await expect(transcript(chat).locator(".called .more pre")).to_contain_text("success")
 
 
-async def test_by_the_keyboard_alone(admin: Window, house: Backend, bank: Bank) -> None:
+async def test_by_the_keyboard_alone(admin: Window, backend: Backend, bank: Bank) -> None:
     page = await admin.live("/console/chat")
     await reach(page, page.get_by_role("button", name="Start a chat with Clerk"))
     await page.keyboard.press("Enter")
-    await expect(page).to_have_url(f"{house.url}/console/chat/chat_000001")
+    await expect(page).to_have_url(f"{backend.url}/console/chat/chat_000001")
     await reach(page, page.get_by_label("Message"))
     await page.keyboard.type("pay")
     await page.keyboard.press("Shift+Enter")
@@ -365,9 +365,9 @@ async def test_a_long_chat_shows_its_end_first(admin: Window, bank: Bank) -> Non
 
 
 async def test_it_listens_only_while_the_agent_works(
-    chat: Page, house: Backend, bank: Bank, monkeypatch: pytest.MonkeyPatch
+    chat: Page, backend: Backend, bank: Bank, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    hub = house.app.engine.hub
+    hub = backend.app.engine.hub
     heard = asyncio.Event()
     follow = hub.follow
 
@@ -383,12 +383,12 @@ async def test_it_listens_only_while_the_agent_works(
     await say(chat, "slowly does it, my friend, one word after the other")
     await expect(chat.locator("#speaking")).to_contain_text("You said")
     assert not heard.is_set()
-    bank.mind.held.set()
+    bank.clerk.held.set()
     await asyncio.wait_for(heard.wait(), PATIENCE)
 
 
 async def test_without_a_model_it_says_how_to_plug_one_in(browser: Browser) -> None:
-    async with housed(a_bank(model=False)) as house, window(browser, house) as admin:
+    async with serving(a_bank(model=False)) as backend, window(browser, backend) as admin:
         page = await admin.live("/console/chat")
         await expect(page.get_by_text("There is no model that could answer")).to_be_visible()
         await expect(page.get_by_text("HOLDFAST_MODEL=openai:gpt-4o")).to_be_visible()

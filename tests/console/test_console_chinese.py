@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest_asyncio
-from card_scene import Bureau, a_bureau, at_card
-from console_scene import Backend, OpenWindow, housed
+import pytest
+from card_scene import CardScene, at_card
+from console_scene import OpenWindow
 from playwright.async_api import expect
 
+from holdfast import Holdfast
 from holdfast.model.run import RunStatus
 
 REFUSED = "422 (Unprocessable"
@@ -29,24 +28,18 @@ listeners:
 """
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def bureau() -> Bureau:
-    return a_bureau()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[Backend]:
-    async with housed(bureau.app) as one:
-        yield one
+@pytest.fixture
+def app(scene: CardScene) -> Holdfast:
+    return scene.app
 
 
 async def test_what_is_wrong_with_an_answer_is_told_in_chinese_at_its_field(
-    bureau: Bureau, open_window: OpenWindow
+    scene: CardScene, open_window: OpenWindow
 ) -> None:
     reader = await open_window(locale="zh-CN")
     reader.forgive(REFUSED)
-    run = await bureau.start("computer")
-    _, card = await at_card(reader, await bureau.question(run))
+    run = await scene.start("computer")
+    _, card = await at_card(reader, await scene.question(run))
 
     await card.get_by_label("MacBook Pro 14寸").check()
     await card.get_by_label("交货日期").fill("2025-12-31")
@@ -58,7 +51,7 @@ async def test_what_is_wrong_with_an_answer_is_told_in_chinese_at_its_field(
     await card.get_by_label("交货日期").fill("2026-12-01")
     await card.get_by_role("button", name="提交").click()
     await expect(card).to_contain_text("Will Zhang 的回答：提交")
-    assert await bureau.came_to(run, RunStatus.DONE) is RunStatus.DONE
+    assert await scene.came_to(run, RunStatus.DONE) is RunStatus.DONE
 
 
 async def test_the_mistakes_in_a_plan_are_told_in_chinese(open_window: OpenWindow) -> None:
@@ -72,10 +65,12 @@ async def test_the_mistakes_in_a_plan_are_told_in_chinese(open_window: OpenWindo
     await expect(problems).to_contain_text("计划 缺少键 main_task_id")
 
 
-async def test_why_a_run_failed_is_told_in_chinese(bureau: Bureau, open_window: OpenWindow) -> None:
-    bureau.app.load_plan_text(FAILING)
-    run = (await bureau.app.plans.start_plan_by_prompt("failing", "failing")).id
-    await bureau.came_to(run, RunStatus.ERROR)
+async def test_why_a_run_failed_is_told_in_chinese(
+    scene: CardScene, open_window: OpenWindow
+) -> None:
+    scene.app.load_plan_text(FAILING)
+    run = (await scene.app.plans.start_plan_by_prompt("failing", "failing")).id
+    await scene.came_to(run, RunStatus.ERROR)
     reader = await open_window(locale="zh-CN")
     page = await reader.open(f"/console/runs/{run}")
     await expect(page.locator("#failures")).to_contain_text("result 没有 'b'（现有 a）")
@@ -83,10 +78,10 @@ async def test_why_a_run_failed_is_told_in_chinese(bureau: Bureau, open_window: 
 
 
 async def test_the_story_names_a_question_as_its_card_does(
-    bureau: Bureau, open_window: OpenWindow
+    scene: CardScene, open_window: OpenWindow
 ) -> None:
-    run = await bureau.start("computer")
-    question = (await bureau.question(run)).question_id
+    run = await scene.start("computer")
+    question = (await scene.question(run)).question_id
     reader = await open_window(locale="zh-CN")
     page = await reader.open(f"/console/runs/{run}")
     title = await page.locator(f"#q-{question}-title").inner_text()

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
-import pytest_asyncio
-from card_scene import Bureau, a_bureau, at_card
-from console_scene import Backend, Window, housed
+import pytest
+from card_scene import CardScene, at_card
+from console_scene import Window
 from playwright.async_api import expect
+
+from holdfast import Holdfast
 
 ONE_INPUT = """
 plan_id: one_input
@@ -20,22 +20,16 @@ listeners:
 """
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def bureau() -> Bureau:
-    return a_bureau()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[Backend]:
-    async with housed(bureau.app) as one:
-        yield one
+@pytest.fixture
+def app(scene: CardScene) -> Holdfast:
+    return scene.app
 
 
 async def test_a_corrected_field_is_no_longer_complained_about(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
     admin.forgive("422")
-    _, card = await at_card(admin, await bureau.question(await bureau.start("travel")))
+    _, card = await at_card(admin, await scene.question(await scene.start("travel")))
     await card.get_by_role("button", name="Submit").click()
     wrong = card.locator(".error:not(:empty)")
     await expect(wrong).to_have_count(4)
@@ -53,16 +47,16 @@ async def test_a_corrected_field_is_no_longer_complained_about(
     await expect(card.locator(".kept")).to_have_text("Draft kept")
 
 
-async def test_nothing_filled_in_is_no_draft(bureau: Bureau, admin: Window) -> None:
+async def test_nothing_filled_in_is_no_draft(scene: CardScene, admin: Window) -> None:
     admin.forgive("422")
-    page, card = await at_card(admin, await bureau.question(await bureau.start("travel")))
+    page, card = await at_card(admin, await scene.question(await scene.start("travel")))
     await card.get_by_role("button", name="Submit").click()
     await expect(card.get_by_role("alert")).to_contain_text("Please fix")
     assert "draft of" not in str(await page.evaluate("JSON.stringify({...sessionStorage})"))
 
 
-async def test_the_start_form_forgets_what_was_wrong(bureau: Bureau, admin: Window) -> None:
-    bureau.app.load_plan_text(ONE_INPUT)
+async def test_the_start_form_forgets_what_was_wrong(scene: CardScene, admin: Window) -> None:
+    scene.app.load_plan_text(ONE_INPUT)
     page = await admin.live("/console/plans/one_input")
     form = page.locator("#starting")
     await form.get_by_role("button", name="Start").click()
@@ -73,9 +67,9 @@ async def test_the_start_form_forgets_what_was_wrong(bureau: Bureau, admin: Wind
 
 
 async def test_what_does_not_show_is_told_as_long_as_it_is_there(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    _, card = await at_card(admin, await bureau.question(await bureau.ask_clerk("pay 900")))
+    _, card = await at_card(admin, await scene.question(await scene.ask_clerk("pay 900")))
     await card.get_by_text("Edit the arguments").click()
     hint = card.get_by_text("It holds characters that do not show")
     note = card.get_by_label("Note")

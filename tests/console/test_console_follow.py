@@ -15,17 +15,17 @@ from holdfast.model.run import RunStatus
 
 
 @pytest.fixture
-def gate(house: Backend) -> Gate:
-    assert isinstance(house.app, Office)
-    gate = Gate(house.app)
-    house.app.load_plan_text(lattice(1, 30, "pass_gate"))
+def gate(backend: Backend) -> Gate:
+    assert isinstance(backend.app, Office)
+    gate = Gate(backend.app)
+    backend.app.load_plan_text(lattice(1, 30, "pass_gate"))
     return gate
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(admin: Window, house: Backend, gate: Gate) -> AsyncIterator[Page]:
+async def page(admin: Window, backend: Backend, gate: Gate) -> AsyncIterator[Page]:
     """A long chain, its first step under way."""
-    run_id = await started(house.app, "lattice", RunStatus.RUNNING)
+    run_id = await started(backend.app, "lattice", RunStatus.RUNNING)
     yield await admin.live(f"/console/runs/{run_id}")
     gate.open(31)
 

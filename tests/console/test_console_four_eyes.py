@@ -6,8 +6,8 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from axe_scene import check
-from card_scene import Bureau, a_bureau, at_card
-from console_scene import Backend, OpenWindow, housed
+from card_scene import CardScene, at_card
+from console_scene import Backend, OpenWindow, serving
 from playwright.async_api import expect
 
 from holdfast.journal.port import QuestionRow
@@ -19,21 +19,16 @@ ANSWERED = "you answered a question of this run with more than a yes or no"
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def bureau() -> Bureau:
-    return a_bureau()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[Backend]:
-    async with housed(bureau.app, ServerSettings(four_eyes=True)) as one:
+async def backend(scene: CardScene) -> AsyncIterator[Backend]:
+    async with serving(scene.app, ServerSettings(four_eyes=True)) as one:
         yield one
 
 
-async def asked(bureau: Bureau, by: str) -> str:
+async def asked(scene: CardScene, by: str) -> str:
     """A session that this person has opened and spoken in, once it waits for consent."""
-    session = await bureau.app.sessions.open("clerk", by=by)
-    await bureau.app.sessions.say(session.id, "note rent", by=by)
-    await bureau.came_to(session.id, RunStatus.PAUSE)
+    session = await scene.app.sessions.open("clerk", by=by)
+    await scene.app.sessions.say(session.id, "note rent", by=by)
+    await scene.came_to(session.id, RunStatus.PAUSE)
     return session.id
 
 
@@ -42,12 +37,12 @@ def entry(row: QuestionRow) -> str:
 
 
 async def test_who_wants_it_is_told_so_and_another_approves(
-    bureau: Bureau, open_window: OpenWindow
+    scene: CardScene, open_window: OpenWindow
 ) -> None:
     will = await open_window(name="Will Zhang", roles=["approver", "operator"])
     ann = await open_window(name="Ann", roles=["approver"])
-    run = await asked(bureau, "Will Zhang")
-    row = await bureau.question(run)
+    run = await asked(scene, "Will Zhang")
+    row = await scene.question(run)
 
     page, card = await at_card(will, row)
     await expect(card).to_contain_text(f"You cannot answer this: {STARTED}.")
@@ -57,17 +52,17 @@ async def test_who_wants_it_is_told_so_and_another_approves(
 
     _, card = await at_card(ann, row)
     await card.get_by_role("button", name="Approve").click()
-    await bureau.came_to(run, RunStatus.DONE)
-    assert [args["amount"] for _, args in bureau.calls] == [5]
+    await scene.came_to(run, RunStatus.DONE)
+    assert [args["amount"] for _, args in scene.calls] == [5]
 
 
 async def test_an_edit_is_a_wish_and_where_nobody_is_left_the_card_and_the_inbox_say_so(
-    bureau: Bureau, open_window: OpenWindow
+    scene: CardScene, open_window: OpenWindow
 ) -> None:
     admin = await open_window(name="Root", roles=["admin"])
     ann = await open_window(name="Ann", roles=["approver"])
-    run = await asked(bureau, "Root")
-    first = await bureau.question(run)
+    run = await asked(scene, "Root")
+    first = await scene.question(run)
 
     _, card = await at_card(ann, first)
     await card.get_by_text("Edit the arguments").click()
@@ -75,9 +70,9 @@ async def test_an_edit_is_a_wish_and_where_nobody_is_left_the_card_and_the_inbox
     await card.get_by_label("amount").fill("900")
     await card.get_by_role("button", name="Approve").click()
     await expect(card).to_have_attribute("data-status", "answered")
-    second = await bureau.question(run)
+    second = await scene.question(run)
     assert second.question_id != first.question_id
-    assert bureau.calls == []
+    assert scene.calls == []
 
     page, card = await at_card(ann, second)
     await expect(card).to_contain_text("Ann wants it changed, and somebody else must approve that")
@@ -92,13 +87,13 @@ async def test_an_edit_is_a_wish_and_where_nobody_is_left_the_card_and_the_inbox
     await expect(page.locator(entry(second))).to_contain_text("Not for you")
     _, card = await at_card(bob, second)
     await card.get_by_role("button", name="Approve").click()
-    await bureau.came_to(run, RunStatus.DONE)
-    assert [args["amount"] for _, args in bureau.calls] == [900]
+    await scene.came_to(run, RunStatus.DONE)
+    assert [args["amount"] for _, args in scene.calls] == [900]
 
 
-async def test_it_is_said_in_chinese_too(bureau: Bureau, open_window: OpenWindow) -> None:
+async def test_it_is_said_in_chinese_too(scene: CardScene, open_window: OpenWindow) -> None:
     will = await open_window(name="Will Zhang", roles=["admin"], locale="zh-CN")
-    row = await bureau.question(await asked(bureau, "Will Zhang"))
+    row = await scene.question(await asked(scene, "Will Zhang"))
     page, card = await at_card(will, row)
     await expect(card.get_by_role("alert")).to_contain_text("已没有人可以审批")
     await expect(card).to_contain_text("您无法回答：这个运行是您启动的")

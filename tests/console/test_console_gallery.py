@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 import pytest
 import pytest_asyncio
 from axe_scene import THEMES, check
-from console_scene import NARROW, WIDE, Backend, OpenWindow, fits, housed
+from console_scene import NARROW, WIDE, Backend, OpenWindow, fits, serving
 from gallery import Gallery, a_gallery, pages
 from playwright.async_api import Page
 
@@ -65,8 +65,8 @@ def gallery() -> Gallery:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house(gallery: Gallery) -> AsyncIterator[Backend]:
-    async with housed(gallery.bank) as one:
+async def backend(gallery: Gallery) -> AsyncIterator[Backend]:
+    async with serving(gallery.bank) as one:
         yield one
 
 

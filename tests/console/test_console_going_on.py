@@ -21,12 +21,12 @@ TASKS = [
 
 
 class Office:
-    def __init__(self, house: Backend) -> None:
+    def __init__(self, backend: Backend) -> None:
         self.calls: list[str] = []
         self.down = True
-        house.app.tool(self.pay_order)
-        house.app.tool(self.mail_order)
-        house.app.models.default_model = ScriptedModel(self.replies)
+        backend.app.tool(self.pay_order)
+        backend.app.tool(self.mail_order)
+        backend.app.models.default_model = ScriptedModel(self.replies)
 
     def replies(self, seen: Seen) -> Entry:
         return call("plan_tasks", tasks=TASKS) if seen.tools else say("Paid and mailed.")
@@ -54,16 +54,21 @@ def in_phase(phase: str) -> Any:
     return there
 
 
-async def test_a_failed_conversation_asks_which_way_on_and_pays_once(
-    house: Backend, admin: Window
-) -> None:
-    office = Office(house)
+async def at_failed(backend: Backend, admin: Window) -> tuple[str, Page]:
+    """A conversation whose turn has failed, and its page."""
     answer = await admin.context.request.post(
-        f"{house.url}/conversations", data={"input": "Order it"}, headers={"Origin": house.url}
+        f"{backend.url}/conversations", data={"input": "Order it"}, headers={"Origin": backend.url}
     )
     run_id = (await answer.json())["id"]
-    await house.app.engine.wait_for(run_id, in_phase("error"), 30)
-    page = await admin.live(f"/console/runs/{run_id}")
+    await backend.app.engine.wait_for(run_id, in_phase("error"), 30)
+    return run_id, await admin.live(f"/console/runs/{run_id}")
+
+
+async def test_a_failed_conversation_asks_which_way_on_and_pays_once(
+    backend: Backend, admin: Window
+) -> None:
+    office = Office(backend)
+    run_id, page = await at_failed(backend, admin)
     for name in ("Try again…", "Go on without…", "End the turn…"):
         await expect(page.locator("#failures").get_by_role("button", name=name)).to_be_visible()
     await expect(page.locator("#do-resume")).to_have_count(0)
@@ -74,24 +79,19 @@ async def test_a_failed_conversation_asks_which_way_on_and_pays_once(
     await shoot(page, "going_on")
     office.down = False
     await dialog.get_by_role("button", name="Try again").click()
-    await house.app.engine.wait_for(run_id, in_phase("completed"), 30)
+    await backend.app.engine.wait_for(run_id, in_phase("completed"), 30)
     await expect(page.locator("#run-beside")).to_contain_text("Paid and mailed.")
     assert office.calls == ["pay", "mail", "mail"]
 
 
 async def test_what_was_skipped_is_shown_as_skipped_and_why(
-    house: Backend, admin: Window, open_window: OpenWindow
+    backend: Backend, admin: Window, open_window: OpenWindow
 ) -> None:
-    office = Office(house)
-    answer = await admin.context.request.post(
-        f"{house.url}/conversations", data={"input": "Order it"}, headers={"Origin": house.url}
-    )
-    run_id = (await answer.json())["id"]
-    await house.app.engine.wait_for(run_id, in_phase("error"), 30)
-    page = await admin.live(f"/console/runs/{run_id}")
+    office = Office(backend)
+    run_id, page = await at_failed(backend, admin)
     await page.locator("#failures").get_by_role("button", name="Go on without…").click()
     await page.get_by_role("dialog").get_by_role("button", name="Go on without").click()
-    await house.app.engine.wait_for(run_id, in_phase("completed"), 30)
+    await backend.app.engine.wait_for(run_id, in_phase("completed"), 30)
     await expect(page.locator("#result")).to_contain_text("mail")
     await expect(page.locator("#result")).to_contain_text(
         "skipped (it failed: the mail server is down)"
@@ -115,15 +115,10 @@ async def test_what_was_skipped_is_shown_as_skipped_and_why(
 
 
 async def test_a_turn_that_was_ended_is_shown_as_stopped_not_done(
-    house: Backend, admin: Window, open_window: OpenWindow
+    backend: Backend, admin: Window, open_window: OpenWindow
 ) -> None:
-    Office(house)
-    answer = await admin.context.request.post(
-        f"{house.url}/conversations", data={"input": "Order it"}, headers={"Origin": house.url}
-    )
-    run_id = (await answer.json())["id"]
-    await house.app.engine.wait_for(run_id, in_phase("error"), 30)
-    page = await admin.live(f"/console/runs/{run_id}")
+    Office(backend)
+    run_id, page = await at_failed(backend, admin)
     await page.locator("#failures").get_by_role("button", name="End the turn…").click()
     await page.get_by_role("dialog").get_by_role("button", name="End the turn").click()
     await expect(page.locator("#run-status .pill").first).to_have_text("Stopped")
@@ -138,15 +133,15 @@ async def test_a_turn_that_was_ended_is_shown_as_stopped_not_done(
 
 
 async def test_the_tasks_to_confirm_are_listed_once_in_the_readers_language(
-    house: Backend, admin: Window, open_window: OpenWindow
+    backend: Backend, admin: Window, open_window: OpenWindow
 ) -> None:
-    Office(house).down = False
+    Office(backend).down = False
     body = {"input": "Order it", "confirm_tasks": True}
     answer = await admin.context.request.post(
-        f"{house.url}/conversations", data=body, headers={"Origin": house.url}
+        f"{backend.url}/conversations", data=body, headers={"Origin": backend.url}
     )
     run_id = (await answer.json())["id"]
-    await house.app.engine.wait_for(run_id, lambda one: bool(one.open_questions), 30)
+    await backend.app.engine.wait_for(run_id, lambda one: bool(one.open_questions), 30)
     page = await admin.live(f"/console/runs/{run_id}")
     card = page.locator("#run-questions")
     await expect(card).to_contain_text("mail: Mail it: mail_order; needs first: pay")
@@ -167,24 +162,19 @@ async def test_the_tasks_to_confirm_are_listed_once_in_the_readers_language(
 
 
 async def test_a_dialog_for_what_is_not_possible_any_more_closes_and_says_so(
-    house: Backend, admin: Window
+    backend: Backend, admin: Window
 ) -> None:
-    office = Office(house)
-    answer = await admin.context.request.post(
-        f"{house.url}/conversations", data={"input": "Order it"}, headers={"Origin": house.url}
-    )
-    run_id = (await answer.json())["id"]
-    await house.app.engine.wait_for(run_id, in_phase("error"), 30)
-    page = await admin.live(f"/console/runs/{run_id}")
+    office = Office(backend)
+    run_id, page = await at_failed(backend, admin)
     await page.locator("#failures").get_by_role("button", name="Try again…").click()
     await expect(page.get_by_role("dialog")).to_be_visible()
     office.down = False
     gone_on = await admin.context.request.post(
-        f"{house.url}/conversations/{run_id}/resume",
+        f"{backend.url}/conversations/{run_id}/resume",
         data={"failed": "retry"},
-        headers={"Origin": house.url},
+        headers={"Origin": backend.url},
     )
     assert gone_on.ok
-    await house.app.engine.wait_for(run_id, in_phase("completed"), 30)
+    await backend.app.engine.wait_for(run_id, in_phase("completed"), 30)
     await expect(page.get_by_role("dialog")).to_have_count(0)
     await expect(page.locator("#notices")).to_contain_text("this is not possible any more")

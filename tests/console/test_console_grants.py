@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
 import pytest_asyncio
 from axe_scene import check
 from console_chat import Bank, a_bank
 from console_plans import started
-from console_scene import Backend, OpenWindow, Window, housed
+from console_scene import Backend, OpenWindow, Window
 from playwright.async_api import expect
 from run_scene import trip
 
@@ -25,10 +23,9 @@ def bank() -> Bank:
     return a_bank()
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bank: Bank) -> AsyncIterator[Backend]:
-    async with housed(bank) as one:
-        yield one
+@pytest.fixture
+def app(bank: Bank) -> Bank:
+    return bank
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -67,16 +64,16 @@ class TestGrantsForOnePlan:
         )
         await expect(page.locator("#inbox-count")).to_contain_text("1 question waits")
 
-        await page.goto(f"{buyer.house.url}/console/inbox")
+        await page.goto(f"{buyer.backend.url}/console/inbox")
         await expect(page.locator("#inbox-queue .title")).to_have_text(
             ["apply_computer needs more"]
         )
-        await page.goto(f"{buyer.house.url}/console/chat")
+        await page.goto(f"{buyer.backend.url}/console/chat")
         await expect(page.locator("main")).not_to_contain_text(talk)
         await expect(page.locator("main")).not_to_contain_text("Clerk")
         await expect(page.locator("main")).to_contain_text("No agent is offered to you")
         await expect(page.locator(".account .role")).to_have_text("Only 1 grant")
-        await page.goto(f"{buyer.house.url}/console/plans")
+        await page.goto(f"{buyer.backend.url}/console/plans")
         await expect(page.locator("[id^=plan-]")).to_have_count(1)
 
     async def test_they_answer_and_do_not_operate(self, buyer: Window, bank: Bank) -> None:
@@ -119,7 +116,7 @@ class TestGrantsForOnePlan:
         there = path.format(run=run_id, question=row.question_id)
         nowhere = path.replace("fragile", "nothing").format(run="chat_999999", question="q_999999")
         answers = [
-            await buyer.context.request.get(buyer.house.url + one) for one in (there, nowhere)
+            await buyer.context.request.get(buyer.backend.url + one) for one in (there, nowhere)
         ]
         assert [one.status for one in answers] == [404, 404]
         text = await answers[0].text()
@@ -127,12 +124,12 @@ class TestGrantsForOnePlan:
             assert told not in text
 
     async def test_what_happens_elsewhere_is_not_heard(
-        self, buyer: Window, bank: Bank, house: Backend
+        self, buyer: Window, bank: Bank, backend: Backend
     ) -> None:
         """Neither on the page nor on the wire; the own run, afterwards, is."""
         page = await buyer.live()
         heard = await page.context.new_page()
-        await heard.goto(f"{house.url}/console/plans")
+        await heard.goto(f"{backend.url}/console/plans")
         await heard.evaluate(
             """() => {
                 window.told = "";
@@ -185,14 +182,14 @@ class TestRolesEverywhere:
         await expect(page.locator("#inbox-count")).to_contain_text("2 questions wait")
         await expect(page.locator("#runs input, #runs button")).to_have_count(0)
 
-        await page.goto(f"{window.house.url}/console/runs/{stuck}")
+        await page.goto(f"{window.backend.url}/console/runs/{stuck}")
         await expect(page.locator("#failures")).to_be_visible()
         await expect(page.locator("main [data-deed], .question form")).to_have_count(0)
         card = page.locator(".question")
         await expect(card).to_contain_text("You cannot answer this")
         await expect(card).to_contain_text("approver or operator")
 
-        await page.goto(f"{window.house.url}/console/chat/{talk}")
+        await page.goto(f"{window.backend.url}/console/chat/{talk}")
         await expect(page.get_by_text("Your role lets you read this chat")).to_be_visible()
         await expect(page.get_by_role("button", name="Send")).to_be_disabled()
         await expect(page.get_by_role("button", name="Stop…")).to_be_hidden()
@@ -208,7 +205,7 @@ class TestRolesEverywhere:
         await expect(page.locator("#do-cancel")).to_be_visible()
         await expect(page.get_by_role("button", name="Submit")).to_be_visible()
         row = await question_of(bank, talk)
-        await page.goto(f"{window.house.url}/console/inbox/{row.question_id}")
+        await page.goto(f"{window.backend.url}/console/inbox/{row.question_id}")
         card = page.locator(f"#q-{row.question_id}")
         await expect(card).to_contain_text("this question is for the role approver")
         await expect(card.get_by_role("button")).to_have_count(0)
@@ -226,7 +223,7 @@ class TestRolesEverywhere:
         await expect(page.get_by_role("button", name="Submit")).to_be_visible()
         await expect(page.locator("[data-deed]")).to_have_count(0)
         row = await question_of(bank, talk)
-        await page.goto(f"{window.house.url}/console/inbox/{row.question_id}")
+        await page.goto(f"{window.backend.url}/console/inbox/{row.question_id}")
         card = page.locator(f"#q-{row.question_id}")
         await card.get_by_role("button", name="Approve and run").click()
         await expect(card).to_contain_text("Approver answered: Approve and run")
@@ -242,7 +239,7 @@ class TestRolesEverywhere:
         page = await window.live()
         found: set[str] = set()
         for path in PAGES:
-            await page.goto(window.house.url + path)
+            await page.goto(window.backend.url + path)
             links = page.locator("a[href^='/console/']:not([href*='/language/'])")
             found |= set(await links.evaluate_all("all => all.map(one => one.href)"))
         assert len(found) > len(PAGES)

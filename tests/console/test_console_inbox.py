@@ -3,30 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncIterator
 
-import pytest_asyncio
-from card_scene import FAR_AWAY, Bureau, a_bureau
-from console_scene import NARROW, Backend, OpenWindow, Window, fits, housed
+import pytest
+from card_scene import FAR_AWAY, CardScene
+from console_scene import NARROW, OpenWindow, Window, fits
 from playwright.async_api import expect
 
+from holdfast import Holdfast
 from holdfast.model.run import RunStatus
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def bureau() -> Bureau:
-    return a_bureau()
+@pytest.fixture
+def app(scene: CardScene) -> Holdfast:
+    return scene.app
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[Backend]:
-    async with housed(bureau.app) as one:
-        yield one
-
-
-async def test_the_most_urgent_question_stands_first(bureau: Bureau, admin: Window) -> None:
+async def test_the_most_urgent_question_stands_first(scene: CardScene, admin: Window) -> None:
     for plan in ("computer", "travel", "clean_up"):
-        await bureau.start(plan)
+        await scene.start(plan)
     page = await admin.live("/console/inbox")
     await expect(page.locator("#inbox-queue .title")).to_have_text(
         ["Delete the old files?", "Traveller details", "apply_computer needs more"]
@@ -34,10 +28,10 @@ async def test_the_most_urgent_question_stands_first(bureau: Bureau, admin: Wind
     await expect(page.locator("#inbox-queue [data-deadline]").first).to_contain_text("min")
 
 
-async def test_the_queue_and_its_number_are_live(bureau: Bureau, admin: Window) -> None:
+async def test_the_queue_and_its_number_are_live(scene: CardScene, admin: Window) -> None:
     page = await admin.live("/console/inbox")
     await expect(page.locator("main")).to_contain_text("Nothing waits for you")
-    await bureau.start("travel")
+    await scene.start("travel")
     await expect(page.locator("#inbox-queue .title")).to_have_text(["Traveller details"])
     await expect(page.locator("#inbox-count")).to_contain_text("1 question waits")
     await page.locator("#inbox-queue a").click()
@@ -46,13 +40,13 @@ async def test_the_queue_and_its_number_are_live(bureau: Bureau, admin: Window) 
     await expect(page.get_by_role("heading", name="Traveller details")).to_be_visible()
 
 
-async def test_tabs_tell_answered_from_expired(bureau: Bureau, admin: Window) -> None:
-    answered = await bureau.ask_clerk("pay 1")
-    row = await bureau.question(answered)
-    await bureau.app.answer(row.question_id, option_id="approve", by="Will Zhang")
-    await bureau.came_to(answered, RunStatus.DONE)
-    await bureau.start("clean_up")
-    bureau.clock.advance(601)
+async def test_tabs_tell_answered_from_expired(scene: CardScene, admin: Window) -> None:
+    answered = await scene.ask_clerk("pay 1")
+    row = await scene.question(answered)
+    await scene.app.answer(row.question_id, option_id="approve", by="Will Zhang")
+    await scene.came_to(answered, RunStatus.DONE)
+    await scene.start("clean_up")
+    scene.clock.advance(601)
     page = await admin.live("/console/inbox?tab=expired")
     await expect(page.locator("#inbox-queue .title")).to_have_text(["Delete the old files?"])
     await page.get_by_role("link", name="Answered").click()
@@ -63,27 +57,27 @@ async def test_tabs_tell_answered_from_expired(bureau: Bureau, admin: Window) ->
     await expect(page.locator("main")).to_contain_text("No such questions")
 
 
-async def test_the_role_narrows_the_queue(bureau: Bureau, admin: Window) -> None:
-    await bureau.start("travel")
-    await bureau.start("clean_up")
+async def test_the_role_narrows_the_queue(scene: CardScene, admin: Window) -> None:
+    await scene.start("travel")
+    await scene.start("clean_up")
     page = await admin.live("/console/inbox")
     await page.get_by_label("For the role").select_option("archive")
     await page.wait_for_url("**/console/inbox?role=archive")
     await expect(page.locator("#inbox-queue .title")).to_have_text(["Delete the old files?"])
 
 
-async def test_a_runs_questions_alone(bureau: Bureau, admin: Window) -> None:
-    await bureau.start("travel")
-    run = await bureau.start("clean_up")
+async def test_a_runs_questions_alone(scene: CardScene, admin: Window) -> None:
+    await scene.start("travel")
+    run = await scene.start("clean_up")
     page = await admin.live(f"/console/inbox?run={run}")
     await expect(page.locator("#inbox-queue .title")).to_have_text(["Delete the old files?"])
     await page.get_by_role("link", name="Show all").click()
     await expect(page.locator("#inbox-queue .title")).to_have_count(2)
 
 
-async def test_one_answer_for_exactly_what_is_selected(bureau: Bureau, admin: Window) -> None:
-    runs = [await bureau.ask_clerk(f"pay {amount}") for amount in (1, 2, 3)]
-    await bureau.start("clean_up")
+async def test_one_answer_for_exactly_what_is_selected(scene: CardScene, admin: Window) -> None:
+    runs = [await scene.ask_clerk(f"pay {amount}") for amount in (1, 2, 3)]
+    await scene.start("clean_up")
     page = await admin.live("/console/inbox")
     rows = page.locator("#inbox-queue li")
     await rows.filter(has_text="amount: 1,").locator("input").check()
@@ -105,15 +99,17 @@ async def test_one_answer_for_exactly_what_is_selected(bureau: Bureau, admin: Wi
     await expect(page.locator("#inbox-queue .title")).to_have_count(2)
     await expect(bulk).to_be_hidden()
     for run in (runs[0], runs[2]):
-        await bureau.came_to(run, RunStatus.DONE)
-    assert (await bureau.question(runs[1])).status == "open"
-    assert bureau.calls == []
+        await scene.came_to(run, RunStatus.DONE)
+    assert (await scene.question(runs[1])).status == "open"
+    assert scene.calls == []
 
 
-async def test_consent_to_many_shows_every_argument_of_each(bureau: Bureau, admin: Window) -> None:
+async def test_consent_to_many_shows_every_argument_of_each(
+    scene: CardScene, admin: Window
+) -> None:
     """Where the queue tells two calls apart no longer, the question before the answer does."""
-    runs = [await bureau.ask_clerk(f"wire {amount}") for amount in (10, 999_999)]
-    rows = [await bureau.question(run) for run in runs]
+    runs = [await scene.ask_clerk(f"wire {amount}") for amount in (10, 999_999)]
+    rows = [await scene.question(run) for run in runs]
     page = await admin.live("/console/inbox")
     for row in rows:
         line = page.locator(f"#inbox-queue li:has(#pick-{row.question_id})")
@@ -134,15 +130,15 @@ async def test_consent_to_many_shows_every_argument_of_each(bureau: Bureau, admi
     await expect(page.locator("#notices")).to_contain_text("2 questions answered")
     await expect(page.get_by_role("heading", name="Inbox")).to_be_focused()
     for run in runs:
-        await bureau.came_to(run, RunStatus.DONE)
-    assert sorted(args["amount"] for _, args in bureau.calls) == [10, 999_999]
+        await scene.came_to(run, RunStatus.DONE)
+    assert sorted(args["amount"] for _, args in scene.calls) == [10, 999_999]
 
 
 async def test_a_question_that_is_not_the_one_shown_is_refused_and_the_rest_go_on(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    runs = [await bureau.ask_clerk(f"pay {amount}") for amount in (1, 2)]
-    rows = [await bureau.question(run) for run in runs]
+    runs = [await scene.ask_clerk(f"pay {amount}") for amount in (1, 2)]
+    rows = [await scene.question(run) for run in runs]
     page = await admin.live("/console/inbox")
     for row in rows:
         await page.locator(f"#pick-{row.question_id}").check()
@@ -154,21 +150,21 @@ async def test_a_question_that_is_not_the_one_shown_is_refused_and_the_rest_go_o
     await expect(page.locator("#notices")).to_contain_text("1 question answered")
     await expect(page.locator("#notices")).to_contain_text("not the question that you were shown")
     await expect(page.locator(f"#pick-{rows[1].question_id}")).to_be_checked()
-    await bureau.came_to(runs[0], RunStatus.DONE)
-    assert [args["amount"] for _, args in bureau.calls] == [1]
+    await scene.came_to(runs[0], RunStatus.DONE)
+    assert [args["amount"] for _, args in scene.calls] == [1]
 
 
 async def test_what_was_answered_meanwhile_is_not_answered_again(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    rows = [await bureau.question(await bureau.ask_clerk(f"pay {n}")) for n in (1, 2)]
+    rows = [await scene.question(await scene.ask_clerk(f"pay {n}")) for n in (1, 2)]
     page = await admin.live("/console/inbox")
     for row in rows:
         await page.locator(f"#pick-{row.question_id}").check()
     await page.route("**/console/parts/inbox?**", lambda route: route.abort())
     await page.route("**/console/parts/inbox", lambda route: route.abort())
     admin.forgive("Failed to load resource")
-    await bureau.app.answer(rows[0].question_id, option_id="reject", feedback="no", by="Will Zhang")
+    await scene.app.answer(rows[0].question_id, option_id="reject", feedback="no", by="Will Zhang")
     await page.locator("#bulk").get_by_role("button", name="Approve and run").click()
     dialog = page.get_by_role("dialog")
     await expect(dialog.locator("[data-question]")).to_have_count(1)
@@ -176,8 +172,8 @@ async def test_what_was_answered_meanwhile_is_not_answered_again(
     await expect(dialog.get_by_role("button", name="Approve and run (1)")).to_be_visible()
 
 
-async def test_letters_move_only_within_the_queue(bureau: Bureau, admin: Window) -> None:
-    rows = [await bureau.question(await bureau.ask_clerk(f"pay {n}")) for n in (1, 2)]
+async def test_letters_move_only_within_the_queue(scene: CardScene, admin: Window) -> None:
+    rows = [await scene.question(await scene.ask_clerk(f"pay {n}")) for n in (1, 2)]
     page = await admin.live("/console/inbox")
     await page.keyboard.press("j")
     assert await page.evaluate("document.activeElement.tagName") == "BODY"
@@ -188,20 +184,20 @@ async def test_letters_move_only_within_the_queue(bureau: Bureau, admin: Window)
     await expect(page.locator(f"#open-{rows[0].question_id}")).to_be_focused()
 
 
-async def test_a_selection_outlives_what_comes_in(bureau: Bureau, admin: Window) -> None:
-    await bureau.ask_clerk("pay 1")
+async def test_a_selection_outlives_what_comes_in(scene: CardScene, admin: Window) -> None:
+    await scene.ask_clerk("pay 1")
     page = await admin.live("/console/inbox")
     await page.locator("#inbox-queue input").check()
-    await bureau.ask_clerk("pay 2")
+    await scene.ask_clerk("pay 2")
     await expect(page.locator("#inbox-queue .title")).to_have_count(2)
     await expect(page.locator("#inbox-queue li").first.locator("input")).to_be_checked()
     await expect(page.locator("#bulk")).to_contain_text("1 question selected")
 
 
 async def test_one_column_on_a_telephone_in_chinese(
-    bureau: Bureau, open_window: OpenWindow
+    scene: CardScene, open_window: OpenWindow
 ) -> None:
-    await bureau.ask_clerk("pay 1")
+    await scene.ask_clerk("pay 1")
     narrow = await open_window(viewport=NARROW, locale="zh-CN", color_scheme="dark")
     page = await narrow.live("/console/inbox")
     assert await fits(page)
@@ -215,8 +211,8 @@ async def test_one_column_on_a_telephone_in_chinese(
     await expect(page.locator("#inbox-queue")).to_be_visible()
 
 
-async def test_a_viewer_selects_nothing(bureau: Bureau, open_window: OpenWindow) -> None:
-    await bureau.ask_clerk("pay 1")
+async def test_a_viewer_selects_nothing(scene: CardScene, open_window: OpenWindow) -> None:
+    await scene.ask_clerk("pay 1")
     viewer = await open_window(name="Some viewer", roles=("viewer",))
     page = await viewer.live("/console/inbox")
     await expect(page.locator("#inbox-queue")).to_contain_text("Not for you")

@@ -6,27 +6,19 @@ many (runs), a chat with an approval (chat), a new plan and its start (plans), b
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-
 import pytest
-import pytest_asyncio
-from card_scene import Bureau, a_bureau
+from card_scene import CardScene
 from console_plans import an_office, started
-from console_scene import Backend, Window, housed, reach, window
+from console_scene import Window, reach, serving, window
 from playwright.async_api import Browser, Locator, Page, expect
 
+from holdfast import Holdfast
 from holdfast.model.run import RunStatus
 
 
 @pytest.fixture
-def bureau() -> Bureau:
-    return a_bureau()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[Backend]:
-    async with housed(bureau.app) as one:
-        yield one
+def app(scene: CardScene) -> Holdfast:
+    return scene.app
 
 
 async def press(page: Page, *keys: str) -> None:
@@ -34,9 +26,9 @@ async def press(page: Page, *keys: str) -> None:
         await page.keyboard.press(key)
 
 
-async def at_the_question(window: Window, bureau: Bureau, run_id: str) -> tuple[Page, Locator]:
+async def at_the_question(window: Window, scene: CardScene, run_id: str) -> tuple[Page, Locator]:
     """From the runs to the inbox to the question, as the tabulator leads."""
-    row = await bureau.question(run_id)
+    row = await scene.question(run_id)
     page = await window.live("/console/runs")
     await reach(page, page.get_by_role("navigation").get_by_role("link", name="Inbox"))
     await press(page, "Enter")
@@ -48,9 +40,9 @@ async def at_the_question(window: Window, bureau: Bureau, run_id: str) -> tuple[
     return page, card
 
 
-async def test_the_computer_form_with_a_mistake_first(bureau: Bureau, admin: Window) -> None:
-    run_id = await bureau.start("computer")
-    page, card = await at_the_question(admin, bureau, run_id)
+async def test_the_computer_form_with_a_mistake_first(scene: CardScene, admin: Window) -> None:
+    run_id = await scene.start("computer")
+    page, card = await at_the_question(admin, scene, run_id)
     admin.forgive("422")
     await reach(page, card.get_by_label("MacBook Pro 14寸"))
     await press(page, "Space", "ArrowDown")
@@ -63,32 +55,32 @@ async def test_the_computer_form_with_a_mistake_first(bureau: Bureau, admin: Win
     await expect(date).to_have_value("2027-02-02")
     await press(page, "Enter")
     await expect(card.get_by_role("heading")).to_be_focused()
-    await bureau.came_to(run_id, RunStatus.DONE)
+    await scene.came_to(run_id, RunStatus.DONE)
     ordered = {"employee": "张三", "computer_model": "ThinkPad", "delivery": "2027-02-02"}
-    assert bureau.calls == [("apply_computer", ordered)]
+    assert scene.calls == [("apply_computer", ordered)]
 
 
-async def test_approve_with_other_arguments(bureau: Bureau, admin: Window) -> None:
-    run_id = await bureau.ask_clerk("pay 900")
-    page, card = await at_the_question(admin, bureau, run_id)
+async def test_approve_with_other_arguments(scene: CardScene, admin: Window) -> None:
+    run_id = await scene.ask_clerk("pay 900")
+    page, card = await at_the_question(admin, scene, run_id)
     await reach(page, card.get_by_text("Edit the arguments"))
     await press(page, "Enter")
     await reach(page, card.get_by_label("Amount"))
     await press(page, "Control+a")
     await page.keyboard.type("450")
     await press(page, "Enter")
-    assert bureau.calls == [], "Enter in a field must not approve"
+    assert scene.calls == [], "Enter in a field must not approve"
     await reach(page, card.get_by_role("button", name="Approve and run"))
     await press(page, "Enter")
-    await bureau.came_to(run_id, RunStatus.DONE)
-    assert [given["amount"] for _, given in bureau.calls] == [450]
+    await scene.came_to(run_id, RunStatus.DONE)
+    assert [given["amount"] for _, given in scene.calls] == [450]
 
 
 async def test_terminate_asks_again_and_the_harmless_answer_comes_first(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
-    run_id = await bureau.ask_clerk("pay 900")
-    page, card = await at_the_question(admin, bureau, run_id)
+    run_id = await scene.ask_clerk("pay 900")
+    page, card = await at_the_question(admin, scene, run_id)
     terminate = card.get_by_role("button", name="Reject and stop everything")
     await reach(page, terminate)
     await press(page, "Enter")
@@ -100,13 +92,13 @@ async def test_terminate_asks_again_and_the_harmless_answer_comes_first(
     await press(page, "Enter", "Tab")
     await expect(dialog.locator("[data-confirms]")).to_be_focused()
     await press(page, "Enter")
-    await bureau.came_to(run_id, RunStatus.CANCELLED)
-    assert bureau.calls == []
+    await scene.came_to(run_id, RunStatus.CANCELLED)
+    assert scene.calls == []
 
 
 async def test_a_failed_plan_is_resumed(browser: Browser) -> None:
     office = an_office()
-    async with housed(office) as house, window(browser, house) as admin:
+    async with serving(office) as backend, window(browser, backend) as admin:
         run_id = await started(office, "fragile", RunStatus.ERROR)
         page = await _at_the_run(admin, run_id)
         office.broken = False
@@ -120,8 +112,8 @@ async def test_a_failed_plan_is_resumed(browser: Browser) -> None:
         await expect(page.locator("#run-status")).to_contain_text("Done")
 
 
-async def test_a_run_is_cancelled_with_a_reason(bureau: Bureau, admin: Window) -> None:
-    run_id = await bureau.start("computer")
+async def test_a_run_is_cancelled_with_a_reason(scene: CardScene, admin: Window) -> None:
+    run_id = await scene.start("computer")
     page = await _at_the_run(admin, run_id)
     await reach(page, page.locator("#do-cancel"))
     await press(page, "Enter")
@@ -135,26 +127,26 @@ async def test_a_run_is_cancelled_with_a_reason(bureau: Bureau, admin: Window) -
     await expect(page.locator("#timeline")).to_contain_text("not needed")
 
 
-async def test_feedback_makes_the_model_think_again(bureau: Bureau, admin: Window) -> None:
-    run_id = await bureau.ask_clerk("pay 900")
-    page, card = await at_the_question(admin, bureau, run_id)
+async def test_feedback_makes_the_model_think_again(scene: CardScene, admin: Window) -> None:
+    run_id = await scene.ask_clerk("pay 900")
+    page, card = await at_the_question(admin, scene, run_id)
     await reach(page, card.get_by_label("Reason or feedback"))
     await page.keyboard.type("half of it is enough")
     await reach(page, card.get_by_role("button", name="Ask again with feedback"))
     await press(page, "Enter")
     await expect(card).to_contain_text("Will Zhang answered: Ask again with feedback")
-    assert bureau.calls == []
+    assert scene.calls == []
     await reach(page, page.locator("#inbox-queue a", has_text="amount: 450"))
     await press(page, "Enter")
     approve = page.locator(".question").get_by_role("button", name="Approve and run")
     await expect(page.locator(".question")).to_contain_text("450")
     await reach(page, approve)
     await press(page, "Enter")
-    await bureau.came_to(run_id, RunStatus.DONE)
-    assert [given["amount"] for _, given in bureau.calls] == [450]
+    await scene.came_to(run_id, RunStatus.DONE)
+    assert [given["amount"] for _, given in scene.calls] == [450]
 
 
-async def test_a_run_is_started_with_what_was_typed(bureau: Bureau, admin: Window) -> None:
+async def test_a_run_is_started_with_what_was_typed(scene: CardScene, admin: Window) -> None:
     page = await admin.live("/console/runs")
     await reach(page, page.locator("main summary", has_text="Start a run"))
     await press(page, "Enter")
@@ -169,14 +161,14 @@ async def test_a_run_is_started_with_what_was_typed(bureau: Bureau, admin: Windo
     await press(page, "Enter")
     await page.wait_for_url("**/console/runs/inst_*")
     run_id = page.url.rpartition("/")[2]
-    await bureau.came_to(run_id, RunStatus.PAUSE)
-    task = (await bureau.app.instance(run_id)).get_main_task_instance()
+    await scene.came_to(run_id, RunStatus.PAUSE)
+    task = (await scene.app.instance(run_id)).get_main_task_instance()
     assert task.context["name"] == "Will Zhang"
 
 
 async def test_what_failed_is_resumed_together(browser: Browser) -> None:
     office = an_office()
-    async with housed(office) as house, window(browser, house) as admin:
+    async with serving(office) as backend, window(browser, backend) as admin:
         failed = [await started(office, "fragile", RunStatus.ERROR) for _ in range(2)]
         page = await admin.live("/console/runs")
         office.broken = False
@@ -192,8 +184,8 @@ async def test_what_failed_is_resumed_together(browser: Browser) -> None:
             await expect(page.locator(f"#row-{run_id}")).to_contain_text("Done")
 
 
-async def test_the_past_is_looked_at_and_left(bureau: Bureau, admin: Window) -> None:
-    run_id = await bureau.start("computer")
+async def test_the_past_is_looked_at_and_left(scene: CardScene, admin: Window) -> None:
+    run_id = await scene.start("computer")
     page = await _at_the_run(admin, run_id)
     asks = page.locator('#stage .node[data-id="L001"]').first
     await expect(asks).to_contain_class("waiting")
@@ -209,8 +201,8 @@ async def test_the_past_is_looked_at_and_left(bureau: Bureau, admin: Window) -> 
     await expect(page.get_by_label("History")).to_be_focused()
 
 
-async def test_a_box_tells_its_details(bureau: Bureau, admin: Window) -> None:
-    run_id = await bureau.start("computer")
+async def test_a_box_tells_its_details(scene: CardScene, admin: Window) -> None:
+    run_id = await scene.start("computer")
     page = await _at_the_run(admin, run_id)
     asks = page.locator('#stage .node[data-id="L001"]').first
     await reach(page, page.locator("#stage"))

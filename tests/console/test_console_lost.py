@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
 from typing import Any
 
+import pytest
 import pytest_asyncio
-from card_scene import Bureau, a_bureau, at_card
+from card_scene import CardScene, at_card
 from console_chat import a_bank
-from console_scene import Backend, Window, housed, window
+from console_scene import Backend, Window, serving, window
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
+from holdfast import Holdfast
 from holdfast.model.run import RunStatus
 
 DONE = RunStatus.DONE
@@ -39,15 +40,9 @@ listeners:
 """
 
 
-@pytest_asyncio.fixture(loop_scope="session")
-async def bureau() -> Bureau:
-    return a_bureau()
-
-
-@pytest_asyncio.fixture(loop_scope="session")
-async def house(bureau: Bureau) -> AsyncIterator[Backend]:
-    async with housed(bureau.app) as one:
-        yield one
+@pytest.fixture
+def app(scene: CardScene) -> Holdfast:
+    return scene.app
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -85,17 +80,17 @@ async def forget_page(page: Page) -> None:
 
 
 async def test_a_lost_answer_is_asked_for_once_more(
-    bureau: Bureau, house: Backend, computer: Page
+    scene: CardScene, backend: Backend, computer: Page
 ) -> None:
     names = await lose_answers(computer, "**/instances", 1)
     await start_form(computer).get_by_role("button", name="Start").click()
     await computer.wait_for_url("**/console/runs/*")
     assert len(names) == 1
-    assert len(await bureau.app.inbox()) == 1
+    assert len(await scene.app.inbox()) == 1
 
 
 async def test_pressed_again_after_lost_answers_one_run_is_started(
-    bureau: Bureau, computer: Page
+    scene: CardScene, computer: Page
 ) -> None:
     names = await lose_answers(computer, "**/instances", 2)
     start = start_form(computer).get_by_role("button", name="Start")
@@ -105,11 +100,11 @@ async def test_pressed_again_after_lost_answers_one_run_is_started(
     assert len(set(names)) == 1
     await start.click()
     await computer.wait_for_url("**/console/runs/*")
-    assert len(await bureau.app.inbox()) == 1
+    assert len(await scene.app.inbox()) == 1
 
 
 async def test_pressed_again_after_a_reload_one_run_is_started(
-    bureau: Bureau, computer: Page
+    scene: CardScene, computer: Page
 ) -> None:
     names = await lose_answers(computer, "**/instances", 2)
     start = start_form(computer).get_by_role("button", name="Start")
@@ -119,10 +114,10 @@ async def test_pressed_again_after_a_reload_one_run_is_started(
     await start.click()
     await computer.wait_for_url("**/console/runs/*")
     assert len(set(names)) == 1
-    assert len(await bureau.app.inbox()) == 1
+    assert len(await scene.app.inbox()) == 1
 
 
-async def test_pressed_again_long_after_it_is_meant_anew(bureau: Bureau, computer: Page) -> None:
+async def test_pressed_again_long_after_it_is_meant_anew(scene: CardScene, computer: Page) -> None:
     await lose_answers(computer, "**/instances", 2)
     start = start_form(computer).get_by_role("button", name="Start")
     await start.click()
@@ -131,14 +126,14 @@ async def test_pressed_again_long_after_it_is_meant_anew(bureau: Bureau, compute
     await computer.reload()
     await start.click()
     await computer.wait_for_url("**/console/runs/*")
-    assert len(await bureau.app.inbox()) == 2
+    assert len(await scene.app.inbox()) == 2
 
 
 async def test_a_secret_input_is_typed_again_and_never_kept(
-    bureau: Bureau, house: Backend, computer: Page
+    scene: CardScene, backend: Backend, computer: Page
 ) -> None:
-    bureau.app.load_plan_text(VAULT)
-    await computer.goto(f"{house.url}/console/plans/vault")
+    scene.app.load_plan_text(VAULT)
+    await computer.goto(f"{backend.url}/console/plans/vault")
     names = await lose_answers(computer, "**/instances", 2)
     number = start_form(computer).get_by_label("Number")
     start = start_form(computer).get_by_role("button", name="Start")
@@ -152,28 +147,30 @@ async def test_a_secret_input_is_typed_again_and_never_kept(
     await number.fill("4711")
     await start.click()
     await computer.wait_for_url("**/console/runs/*")
-    assert len(await bureau.app.runs()) == 1
+    assert len(await scene.app.runs()) == 1
 
 
-async def test_an_answer_that_was_lost_counts_once(bureau: Bureau, admin: Window) -> None:
+async def test_an_answer_that_was_lost_counts_once(scene: CardScene, admin: Window) -> None:
     admin.forgive(LOST)
-    run = await bureau.ask_clerk("pay 900")
-    page, card = await at_card(admin, await bureau.question(run))
+    run = await scene.ask_clerk("pay 900")
+    page, card = await at_card(admin, await scene.question(run))
     names = await lose_answers(page, "**/answer", 2)
     await card.get_by_label("Reason or feedback").fill("As agreed")
     await card.get_by_role("button", name="Approve and run").click()
-    await bureau.came_to(run, DONE)
+    await scene.came_to(run, DONE)
     await page.reload()
     await expect(card).to_contain_text("Will Zhang answered: Approve and run")
     await expect(card.locator(".written")).to_have_count(0)
     assert len(set(names)) == 1
-    assert [name for name, _ in bureau.calls] == ["pay"]
+    assert [name for name, _ in scene.calls] == ["pay"]
 
 
-async def test_an_answer_that_was_lost_is_not_called_unsent(bureau: Bureau, admin: Window) -> None:
+async def test_an_answer_that_was_lost_is_not_called_unsent(
+    scene: CardScene, admin: Window
+) -> None:
     admin.forgive(LOST)
-    run = await bureau.ask_clerk("pay 900")
-    page, card = await at_card(admin, await bureau.question(run))
+    run = await scene.ask_clerk("pay 900")
+    page, card = await at_card(admin, await scene.question(run))
     await lose_answers(page, "**/answer", 2)
     await card.get_by_text("Edit the arguments").click()
     await card.get_by_label("Amount").fill("850")
@@ -187,10 +184,10 @@ async def test_an_answer_that_was_lost_is_not_called_unsent(bureau: Bureau, admi
 
 
 async def test_what_was_changed_after_a_lost_answer_was_not_sent(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
     admin.forgive(LOST)
-    row = await bureau.question(await bureau.ask_clerk("pay 900"))
+    row = await scene.question(await scene.ask_clerk("pay 900"))
     page, card = await at_card(admin, row)
     await page.route("**/answer", lambda route: route.abort())
     await card.get_by_text("Edit the arguments").click()
@@ -198,16 +195,16 @@ async def test_what_was_changed_after_a_lost_answer_was_not_sent(
     await card.get_by_role("button", name="Approve and run").click()
     await expect(card.get_by_role("alert")).to_contain_text("No answer came")
     await card.get_by_label("Amount").fill("700")
-    await bureau.app.answer(row.question_id, option_id="approve", by="Will Zhang")
+    await scene.app.answer(row.question_id, option_id="approve", by="Will Zhang")
     await expect(card).to_contain_text("Will Zhang answered: Approve and run")
     await expect(card.locator(".written")).to_contain_text("700")
 
 
 async def test_a_start_form_goes_on_when_the_connection_is_back(
-    bureau: Bureau, house: Backend, computer: Page
+    scene: CardScene, backend: Backend, computer: Page
 ) -> None:
-    bureau.app.load_plan_text(JOURNEY)
-    await computer.goto(f"{house.url}/console/plans/journey")
+    scene.app.load_plan_text(JOURNEY)
+    await computer.goto(f"{backend.url}/console/plans/journey")
     form = start_form(computer)
     await computer.route("**/asked", lambda route: route.abort())
     async with computer.expect_event("requestfailed"):
@@ -221,21 +218,21 @@ async def test_a_start_form_goes_on_when_the_connection_is_back(
 
 
 async def test_a_start_form_asks_again_by_itself(
-    bureau: Bureau, house: Backend, computer: Page
+    scene: CardScene, backend: Backend, computer: Page
 ) -> None:
-    bureau.app.load_plan_text(JOURNEY)
-    await computer.goto(f"{house.url}/console/plans/journey")
+    scene.app.load_plan_text(JOURNEY)
+    await computer.goto(f"{backend.url}/console/plans/journey")
     await expect(computer.locator("html")).to_have_attribute("data-live", "live")
-    await house.stop()
+    await backend.stop()
     await expect(computer.locator("html")).not_to_have_attribute("data-live", "live")
     await start_form(computer).get_by_role("group", name="Abroad").get_by_label("Yes").check()
-    await house.start()
+    await backend.start()
     await expect(start_form(computer).get_by_label("Country")).to_be_visible()
 
 
 async def test_a_message_that_was_lost_is_one_turn(browser: Browser) -> None:
     bank = a_bank()
-    async with housed(bank) as house, window(browser, house) as one:
+    async with serving(bank) as backend, window(browser, backend) as one:
         one.forgive(LOST)
         session = await bank.sessions.open("clerk", by="Will Zhang")
         page = await one.live(f"/console/chat/{session.id}")
@@ -270,41 +267,41 @@ async def test_a_message_that_was_lost_is_one_turn(browser: Browser) -> None:
 
 
 async def test_what_was_answered_is_a_new_press_the_next_time(
-    bureau: Bureau, house: Backend, computer: Page
+    scene: CardScene, backend: Backend, computer: Page
 ) -> None:
     for _ in range(2):
-        await computer.goto(f"{house.url}/console/plans/computer")
+        await computer.goto(f"{backend.url}/console/plans/computer")
         await start_form(computer).get_by_role("button", name="Start").click()
         await computer.wait_for_url("**/console/runs/*")
-    assert len(await bureau.app.inbox()) == 2
+    assert len(await scene.app.inbox()) == 2
 
 
 async def test_a_draft_waits_until_the_server_is_back(
-    bureau: Bureau, admin: Window, house: Backend
+    scene: CardScene, admin: Window, backend: Backend
 ) -> None:
     admin.forgive(LOST)
-    run = await bureau.start("travel")
-    page, card = await at_card(admin, await bureau.question(run))
-    await house.stop()
+    run = await scene.start("travel")
+    page, card = await at_card(admin, await scene.question(run))
+    await backend.stop()
     await card.get_by_label("Full name").fill("张三")
     await expect(card.locator(".kept")).to_have_text("Draft not kept yet")
-    await house.start()
+    await backend.start()
     await expect(card.locator(".kept")).to_have_text("Draft kept")
     await page.reload()
     await expect(card.get_by_label("Full name")).to_have_value("张三")
 
 
 async def test_a_draft_that_the_server_never_had_outlives_a_reload(
-    bureau: Bureau, admin: Window, house: Backend
+    scene: CardScene, admin: Window, backend: Backend
 ) -> None:
     admin.forgive(LOST)
-    row = await bureau.question(await bureau.start("travel"))
+    row = await scene.question(await scene.start("travel"))
     page, card = await at_card(admin, row)
     await card.get_by_role("group", name="Needs a visa").get_by_label("Yes").check()
     passport = card.get_by_label("Passport number")
     await expect(passport).to_be_visible()
     await expect(card.locator(".kept")).to_have_text("Draft kept")
-    await house.stop()
+    await backend.stop()
     await passport.fill("E4711")
     await card.get_by_label("Full name").fill("张三")
     await expect(card.locator(".kept")).to_have_text("Draft not kept yet")
@@ -314,8 +311,8 @@ async def test_a_draft_that_the_server_never_had_outlives_a_reload(
     assert "E4711" not in await kept_in(page)
 
     await forget_page(page)
-    await house.start()
-    await page.goto(f"{house.url}/console/inbox/{row.question_id}")
+    await backend.start()
+    await page.goto(f"{backend.url}/console/inbox/{row.question_id}")
     await expect(card.get_by_label("Full name")).to_have_value("张三")
     await expect(passport).to_be_visible()
     await expect(passport).to_be_empty()
@@ -326,34 +323,34 @@ async def test_a_draft_that_the_server_never_had_outlives_a_reload(
 
 
 async def test_answered_elsewhere_meanwhile_what_was_typed_is_still_shown(
-    bureau: Bureau, admin: Window, house: Backend
+    scene: CardScene, admin: Window, backend: Backend
 ) -> None:
     admin.forgive(LOST)
-    row = await bureau.question(await bureau.ask_clerk("pay 900"))
+    row = await scene.question(await scene.ask_clerk("pay 900"))
     page, card = await at_card(admin, row)
-    await house.stop()
+    await backend.stop()
     await card.get_by_label("Reason or feedback").fill("Half is enough")
     await forget_page(page)
-    await bureau.app.answer(row.question_id, option_id="approve", by="张三")
-    await house.start()
+    await scene.app.answer(row.question_id, option_id="approve", by="张三")
+    await backend.start()
     for _ in range(2):
-        await page.goto(f"{house.url}/console/inbox/{row.question_id}")
+        await page.goto(f"{backend.url}/console/inbox/{row.question_id}")
         await expect(card).to_contain_text("张三 answered: Approve and run")
         await expect(card.locator(".written")).to_contain_text("Half is enough")
 
 
 async def test_what_one_person_typed_is_not_the_next_persons(
-    bureau: Bureau, admin: Window, house: Backend
+    scene: CardScene, admin: Window, backend: Backend
 ) -> None:
     admin.forgive(LOST)
-    row = await bureau.question(await bureau.start("travel"))
+    row = await scene.question(await scene.start("travel"))
     page, card = await at_card(admin, row)
-    await house.stop()
+    await backend.stop()
     await card.get_by_label("Full name").fill("Will Zhang")
     await forget_page(page)
-    await house.start()
-    await page.goto(f"{house.url}/login?token={await house.link('张三')}")
-    await page.goto(f"{house.url}/console/inbox/{row.question_id}")
+    await backend.start()
+    await page.goto(f"{backend.url}/login?token={await backend.link('张三')}")
+    await page.goto(f"{backend.url}/console/inbox/{row.question_id}")
     await expect(page.locator("summary.account").last).to_contain_text("张三")
     await expect(card.locator("form[data-ready]")).to_be_visible()
     await expect(card.get_by_label("Full name")).to_be_empty()
@@ -361,31 +358,31 @@ async def test_what_one_person_typed_is_not_the_next_persons(
 
 async def sign_in_beside(admin: Window, name: str) -> None:
     """Another person signs in, in another tab of the same browser."""
-    tab = await admin.open(f"/login?token={await admin.house.link(name)}")
+    tab = await admin.open(f"/login?token={await admin.backend.link(name)}")
     await expect(tab.locator("summary.account").last).to_contain_text(name)
     await tab.close()
 
 
 async def test_a_page_answers_for_nobody_else_who_has_signed_in_meanwhile(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
     admin.forgive("409")
-    row = await bureau.question(await bureau.ask_clerk("pay 900"))
+    row = await scene.question(await scene.ask_clerk("pay 900"))
     page, card = await at_card(admin, row)
     await sign_in_beside(admin, "张三")
     await card.get_by_role("button", name="Approve and run").click()
     await expect(card.get_by_role("alert")).to_contain_text("张三 is signed in by now")
-    assert bureau.calls == []
+    assert scene.calls == []
     await page.reload()
     await card.get_by_role("button", name="Approve and run").click()
     await expect(card).to_contain_text("张三 answered: Approve and run")
 
 
 async def test_a_draft_is_not_kept_for_another_who_has_signed_in_meanwhile(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
     admin.forgive("409")
-    row = await bureau.question(await bureau.start("travel"))
+    row = await scene.question(await scene.start("travel"))
     page, card = await at_card(admin, row)
     await sign_in_beside(admin, "张三")
     name = card.get_by_label("Full name")
@@ -397,22 +394,22 @@ async def test_a_draft_is_not_kept_for_another_who_has_signed_in_meanwhile(
         await page.evaluate("dispatchEvent(new Event('pagehide'))")
     assert (await leaving.value).status == 409
     await forget_page(page)
-    await page.goto(f"{admin.house.url}/console/inbox/{row.question_id}")
+    await page.goto(f"{admin.backend.url}/console/inbox/{row.question_id}")
     await expect(card.locator("form[data-ready]")).to_be_visible()
     await expect(name).to_be_empty()
 
 
 async def test_an_answer_that_got_through_at_last_leaves_no_complaint(
-    bureau: Bureau, admin: Window, house: Backend
+    scene: CardScene, admin: Window, backend: Backend
 ) -> None:
     admin.forgive(LOST)
-    run = await bureau.ask_clerk("pay 900")
-    page, card = await at_card(admin, await bureau.question(run))
+    run = await scene.ask_clerk("pay 900")
+    page, card = await at_card(admin, await scene.question(run))
     approve = card.get_by_role("button", name="Approve and run")
-    await house.stop()
+    await backend.stop()
     await approve.click()
     await expect(card.get_by_role("alert")).to_contain_text("No answer came")
-    await house.start()
+    await backend.start()
     await page.route("**/console/parts/cards/**", lambda route: route.abort())
     await approve.click()
     await expect(page.locator("#notices")).to_contain_text("Your answer is in")
@@ -420,8 +417,8 @@ async def test_an_answer_that_got_through_at_last_leaves_no_complaint(
     await page.unroute("**/console/parts/cards/**")
     await expect(page.locator("#live")).to_have_text("Live")
     await expect(card).to_contain_text("Will Zhang answered: Approve and run")
-    await bureau.came_to(run, DONE)
-    assert [name for name, _ in bureau.calls] == ["pay"]
+    await scene.came_to(run, DONE)
+    assert [name for name, _ in scene.calls] == ["pay"]
 
 
 async def test_a_start_form_outlives_another_language(computer: Page) -> None:
@@ -436,11 +433,11 @@ async def test_a_start_form_outlives_another_language(computer: Page) -> None:
 
 
 async def test_signed_out_meanwhile_one_signs_in_elsewhere_and_goes_on(
-    bureau: Bureau, admin: Window
+    scene: CardScene, admin: Window
 ) -> None:
     admin.forgive("401")
-    run = await bureau.start("travel")
-    page, card = await at_card(admin, await bureau.question(run))
+    run = await scene.start("travel")
+    page, card = await at_card(admin, await scene.question(run))
     cookies: Any = await admin.context.cookies()
     await admin.context.clear_cookies()
     await card.get_by_label("Full name").fill("张三")

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 from console_plans import GREET
-from console_scene import Backend, housed, window
+from console_scene import Backend, serving, window
 from playwright.async_api import Browser, Page, expect
 
 from holdfast import Holdfast
@@ -58,8 +58,8 @@ class Meter:
 
 
 @dataclass
-class Crowd:
-    house: Backend
+class ManyRuns:
+    backend: Backend
     meter: Meter
 
     def run_id(self, number: int) -> str:
@@ -104,57 +104,59 @@ async def _fill(app: Holdfast) -> None:
 
 
 @pytest_asyncio.fixture(scope="module", loop_scope="session")
-async def crowd(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[Crowd]:
+async def many_runs(tmp_path_factory: pytest.TempPathFactory) -> AsyncIterator[ManyRuns]:
     meter = Meter()
-    path = tmp_path_factory.mktemp("crowd") / "journal.db"
+    path = tmp_path_factory.mktemp("many_runs") / "journal.db"
     app = Holdfast(journal=SqliteJournal(path, connect=meter.connect))
     app.load_plan_text(GREET)
-    async with housed(app) as house:
+    async with serving(app) as backend:
         await _fill(app)
-        yield Crowd(house, meter)
+        yield ManyRuns(backend, meter)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def page(browser: Browser, crowd: Crowd) -> AsyncIterator[Page]:
-    async with window(browser, crowd.house) as admin:
+async def page(browser: Browser, many_runs: ManyRuns) -> AsyncIterator[Page]:
+    async with window(browser, many_runs.backend) as admin:
         yield await admin.live("/console/plans")
 
 
-async def shown(page: Page, crowd: Crowd, query: str) -> list[str]:
+async def shown(page: Page, many_runs: ManyRuns, query: str) -> list[str]:
     """The runs on a page, from the top."""
-    await page.goto(f"{crowd.house.url}/console/runs{query}")
+    await page.goto(f"{many_runs.backend.url}/console/runs{query}")
     await expect(page.locator("html")).to_have_attribute("data-live", "live")
     rows = await page.locator("#runs tbody tr").evaluate_all("all => all.map(one => one.id)")
     return [one.removeprefix("row-") for one in rows]
 
 
-async def test_the_newest_stand_on_the_first_page(page: Page, crowd: Crowd) -> None:
-    before = crowd.meter.instructions
-    with crowd.meter.at_most(MOST):
-        rows = await shown(page, crowd, "")
-    assert crowd.meter.instructions > before, "what a page costs is counted"
-    assert rows == [crowd.run_id(one) for one in range(RUNS, RUNS - PAGE, -1)]
+async def test_the_newest_stand_on_the_first_page(page: Page, many_runs: ManyRuns) -> None:
+    before = many_runs.meter.instructions
+    with many_runs.meter.at_most(MOST):
+        rows = await shown(page, many_runs, "")
+    assert many_runs.meter.instructions > before, "what a page costs is counted"
+    assert rows == [many_runs.run_id(one) for one in range(RUNS, RUNS - PAGE, -1)]
     await page.get_by_role("link", name="Older").click()
-    await expect(page).to_have_url(f"{crowd.house.url}/console/runs?before={rows[-1]}")
-    await expect(page.locator("#runs tbody tr").first).to_contain_text(crowd.run_id(RUNS - PAGE))
+    await expect(page).to_have_url(f"{many_runs.backend.url}/console/runs?before={rows[-1]}")
+    await expect(page.locator("#runs tbody tr").first).to_contain_text(
+        many_runs.run_id(RUNS - PAGE)
+    )
 
 
 @pytest.mark.parametrize("number", [RUNS // 2, 700, PAGE + 1])
 async def test_a_page_deep_down_costs_what_the_first_does(
-    page: Page, crowd: Crowd, number: int
+    page: Page, many_runs: ManyRuns, number: int
 ) -> None:
-    with crowd.meter.at_most(MOST):
-        rows = await shown(page, crowd, f"?before={crowd.run_id(number)}")
-    assert rows == [crowd.run_id(one) for one in range(number - 1, number - 1 - PAGE, -1)]
+    with many_runs.meter.at_most(MOST):
+        rows = await shown(page, many_runs, f"?before={many_runs.run_id(number)}")
+    assert rows == [many_runs.run_id(one) for one in range(number - 1, number - 1 - PAGE, -1)]
     await expect(page.locator(f"#row-{rows[0]}")).to_contain_text(f"Greet number {number - 1}")
     older = page.get_by_role("link", name="Older")
     await expect(older).to_have_count(1)
 
 
-async def test_the_last_page_is_the_last(page: Page, crowd: Crowd) -> None:
-    with crowd.meter.at_most(MOST):
-        rows = await shown(page, crowd, f"?before={crowd.run_id(4)}")
-    assert rows == [crowd.run_id(one) for one in (3, 2, 1)]
+async def test_the_last_page_is_the_last(page: Page, many_runs: ManyRuns) -> None:
+    with many_runs.meter.at_most(MOST):
+        rows = await shown(page, many_runs, f"?before={many_runs.run_id(4)}")
+    assert rows == [many_runs.run_id(one) for one in (3, 2, 1)]
     await expect(page.get_by_role("link", name="Older")).to_have_count(0)
 
 
@@ -162,40 +164,46 @@ async def test_the_last_page_is_the_last(page: Page, crowd: Crowd) -> None:
     "query",
     ["?status=error", "?plan=fragile", "?status=error&kind=plan", "?status=error&plan=fragile"],
 )
-async def test_a_filter_finds_the_few_among_the_many(page: Page, crowd: Crowd, query: str) -> None:
-    with crowd.meter.at_most(MOST):
-        assert await shown(page, crowd, query) == crowd.failed
+async def test_a_filter_finds_the_few_among_the_many(
+    page: Page, many_runs: ManyRuns, query: str
+) -> None:
+    with many_runs.meter.at_most(MOST):
+        assert await shown(page, many_runs, query) == many_runs.failed
 
 
-async def test_a_filtered_page_goes_on_where_the_last_ended(page: Page, crowd: Crowd) -> None:
-    _, second, *rest = crowd.failed
-    with crowd.meter.at_most(MOST):
-        assert await shown(page, crowd, f"?status=error&before={second}") == rest
+async def test_a_filtered_page_goes_on_where_the_last_ended(
+    page: Page, many_runs: ManyRuns
+) -> None:
+    _, second, *rest = many_runs.failed
+    with many_runs.meter.at_most(MOST):
+        assert await shown(page, many_runs, f"?status=error&before={second}") == rest
 
 
 @pytest.mark.parametrize("query", ["?status=pause", "?status=pause&plan=greet"])
 async def test_nothing_fits_and_nothing_is_searched_for_it(
-    page: Page, crowd: Crowd, query: str
+    page: Page, many_runs: ManyRuns, query: str
 ) -> None:
-    with crowd.meter.at_most(MOST):
-        assert await shown(page, crowd, query) == []
+    with many_runs.meter.at_most(MOST):
+        assert await shown(page, many_runs, query) == []
     await expect(page.get_by_text("No run fits these filters")).to_be_visible()
 
 
 async def test_whoever_may_see_few_looks_further_back_by_hand(
-    browser: Browser, crowd: Crowd
+    browser: Browser, many_runs: ManyRuns
 ) -> None:
     """A list reads only so far among what is not theirs, and says that there is more."""
     grants = {"fragile": ["viewer"]}
-    async with window(browser, crowd.house, name="Some viewer", roles=(), grants=grants) as one:
+    async with window(
+        browser, many_runs.backend, name="Some viewer", roles=(), grants=grants
+    ) as one:
         page = await one.live("/console/plans")
-        with crowd.meter.at_most(MOST * MOST_PAGES_READ):
-            assert await shown(page, crowd, "") == crowd.failed[:1]
+        with many_runs.meter.at_most(MOST * MOST_PAGES_READ):
+            assert await shown(page, many_runs, "") == many_runs.failed[:1]
         await page.get_by_role("link", name="Older").click()
         await expect(page.get_by_text("None of these runs is for you to see")).to_be_visible()
         further = page.get_by_role("link", name="Older")
-        beyond = crowd.run_id(RUNS - 2 * PAGE * MOST_PAGES_READ + 1)
+        beyond = many_runs.run_id(RUNS - 2 * PAGE * MOST_PAGES_READ + 1)
         await expect(further).to_have_attribute("href", f"/console/runs?before={beyond}")
         await further.click()
-        await expect(page).to_have_url(f"{crowd.house.url}/console/runs?before={beyond}")
-        assert await shown(page, crowd, "?plan=fragile") == crowd.failed
+        await expect(page).to_have_url(f"{many_runs.backend.url}/console/runs?before={beyond}")
+        assert await shown(page, many_runs, "?plan=fragile") == many_runs.failed

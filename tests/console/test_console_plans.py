@@ -7,7 +7,7 @@ from collections.abc import AsyncIterator
 
 import pytest_asyncio
 from console_plans import an_office, started
-from console_scene import NARROW, Backend, OpenWindow, Window, fits, housed, reach
+from console_scene import NARROW, Backend, OpenWindow, Window, fits, reach, serving
 from playwright.async_api import Locator, Page, expect
 
 from holdfast.model.run import RunStatus
@@ -63,10 +63,10 @@ RIGHT = WRONG.replace('"009"', '"001"').replace("nobody_has_it", "hold_door")
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def house() -> AsyncIterator[Backend]:
+async def backend() -> AsyncIterator[Backend]:
     office = an_office()
     office.load_plan_text(TRAVEL)
-    async with housed(office) as one:
+    async with serving(office) as one:
         yield one
 
 
@@ -88,11 +88,11 @@ def start_form(page: Page) -> Locator:
     return page.get_by_role("region", name="Start a run")
 
 
-async def test_the_list_says_what_there_is(admin: Window, house: Backend) -> None:
-    await started(house.app, "greet")
+async def test_the_list_says_what_there_is(admin: Window, backend: Backend) -> None:
+    await started(backend.app, "greet")
     page = await admin.live("/console/plans")
     row = page.locator("#plan-greet")
-    digest = house.app.engine.definitions.current("greet").digest
+    digest = backend.app.engine.definitions.current("greet").digest
     await expect(row).to_contain_text("Greet a colleague")
     await expect(row).to_contain_text(digest[:8])
     await expect(row).to_contain_text("The application's own")
@@ -100,7 +100,7 @@ async def test_the_list_says_what_there_is(admin: Window, house: Backend) -> Non
     await expect(runs).to_have_attribute("href", "/console/runs?plan=greet")
     await expect(page.locator("#plan-travel")).to_contain_text("Everything that a traveller needs")
     await row.get_by_role("link", name="Start Greet a colleague").click()
-    await expect(page).to_have_url(f"{house.url}/console/plans/greet#start")
+    await expect(page).to_have_url(f"{backend.url}/console/plans/greet#start")
 
 
 async def test_a_plan_is_drawn_and_written_out(travel: Page) -> None:
@@ -114,7 +114,7 @@ async def test_a_plan_is_drawn_and_written_out(travel: Page) -> None:
     await expect(travel.get_by_text("No mistakes found.")).to_be_visible()
 
 
-async def test_mistakes_stand_at_their_lines(admin: Window, house: Backend) -> None:
+async def test_mistakes_stand_at_their_lines(admin: Window, backend: Backend) -> None:
     admin.forgive("422")
     page = await admin.live("/console/plans/~new")
     source = page.get_by_role("textbox", name="Source")
@@ -132,24 +132,24 @@ async def test_mistakes_stand_at_their_lines(admin: Window, house: Backend) -> N
     assert await source.evaluate(SELECTED) == "nobody_has_it"
     await page.get_by_role("button", name="Register").click()
     await expect(page.get_by_text("2 mistakes found. Nothing has changed.")).to_be_visible()
-    assert "wrong" not in house.app.engine.definitions.plan_ids()
+    assert "wrong" not in backend.app.engine.definitions.plan_ids()
 
 
-async def test_what_checks_out_is_registered(admin: Window, house: Backend) -> None:
+async def test_what_checks_out_is_registered(admin: Window, backend: Backend) -> None:
     page = await admin.live("/console/plans/~new")
     await page.get_by_role("textbox", name="Source").fill(RIGHT)
     await page.get_by_role("button", name="Check").click()
     await expect(page.get_by_text("No mistakes found.")).to_be_visible()
     await page.get_by_role("button", name="Register").click()
-    await expect(page).to_have_url(f"{house.url}/console/plans/wrong")
+    await expect(page).to_have_url(f"{backend.url}/console/plans/wrong")
     await expect(page.get_by_role("textbox", name="Source")).to_have_value(RIGHT)
     await page.get_by_role("link", name="All plans").click()
     await expect(page.locator("#plan-wrong")).to_contain_text("Registered by Will Zhang")
 
 
-async def test_versions_stay_readable(travel: Page, house: Backend) -> None:
-    first = house.app.engine.definitions.current("travel").digest
-    await started(house.app, "travel", RunStatus.PAUSE)
+async def test_versions_stay_readable(travel: Page, backend: Backend) -> None:
+    first = backend.app.engine.definitions.current("travel").digest
+    await started(backend.app, "travel", RunStatus.PAUSE)
     source = travel.get_by_role("textbox", name="Source")
     await source.fill(TRAVEL.replace("Book a journey", "Book two journeys"))
     await travel.get_by_role("button", name="Register").click()
@@ -159,16 +159,16 @@ async def test_versions_stay_readable(travel: Page, house: Backend) -> None:
     await expect(versions).to_have_count(2)
     await expect(versions.nth(0)).to_contain_text("Current")
     await versions.nth(1).get_by_role("link").click()
-    await expect(travel).to_have_url(f"{house.url}/console/plans/travel?version={first}")
+    await expect(travel).to_have_url(f"{backend.url}/console/plans/travel?version={first}")
     await expect(source).to_have_value(has("name: Book a journey"))
     await expect(travel.get_by_text(f"earlier version {first[:8]}")).to_be_visible()
     await travel.get_by_role("button", name="Register").click()
-    await expect(travel).to_have_url(f"{house.url}/console/plans/travel")
+    await expect(travel).to_have_url(f"{backend.url}/console/plans/travel")
     await expect(travel.get_by_role("heading", name="Book a journey")).to_be_visible()
-    assert house.app.engine.definitions.current("travel").digest == first
+    assert backend.app.engine.definitions.current("travel").digest == first
 
 
-async def test_a_start_with_mistakes_says_them_at_the_field(travel: Page, house: Backend) -> None:
+async def test_a_start_with_mistakes_says_them_at_the_field(travel: Page, backend: Backend) -> None:
     form = start_form(travel)
     await form.get_by_role("button", name="Start").click()
     await expect(form.get_by_text("Please fix 2 fields")).to_be_visible()
@@ -181,13 +181,13 @@ async def test_a_start_with_mistakes_says_them_at_the_field(travel: Page, house:
     await form.get_by_role("button", name="Start").click()
     await expect(form.get_by_label("Traveller")).to_have_attribute("aria-invalid", "true")
     await expect(form.get_by_label("People")).to_have_attribute("aria-invalid", "true")
-    assert await house.app.journal.runs() == []
+    assert await backend.app.journal.runs() == []
     await form.get_by_label("Traveller").fill("Will Zhang")
     await form.get_by_label("People").fill("2")
     await form.get_by_label("PIN").fill("4711")
     await form.get_by_role("button", name="Start").click()
-    await expect(travel).to_have_url(f"{house.url}/console/runs/inst_000002")
-    context = (await house.app.instance("inst_000002")).get_main_task_instance().context
+    await expect(travel).to_have_url(f"{backend.url}/console/runs/inst_000002")
+    context = (await backend.app.instance("inst_000002")).get_main_task_instance().context
     assert context["traveller"] == "Will Zhang"
     assert context["people"] == 2
     assert context["room"] == "standard"
@@ -203,12 +203,12 @@ async def test_a_field_is_asked_when_it_matters(travel: Page) -> None:
     await expect(form.get_by_label("Brand")).to_be_hidden()
 
 
-async def test_with_a_prompt_the_rest_may_be_asked_later(travel: Page, house: Backend) -> None:
+async def test_with_a_prompt_the_rest_may_be_asked_later(travel: Page, backend: Backend) -> None:
     form = start_form(travel)
     await form.get_by_label("What is it for?").fill("Shanghai in May")
     await form.get_by_role("button", name="Start").click()
-    await expect(travel).to_have_url(f"{house.url}/console/runs/inst_000001")
-    assert (await house.app.instance("inst_000001")).status == "pause"
+    await expect(travel).to_have_url(f"{backend.url}/console/runs/inst_000001")
+    assert (await backend.app.instance("inst_000001")).status == "pause"
 
 
 async def test_who_may_not_write_reads(open_window: OpenWindow) -> None:
@@ -245,7 +245,7 @@ async def test_another_plan_id_is_noticed(travel: Page) -> None:
     await expect(travel.get_by_text("Register makes a plan voyage of its own")).to_be_visible()
 
 
-async def test_by_the_keyboard_alone(admin: Window, house: Backend) -> None:
+async def test_by_the_keyboard_alone(admin: Window, backend: Backend) -> None:
     page = await admin.live("/console/plans")
     await reach(page, page.get_by_role("link", name="New plan"))
     await page.keyboard.press("Enter")
@@ -259,10 +259,10 @@ async def test_by_the_keyboard_alone(admin: Window, house: Backend) -> None:
     await expect(page.get_by_role("button", name="Check")).to_be_focused()
     await page.keyboard.press("Tab")
     await page.keyboard.press("Enter")
-    await expect(page).to_have_url(f"{house.url}/console/plans/typed")
+    await expect(page).to_have_url(f"{backend.url}/console/plans/typed")
     await reach(page, page.get_by_role("button", name="Start"))
     await page.keyboard.press("Enter")
-    await expect(page).to_have_url(f"{house.url}/console/runs/inst_000001")
+    await expect(page).to_have_url(f"{backend.url}/console/runs/inst_000001")
 
 
 async def test_it_fits_a_narrow_window_in_both_languages(

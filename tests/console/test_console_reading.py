@@ -24,9 +24,9 @@ SELECTED = "getSelection().toString()"
 
 
 @pytest.fixture
-def office(house: Backend) -> Office:
-    assert isinstance(house.app, Office)
-    return house.app
+def office(backend: Backend) -> Office:
+    assert isinstance(backend.app, Office)
+    return backend.app
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ RETURN = 60_000
 """A process begins slowly, and whoever waits for it asks less and less often."""
 
 
-class Household:
+class ServerProcess:
     """`console_child.py` as a process, at one address whichever process serves it."""
 
     def __init__(self, home: Path) -> None:
@@ -60,22 +60,22 @@ class Household:
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def household(tmp_path: Path) -> AsyncIterator[Household]:
-    household = Household(tmp_path)
+async def household(tmp_path: Path) -> AsyncIterator[ServerProcess]:
+    household = ServerProcess(tmp_path)
     await household.start("held")
     yield household
     await household.stop(signal.SIGKILL)
 
 
 @pytest_asyncio.fixture(loop_scope="session")
-async def admin(browser: Browser, household: Household) -> AsyncIterator[Window]:
+async def admin(browser: Browser, household: ServerProcess) -> AsyncIterator[Window]:
     async with window(browser, household) as one:  # type: ignore[arg-type]
         one.forgive(LOST)
         yield one
 
 
 async def begun(admin: Window, plan_id: str) -> str:
-    url = admin.house.url
+    url = admin.backend.url
     answer = await admin.context.request.post(
         f"{url}/instances", data={"plan_id": plan_id, "prompt": plan_id}, headers={"Origin": url}
     )
@@ -89,7 +89,7 @@ async def cut_off(page: Page) -> None:
 
 @pytest.mark.parametrize("how", [signal.SIGKILL, signal.SIGTERM])
 async def test_open_pages_find_the_next_server_and_tell_what_it_did(
-    admin: Window, household: Household, how: signal.Signals
+    admin: Window, household: ServerProcess, how: signal.Signals
 ) -> None:
     run_id = await begun(admin, "hold")
     run = await admin.live(f"/console/runs/{run_id}")
@@ -110,7 +110,7 @@ async def test_open_pages_find_the_next_server_and_tell_what_it_did(
 
 
 async def test_a_form_half_filled_in_is_still_there_and_can_be_sent(
-    admin: Window, household: Household
+    admin: Window, household: ServerProcess
 ) -> None:
     run_id = await begun(admin, "travel")
     page = await admin.live(f"/console/inbox?run={run_id}")

@@ -18,9 +18,9 @@ from holdfast.model.run import RunStatus
 
 
 @pytest.fixture
-def office(house: Backend) -> Office:
-    assert isinstance(house.app, Office)
-    return house.app
+def office(backend: Backend) -> Office:
+    assert isinstance(backend.app, Office)
+    return backend.app
 
 
 @pytest_asyncio.fixture(loop_scope="session")
@@ -58,14 +58,14 @@ class TestWatching:
         await expect(page.locator(".counts .pill")).to_have_text(["done 2"])
 
     async def test_the_head_counts_the_tasks_as_the_table_does(
-        self, admin: Window, house: Backend, stuck: str
+        self, admin: Window, backend: Backend, stuck: str
     ) -> None:
         page = await admin.live(f"/console/runs/{stuck}")
         await expect(page.locator("#tasks-done")).to_have_text("Tasks 1/4")
         pills = await page.locator(".counts .pill").all_inner_texts()
         assert "done 1" in pills
         assert sum(int(one.split()[-1]) for one in pills) == 4
-        await page.goto(f"{house.url}/console/runs")
+        await page.goto(f"{backend.url}/console/runs")
         await expect(page.locator(f"#row-{stuck} .progress")).to_have_text("1/4")
 
     async def test_who_what_and_when(self, admin: Window, stuck: str) -> None:
@@ -124,16 +124,16 @@ class TestWatching:
             await expect(status(tab)).to_have_text("Done")
 
     async def test_a_restarted_server_is_found_again(
-        self, admin: Window, house: Backend, office: Office
+        self, admin: Window, backend: Backend, office: Office
     ) -> None:
         admin.forgive("ERR_")
         run_id = await started(office, "hold", RunStatus.RUNNING)
         page = await admin.live(f"/console/runs/{run_id}")
-        await house.stop()
+        await backend.stop()
         await expect(page.locator("html")).not_to_have_attribute("data-live", "live")
         office.door.opened.set()
         await (await office.instance(run_id)).wait_for_completion(30)
-        await house.start()
+        await backend.start()
         await expect(status(page)).to_have_text("Done")
 
     async def test_a_run_that_is_not_there(self, admin: Window) -> None:
@@ -449,9 +449,9 @@ class TestQuestions:
 
 class TestOtherKinds:
     async def test_a_chat_leads_to_the_chat_and_tells_its_story(
-        self, admin: Window, house: Backend
+        self, admin: Window, backend: Backend
     ) -> None:
-        run_id = await chat(house)
+        run_id = await chat(backend)
         page = await admin.live(f"/console/runs/{run_id}")
         await expect(page.get_by_role("link", name="Open the chat")).to_have_attribute(
             "href", f"/console/chat/{run_id}"
@@ -461,9 +461,9 @@ class TestOtherKinds:
         await expect(page.locator("#stage")).to_have_count(0)
 
     async def test_a_conversation_shows_its_tasks(
-        self, admin: Window, house: Backend, office: Office
+        self, admin: Window, backend: Backend, office: Office
     ) -> None:
-        run_id = await conversation(house, admin)
+        run_id = await conversation(backend, admin)
         page = await admin.live(f"/console/runs/{run_id}")
         await expect(page.locator("#tasks")).to_contain_text("Load the figures")
         await expect(node(page, "t1")).to_contain_class("running")
@@ -475,7 +475,7 @@ class TestOtherKinds:
         await press(page, "Resume…", "Resume")
         await expect(status(page)).to_have_text("Done")
         await expect(page.locator("#tasks .pill")).to_have_text(["done", "done"])
-        graph = f"{house.url}/console/parts/runs/{run_id}/graph"
+        graph = f"{backend.url}/console/parts/runs/{run_id}/graph"
         drawn = [
             await (await admin.context.request.get(f"{graph}?at={at}")).text() for at in (1, 9)
         ]
@@ -498,12 +498,12 @@ async def test_the_story_is_told_in_chinese(open_window: OpenWindow, stuck: str)
 
 
 async def test_a_run_of_sixty_boxes_weighs_at_most_sixty_kilobytes(
-    browser: Browser, house: Backend, office: Office
+    browser: Browser, backend: Backend, office: Office
 ) -> None:
     """A first visit, with nothing kept from before, and everything that it fetched, as sent."""
     office.load_plan_text(chain(30))
     run_id = await started(office, "chain")
-    async with window(browser, house) as visitor:
+    async with window(browser, backend) as visitor:
         seen: list[Request] = []
         visitor.context.on("requestfinished", lambda one: seen.append(one))
         page = await visitor.live(f"/console/runs/{run_id}")
@@ -511,7 +511,7 @@ async def test_a_run_of_sixty_boxes_weighs_at_most_sixty_kilobytes(
         await page.evaluate("new Promise((wake) => requestIdleCallback(wake))")
         sent = {one.url: (await one.sizes())["responseBodySize"] for one in seen}
         unpacked = {one.url: len(await (await one.response()).body()) for one in seen}
-    async with httpx.AsyncClient(base_url=house.url, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=backend.url, trust_env=False) as client:
         worker = await client.get(address("live_worker.js"))  # no page sees a shared worker fetched
     sent["worker"], unpacked["worker"] = int(worker.headers["content-length"]), len(worker.content)
     assert {one.rpartition("/")[2] for one in sent} >= {

@@ -9,15 +9,15 @@ import httpx
 import pytest
 from console_chat import a_bank
 from console_plans import started
-from console_scene import NARROW, WIDE, Backend, OpenWindow, Window, fits, housed, window
+from console_scene import NARROW, WIDE, Backend, OpenWindow, Window, fits, serving, window
 from playwright.async_api import Browser, Locator, Page, Route, expect
 
 from holdfast.console.assets import address
 from holdfast.model.run import RunStatus
 
 
-def client(house: Backend) -> httpx.AsyncClient:
-    return httpx.AsyncClient(base_url=house.url, trust_env=False)
+def client(backend: Backend) -> httpx.AsyncClient:
+    return httpx.AsyncClient(base_url=backend.url, trust_env=False)
 
 
 async def test_the_keyboard_reaches_the_content_first(page: Page) -> None:
@@ -38,38 +38,38 @@ async def test_the_connection_shows_itself(page: Page) -> None:
     await expect(page.locator("#live")).to_have_text("Live")
 
 
-async def test_a_restarted_server_is_found_again(admin: Window, house: Backend) -> None:
+async def test_a_restarted_server_is_found_again(admin: Window, backend: Backend) -> None:
     admin.forgive("ERR_")
     page = await admin.live()
-    await house.stop()
+    await backend.stop()
     await expect(page.locator("html")).not_to_have_attribute("data-live", "live")
-    run_id = await started(house.app, "greet")
-    await house.start()
+    run_id = await started(backend.app, "greet")
+    await backend.start()
     await expect(page.locator("#live")).to_have_text("Live")
     await expect(page.locator(f"#row-{run_id}")).to_contain_text("Done")
 
 
-async def test_eight_tabs_share_one_connection(admin: Window, house: Backend) -> None:
+async def test_eight_tabs_share_one_connection(admin: Window, backend: Backend) -> None:
     tabs = [await admin.live() for _ in range(8)]
-    assert house.services.streams.clients == 1
-    run_id = await started(house.app, "greet")
+    assert backend.services.streams.clients == 1
+    run_id = await started(backend.app, "greet")
     for tab in tabs:
         await tab.bring_to_front()
         await expect(tab.locator(f"#row-{run_id}")).to_be_visible()
 
 
-async def test_the_last_page_takes_its_connection_with_it(admin: Window, house: Backend) -> None:
+async def test_the_last_page_takes_its_connection_with_it(admin: Window, backend: Backend) -> None:
     page = await admin.live()
     await page.goto("about:blank")
     back = await admin.live()
-    assert house.services.streams.clients == 1
+    assert backend.services.streams.clients == 1
     await expect(back.locator("#live")).to_have_text("Live")
 
 
-async def test_the_inbox_counts_live(page: Page, house: Backend) -> None:
+async def test_the_inbox_counts_live(page: Page, backend: Backend) -> None:
     inbox = page.get_by_role("navigation", name="Main").get_by_role("link", name="Inbox")
     await expect(inbox).to_have_text("Inbox")
-    await started(house.app, "computer", RunStatus.PAUSE)
+    await started(backend.app, "computer", RunStatus.PAUSE)
     await expect(inbox).to_contain_text("1 question waits")
 
 
@@ -98,7 +98,7 @@ async def test_a_menu_closes_by_key_and_by_looking_elsewhere(page: Page) -> None
     await expect(account.get_by_text("Sign out")).to_be_hidden()
 
 
-async def test_signing_out_and_in_again(admin: Window, house: Backend) -> None:
+async def test_signing_out_and_in_again(admin: Window, backend: Backend) -> None:
     admin.forgive("401")
     page = await admin.live()
     await expect(page.locator(".account .role")).to_have_text("Administrator")
@@ -110,17 +110,17 @@ async def test_signing_out_and_in_again(admin: Window, house: Backend) -> None:
     await page.keyboard.press("Enter")
     await expect(token).to_have_attribute("aria-invalid", "true")
     await expect(token).to_be_focused()
-    await token.fill(f"{house.url}/login?token={await house.link()}")
+    await token.fill(f"{backend.url}/login?token={await backend.link()}")
     await page.keyboard.press("Enter")
     await expect(page.get_by_role("heading", level=1)).to_have_text("Runs")
 
 
 async def test_a_link_signs_in_and_leads_to_the_runs(
-    open_window: OpenWindow, house: Backend
+    open_window: OpenWindow, backend: Backend
 ) -> None:
     stranger = await open_window(signed_in=False)
-    page = await stranger.open(f"/login?token={await house.link()}")
-    await expect(page).to_have_url(f"{house.url}/console/runs")
+    page = await stranger.open(f"/login?token={await backend.link()}")
+    await expect(page).to_have_url(f"{backend.url}/console/runs")
 
 
 @pytest.mark.parametrize(
@@ -128,20 +128,20 @@ async def test_a_link_signs_in_and_leads_to_the_runs(
     [("en-GB", "Sign in to Holdfast", "Sign in"), ("zh-CN", "登录 Holdfast", "登录")],
 )
 async def test_a_link_followed_from_another_page_says_what_it_does_and_signs_in_at_a_press(
-    open_window: OpenWindow, house: Backend, language: str, title: str, press: str
+    open_window: OpenWindow, backend: Backend, language: str, title: str, press: str
 ) -> None:
     stranger = await open_window(signed_in=False, locale=language)
     stranger.forgive("401")
     page = await stranger.open("/console/")
-    link = f"{house.url}/login?token={await house.link()}"
+    link = f"{backend.url}/login?token={await backend.link()}"
     await page.evaluate("where => location.assign(where)", link)
     await expect(page.get_by_role("heading", level=1)).to_have_text(title)
-    await expect(page.locator("main")).to_contain_text(house.url)
+    await expect(page.locator("main")).to_contain_text(backend.url)
     await expect(page.locator('link[rel="stylesheet"]')).to_have_count(1)
     if directory := os.environ.get("HOLDFAST_SHOTS"):
         await page.screenshot(path=f"{directory}/link_{language}.png")
     await page.get_by_role("button", name=press).click()
-    await expect(page).to_have_url(f"{house.url}/console/runs")
+    await expect(page).to_have_url(f"{backend.url}/console/runs")
 
 
 NAVIGATES = {
@@ -159,10 +159,10 @@ NAVIGATES = {
     ],
 )
 async def test_a_link_that_no_longer_works_says_so_and_how_to_get_another(
-    open_window: OpenWindow, house: Backend, language: str, title: str, way: str
+    open_window: OpenWindow, backend: Backend, language: str, title: str, way: str
 ) -> None:
-    used = await house.link()
-    async with client(house) as first:
+    used = await backend.link()
+    async with client(backend) as first:
         await first.post("/login", json={"token": used})
     stranger = await open_window(signed_in=False, locale=language)
     stranger.forgive("401")
@@ -171,30 +171,30 @@ async def test_a_link_that_no_longer_works_says_so_and_how_to_get_another(
         await expect(page.get_by_role("heading", level=1)).to_have_text(title)
         await expect(page.locator("main")).to_contain_text(way)
         await expect(page.locator("code")).to_have_text("holdfast serve --link")
-        await expect(page).to_have_url(f"{house.url}/console/")
+        await expect(page).to_have_url(f"{backend.url}/console/")
         assert secret not in await page.content()
-    await page.locator("#sign-in-token").fill(await house.link())
+    await page.locator("#sign-in-token").fill(await backend.link())
     await page.keyboard.press("Enter")
-    await expect(page).to_have_url(f"{house.url}/console/runs")
+    await expect(page).to_have_url(f"{backend.url}/console/runs")
 
 
 async def test_a_used_link_leads_whoever_is_signed_in_to_the_console(
-    open_window: OpenWindow, house: Backend
+    open_window: OpenWindow, backend: Backend
 ) -> None:
     one = await open_window(signed_in=False)
-    link = f"/login?token={await house.link()}"
+    link = f"/login?token={await backend.link()}"
     for _ in range(12):
-        await expect(await one.open(link)).to_have_url(f"{house.url}/console/runs")
+        await expect(await one.open(link)).to_have_url(f"{backend.url}/console/runs")
 
 
-async def test_a_link_still_signs_somebody_else_in(admin: Window, house: Backend) -> None:
-    page = await admin.open(f"/login?token={await house.link('Ann', ('viewer',))}")
+async def test_a_link_still_signs_somebody_else_in(admin: Window, backend: Backend) -> None:
+    page = await admin.open(f"/login?token={await backend.link('Ann', ('viewer',))}")
     await expect(page.locator(".account b").last).to_have_text("Ann")
 
 
-async def test_a_refused_link_is_a_page_only_for_who_reads_pages(house: Backend) -> None:
+async def test_a_refused_link_is_a_page_only_for_who_reads_pages(backend: Backend) -> None:
     link = {"token": "link_bad"}
-    async with client(house) as one:
+    async with client(backend) as one:
         page = await one.get("/login", params=link, headers=NAVIGATES)
         button = await one.post("/login", data=link, headers={"Accept": NAVIGATES["Accept"]})
         for accept in ("*/*", "application/json"):
@@ -214,15 +214,15 @@ async def test_a_refused_link_is_a_page_only_for_who_reads_pages(house: Backend)
         assert "'unsafe" not in answer.headers["content-security-policy"]
 
 
-async def test_without_a_link_the_sign_in_page_asks_for_one(house: Backend) -> None:
-    async with client(house) as one:
+async def test_without_a_link_the_sign_in_page_asks_for_one(backend: Backend) -> None:
+    async with client(backend) as one:
         answer = await one.get("/login", headers=NAVIGATES)
     assert answer.status_code == 401
     assert "You are not signed in" in answer.text
 
 
-async def test_who_opens_bad_links_too_often_reads_that_they_must_wait(house: Backend) -> None:
-    async with client(house) as one:
+async def test_who_opens_bad_links_too_often_reads_that_they_must_wait(backend: Backend) -> None:
+    async with client(backend) as one:
         for _ in range(11):
             answer = await one.get("/login", params={"token": "link_bad"}, headers=NAVIGATES)
     assert answer.status_code == 429
@@ -258,16 +258,18 @@ async def test_nothing_here_and_not_for_you(open_window: OpenWindow) -> None:
         ("/console/language/fr", 422),
     ],
 )
-async def test_refusals_are_pages_with_their_status(house: Backend, path: str, status: int) -> None:
-    async with client(house) as one:
+async def test_refusals_are_pages_with_their_status(
+    backend: Backend, path: str, status: int
+) -> None:
+    async with client(backend) as one:
         answer = await one.get(path)
     assert answer.status_code == status
     assert answer.headers["content-type"].startswith("text/html")
     assert "'unsafe" not in answer.headers["content-security-policy"]
 
 
-async def test_what_never_changes_is_kept(house: Backend) -> None:
-    async with client(house) as one:
+async def test_what_never_changes_is_kept(backend: Backend) -> None:
+    async with client(backend) as one:
         first = await one.get(address("console.css"))
         again = await one.get(
             address("console.css"), headers={"If-None-Match": first.headers["etag"]}
@@ -279,17 +281,17 @@ async def test_what_never_changes_is_kept(house: Backend) -> None:
     assert old.content == first.content
 
 
-async def test_the_start_leads_to_the_runs(page: Page, house: Backend) -> None:
-    await page.goto(f"{house.url}/")
-    await expect(page).to_have_url(f"{house.url}/console/runs")
+async def test_the_start_leads_to_the_runs(page: Page, backend: Backend) -> None:
+    await page.goto(f"{backend.url}/")
+    await expect(page).to_have_url(f"{backend.url}/console/runs")
 
 
 @pytest.mark.parametrize("path", ["/console/runs", "/console/nowhere"])
 async def test_a_narrow_window_needs_no_sideways_scrolling(
-    open_window: OpenWindow, house: Backend, theme: str, locale: str, path: str
+    open_window: OpenWindow, backend: Backend, theme: str, locale: str, path: str
 ) -> None:
-    await started(house.app, "computer", RunStatus.PAUSE)
-    await started(house.app, "fragile", RunStatus.ERROR)
+    await started(backend.app, "computer", RunStatus.PAUSE)
+    await started(backend.app, "fragile", RunStatus.ERROR)
     narrow = {"width": 360, "height": 740}
     one = await open_window(color_scheme=theme, locale=locale, viewport=narrow)
     one.forgive("404")
@@ -310,11 +312,11 @@ async def covered(control: Locator) -> bool:
 async def test_a_notice_covers_nothing_that_can_be_pressed(
     browser: Browser, viewport: dict[str, int]
 ) -> None:
-    async with housed(a_bank()) as house:
-        session = await house.app.sessions.open("clerk", by="Will Zhang")
-        await house.app.sessions.say(session.id, "pay 5", by="Will Zhang")
+    async with serving(a_bank()) as backend:
+        session = await backend.app.sessions.open("clerk", by="Will Zhang")
+        await backend.app.sessions.say(session.id, "pay 5", by="Will Zhang")
         await session.wait_until_settled(30)
-        async with window(browser, house, viewport=viewport) as one:
+        async with window(browser, backend, viewport=viewport) as one:
             page = await one.live(f"/console/chat/{session.id}")
             await page.get_by_role("button", name="Approve and run").click()
             await expect(page.locator(".notice.done")).to_be_visible()
@@ -335,7 +337,7 @@ async def test_a_notice_covers_nothing_that_can_be_pressed(
 
 
 async def test_nothing_is_missed_between_the_page_and_its_connection(
-    admin: Window, house: Backend
+    admin: Window, backend: Backend
 ) -> None:
     page = await admin.context.new_page()
     held = asyncio.Event()
@@ -345,9 +347,9 @@ async def test_nothing_is_missed_between_the_page_and_its_connection(
         await route.continue_()
 
     await page.route("**/live.js", later)
-    await page.goto(f"{house.url}/console/runs", wait_until="commit")
+    await page.goto(f"{backend.url}/console/runs", wait_until="commit")
     await expect(page.get_by_text("No runs yet")).to_be_visible()
-    run_id = await started(house.app, "greet")
+    run_id = await started(backend.app, "greet")
     held.set()
     await expect(page.locator(f"#row-{run_id}")).to_contain_text("Done")
 

@@ -49,8 +49,8 @@ OUTSIDE = """() => {
 
 
 @pytest.fixture
-def office(house: Backend) -> Office:
-    office = house.app
+def office(backend: Backend) -> Office:
+    office = backend.app
     assert isinstance(office, Office)
 
     @office.tool(idempotent=True)
