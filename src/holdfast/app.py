@@ -29,6 +29,7 @@ from holdfast.agents.declarations import Declarations
 from holdfast.agents.sessions import AgentSessionHub
 from holdfast.core.run.state import RunState
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
+from holdfast.i18n.message import msg, term
 from holdfast.interactions.handlers import Handlers
 from holdfast.journal.home import DATABASE, default_home
 from holdfast.journal.memory import MemoryJournal
@@ -312,7 +313,7 @@ class Holdfast:
     async def instance(self, instance_id: str) -> PlanInstance:
         found = await self.plans.get_plan_instance(instance_id)
         if found is None:
-            raise NotFound(f"there is no run {instance_id}")
+            raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=instance_id))
         return found
 
     async def runs(self, query: RunQuery = ALL_RUNS) -> list[RunRow]:

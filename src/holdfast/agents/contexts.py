@@ -16,6 +16,7 @@ from holdfast.core.interactions.wire import (
     response_to_wire,
 )
 from holdfast.errors import HoldfastError, InvalidAnswer
+from holdfast.i18n.message import joined, msg
 from holdfast.language.strict import strict_text
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
 from holdfast.model.values import Json
@@ -98,21 +99,28 @@ _Readers = Mapping[str, Callable[[Any], object]]
 
 def _read(kind: Any, raw: object, readers: _Readers) -> dict[str, Any]:
     if not isinstance(raw, Mapping):
-        raise InvalidAnswer(f"a {kind.__name__} must be an object", {"$": "must be an object"})
+        raise InvalidAnswer(
+            msg("a {kind} must be an object", kind=kind.__name__), {"$": msg("must be an object")}
+        )
     wrong: dict[str, str] = {}
     read: dict[str, Any] = {}
     names = {spelling: name for name in readers for spelling in (name, camel(name))}
     for key, value in raw.items():
         name = names.get(key)
         if name is None or name in read:
-            wrong[str(key)] = "unknown key" if name is None else "is given in two spellings"
+            wrong[str(key)] = (
+                msg("unknown key") if name is None else msg("is given in two spellings")
+            )
         elif value is not None:
             read[name] = _value(readers[name], value, str(key), wrong)
     needed = (each.name for each in fields(kind) if _is_needed(each))
-    wrong |= {camel(name): "is required" for name in needed if name not in read}
+    wrong |= {camel(name): msg("is required") for name in needed if name not in read}
     if wrong:
-        listed = "; ".join(f"{key}: {message}" for key, message in wrong.items())
-        raise InvalidAnswer(f"this {kind.__name__} cannot be read: {listed}", wrong)
+        each = (msg("{place}: {problem}", place=k, problem=v) for k, v in wrong.items())
+        listed = joined("; ", each)
+        raise InvalidAnswer(
+            msg("this {what} cannot be read: {problem}", what=kind.__name__, problem=listed), wrong
+        )
     return read
 
 
@@ -138,13 +146,13 @@ def _text(value: object) -> str:
 
 def _count(value: object) -> int:
     if type(value) is not int or value < 0:
-        raise ValueError("must be a whole number from 0")
+        raise ValueError(msg("must be a whole number from 0"))
     return value
 
 
 def _rules(value: object) -> dict[str, object]:
     if not isinstance(value, Mapping):
-        raise ValueError("must be an object with a rule for each tool")
+        raise ValueError(msg("must be an object with a rule for each tool"))
     return {_text(name): read_rule(rule) for name, rule in value.items()}
 
 

@@ -14,6 +14,7 @@ from typing import Any, Final
 
 from holdfast.core.approval import EVERY_TOOL, read_rule
 from holdfast.errors import AuthorError, InvalidValue, PlanRejected, Problem
+from holdfast.i18n.message import joined, msg
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule
@@ -51,7 +52,7 @@ class Declarations:
         if not problems:
             problems = list(self._problems(Agent(**given), self._tools.specs()))
         if problems:
-            raise AuthorError("\n".join(f"agent {agent_id!r}: {one}" for one in problems))
+            raise AuthorError(joined("\n", (_of_agent(agent_id, one) for one in problems)))
         agent = Agent(**given)
         self._library.add_agent(agent)
         return agent
@@ -63,7 +64,7 @@ class Declarations:
         for agent in self._agents():
             if joining.name in agent.verification_tools:
                 for problem in self._problems(agent, specs):
-                    raise AuthorError(f"agent {agent.agent_id!r}: {problem}")
+                    raise AuthorError(_of_agent(agent.agent_id, problem))
 
     def load(self, root: Path) -> list[Agent]:
         """The agents of a file or of a directory's; none is loaded if any is wrong.
@@ -196,4 +197,8 @@ def _text(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8")
     except UnicodeDecodeError:
-        raise PlanRejected([Problem("this is not UTF-8 text", str(file), 1, 1)]) from None
+        raise PlanRejected([Problem(msg("this is not UTF-8 text"), str(file), 1, 1)]) from None
+
+
+def _of_agent(agent_id: str, problem: str) -> str:
+    return msg("agent {agent!r}: {problem}", agent=agent_id, problem=problem)

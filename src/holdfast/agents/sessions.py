@@ -24,6 +24,7 @@ from holdfast.core.interactions.requests import is_wait, sound
 from holdfast.core.interactions.wire import request_from_wire, request_to_wire, response_from_wire
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
+from holdfast.i18n.message import joined, msg
 from holdfast.interactions.handlers import Handlers
 from holdfast.interactions.service import InteractionService, is_above
 from holdfast.journal.codec import decode
@@ -104,12 +105,16 @@ class AgentSessionHub(InteractionService):
         agents = [one for one in agent.agents if one not in library.agent_ids()]
         if tools or agents:
             unknown = [
-                *(f"no tool {one!r}" for one in tools),
-                *(f"no agent {one!r}" for one in agents),
+                *(msg("no tool {name!r}", name=one) for one in tools),
+                *(msg("no agent {name!r}", name=one) for one in agents),
             ]
             raise NotAllowed(
-                f"{agent.agent_id} cannot work: there is {', '.join(unknown)}; declare what is "
-                "missing, or take it off the agent"
+                msg(
+                    "{agent} cannot work: there is {missing}; declare what is missing, or take it "
+                    "off the agent",
+                    agent=agent.agent_id,
+                    missing=", ".join(unknown),
+                )
             )
         for one in agent.agents:
             self._refuse_incomplete(library.agent(one).agent)
@@ -119,7 +124,7 @@ class AgentSessionHub(InteractionService):
             return f"chat_{await self.engine.journal.next_number('chat'):06d}"
         chosen = chosen_id(session_id, "session", "session_id")
         if await self.engine.journal.version(chosen):
-            raise NotAllowed(f"there already is a session {chosen}")
+            raise NotAllowed(msg("there already is a session {id}", id=chosen))
         return chosen
 
     async def session(self, session_id: str) -> AgentSession:
@@ -272,7 +277,9 @@ class AgentSessionHub(InteractionService):
         open_one = _asked_for(state, tool_call_id)
         if open_one is None:
             why = state.did[0][2] if state.did else state.error
-            raise NotAllowed(f"{tool_name} could not be proposed: {why}")
+            raise NotAllowed(
+                msg("{tool} could not be proposed: {reason}", tool=tool_name, reason=why)
+            )
         return open_one.request
 
     def _refuse_closed(self, state: ReactState, tool: str, args: Mapping[str, Json]) -> None:
@@ -281,11 +288,19 @@ class AgentSessionHub(InteractionService):
             return  # the session itself says so
         facts = self.engine.worker.tool_facts(tool)
         if facts is None:
-            raise NotAllowed(f"{tool} could not be proposed: it is not available now")
+            raise NotAllowed(
+                msg("{tool} could not be proposed: it is not available now", tool=tool)
+            )
         rules, own = state.agent.approval, facts.approval
         mode = mode_for(tool, args, own=own, agent=rules, session=state.approval)
         if mode is ApprovalMode.DISABLED:
-            raise NotAllowed(f"{tool} could not be proposed: the tool {tool} is disabled")
+            raise NotAllowed(
+                msg(
+                    "{tool} could not be proposed: the tool {name} is disabled",
+                    tool=tool,
+                    name=tool,
+                )
+            )
 
     async def handle_interaction_response(
         self,
@@ -299,7 +314,13 @@ class AgentSessionHub(InteractionService):
             response = response_from_wire(response)
         row = await self._row(response.request_id)
         if not is_above(session_id, row):
-            raise NotFound(f"session {session_id} has no question {response.request_id}")
+            raise NotFound(
+                msg(
+                    "session {id} has no question {question}",
+                    id=session_id,
+                    question=response.request_id,
+                )
+            )
         await self.answer(response, by=by)
         return opened(self.engine, await self.engine.state(session_id))
 
@@ -317,12 +338,13 @@ class AgentSessionHub(InteractionService):
         session = as_session(await self.engine.state(session_id))
         facts = HELPER if tool in session.helpers else self.engine.worker.tool_facts(tool)
         if facts is None:
-            raise NotFound(f"there is no tool {tool!r}")
+            raise NotFound(msg("there is no tool {tool!r}", tool=tool))
         wanted = strict_json(dict(pattern or {}))
         check_pattern(wanted, facts.parameters)
         if seconds is not None and not is_wait(seconds):
-            message = "must be a number of seconds above 0, and at most ten years"
-            raise InvalidAnswer(f"seconds {message}", {"seconds": message})
+            message = msg("must be a number of seconds above 0, and at most ten years")
+            told = msg("{name} {problem}", name="seconds", problem=message)
+            raise InvalidAnswer(told, {"seconds": message})
         expires = None if seconds is None else self.engine.clock.now() + seconds
         command = c.RememberApproval(
             tool, facts.version, strict_text(by, "by"), wanted, expires, uses
@@ -359,14 +381,15 @@ def _session_rules(agents: Sequence[Agent], approval: Mapping[str, object]) -> R
         wrong = {name: wrong[name] for name in not_subject(helper, wrong)}
     if wrong:
         fields = {f"approval.{name}": message for name, message in wrong.items()}
-        raise InvalidAnswer("; ".join(wrong.values()), fields)
+        raise InvalidAnswer(joined("; ", wrong.values()), fields)
     return {tool: read_rule(raw) for tool, raw in approval.items()}
 
 
 def _refuse_no_place(after: object, version: int) -> None:
     if after is not None and (type(after) is not int or not 0 <= after <= version):
-        message = f"must be a whole number from 0 to {version}, or None for now"
-        raise InvalidAnswer(f"after {message}", {"after": message})
+        message = msg("must be a whole number from 0 to {n}, or None for now", n=version)
+        told = msg("{name} {problem}", name="after", problem=message)
+        raise InvalidAnswer(told, {"after": message})
 
 
 def _same_call(
@@ -376,8 +399,12 @@ def _same_call(
     shown = request.context
     if shown.get("tool") != tool or canonical_json(shown.get("args")) != canonical_json(args):
         raise NotAllowed(
-            f"{shown.get('call_id')} is another call, about which {request.title!r} is asked: "
-            "give that tool and its arguments, or another call id"
+            msg(
+                "{call} is another call, about which {title!r} is asked: give that tool and "
+                "its arguments, or another call id",
+                call=shown.get("call_id"),
+                title=request.title,
+            )
         )
     return request
 

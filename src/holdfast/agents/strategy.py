@@ -11,6 +11,7 @@ from holdfast.agents.contexts import AgentContext, ResumePoint, ToolApprovalCall
 from holdfast.agents.events import AgentEventType, AgentExecutionEvent
 from holdfast.core.approval import read_rule
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
+from holdfast.i18n.message import msg
 from holdfast.runs.handles import AgentSession
 
 if TYPE_CHECKING:
@@ -82,12 +83,21 @@ class ReActAgentStrategy:
 def _refuse_another(session: AgentSession, context: AgentContext) -> None:
     """A session keeps the agent and the rules that it was opened with."""
     if session.agent_id != context.agent_id:
-        raise NotAllowed(f"{session.id} is a session with {session.agent_id}: name that agent")
+        raise NotAllowed(
+            msg(
+                "{id} is a session with {agent}: name that agent",
+                id=session.id,
+                agent=session.agent_id,
+            )
+        )
     rules = {tool: read_rule(raw) for tool, raw in context.approval.items()}
     if rules and rules != session.rules:
         raise NotAllowed(
-            f"{session.id} was opened with other rules of approval, and keeps them: leave "
-            "`approval` out to go on with it, or name a new session"
+            msg(
+                "{id} was opened with other rules of approval, and keeps them: leave "
+                "`approval` out to go on with it, or name a new session",
+                id=session.id,
+            )
         )
 
 

@@ -20,6 +20,7 @@ from fastapi import APIRouter, Request, Response
 
 from holdfast.drawing.svg import STYLE
 from holdfast.errors import NotFound
+from holdfast.i18n.message import msg
 
 FOREVER: Final = "public, max-age=31536000, immutable"
 REVALIDATE: Final = "no-cache"
@@ -79,7 +80,7 @@ def imported_by(names: tuple[str, ...]) -> tuple[str, ...]:
 async def static_file(directory: str, name: str, request: Request) -> Response:
     asset = assets().get(name)
     if asset is None:
-        raise NotFound(f"there is no file {name}")
+        raise NotFound(msg("there is no file {name}", name=name))
     kept = FOREVER if directory == release() else REVALIDATE
     headers = {"ETag": asset.etag, "Cache-Control": kept}
     if asset.etag in request.headers.get("if-none-match", ""):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 
 from holdfast.errors import CallerError, InvalidAnswer
+from holdfast.i18n.message import msg
 from holdfast.language.ids import chosen_id
 from holdfast.language.strict import strict_text
 from holdfast.model.conversation import AfterFailure, OnFailure
@@ -47,5 +48,7 @@ def new_id(conversation_id: str) -> str:
 def goal(user_input: object) -> str:
     if not isinstance(user_input, str):
         said = type(user_input).__name__
-        raise InvalidAnswer(f"a goal is text, not {said}", {"user_input": "text is needed"})
+        raise InvalidAnswer(
+            msg("a goal is text, not {value}", value=said), {"user_input": msg("text is needed")}
+        )
     return strict_text(user_input, "user_input", longest=LONGEST_INPUT)

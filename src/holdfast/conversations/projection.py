@@ -19,6 +19,7 @@ from holdfast.core.conversation.decide import blank
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotAllowed
+from holdfast.i18n.message import msg
 from holdfast.language.strict import copied
 from holdfast.model.conversation import EngineEvent, EngineEventType, EngineState, SubTask
 from holdfast.model.run import RunStatus
@@ -109,7 +110,9 @@ class Projection:
 
     def _refuse_cancelled(self) -> None:
         if is_cancelled(self._latest):
-            raise NotAllowed(f"{self.id} was cancelled for good; open a new conversation")
+            raise NotAllowed(
+                msg("{id} was cancelled for good; open a new conversation", id=self.id)
+            )
 
     def _refuse_failed(self) -> None:
         """A failure that nobody has heard of is told once."""

@@ -20,6 +20,7 @@ from typing import Final, TypeAlias, TypeVar
 
 from holdfast.core.interactions.answers import for_the_handler
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer
+from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.model.interaction import (
     InteractionAction,
@@ -56,8 +57,12 @@ class Handlers:
         known = request.type is not InteractionType.CUSTOM or request.custom_type in self._types
         if not known:
             names = ", ".join(sorted(self._types)) or "none"
-            message = f"no custom type {request.custom_type!r} is registered (known: {names})"
-            raise InvalidAnswer(message, {"custom_type": "not registered"})
+            message = msg(
+                "no custom type {name!r} is registered (known: {names})",
+                name=request.custom_type,
+                names=names,
+            )
+            raise InvalidAnswer(message, {"custom_type": msg("not registered")})
 
     async def resolve(
         self,
@@ -106,9 +111,19 @@ async def _decided(
     except CallerError:
         raise
     except Exception as error:
-        raise AuthorError(f"the handler of {request.title!r} failed: {error!r}") from error
+        raise AuthorError(
+            msg(
+                "the handler of {title!r} failed: {reason}", title=request.title, reason=repr(error)
+            )
+        ) from error
     if not isinstance(resolution, Resolution):
         kind = type(resolution).__name__
-        raise AuthorError(f"the handler of {request.title!r} must return a Resolution, not {kind}")
+        raise AuthorError(
+            msg(
+                "the handler of {title!r} must return a Resolution, not {kind}",
+                title=request.title,
+                kind=kind,
+            )
+        )
     data = strict_json(dict(resolution.data))
     return Resolution(InteractionAction(resolution.action), data, resolution.feedback)

@@ -11,6 +11,7 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, TooLate
 from holdfast.forms.secrets import is_reference
 from holdfast.forms.values import Refusal, clean, is_empty
+from holdfast.i18n.message import msg, term
 from holdfast.interactions.handlers import Handlers, custom_option
 from holdfast.journal.port import NOTHING, Attached, ExpiringValue, QuestionRow
 from holdfast.journal.vault import Place, Vault, sealed_answer
@@ -41,14 +42,14 @@ def is_above(run_id: str, row: QuestionRow) -> bool:
 def _secret_field(request: InteractionRequest, name: str) -> Field:
     field = next((one for one in request.form.fields if one.name == name), None)
     if field is None:
-        raise _misfit(name, "the form has no such field")
+        raise _misfit(name, msg("the form has no such field"))
     if field.type is not FieldType.SECRET:
-        raise _misfit(name, "this is no secret: give it with the answer")
+        raise _misfit(name, msg("this is no secret: give it with the answer"))
     return field
 
 
 def _misfit(name: str, why: str) -> InvalidAnswer:
-    return InvalidAnswer(f"{name}: {why}", {name: why})
+    return InvalidAnswer(msg("{place}: {problem}", place=name, problem=why), {name: why})
 
 
 def _secret_given(
@@ -73,8 +74,14 @@ class InteractionService:
         """Answer any run's question; the first valid answer wins."""
         row = await self._row(response.request_id)
         if response.session_id and not is_above(response.session_id, row):
-            message = f"{response.request_id} is asked by {row.run_id}: answer it there, or above"
-            raise InvalidAnswer(message, {"session_id": f"must be {row.run_id}, or left out"})
+            message = msg(
+                "{question} is asked by {id}: answer it there, or above",
+                question=response.request_id,
+                id=row.run_id,
+            )
+            raise InvalidAnswer(
+                message, {"session_id": msg("must be {id}, or left out", id=row.run_id)}
+            )
         request = request_of(row)
         response = _secret_given(request, response)
         given = strict_json(dict(response.data)) if response.data != {} else {}
@@ -117,13 +124,15 @@ class InteractionService:
         row = await self._row(question_id)
         now = self.engine.clock.now()
         if row.status != "open" or (row.deadline is not None and now >= row.deadline):
-            status = "too late for" if row.status == "open" else row.status
-            raise TooLate(f"{row.title!r} is {status}; nothing was changed")
+            status = msg("too late for") if row.status == "open" else term(row.status)
+            raise TooLate(
+                msg("{title!r} is {status}; nothing was changed", title=row.title, status=status)
+            )
         request = request_of(row)
         asked = _secret_field(request, field)
         given = strict_json(value)
         if is_reference(given) or is_empty(asked, given):
-            raise _misfit(field, "enter the secret itself")
+            raise _misfit(field, msg("enter the secret itself"))
         try:
             text = str(clean(asked, given))
         except Refusal as refusal:
@@ -163,5 +172,7 @@ class InteractionService:
     async def _row(self, question_id: str) -> QuestionRow:
         row = await self.engine.journal.question(question_id)
         if row is None:
-            raise NotFound(f"there is no question {question_id}")
+            raise NotFound(
+                msg("there is no {kind} {name}", kind=term("question"), name=question_id)
+            )
         return row

@@ -33,6 +33,7 @@ from holdfast.errors import InvalidAnswer, OperatorError
 from holdfast.forms.secrets import is_reference, reference_of
 from holdfast.forms.validation import overlong
 from holdfast.forms.values import Refusal, clean, is_empty
+from holdfast.i18n.message import msg
 from holdfast.journal.home import sync_directory
 from holdfast.journal.port import ExpiringValue, Journal
 from holdfast.language.strict import canonical_json
@@ -52,7 +53,7 @@ _SECRET: Final = FieldType.SECRET
 _KEY_BYTES: Final = 32
 _NONCE_BYTES: Final = 12
 _REMEDY: Final = "it must be 32 bytes in base64, as `openssl rand -base64 32` prints them"
-_NOT_OURS: Final = "this secret was not entered here, or too long ago: enter it again"
+_NOT_OURS: Final = msg("this secret was not entered here, or too long ago: enter it again")
 
 
 class Clock(Protocol):
@@ -143,7 +144,7 @@ class Vault:
             except Refusal as refusal:
                 errors[field.name] = str(refusal)
         if errors:
-            raise InvalidAnswer("the answer does not fit the form", errors)
+            raise InvalidAnswer(msg("the answer does not fit the form"), errors)
         return Sealed(taken, tuple(kept))
 
     def refer(self, form: Form, data: Mapping[str, Json], place: Place) -> dict[str, Json]:
@@ -183,9 +184,14 @@ class Vault:
             return self._cipher.decrypt(nonce, ciphertext, bound).decode()
         except InvalidTag:
             raise OperatorError(
-                f"the secret that was entered for {body['field']} cannot be opened with this "
-                f"installation's key: put back the {KEY_FILE} (or {KEY_VARIABLE}) that it was "
-                "sealed with, or have it entered anew"
+                msg(
+                    "the secret that was entered for {name} cannot be opened with this "
+                    "installation's key: put back the {file} (or {variable}) that it was sealed "
+                    "with, or have it entered anew",
+                    name=body["field"],
+                    file=KEY_FILE,
+                    variable=KEY_VARIABLE,
+                )
             ) from None
 
     @cached_property

@@ -21,6 +21,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
 from holdfast.forms.validation import validate
+from holdfast.i18n.message import msg, term
 from holdfast.journal.port import Attached, ExpiringValue, RunQuery
 from holdfast.journal.vault import Place, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
@@ -161,7 +162,10 @@ class PlannerAgent:
         except AlreadyAnswered as error:
             return {"success": False, "error": str(error), "answered_by": error.by}
         except NotFound:
-            return {"success": False, "error": f"Plan instance {plan_instance_id} not found"}
+            return {
+                "success": False,
+                "error": msg("Plan instance {id} not found", id=plan_instance_id),
+            }
         except CallerError as error:
             return {"success": False, "error": str(error)}
 
@@ -299,7 +303,7 @@ class PlanModule:
             return plan, plan.plan.inputs
         plans = [library.current(one).plan for one in sorted(library.plan_ids())]
         if not plans:
-            raise NotFound("no plan is loaded that the prompt could be for")
+            raise NotFound(msg("no plan is loaded that the prompt could be for"))
         chosen = await self.planner_agent.choose_plan(prompt, plans)
         if chosen is not None:
             plan = library.current(chosen)
@@ -319,10 +323,12 @@ class PlanModule:
         """Edit the main task's values; a status moves by commands only."""
         unknown = set(updates) - {"context", "status"}
         if unknown:
-            raise NotAllowed(f"cannot update {', '.join(sorted(unknown))}; only context values")
+            raise NotAllowed(
+                msg("cannot update {names}; only context values", names=", ".join(sorted(unknown)))
+            )
         state = as_plan(await self.engine.state(plan_instance_id))
         if updates.get("status", state.status) != state.status:
-            raise NotAllowed("a status cannot be set; use continue, resume, skip or cancel")
+            raise NotAllowed(msg("a status cannot be set; use continue, resume, skip or cancel"))
         values = dict(updates.get("context", {}).get("values", {}))
         if values:
             command = c.EditContext(state.plan.main, strict_json(values), by)
@@ -332,7 +338,9 @@ class PlanModule:
     async def wait_for_completion(self, plan_instance_id: str, timeout: float | None = None) -> str:
         instance = await self.get_plan_instance(plan_instance_id)
         if instance is None:
-            raise NotFound(f"there is no run {plan_instance_id}")
+            raise NotFound(
+                msg("there is no {kind} {name}", kind=term("run"), name=plan_instance_id)
+            )
         return await instance.wait_for_completion(timeout)
 
     async def only_instance_in_error(self, plan_id: str) -> str:
@@ -341,9 +349,15 @@ class PlanModule:
         if len(runs) == 1:
             return runs[0].run_id
         if not runs:
-            raise NotFound(f"no instance of {plan_id} waits for a resume")
+            raise NotFound(msg("no instance of {plan} waits for a resume", plan=plan_id))
         names = ", ".join(run.run_id for run in runs)
-        raise NotAllowed(f"several instances of {plan_id} wait for a resume: name one of {names}")
+        raise NotAllowed(
+            msg(
+                "several instances of {plan} wait for a resume: name one of {names}",
+                plan=plan_id,
+                names=names,
+            )
+        )
 
     async def continue_instance(
         self, plan_instance_id: str, provided_params: Mapping[str, Any], by: str

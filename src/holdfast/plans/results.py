@@ -14,6 +14,7 @@ from holdfast.core.plan.state import PlanState, refused, remedy
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.forms.shapes import dump_form
+from holdfast.i18n.message import joined, msg, term
 from holdfast.journal.codec import decode
 from holdfast.model import events as e
 from holdfast.model.form import Form
@@ -47,14 +48,14 @@ async def _of_listener(engine: Engine, step: Parent, since: int = 0) -> dict[str
             result = _result_of(event)
             if result is not None:
                 return _with_remedy(result, state, step)
-    return {"success": False, "error": f"the instance is {state.status}"}
+    return {"success": False, "error": msg("the instance is {status}", status=term(state.status))}
 
 
 def _with_remedy(result: dict[str, Any], state: RunState, of: Parent) -> dict[str, Any]:
     """Where the run has failed because a value was refused: how to be asked for it again."""
     step = state.steps[of.step_id]
     names = refused(step) if state.status is RunStatus.ERROR and step.firing == of.firing else ()
-    return {**result, "error": f"{result['error']}; {remedy(names)}"} if names else result
+    return {**result, "error": joined("; ", (result["error"], remedy(names)))} if names else result
 
 
 async def _of_agent(engine: Engine, step: Parent) -> dict[str, Any]:
@@ -91,9 +92,9 @@ def _halted(state: ReactState) -> dict[str, Any]:
         question = state.questions[question_id]
         if question.purpose == "missing":
             return _lacks(question.request.form)
-    why = state.error or f"{state.run_id} waits for another answer"
+    why = state.error or msg("{id} waits for another answer", id=state.run_id)
     if state.status is RunStatus.CANCELLED:
-        why = f"{state.run_id} was ended by {state.cancelled_by}"
+        why = msg("{id} was ended by {by}", id=state.run_id, by=state.cancelled_by)
     return {"success": False, "error": why, "task_updates": []}
 
 

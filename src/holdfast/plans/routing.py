@@ -18,6 +18,7 @@ from holdfast.core.plan.state import PlanState, refused, remedy
 from holdfast.core.run.state import QuestionState
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.forms.validation import validate
+from holdfast.i18n.message import joined, msg, term
 from holdfast.journal.port import QuestionQuery
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
@@ -44,7 +45,9 @@ async def route(engine: Engine, state: PlanState, params: Mapping[str, Json]) ->
             answers.append((run_id, question, values))
     if not answers:
         wanted = {field.name: "needed" for _, one in asked for field in one.request.form.fields}
-        raise InvalidAnswer(f"nothing was provided; wanted: {', '.join(wanted)}", wanted)
+        raise InvalidAnswer(
+            msg("nothing was provided; wanted: {names}", names=", ".join(wanted)), wanted
+        )
     _refuse_invalid(answers)
     return answers
 
@@ -80,7 +83,10 @@ def _already_answered(
         return repeated
     if opened:
         ids = ", ".join(question.request.request_id for _, question in opened)
-        message = f"No paused listener found: what is open asks for a decision, answer by id: {ids}"
+        message = msg(
+            "No paused listener found: what is open asks for a decision, answer by id: {ids}",
+            ids=ids,
+        )
         raise NotAllowed(message)
     raise NotAllowed(_not_paused(state))
 
@@ -92,7 +98,7 @@ async def _refuse_another_value(engine: Engine, state: PlanState, repeated: list
         if owner.status is not RunStatus.ERROR or not _differs(values, question):
             continue
         if names := refused(owner.steps[question.step_id]):
-            raise NotAllowed(f"{_not_paused(state)}; {remedy(names)}")
+            raise NotAllowed(joined("; ", (_not_paused(state), remedy(names))))
 
 
 def _differs(values: Mapping[str, Json], question: QuestionState) -> bool:
@@ -100,7 +106,9 @@ def _differs(values: Mapping[str, Json], question: QuestionState) -> bool:
 
 
 def _not_paused(state: PlanState) -> str:
-    return f"Plan instance is not in PAUSE status, current: {state.status.value}"
+    return msg(
+        "Plan instance is not in PAUSE status, current: {status}", status=term(state.status.value)
+    )
 
 
 async def _repeated(
@@ -148,16 +156,22 @@ def _refuse_ambiguous(asked: list[Asked], params: Mapping[str, Json]) -> None:
         ]
         if len(ids) > 1:
             raise InvalidAnswer(
-                f"{name} is asked by several questions; answer them by id: {', '.join(ids)}",
-                {name: "asked by several questions"},
+                msg(
+                    "{name} is asked by several questions; answer them by id: {ids}",
+                    name=name,
+                    ids=", ".join(ids),
+                ),
+                {name: msg("asked by several questions")},
             )
 
 
 def _refuse_unknown(known: Collection[str], unknown: Collection[str]) -> None:
     if unknown:
         wanted = ", ".join(sorted(known))
-        message = f"{', '.join(unknown)}: not asked for (wanted: {wanted})"
-        raise InvalidAnswer(message, dict.fromkeys(unknown, "nobody asks for this"))
+        message = msg(
+            "{names}: not asked for (wanted: {wanted})", names=", ".join(unknown), wanted=wanted
+        )
+        raise InvalidAnswer(message, dict.fromkeys(unknown, msg("nobody asks for this")))
 
 
 def _refuse_invalid(answers: list[Routed]) -> None:
@@ -165,4 +179,4 @@ def _refuse_invalid(answers: list[Routed]) -> None:
     for _, question, values in answers:
         errors |= validate(question.request.form, values).errors
     if errors:
-        raise InvalidAnswer("the parameters do not fit the form", errors)
+        raise InvalidAnswer(msg("the parameters do not fit the form"), errors)

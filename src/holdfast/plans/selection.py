@@ -23,6 +23,7 @@ from typing import Any, Protocol
 from holdfast.errors import ToolError
 from holdfast.forms.schemas import json_schema
 from holdfast.forms.validation import validate
+from holdfast.i18n.message import msg
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
     Asking,
@@ -171,9 +172,9 @@ def chooser(plans: Iterable[Plan], prompt: str, values: Iterable[str]) -> Plan:
     handed = {name: f"{{001.context.{name}}}" for name in values}
     return Plan(
         plan_id=CHOOSER,
-        name="Which plan?",
+        name=msg("Which plan?"),
         main_task_id="001",
-        tasks=(Task("001", "Which plan?", prompt), Task("002", "Plan chosen")),
+        tasks=(Task("001", msg("Which plan?"), prompt), Task("002", "Plan chosen")),
         listeners=(_question(offered), *(_run(plan, handed) for plan in offered)),
     )
 
@@ -200,9 +201,9 @@ def _question(plans: Sequence[Plan]) -> Listener:
         )
         for plan in plans
     ]
-    none = InteractionOption(_free_id(plans), "None of these", InteractionAction.TERMINATE)
+    none = InteractionOption(_free_id(plans), msg("None of these"), InteractionAction.TERMINATE)
     asking = Asking(
-        title="Which plan is meant?",
+        title=msg("Which plan is meant?"),
         type=InteractionType.USER_CHOICE,
         options=(*options, none),
     )

@@ -14,6 +14,7 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import waits_for
 from holdfast.errors import CallerError
 from holdfast.forms.shapes import dump_form
+from holdfast.i18n.message import msg
 from holdfast.language.instants import iso
 from holdfast.language.strict import copied
 from holdfast.model import commands as c
@@ -72,7 +73,7 @@ class PlanInstance(LiveRun[PlanState]):
             case PlanInstanceStatus.ERROR:
                 return PLAN.error(self._state)
             case PlanInstanceStatus.CANCELLED:
-                return f"cancelled by {self._state.cancelled_by}"
+                return msg("cancelled by {by}", by=self._state.cancelled_by)
             case _:
                 return None
 

@@ -11,6 +11,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 
 from holdfast.errors import JournalDamaged, NotFound
+from holdfast.i18n.message import msg, term
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Journal
 from holdfast.journal.snapshots import SCHEMA, load_state
@@ -62,7 +63,7 @@ class ActorRegistry:
         """Replay the journal, from the newest snapshot on if there is one."""
         row = await self._journal.run(run_id)
         if row is None:
-            raise NotFound(f"there is no run {run_id}")
+            raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
         try:
             state = blank(run_id, await self._library.by_digest(row.definition))
             snapshot = await self._journal.snapshot(run_id, SCHEMA)

@@ -13,6 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from holdfast.errors import JournalUnavailable, NotFound, OperatorError
+from holdfast.i18n.message import msg
 from holdfast.journal.port import OutboxMessage
 from holdfast.model import commands as c
 from holdfast.runtime import projections as views
@@ -106,7 +107,7 @@ class Delivery:
             if isinstance(command, c.ReportOutcome):
                 place = (command.step_id, command.claim)
                 if envelope.tries:
-                    lost = c.Lost("its result could not be recorded")
+                    lost = c.Lost(msg("its result could not be recorded"))
                     envelope = Envelope(replace(command, outcome=lost), tries=envelope.tries)
             delay = min(RETRY_JOURNAL * (2.0 ** min(envelope.tries, 20) + number), LONGEST_RETRY)
             envelope.tries += 1

@@ -35,6 +35,7 @@ from holdfast.errors import (
     OperatorError,
     VersionConflict,
 )
+from holdfast.i18n.message import msg
 from holdfast.journal.port import NOTHING, Attached, Journal, Snapshot
 from holdfast.journal.snapshots import SCHEMA, dump_state
 from holdfast.model import commands as c
@@ -187,7 +188,7 @@ class Engine:
         if isinstance(command, c.StartRun):
             command = replace(command, authors=self.definitions.authors(definition.digest))
         if run_id in self._actors.by_id:
-            raise NotAllowed(f"there already is a run {run_id}")
+            raise NotAllowed(msg("there already is a run {id}", id=run_id))
         self._actors.by_id[run_id] = actor = Actor.of(blank(run_id, definition))
         reply = self._hand_in(actor, command, attached)
         if not further:
@@ -276,7 +277,7 @@ class Engine:
             by = nobody if acts is None else acts.who
             command = cast(c.Command, replace(cast(c.StartOver, command), by=by))
         if by == CLOCK:
-            message = f"{by} is a name of ours: give that of a person or a service"
+            message = msg("{name} is a name of ours: give that of a person or a service", name=by)
             raise InvalidValue(message, "by")
         return command
 

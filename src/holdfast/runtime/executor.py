@@ -12,6 +12,7 @@ from typing import Any, Final, assert_never
 
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.tables import StepStatus
+from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.retry import Failure, FailureKind
@@ -140,7 +141,9 @@ class Executor:
 
     def late(self, work: f.Work, outcome: c.Outcome) -> None:
         if isinstance(outcome, c.NotSent):
-            outcome = c.Failed(Failure(FailureKind.TRANSIENT, "no thread was free for it in time"))
+            outcome = c.Failed(
+                Failure(FailureKind.TRANSIENT, msg("no thread was free for it in time"))
+            )
         if not self._delivery.closing:
             self._spawn(self._delivery.post(work.run_id, self._envelope(work, outcome)))
 

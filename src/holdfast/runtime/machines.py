@@ -29,6 +29,7 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.builder import Decision, DecisionBuilder
 from holdfast.core.run.state import RunState, StepState, asks
 from holdfast.errors import NotFound
+from holdfast.i18n.message import msg
 from holdfast.language.strict import digest
 from holdfast.model.adapters import adapter
 from holdfast.model.commands import Command, Moment
@@ -253,20 +254,20 @@ def definition_of(state: RunState) -> Definition:
 
 
 def as_plan(state: RunState) -> PlanState:
-    return _as(PlanState, state, "an instance of a plan")
+    return _as(PlanState, state, msg("{id} is not an instance of a plan", id=state.run_id))
 
 
 def as_session(state: RunState) -> ReactState:
-    return _as(ReactState, state, "a session with an agent")
+    return _as(ReactState, state, msg("{id} is not a session with an agent", id=state.run_id))
 
 
 def as_conversation(state: RunState) -> ConversationState:
-    return _as(ConversationState, state, "a conversation")
+    return _as(ConversationState, state, msg("{id} is not a conversation", id=state.run_id))
 
 
-def _as(kind: type[S], state: RunState, named: str) -> S:
+def _as(kind: type[S], state: RunState, otherwise: str) -> S:
     if not isinstance(state, kind):
-        raise NotFound(f"{state.run_id} is not {named}")
+        raise NotFound(otherwise)
     return state
 
 

@@ -16,6 +16,7 @@ from functools import partial
 from typing import Any, Final, ParamSpec, TypeVar
 
 from holdfast.errors import Busy
+from holdfast.i18n.message import msg
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -29,7 +30,7 @@ _waiting: Final = set[Future[Any]]()
 async def aside(work: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
     """What `work` returns, done in the worker's turn; Busy where too much waits already."""
     if len(_waiting) >= MOST_WAITING:
-        raise Busy("too much long work is waiting already: try again in a moment")
+        raise Busy(msg("too much long work is waiting already: try again in a moment"))
     future = _WORKER.submit(partial(copy_context().run, work, *args, **options))
     _waiting.add(future)
     future.add_done_callback(_waiting.discard)

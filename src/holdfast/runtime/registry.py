@@ -14,6 +14,7 @@ from typing import TypeVar
 from holdfast.core.agent.state import AgentDefinition
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.errors import JournalDamaged, NotFound
+from holdfast.i18n.message import msg, term
 from holdfast.journal import codec
 from holdfast.journal.port import Journal, StoredDefinition
 from holdfast.language.spelling import nearest
@@ -121,5 +122,11 @@ def _named(kind: str, name: str, known: Mapping[str, D]) -> D:
     if name in known:
         return known[name]
     near = nearest(name, known)
-    listed = f"did you mean {near!r}?" if near else f"known: {', '.join(sorted(known)) or 'none'}"
-    raise NotFound(f"there is no {kind} {name!r} ({listed})")
+    listed = (
+        msg("did you mean {meant!r}?", meant=near)
+        if near
+        else msg("known: {names}", names=", ".join(sorted(known)) or "none")
+    )
+    raise NotFound(
+        msg("there is no {kind} {name!r} ({hint})", kind=term(kind), name=name, hint=listed)
+    )

@@ -12,6 +12,7 @@ from functools import partial
 from typing import Final
 
 from holdfast.errors import CallerError, NotAllowed
+from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.record import constructor
@@ -144,7 +145,7 @@ class Scheduler:
     def _bear(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> None:
         """Prepare a child run; CallerError where it cannot be born."""
         if effect.child_id.count(".") > 2 * MOST_LEVELS:
-            raise NotAllowed(f"there are {MOST_LEVELS} runs above it, and no more may be")
+            raise NotAllowed(msg("there are {n} runs above it, and no more may be", n=MOST_LEVELS))
         parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
         by, moment = actor.state.started_by, actor.builder.moment
         if isinstance(effect, f.StartChild):
@@ -165,7 +166,9 @@ class Scheduler:
             # An agent that verifies only looks; one that cannot is of no use for it.
             only = agent.agent.verification_tools if effect.verifies else None
             if only == ():
-                raise NotAllowed(f"agent {effect.agent_id} has no verification tools")
+                raise NotAllowed(
+                    msg("agent {agent} has no verification tools", agent=effect.agent_id)
+                )
             child = Actor.of(blank(effect.child_id, agent), moment)
             opening = c.StartSession(
                 effect.agent_id, effect.root_id, parent, by, approval=effect.approval, only=only

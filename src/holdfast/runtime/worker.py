@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
+from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.model import commands as c
 from holdfast.model import effects as f
@@ -198,7 +199,7 @@ class Worker:
         if done:
             return task.result()
         self._outlast(task, late, thread)
-        return c.Lost(f"no answer within {timeout:g} s")
+        return c.Lost(msg("no answer within {n:g} s", n=timeout))
 
     def _outlast(
         self,

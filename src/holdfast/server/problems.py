@@ -21,7 +21,9 @@ from starlette.exceptions import HTTPException
 
 from holdfast import errors
 from holdfast.i18n.languages import preferred
+from holdfast.i18n.message import joined, msg
 from holdfast.i18n.spoken import said, term
+from holdfast.server.validation_messages import validation_message
 
 log = logging.getLogger("holdfast")
 
@@ -29,11 +31,13 @@ MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER: Final = 1
 """Seconds after which a journal that could not acknowledge may be asked again."""
 
-NOT_ACKNOWLEDGED: Final = (
-    "the journal could not acknowledge: this may or may not have happened; "
-    "try again, with the same Idempotency-Key"
+NOT_ACKNOWLEDGED: Final = msg(
+    "the journal could not acknowledge: this may or may not have happened; try "
+    "again, with the same Idempotency-Key"
 )
-NOT_OURS_TO_TELL: Final = "something went wrong here; the server's log has it under this request id"
+NOT_OURS_TO_TELL: Final = msg(
+    "something went wrong here; the server's log has it under this request id"
+)
 
 MOST_SPOKEN: Final = 100
 """How many mistakes of one request are put into the reader's language."""
@@ -41,40 +45,40 @@ MOST_SPOKEN: Final = 100
 MOST_IN_MESSAGE: Final = 5
 
 TABLE: Final[Mapping[type[Exception], tuple[int, str]]] = {
-    errors.Unauthenticated: (401, "Who are you?"),
-    errors.NotPermitted: (403, "Not permitted"),
-    errors.NotFound: (404, "Not found"),
-    errors.NotAllowed: (409, "Not possible now"),
-    errors.AlreadyAnswered: (409, "Already answered"),
-    errors.TooLate: (410, "Too late"),
-    errors.InvalidAnswer: (422, "The answer does not fit"),
-    errors.InvalidValue: (422, "A value cannot be taken"),
-    errors.PlanRejected: (422, "The plan has mistakes"),
-    errors.FormRejected: (422, "The form has mistakes"),
-    errors.AuthorError: (422, "A definition has a mistake"),
-    errors.TooMany: (429, "Too many refusals"),
+    errors.Unauthenticated: (401, msg("Who are you?")),
+    errors.NotPermitted: (403, msg("Not permitted")),
+    errors.NotFound: (404, msg("Not found")),
+    errors.NotAllowed: (409, msg("Not possible now")),
+    errors.AlreadyAnswered: (409, msg("Already answered")),
+    errors.TooLate: (410, msg("Too late")),
+    errors.InvalidAnswer: (422, msg("The answer does not fit")),
+    errors.InvalidValue: (422, msg("A value cannot be taken")),
+    errors.PlanRejected: (422, msg("The plan has mistakes")),
+    errors.FormRejected: (422, msg("The form has mistakes")),
+    errors.AuthorError: (422, msg("A definition has a mistake")),
+    errors.TooMany: (429, msg("Too many refusals")),
     errors.Busy: (503, "Busy"),
     errors.CallerError: (409, "Refused"),
-    errors.OperatorError: (503, "Not acknowledged"),
-    errors.ToolError: (503, "Somebody else did not answer"),
+    errors.OperatorError: (503, msg("Not acknowledged")),
+    errors.ToolError: (503, msg("Somebody else did not answer")),
 }
 
 TITLES: Final[Mapping[int, str]] = {
-    400: "Bad request",
-    401: "Who are you?",
-    403: "Not permitted",
-    404: "Not found",
-    405: "Method not allowed",
-    408: "The request took too long",
-    409: "Not possible now",
-    410: "Too late",
-    413: "Too large",
-    414: "The address is too long",
-    422: "Not valid",
-    429: "Too many refusals",
-    431: "The headers are too large",
-    500: "Our mistake",
-    503: "Not acknowledged",
+    400: msg("Bad request"),
+    401: msg("Who are you?"),
+    403: msg("Not permitted"),
+    404: msg("Not found"),
+    405: msg("Method not allowed"),
+    408: msg("The request took too long"),
+    409: msg("Not possible now"),
+    410: msg("Too late"),
+    413: msg("Too large"),
+    414: msg("The address is too long"),
+    422: msg("Not valid"),
+    429: msg("Too many refusals"),
+    431: msg("The headers are too large"),
+    500: msg("Our mistake"),
+    503: msg("Not acknowledged"),
 }
 
 
@@ -210,7 +214,7 @@ def _detail(status: int, error: Exception) -> str:
     if isinstance(error, errors.Busy):
         return str(error)
     if isinstance(error, errors.OperatorError):
-        return "whoever runs this installation must act; its log says why"
+        return msg("whoever runs this installation must act; its log says why")
     return NOT_OURS_TO_TELL if status >= 500 else str(error)
 
 
@@ -256,8 +260,8 @@ def _kebab(name: str) -> str:
 
 def _misread(request: Request, found: Sequence[Mapping[str, Any]]) -> Response:
     """What pydantic found, without the values: they may be secrets."""
-    fields = {_where(one["loc"]): str(one["msg"]) for one in found}
-    told = "; ".join(f"{place}: {message}" for place, message in fields.items())
+    fields = {_where(one["loc"]): validation_message(one) for one in found}
+    told = joined("; ", (msg("{place}: {problem}", place=k, problem=v) for k, v in fields.items()))
     members = problem(
         422,
         told,

@@ -18,6 +18,7 @@ from holdfast.core.run.four_eyes import refusal, wanting_now
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
 from holdfast.forms.secrets import is_reference
+from holdfast.i18n.message import joined, msg, term
 from holdfast.i18n.spoken import said
 from holdfast.interactions.service import is_above
 from holdfast.journal.port import QuestionQuery, QuestionRow, RunRow
@@ -97,7 +98,9 @@ class Questions:
         row = await self._services.journal.question(question_id)
         question = None if row is None else await self._visible(row)
         if question is None:
-            raise NotFound(f"there is no question {question_id}")
+            raise NotFound(
+                msg("there is no {kind} {name}", kind=term("question"), name=question_id)
+            )
         return question
 
     async def listed(
@@ -236,7 +239,7 @@ class Questions:
 
     async def _reason(self, question: Question) -> str | None:
         if question.row.status != InteractionStatus.OPEN:
-            return f"it is {question.row.status}"
+            return msg("it is {status}", status=term(question.row.status))
         return await self.why_not(question)
 
     async def _four_eyes(self, question: Question) -> dict[str, Any]:
@@ -287,7 +290,7 @@ def refuse_other_digest(question: Question, digest: str | None) -> None:
     """Whoever says what they were shown answers that, or nothing."""
     if digest is not None and digest != question.digest:
         raise NotAllowed(
-            "this is not the question that you were shown: read it again, and answer that"
+            msg("this is not the question that you were shown: read it again, and answer that")
         )
 
 
@@ -309,10 +312,14 @@ def refuse_raw_secrets(
     if raw:
         place = f"/interactions/{request.request_id}/secrets"
         fields = {
-            name: f"is secret: post it to its own endpoint, {place}/{name}, and give the reference"
+            name: msg(
+                "is secret: post it to its own endpoint, {place}, and give the reference",
+                place=f"{place}/{name}",
+            )
             for name in raw
         }
-        raise InvalidAnswer("; ".join(f"{name} {fields[name]}" for name in raw), fields)
+        each = (msg("{name} {problem}", name=name, problem=fields[name]) for name in raw)
+        raise InvalidAnswer(joined("; ", each), fields)
 
 
 def _is_kept(value: object) -> bool:

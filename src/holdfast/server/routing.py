@@ -24,6 +24,7 @@ from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import HoldfastError, InvalidValue
+from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.runtime.identity import Claim
 from holdfast.server.auth.authentication import PROOFS, acting_as, identify
@@ -114,7 +115,7 @@ def _refuse_unknown(request: Request, known: set[str]) -> None:
         return
     unknown = sorted(set(request.query_params) - known)
     if unknown:
-        missing = {"type": "extra_forbidden", "msg": "no such query parameter", "input": None}
+        missing = {"type": "extra_forbidden", "msg": msg("no such query parameter"), "input": None}
         raise RequestValidationError([{**missing, "loc": ("query", one)} for one in unknown])
 
 
@@ -128,12 +129,19 @@ def _parsed(body: bytes) -> Any:
     try:
         return json.loads(body, parse_constant=_not_finite, object_pairs_hook=_said_once)
     except RecursionError:
-        raise InvalidValue("nested too deeply", "body") from None
+        raise InvalidValue(msg("nested too deeply"), "body") from None
     except json.JSONDecodeError as error:
-        place = f"line {error.lineno}, column {error.colno}"
-        raise InvalidValue(f"is not JSON: {error.msg} at {place}", "body") from None
+        told = msg(
+            "is not JSON: {reason} at line {line}, column {column}",
+            reason=error.msg,
+            line=error.lineno,
+            column=error.colno,
+        )
+        raise InvalidValue(told, "body") from None
     except ValueError:
-        raise InvalidValue("is not JSON in UTF-8, or has a number beyond 64 bits", "body") from None
+        raise InvalidValue(
+            msg("is not JSON in UTF-8, or has a number beyond 64 bits"), "body"
+        ) from None
 
 
 def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -142,9 +150,9 @@ def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) < len(pairs):
         times = Counter(name for name, _ in pairs)
         [(twice, _)] = times.most_common(1)
-        raise InvalidValue(f"says {twice[:100]!r} twice", "body")
+        raise InvalidValue(msg("says {name!r} twice", name=twice[:100]), "body")
     return found
 
 
 def _not_finite(name: str) -> NoReturn:
-    raise InvalidValue(f"{name} is no number in JSON", "body")
+    raise InvalidValue(msg("{name} is no number in JSON", name=name), "body")

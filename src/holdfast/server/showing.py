@@ -13,6 +13,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState, StepState, retry_timer
 from holdfast.errors import NotFound
+from holdfast.i18n.message import msg, term
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunStatus
 from holdfast.runs.plan_instance import TaskInstance, instance_context, resumed_listeners
@@ -93,7 +94,7 @@ def readable_plan(services: Services, caller: Caller, plan_id: str) -> CompiledP
     if not everything and not (
         caller.may(Permission.READ, plan(plan_id)) and plan_id in library.plan_ids()
     ):
-        raise NotFound(f"there is no plan {plan_id!r}")
+        raise NotFound(msg("there is no {kind} {name!r}", kind=term("plan"), name=plan_id))
     return library.current(plan_id)
 
 
@@ -125,7 +126,7 @@ async def visible_instance(services: Services, caller: Caller, run_id: str) -> P
     try:
         return as_plan(await services.app.engine.state(run_id))
     except NotFound:
-        raise NotFound(f"Plan instance {run_id} not found") from None
+        raise NotFound(msg("Plan instance {id} not found", id=run_id)) from None
 
 
 def _failed(state: RunState) -> bool:

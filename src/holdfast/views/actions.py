@@ -15,6 +15,7 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.errors import NotAllowed, NotFound
+from holdfast.i18n.message import msg, term
 from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.plan import TaskStatus
@@ -113,7 +114,9 @@ def check_action(
     action = _action(state, name, of, by)
     outcome = dry_run(state, action.command, run.now)
     if outcome is None:
-        raise NotAllowed(f"{name} is not possible: {state.run_id} has moved on")
+        raise NotAllowed(
+            msg("{command} is not possible: {id} has moved on", command=term(name), id=state.run_id)
+        )
     about = storyteller(state, say).step(of) if name in STEP else of
     return CheckedAction(action, about, consequences(state, say, outcome), outcome.status)
 
@@ -138,7 +141,7 @@ def _action(state: RunState, name: str, of: str, by: str) -> Action:
     if name in RUN:
         return Action(name, of, path, {}, _run_command(state, name, by))
     if not isinstance(state, PlanState):
-        raise NotFound(f"{state.run_id} has no {of}")
+        raise NotFound(msg("{id} has no {of}", id=state.run_id, of=of))
     if name in STEP:
         return Action(name, of, path, {"listener_id": of}, _step_command(state, name, of, by))
     return _task_action(state, name, of, by, path)
@@ -146,7 +149,7 @@ def _action(state: RunState, name: str, of: str, by: str) -> Action:
 
 def _after_failure(state: RunState, name: str, path: str, by: str) -> Action:
     if not isinstance(state, ConversationState):
-        raise NotAllowed("only conversations go on like that")
+        raise NotAllowed(msg("only conversations go on like that"))
     chosen = GO_ON[name]
     return Action(name, "", path, {"failed": chosen.value}, c.GoOn(chosen, by))
 
@@ -154,11 +157,11 @@ def _after_failure(state: RunState, name: str, path: str, by: str) -> Action:
 def _run_command(state: RunState, name: str, by: str) -> c.Command:
     if name == "cancel":
         if state.status is RunStatus.CANCELLING:
-            raise NotAllowed(f"{state.run_id} is being cancelled")
+            raise NotAllowed(msg("{id} is being cancelled", id=state.run_id))
         return c.Cancel(by)
     if not isinstance(state, ConversationState):
         if name == "pause":
-            raise NotAllowed("only conversations can be paused")
+            raise NotAllowed(msg("only conversations can be paused"))
         return c.Resume(by)
     if name == "resume":
         return c.Unhold()
@@ -167,13 +170,13 @@ def _run_command(state: RunState, name: str, by: str) -> c.Command:
 
 def _step_command(state: PlanState, name: str, step_id: str, by: str) -> c.Command:
     if step_id not in state.plan.listeners:
-        raise NotFound(f"{state.plan_id} has no step {step_id}")
+        raise NotFound(msg("{id} has no step {step}", id=state.plan_id, step=step_id))
     return c.Skip(step_id, by) if name == "skip" else c.RerunFrom(step_id, by)
 
 
 def _task_action(state: PlanState, name: str, task_id: str, by: str, path: str) -> Action:
     if task_id not in state.plan.task_ids:
-        raise NotFound(f"{state.plan_id} has no task {task_id}")
+        raise NotFound(msg("{id} has no task {task}", id=state.plan_id, task=task_id))
     body = {"task_id": task_id}
     if name == "context":
         known = dict(state.task(task_id).context)

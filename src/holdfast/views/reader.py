@@ -13,6 +13,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final, Self
 
 from holdfast.errors import NotFound
+from holdfast.i18n.message import msg, term
 from holdfast.journal.port import Journal
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery
 from holdfast.model.run import KINDS, RunKind
@@ -225,7 +226,7 @@ class RunReader:
         """All that a run and those below it ask a person, the oldest first, however many."""
         root = await self.journal.run(run_id)
         if root is None:
-            raise NotFound(f"there is no run {run_id}")
+            raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
         query = QuestionQuery(status=OPEN, root_id=root.root_id, limit=PAGE)
         while True:
             rows = await self.journal.questions(query)

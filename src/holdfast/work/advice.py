@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final, TypeVar
 
 from holdfast.errors import AuthorError
+from holdfast.i18n.message import msg
 from holdfast.model.retry import Advice, GiveUp, Retry
 from holdfast.source.numbers import LONGEST_WAIT
 from holdfast.work.tools import in_thread
@@ -41,16 +42,19 @@ async def hook_advice(
     finally:
         # A hook that does not let itself be cancelled is not waited for either.
         asking.cancel()
-    name = "decide_retry_strategy"
     if not done:
-        return await _instead(f"{name} took longer than {limit:g} s", usual, situation)
+        told = msg(
+            "decide_retry_strategy took longer than {n:g} s: the usual policy decided", n=limit
+        )
+        return await _instead(told, usual, situation)
     if (raised := _raised(asking)) is not None:
-        log.error("%s failed; no further retry", name, exc_info=raised)
-        return GiveUp(f"{name} raised {type(raised).__name__}")
+        log.error("decide_retry_strategy failed; no further retry", exc_info=raised)
+        return GiveUp(msg("decide_retry_strategy raised {error}", error=type(raised).__name__))
     try:
         return read_advice(asking.result())
     except AuthorError as error:
-        return await _instead(f"{name} {error}", usual, situation)
+        told = msg("decide_retry_strategy {problem}: the usual policy decided", problem=str(error))
+        return await _instead(told, usual, situation)
 
 
 async def _ask(hook: Callable[[S], Any], situation: S) -> object:
@@ -68,8 +72,7 @@ def _raised(asking: asyncio.Future[object]) -> BaseException | None:
     return asyncio.CancelledError() if asking.cancelled() else asking.exception()
 
 
-async def _instead(complaint: str, usual: Callable[[S], Awaitable[object]], situation: S) -> Advice:
-    told = f"{complaint}: the usual policy decided"
+async def _instead(told: str, usual: Callable[[S], Awaitable[object]], situation: S) -> Advice:
     log.error("%s", told)
     advice = read_advice(await usual(situation))
     return Retry(advice.most, why=told) if isinstance(advice, Retry) else GiveUp(told)
@@ -92,8 +95,11 @@ def _count(most: object) -> int:
             raise TypeError
         return min(max(operator.index(most), 0), MOST_RETRIES)  # type: ignore[arg-type]
     except TypeError:
-        wanted = "a number of retries, Retry(…) or GiveUp(…)"
-        raise AuthorError(f"must return {wanted}, not {type(most).__name__}") from None
+        told = msg(
+            "must return a number of retries, Retry(…) or GiveUp(…), not {kind}",
+            kind=type(most).__name__,
+        )
+        raise AuthorError(told) from None
 
 
 def _seconds(delay: object) -> float | None:
@@ -101,7 +107,7 @@ def _seconds(delay: object) -> float | None:
         return None
     number = isinstance(delay, int | float) and not isinstance(delay, bool)
     if not number or not 0 <= delay <= LONGEST_WAIT:  # type: ignore[operator]
-        raise AuthorError("must return a delay in seconds, from 0 to a year")
+        raise AuthorError(msg("must return a delay in seconds, from 0 to a year"))
     return float(delay)  # type: ignore[arg-type]
 
 

@@ -11,6 +11,7 @@ from typing import Final
 
 from holdfast.errors import ModelNotConfigured
 from holdfast.forms.from_tools import form_from_schema
+from holdfast.i18n.message import msg
 from holdfast.model import effects as f
 from holdfast.model.agent import ASK_PERSON, Agent, helper_name
 from holdfast.model.form import FieldType
@@ -66,8 +67,10 @@ class AgentWorker:
         model = effect.model or self.models.default_model
         if model is None:
             raise ModelNotConfigured(
-                "no model is named: set HOLDFAST_MODEL (such as openai:gpt-4o), or give the "
-                "agent a `model`"
+                msg(
+                    "no model is named: set HOLDFAST_MODEL (such as openai:gpt-4o), or give the "
+                    "agent a `model`"
+                )
             )
         return await self.models.request(
             model,

@@ -19,6 +19,7 @@ from holdfast.core.run.state import NEW_STEP, RunState, evolve
 from holdfast.errors import CallerError, ForbiddenError, NotAllowed
 from holdfast.forms.from_tools import form_from_schema
 from holdfast.forms.shapes import dump_form
+from holdfast.i18n.message import msg
 from holdfast.language.templates import render
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
@@ -64,7 +65,9 @@ def of_plan(state: PlanState, given: Listener | Mapping[str, Any]) -> CompiledLi
         told = listener_to_json(found.listener)
         same = all(told.get(name) == given[name] for name in given if name not in _NAMES)
     if not same:
-        raise CallerError(f"{found.id} is another listener in the plan of {state.run_id}")
+        raise CallerError(
+            msg("{id} is another listener in the plan of {run}", id=found.id, run=state.run_id)
+        )
     return found
 
 
@@ -75,10 +78,12 @@ async def state_of(
     listener."""
     run_id = (context.get("metadata") or {}).get("plan_instance_id")
     if states is None or not isinstance(run_id, str):
-        raise CallerError("pass the context of a plan instance: its metadata names the instance")
+        raise CallerError(
+            msg("pass the context of a plan instance: its metadata names the instance")
+        )
     state = await states(run_id)
     if not isinstance(state, PlanState):
-        raise CallerError(f"{run_id} is no plan instance")
+        raise CallerError(msg("{id} is no plan instance", id=run_id))
     found = of_plan(state, listener)
     return _with_values(state, found.id, context), found
 
@@ -106,7 +111,13 @@ def effect_of(
         case CodeAction(code_snippet=snippet, functions=()):
             return f.RunSnippet(work, snippet, (), (), provided, now)
         case action:
-            raise NotAllowed(f"{listener.id} ({action.kind}) is carried out by the engine only")
+            raise NotAllowed(
+                msg(
+                    "{id} ({kind}) is carried out by the engine only",
+                    id=listener.id,
+                    kind=action.kind,
+                )
+            )
 
 
 def _call(
@@ -125,5 +136,7 @@ def _call(
         form = form_from_schema(spec.parameters, missing, action.fields)
         return {"reason": "missing_params", "required_params": dump_form(form)}
     if listener.listener.approval or mode_of(spec.approval, args) is ApprovalMode.REQUIRE_APPROVAL:
-        raise ForbiddenError(f"the tool {action.tool} needs approval: answer its question")
+        raise ForbiddenError(
+            msg("the tool {tool} needs approval: answer its question", tool=action.tool)
+        )
     return f.CallTool(work, action.tool, args, spec.idempotent)

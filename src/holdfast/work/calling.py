@@ -9,6 +9,7 @@ from holdfast.core.approval import mode_of
 from holdfast.core.interactions.calls import bind_consent, call_name
 from holdfast.errors import ForbiddenError
 from holdfast.forms.secrets import is_plain
+from holdfast.i18n.message import msg
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.record import constructor
@@ -55,7 +56,7 @@ def call_with_secrets(
 def _check_mode(spec: ToolSpec, effect: f.CallTool) -> None:
     """What its author has disabled does not run, whatever was decided before that."""
     if mode_of(spec.approval, effect.args) is ApprovalMode.DISABLED:
-        raise ForbiddenError(f"the tool {effect.tool} is disabled")
+        raise ForbiddenError(msg("the tool {tool} is disabled", tool=effect.tool))
 
 
 def _check_consent(spec: ToolSpec, effect: f.CallTool) -> None:
@@ -63,4 +64,4 @@ def _check_consent(spec: ToolSpec, effect: f.CallTool) -> None:
     work = effect.work
     call = call_name(work.run_id, work.step_id, work.firing)
     if bind_consent(call, effect.tool, spec.version, effect.args) != effect.consent:
-        raise ForbiddenError(f"consent to {effect.tool} does not fit what would run")
+        raise ForbiddenError(msg("consent to {tool} does not fit what would run", tool=effect.tool))

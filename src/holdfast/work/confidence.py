@@ -30,6 +30,7 @@ from holdfast.errors import (
     TransientError,
 )
 from holdfast.forms.secrets import Scrubber, fill, references_in
+from holdfast.i18n.message import msg
 from holdfast.language.strict import copied
 from holdfast.model.values import Json
 from holdfast.work.ending import ends_from_without
@@ -91,15 +92,28 @@ def _refuse_unknown(given: Json, unknown: frozenset[str]) -> None:
         return
     named = given.items() if isinstance(given, Mapping) else ()
     where = ", ".join(name for name, value in named if references_in(value) & unknown)
+    if not where:
+        raise PermanentError(
+            msg(
+                "a secret that the call needs is not there: it was entered for another run, or "
+                "has been deleted. Have it asked for again in this run."
+            )
+        )
     raise PermanentError(
-        f"a secret that the call needs{f' for {where}' if where else ''} is not there: it was "
-        "entered for another run, or has been deleted. Have it asked for again in this run."
+        msg(
+            "a secret that the call needs for {names} is not there: it was entered for another "
+            "run, or has been deleted. Have it asked for again in this run.",
+            names=where,
+        )
     )
 
 
 def _retold(error: BaseException, hide: Hide) -> ToolError:
     """The same failure to whoever classifies it, in words without secrets."""
-    retold = error_of(classify(error), hide(words_of(error)), asked_by(error))
+    words = words_of(error)
+    hidden = hide(words)
+    told = words if hidden == words else hidden
+    retold = error_of(classify(error), told, asked_by(error))
     retold.traceback = hide(traceback_of(error))
     return retold
 

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Protocol, TypeAlias
 
 from holdfast.errors import InvalidValue, PermanentError
+from holdfast.i18n.message import msg
 from holdfast.language.strict import copied, strict_json
 from holdfast.model import commands as c
 from holdfast.model import effects as f
@@ -28,9 +29,9 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
     "id": (str, "text"),
     "description": (str, "text"),
     "type": (str, "text"),
-    "priority": (int, "a whole number"),
-    "dependencies": (list | tuple, "a list of ids"),
-    "args": (Mapping, "an object"),
+    "priority": (int, msg("a whole number")),
+    "dependencies": (list | tuple, msg("a list of ids")),
+    "args": (Mapping, msg("an object")),
 }
 
 TaskExecutor: TypeAlias = Callable[..., Awaitable[Any] | Any]
@@ -152,8 +153,11 @@ class ConversationWorker:
             return self.executors[task.type]
         except KeyError:
             raise PermanentError(
-                f"no executor for tasks of type {task.type!r} is given any more: "
-                "open the conversation with `executors` that has one"
+                msg(
+                    "no executor for tasks of type {type!r} is given any more: open the "
+                    "conversation with `executors` that has one",
+                    type=task.type,
+                )
             ) from None
 
 
@@ -185,11 +189,15 @@ def _listed(made: Any) -> Iterator[Any]:
     if isinstance(made, str):
         made = written_tasks(made)
         if made is None:
-            raise NotDecomposed("the decomposition is text, but has no JSON list of tasks in it")
+            raise NotDecomposed(
+                msg("the decomposition is text, but has no JSON list of tasks in it")
+            )
     if isinstance(made, Mapping) and isinstance(made.get("tasks"), list):
         made = made["tasks"]
     if not isinstance(made, list | tuple):
-        raise NotDecomposed(f"the decomposition is no list of tasks but {type(made).__name__}")
+        raise NotDecomposed(
+            msg("the decomposition is no list of tasks but {kind}", kind=type(made).__name__)
+        )
     return iter(made)
 
 
@@ -201,9 +209,11 @@ def _read_task(made: Any) -> SubTask:
         raw = {name: made[name] for name in _KINDS if name in made}
         raw = {**raw, "id": as_name(raw.get("id")), **_named(raw.get("dependencies"))}
     else:
-        raise NotDecomposed(f"a task is an object with an id, not {type(made).__name__}")
+        raise NotDecomposed(
+            msg("a task is an object with an id, not {kind}", kind=type(made).__name__)
+        )
     if not isinstance(raw["id"], str) or not raw["id"]:
-        raise NotDecomposed(f"a task needs an id: {made!r:.200}")
+        raise NotDecomposed(msg("a task needs an id: {text}", text=f"{made!r:.200}"))
     return _checked_task(raw["id"], raw)
 
 
@@ -219,10 +229,20 @@ def _checked_task(task_id: str, raw: Mapping[str, Any]) -> SubTask:
         kind, needed = _KINDS[name]
         if not isinstance(value, kind) or isinstance(value, bool):
             said = type(value).__name__
-            raise NotDecomposed(f"task {task_id!r:.200}: {name} must be {needed}, not {said}")
+            raise NotDecomposed(
+                msg(
+                    "task {id}: {name} must be {needed}, not {value}",
+                    id=f"{task_id!r:.200}",
+                    name=name,
+                    needed=needed,
+                    value=said,
+                )
+            )
     depends = given.pop("dependencies", ())
     if not all(isinstance(one, str) for one in depends):
-        raise NotDecomposed(f"task {task_id!r:.200}: dependencies must be ids of tasks")
+        raise NotDecomposed(
+            msg("task {id}: dependencies must be ids of tasks", id=f"{task_id!r:.200}")
+        )
     plain = strict_json({**given, "args": dict(given.get("args", {})), "dependencies": depends})
     return SubTask(**{**plain, "dependencies": tuple(plain["dependencies"])})
 

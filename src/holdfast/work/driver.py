@@ -20,6 +20,7 @@ from holdfast.core.plan.outputs import told_updates
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.state import EMPTY
 from holdfast.errors import InvalidValue
+from holdfast.i18n.message import msg
 from holdfast.language.strict import copied, strict_json
 from holdfast.model import effects as f
 from holdfast.model.plan import Listener
@@ -167,7 +168,7 @@ def _reason(result: Mapping[str, Json]) -> str:
     """What failed, in the work's own words: in `error`, or in the context that it sets."""
     context = result.get("context")
     told = context.get("error") if isinstance(context, Mapping) else None
-    return str(result.get("error") or told or "the work reported success: false")
+    return str(result.get("error") or told or msg("the work reported success: false"))
 
 
 def _said_by(result: Json) -> Mapping[str, Json]:

@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
+from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.work.ending import ends_from_without
@@ -29,7 +30,7 @@ async def settled(work: Awaitable[c.Outcome]) -> c.Outcome:
 
 def failed(error: BaseException) -> c.Outcome:
     if isinstance(error, asyncio.CancelledError):
-        return c.Lost("the work was cancelled from within")
+        return c.Lost(msg("the work was cancelled from within"))
     kind, message = classify(error), kept_text(words_of(error))
     asked, traceback = asked_by(error), sound(traceback_of(error))
     if kind is FailureKind.UNKNOWN:
@@ -39,8 +40,11 @@ def failed(error: BaseException) -> c.Outcome:
 
 def kept_text(said: object) -> str:
     """Foreign words as the journal can keep them: real Unicode, and not without end."""
-    text = sound(str(said))
-    return text if len(text) <= LONGEST_MESSAGE else f"{text[:LONGEST_MESSAGE]}…"
+    given = str(said)
+    text = sound(given)
+    if len(text) > LONGEST_MESSAGE:
+        return f"{text[:LONGEST_MESSAGE]}…"
+    return given if text == given else text
 
 
 def sound(text: str) -> str:

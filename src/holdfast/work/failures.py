@@ -41,6 +41,7 @@ from holdfast.errors import (
     ToolError,
     TransientError,
 )
+from holdfast.i18n.message import joined, msg
 from holdfast.model.retry import FailureKind
 from holdfast.work.failure_names import (
     ABOUT_HTTP,
@@ -126,15 +127,18 @@ def error_of(kind: FailureKind, text: str, retry_after: float | None = None) -> 
 
 def words_of(error: BaseException) -> str:
     """Its words; of an error that only names a key, or nothing at all, also what it is."""
-    return read(lambda: _told(error), f"{type(error).__name__}, which cannot be put into words")
+    return read(
+        lambda: _told(error),
+        msg("{error}, which cannot be put into words", error=type(error).__name__),
+    )
 
 
 def _told(error: BaseException) -> str:
     if isinstance(error, BaseExceptionGroup):
-        return "; ".join(dict.fromkeys(words_of(one) for one in _leaves(error)[:_MOST_TOLD]))
+        return joined("; ", dict.fromkeys(words_of(one) for one in _leaves(error)[:_MOST_TOLD]))
     words, name = str(error), type(error).__name__
     if not isinstance(error, Exception):
-        return f"the work raised {name}: {words}"
+        return msg("the work raised {error}: {text}", error=name, text=words)
     bare = isinstance(error, LookupError) and [words] == [repr(one) for one in error.args]
     return f"{name}: {words}" if bare else words or name
 

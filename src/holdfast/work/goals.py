@@ -24,6 +24,7 @@ from pydantic import BeforeValidator, Field, TypeAdapter, ValidationError
 from holdfast.core.conversation.briefing import results_of, section
 from holdfast.core.run.window import shorten
 from holdfast.errors import InvalidValue, ModelNotConfigured, PermanentError
+from holdfast.i18n.message import msg
 from holdfast.language.jsontext import load_json
 from holdfast.language.strict import canonical_json, strict_json
 from holdfast.model.message import Message, ModelReply, ModelSaid, ToolOffer, UserSaid
@@ -167,7 +168,10 @@ class GoalModel:
         reply = await self._ask(sections, (UserSaid(description),), ())
         if reply.finish == "length":
             raise PermanentError(
-                "the model's answer was cut off; ask for less, or let the model answer at length"
+                msg(
+                    "the model's answer was cut off; ask for less, or let the model answer at "
+                    "length"
+                )
             )
         return reply.text
 
@@ -210,8 +214,10 @@ class GoalModel:
         model = self._model or self._models.default_model
         if model is None:
             raise ModelNotConfigured(
-                "no model is named: set HOLDFAST_MODEL (such as openai:gpt-4o), or name one for "
-                "the conversation"
+                msg(
+                    "no model is named: set HOLDFAST_MODEL (such as openai:gpt-4o), or name one "
+                    "for the conversation"
+                )
             )
         system = "\n\n".join(filter(None, sections))
         return await self._models.request(model, system=system, messages=messages, tools=tools)
@@ -220,24 +226,28 @@ class GoalModel:
 def read_tasks(reply: ModelReply) -> list[dict[str, Json]]:
     """The tasks in a model's reply, or NotDecomposed."""
     if reply.finish == "length":
-        raise NotDecomposed("the reply was cut off: use fewer tasks, or shorter descriptions")
+        raise NotDecomposed(msg("the reply was cut off: use fewer tasks, or shorter descriptions"))
     if reply.calls:
         return _checked(_called(reply))
     written = written_tasks(reply.text)
     if written is None:
-        raise NotDecomposed(f"call {PLAN_TASKS} with the tasks: the reply had words, but no list")
+        raise NotDecomposed(
+            msg("call {tool} with the tasks: the reply had words, but no list", tool=PLAN_TASKS)
+        )
     return _checked(written)
 
 
 def _called(reply: ModelReply) -> Json:
     if len(reply.calls) > 1 or reply.calls[0].tool != PLAN_TASKS:
         names = ", ".join(call.tool[:LONGEST_NAME] for call in reply.calls[:_MOST_PROBLEMS])
-        raise NotDecomposed(f"call {PLAN_TASKS} once and nothing else, not {names}")
+        raise NotDecomposed(
+            msg("call {tool} once and nothing else, not {names}", tool=PLAN_TASKS, names=names)
+        )
     [call] = reply.calls
     if call.malformed is not None:
-        raise NotDecomposed(f"the arguments of {PLAN_TASKS} are no JSON object")
+        raise NotDecomposed(msg("the arguments of {tool} are no JSON object", tool=PLAN_TASKS))
     if "tasks" not in call.args:
-        raise NotDecomposed(f"the arguments of {PLAN_TASKS} lack `tasks`")
+        raise NotDecomposed(msg("the arguments of {tool} lack `tasks`", tool=PLAN_TASKS))
     return call.args["tasks"]
 
 
@@ -300,9 +310,11 @@ _TASKS: Final = TypeAdapter(list[_Task])
 
 def _checked(raw: Json) -> list[dict[str, Json]]:
     if not isinstance(raw, list):
-        raise NotDecomposed("`tasks` is no list")
+        raise NotDecomposed(msg("`tasks` is no list"))
     if len(raw) > MOST_TASKS:
-        raise NotDecomposed(f"there are {len(raw):,} tasks: at most {MOST_TASKS:,} are taken")
+        raise NotDecomposed(
+            msg("there are {n:,} tasks: at most {most:,} are taken", n=len(raw), most=MOST_TASKS)
+        )
     try:
         return [asdict(task) for task in _TASKS.validate_python(raw)]
     except ValidationError as error:

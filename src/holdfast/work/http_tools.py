@@ -39,6 +39,7 @@ from holdfast.errors import (
     ToolError,
     TransientError,
 )
+from holdfast.i18n.message import msg
 from holdfast.language.jsontext import load_json
 from holdfast.language.strict import canonical_json, digest, strict_json
 from holdfast.model.approval import ApprovalMode, ApprovalRule
@@ -99,12 +100,20 @@ class HttpTool:
             async with asyncio.timeout(timeout):
                 status, content, asked = await self._exchange(self._request(args, call, timeout))
         except (httpx.ConnectError, httpx.ConnectTimeout, httpx.PoolTimeout):
-            raise TransientError(self._says("could not be reached")) from None
+            raise TransientError(
+                msg("{tool}: {host} could not be reached", **self._named)
+            ) from None
         except (TimeoutError, httpx.TimeoutException):
-            raise OutcomeUnknown(self._says(f"did not answer within {timeout:g} s")) from None
+            raise OutcomeUnknown(
+                msg("{tool}: {host} did not answer within {n:g} s", **self._named, n=timeout)
+            ) from None
         except httpx.TransportError as error:
-            lost = f"broke the connection off ({type(error).__name__})"
-            raise OutcomeUnknown(self._says(lost)) from None
+            lost = msg(
+                "{tool}: {host} broke the connection off ({error})",
+                **self._named,
+                error=type(error).__name__,
+            )
+            raise OutcomeUnknown(lost) from None
         if 200 <= status < 300:
             return self._result(content)
         raise self._failure(status, _reason(content, call.hide), asked)
@@ -140,7 +149,9 @@ class HttpTool:
             await response.aclose()
 
     def _too_much(self, status: int) -> ToolError:
-        text = self._says(f"answered {status} with more than 1 MB")
+        text = msg(
+            "{tool}: {host} answered {status} with more than 1 MB", **self._named, status=status
+        )
         return PermanentError(text) if status < 400 else error_of(kind_of_status(status), text)
 
     def _result(self, content: bytes) -> Json:
@@ -149,16 +160,30 @@ class HttpTool:
         try:
             return strict_json(load_json(content), max_bytes=2 * MAX_ANSWER_BYTES)
         except InvalidValue as error:
-            raise PermanentError(self._says(f"answered what cannot be kept: {error}")) from None
+            raise PermanentError(
+                msg(
+                    "{tool}: {host} answered what cannot be kept: {reason}",
+                    **self._named,
+                    reason=str(error),
+                )
+            ) from None
         except (ValueError, RecursionError):
-            raise PermanentError(self._says("answered something that is not JSON")) from None
+            raise PermanentError(
+                msg("{tool}: {host} answered something that is not JSON", **self._named)
+            ) from None
 
     def _failure(self, status: int, reason: str, asked: float | None) -> ToolError:
-        text = self._says(f"answered {status}: {reason}")
+        text = msg(
+            "{tool}: {host} answered {status}: {reason}",
+            **self._named,
+            status=status,
+            reason=reason,
+        )
         return error_of(kind_of_status(status), text, asked)
 
-    def _says(self, what: str) -> str:
-        return f"{self.spec.name}: {self._endpoint.host} {what}"
+    @property
+    def _named(self) -> dict[str, str]:
+        return {"tool": self.spec.name, "host": self._endpoint.host}
 
 
 def _header_safe(key: str) -> str:
@@ -180,7 +205,9 @@ def _reason(content: bytes, hide: Callable[[str], str]) -> str:
         told = next((answer[k] for k in ("error", "detail", "message") if answer.get(k)), text)
         text = told if isinstance(told, str) else json.dumps(told, ensure_ascii=False)
     text = hide(text)
-    return (text[:_LONGEST_REASON] + "…" if len(text) > _LONGEST_REASON else text) or "no reason"
+    return (text[:_LONGEST_REASON] + "…" if len(text) > _LONGEST_REASON else text) or msg(
+        "no reason"
+    )
 
 
 def load_http_tools(
@@ -281,14 +308,14 @@ class _Entry:
         if isinstance(value, kind):
             return value
         if value is not None or default is None:
-            self.wrong(name, "is required" if value is None else f"must be {wanted}")
+            self.wrong(name, msg("is required") if value is None else f"must be {wanted}")
         return kind() if default is None else default
 
     def text(self, name: str, default: str | None = None) -> str:
         return str(self.take(name, default, "text"))
 
     def flag(self, name: str, default: bool) -> bool:
-        return bool(self.take(name, default, "true or false"))
+        return bool(self.take(name, default, msg("true or false")))
 
     def timeout(self) -> float:
         value = self.declared.get("timeout", DEFAULT_TIMEOUT)

@@ -14,6 +14,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, Final
 
 from holdfast.errors import ContextTooLong, ModelRefused, ModelUnavailable
+from holdfast.i18n.message import msg
 
 if TYPE_CHECKING:
     from pydantic_ai.exceptions import ModelAPIError
@@ -24,14 +25,16 @@ _TRIPPED: Final = (AttributeError, IndexError, KeyError, TypeError, ValueError)
 _WORTH_ANOTHER: Final = frozenset({408, 409, 425, 429})
 _TOO_LARGE: Final = 413
 
-_CHECK_KEY: Final = (
+_CHECK_KEY: Final = msg(
     "check the key (HOLDFAST_MODEL_API_KEY or the provider's own variable) and its rights"
 )
-_CHECK_NAME: Final = "check the model's name (HOLDFAST_MODEL) and the base URL"
-_SHORTEN: Final = "shorten the conversation or choose a model with a larger context window"
-_TOP_UP: Final = "the account's quota is used up: raise it or choose another model"
-_REPHRASE: Final = "the provider's filter stopped it: change the request or choose another model"
-_LOOK: Final = "the same request will be refused again: change it or choose another model"
+_CHECK_NAME: Final = msg("check the model's name (HOLDFAST_MODEL) and the base URL")
+_SHORTEN: Final = msg("shorten the conversation or choose a model with a larger context window")
+_TOP_UP: Final = msg("the account's quota is used up: raise it or choose another model")
+_REPHRASE: Final = msg(
+    "the provider's filter stopped it: change the request or choose another model"
+)
+_LOOK: Final = msg("the same request will be refused again: change it or choose another model")
 
 
 def read_failure(error: Exception, model: str) -> ModelUnavailable | ModelRefused | None:
@@ -46,7 +49,13 @@ def read_failure(error: Exception, model: str) -> ModelUnavailable | ModelRefuse
         case theirs.ContentFilterError():
             return _refused(model, str(error), _REPHRASE)
         case theirs.UnexpectedModelBehavior():
-            return ModelUnavailable(f"model {model!r} answered nonsense: {_shorten(str(error))}")
+            return ModelUnavailable(
+                msg(
+                    "model {model!r} answered nonsense: {text}",
+                    model=model,
+                    text=_shorten(str(error)),
+                )
+            )
         case theirs.UserError():
             return _refused(model, str(error), _CHECK_NAME)
         # Some adapters let a connection that breaks within a stream through as it is.
@@ -56,16 +65,20 @@ def read_failure(error: Exception, model: str) -> ModelUnavailable | ModelRefuse
             | httpx.StreamError()
             | httpx2.StreamError()
         ):
-            return ModelUnavailable(f"model {model!r}: the connection broke: {_told(error)}")
+            return ModelUnavailable(
+                msg("model {model!r}: the connection broke: {text}", model=model, text=_told(error))
+            )
         case _ if isinstance(error, _TRIPPED):
-            return ModelUnavailable(f"model {model!r} answered nonsense: {_told(error)}")
+            return ModelUnavailable(
+                msg("model {model!r} answered nonsense: {text}", model=model, text=_told(error))
+            )
         case _:
             return None
 
 
 def declined(model: str, reason: str) -> ModelRefused:
     """The model itself, or a filter around it, would not answer."""
-    return _refused(model, reason or "no reason given", _REPHRASE)
+    return _refused(model, reason or msg("no reason given"), _REPHRASE)
 
 
 def _read_provider_error(error: ModelAPIError, model: str) -> ModelUnavailable | ModelRefused:
@@ -87,7 +100,9 @@ def _read_provider_error(error: ModelAPIError, model: str) -> ModelUnavailable |
         case _ if status == _TOO_LARGE:
             return ContextTooLong(_sentence(model, reason, _SHORTEN))
         case _ if status is None or status >= 500 or status in _WORTH_ANOTHER:
-            return ModelUnavailable(f"model {model!r}: {reason}", error.retry_after)
+            return ModelUnavailable(
+                msg("model {model!r}: {reason}", model=model, reason=reason), error.retry_after
+            )
         case _:
             return _refused(model, reason, _BY_STATUS.get(status, _LOOK))
 
@@ -100,7 +115,12 @@ def _refused(model: str, reason: str, remedy: str) -> ModelRefused:
 
 
 def _sentence(model: str, reason: str, remedy: str) -> str:
-    return f"model {model!r} refused: {_shorten(reason)}; {remedy}"
+    return msg(
+        "model {model!r} refused: {reason}; {remedy}",
+        model=model,
+        reason=_shorten(reason),
+        remedy=remedy,
+    )
 
 
 def _said(error: ModelAPIError) -> str:

@@ -16,6 +16,7 @@ import re
 from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import ModelNotConfigured
+from holdfast.i18n.message import msg
 
 if TYPE_CHECKING:
     from pydantic_ai.models import Model
@@ -45,8 +46,12 @@ def _compatible_model(name: str, base_url: str, api_key: str | None) -> Model:
 
     if not base_url.startswith(("http://", "https://")):
         raise ModelNotConfigured(
-            f"the model server's address {base_url!r} is no URL; "
-            "set HOLDFAST_MODEL_BASE_URL to something like http://127.0.0.1:8000/v1"
+            msg(
+                "the model server's address {url!r} is no URL; set HOLDFAST_MODEL_BASE_URL to "
+                "something like {example}",
+                url=base_url,
+                example="http://127.0.0.1:8000/v1",
+            )
         )
     for prefix in _CHAT_PREFIXES:
         name = name.removeprefix(prefix)
@@ -74,14 +79,19 @@ def _known_model(name: str, api_key: str | None) -> Model:
 
 
 def _unusable(name: str, reason: str) -> str:
-    return (
-        f"model {name!r} cannot be used: {reason.rstrip('.')}; "
-        "name it provider:model (HOLDFAST_MODEL=openai:gpt-4o) with the provider's key, or set "
-        "HOLDFAST_MODEL_BASE_URL for a server of your own"
+    return msg(
+        "model {model!r} cannot be used: {reason}; name it provider:model "
+        "(HOLDFAST_MODEL=openai:gpt-4o) with the provider's key, or set "
+        "HOLDFAST_MODEL_BASE_URL for a server of your own",
+        model=name,
+        reason=reason.rstrip("."),
     )
 
 
 def _missing_package(name: str, error: ImportError) -> str:
     named = _EXTRA.search(str(error))
     extra = named.group(1) if named else name.partition(":")[0]
-    return f"model {name!r} needs a package: pip install 'pydantic-ai-slim[{extra}]'"
+    package = f"'pydantic-ai-slim[{extra}]'"
+    return msg(
+        "model {model!r} needs a package: pip install {package}", model=name, package=package
+    )

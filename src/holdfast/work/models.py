@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Final
 
 from holdfast.core.run.steps import retry_delay
 from holdfast.errors import ContextTooLong, ModelNotConfigured, ModelRefused, ModelUnavailable
+from holdfast.i18n.message import msg
 from holdfast.model.message import Message, ModelReply, ToolOffer
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 from holdfast.work.model_failures import declined, read_failure
@@ -254,4 +255,6 @@ def _with_count(
 ) -> ModelUnavailable | ModelRefused:
     if isinstance(failure, ModelRefused) or attempts == 1:
         return failure
-    return ModelUnavailable(f"{failure} (after {attempts} attempts)", failure.retry_after)
+    return ModelUnavailable(
+        msg("{problem} (after {n} attempts)", problem=str(failure), n=attempts), failure.retry_after
+    )

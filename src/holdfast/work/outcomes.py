@@ -11,6 +11,7 @@ from holdfast.core.plan.outputs import succeeded
 from holdfast.errors import AuthorError
 from holdfast.forms.from_tools import form_from_schema
 from holdfast.forms.shapes import parse_form
+from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.model import commands as c
 from holdfast.model import effects as f
@@ -48,8 +49,13 @@ def _lacking(tool: str, wanted: Json, facts: c.ToolFacts | None) -> c.Outcome:
         return c.Failed(Failure(FailureKind.PERMANENT, kept_text(error)))
     asked = [name for name in names if name in known]
     if facts is None or not asked:
-        listed, own = ", ".join(names) or "nothing by name", ", ".join(known) or "none"
-        why = f"{tool} asks for {listed}, but none of it is among its parameters: {own}"
+        listed, own = ", ".join(names) or msg("nothing by name"), ", ".join(known) or "none"
+        why = msg(
+            "{tool} asks for {names}, but none of it is among its parameters: {own}",
+            tool=tool,
+            names=listed,
+            own=own,
+        )
         return c.Failed(Failure(FailureKind.PERMANENT, kept_text(why)))
     form = form_from_schema(facts.parameters, asked, facts.fields)
     required = Form(tuple(replace(one, required=True) for one in form.fields))
@@ -81,7 +87,9 @@ def of_listener(
     try:
         updates = _updates(execution.get("task_updates") or (), bounded)
     except Exception as error:
-        return c.OutputBroken(result, f"task_updates: {kept_text(error)}")
+        return c.OutputBroken(
+            result, msg("{place}: {problem}", place="task_updates", problem=kept_text(error))
+        )
     if execution.get("success"):
         return _succeeded(result, updates)
     return c.Failed(_failure(execution, result), updates, result)
@@ -90,12 +98,18 @@ def of_listener(
 def _call_wanted(call: CallWanted, facts: c.ToolFacts | None) -> c.Outcome:
     """Nobody can be asked in the middle of a snippet, so what needs consent is refused."""
     if facts is None:
-        return c.Failed(Failure(FailureKind.PERMANENT, f"there is no tool {call.function}"))
+        return c.Failed(
+            Failure(FailureKind.PERMANENT, msg("there is no tool {tool}", tool=call.function))
+        )
     mode = mode_of(facts.approval, call.args)
     if mode is not ApprovalMode.AUTO:
-        disabled = mode is ApprovalMode.DISABLED
-        why = "is disabled" if disabled else "needs approval: call it in a tool listener"
-        return c.Failed(Failure(FailureKind.FORBIDDEN, f"the tool {call.function} {why}"))
+        if mode is ApprovalMode.DISABLED:
+            why = msg("the tool {tool} is disabled", tool=call.function)
+        else:
+            why = msg(
+                "the tool {tool} needs approval: call it in a tool listener", tool=call.function
+            )
+        return c.Failed(Failure(FailureKind.FORBIDDEN, why))
     return c.CallWanted(call.index, call.function, call.args, facts.idempotent)
 
 
@@ -103,7 +117,7 @@ def _failure(result: Mapping[str, Any], value: Json) -> Failure:
     named = value.get("error_class") if isinstance(value, Mapping) else None
     kind = FailureKind(named) if named in set(FailureKind) else FailureKind.TRANSIENT
     asked = asked_seconds(value.get("retry_after")) if isinstance(value, Mapping) else None
-    said = kept_text(result.get("error") or "the work failed without saying why")
+    said = kept_text(result.get("error") or msg("the work failed without saying why"))
     return Failure(kind, said, asked)
 
 

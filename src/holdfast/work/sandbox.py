@@ -39,6 +39,7 @@ from pydantic_monty import (
 )
 
 from holdfast.errors import InvalidValue, SnippetError
+from holdfast.i18n.message import msg
 from holdfast.language.strict import canonical_json, strict_json
 from holdfast.model.effects import RecordedCall
 from holdfast.model.values import Json, JsonObject
@@ -227,7 +228,11 @@ def _drive(session: MontySession, job: _Job, printed: _Printed) -> MontyComplete
         step = step.resume({"return_value": _replayed(call, job.recorded[made])})
         made += 1
     if made < len(job.recorded):
-        raise SnippetError(_changed(f"it made {made} of {len(job.recorded)} recorded calls"))
+        raise SnippetError(
+            _changed(
+                msg("it made {made} of {total} recorded calls", made=made, total=len(job.recorded))
+            )
+        )
     return step
 
 
@@ -235,12 +240,24 @@ def _call_made(step: FunctionSnapshot, index: int, snippet: str) -> CallWanted:
     name, line = step.function_name, line_at(snippet, step.position.start)
     if step.args:
         raise SnippetError(
-            f"line {line}: {name}() takes its arguments by name; write {name}(argument=value)"
+            msg(
+                "line {line}: {name}() takes its arguments by name; write {example}",
+                line=line,
+                name=name,
+                example=f"{name}(argument=value)",
+            )
         )
     try:
         args = strict_json(step.kwargs, max_bytes=MAX_RESULT_BYTES)
     except InvalidValue as error:
-        raise SnippetError(f"line {line}: {name}() was given more than JSON: {error}") from None
+        raise SnippetError(
+            msg(
+                "line {line}: {name}() was given more than JSON: {reason}",
+                line=line,
+                name=name,
+                reason=str(error),
+            )
+        ) from None
     return CallWanted(index, name, args)
 
 
@@ -248,14 +265,24 @@ def _replayed(call: CallWanted, recorded: RecordedCall) -> Json:
     now = f"{call.function}({canonical_json(call.args)})"
     before = f"{recorded.function}({canonical_json(dict(recorded.args))})"
     if now != before:
-        raise SnippetError(_changed(f"call {call.index + 1} was {before[:200]}, is {now[:200]}"))
+        raise SnippetError(
+            _changed(
+                msg(
+                    "call {n} was {before}, is {now}",
+                    n=call.index + 1,
+                    before=before[:200],
+                    now=now[:200],
+                )
+            )
+        )
     return recorded.result
 
 
 def _changed(what: str) -> str:
-    return (
-        f"the snippet is not deterministic: {what}; "
-        "its calls may depend only on `context` and on earlier results"
+    return msg(
+        "the snippet is not deterministic: {what}; its calls may depend only on "
+        "`context` and on earlier results",
+        what=what,
     )
 
 
@@ -264,13 +291,15 @@ def _accept(snippet: str, output: Json) -> Json:
         case {"holdfast_size": int(size), "holdfast_result": result}:
             pass
         case _:
-            raise SnippetError("a snippet cannot `return`; set `result` instead")
+            raise SnippetError(msg("a snippet cannot `return`; set `result` instead"))
     if size > _MAX_CARRIED:
-        raise refused_result(snippet, f"`result` is larger than {MAX_RESULT_BYTES} bytes")
+        raise refused_result(snippet, msg("`result` is larger than {n} bytes", n=MAX_RESULT_BYTES))
     try:
         return strict_json(result, max_bytes=MAX_RESULT_BYTES)
     except InvalidValue as error:
-        raise refused_result(snippet, f"`result` cannot be kept as JSON: {error}") from None
+        raise refused_result(
+            snippet, msg("`result` cannot be kept as JSON: {reason}", reason=str(error))
+        ) from None
 
 
 def _unreachable(**_: Json) -> NoReturn:

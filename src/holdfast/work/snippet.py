@@ -14,10 +14,11 @@ import warnings
 from pydantic_monty import Frame, MontyCrashedError, MontyError, MontyRuntimeError, MontySyntaxError
 
 from holdfast.errors import SnippetError
+from holdfast.i18n.message import joined, msg
 from holdfast.source.snippets import SnippetProblem, size_problem
 
-_NEVER_SET = "the snippet never sets `result`; end it with `result = {...}`"
-_NO_OUTSIDE = "a snippet has no files, no network and no environment: pass what it needs in"
+_NEVER_SET = msg("the snippet never sets `result`; end it with `result = {{...}}`")
+_NO_OUTSIDE = msg("a snippet has no files, no network and no environment: pass what it needs in")
 _LOOPS = (ast.While, ast.For, ast.AsyncFor, ast.comprehension)
 
 
@@ -40,16 +41,18 @@ def explain(snippet: str, error: MontyError) -> SnippetError:
         return _refused_syntax(snippet, error)
     if frames and frames[-1].line > _line_count(snippet):
         return refused_result(snippet, _hand_over(error))
-    where = f"line {frames[-1].line}: " if frames else ""
-    if _is_limit(error):
-        return SnippetError(where + _limit(error) + _loops(snippet))
-    return SnippetError(where + _failure(error))
+    told = _loops(snippet, _limit(error)) if _is_limit(error) else _failure(error)
+    return SnippetError(_at_line(frames[-1].line, told) if frames else told)
 
 
 def refused_result(snippet: str, message: str) -> SnippetError:
     """`message`, placed where the snippet last sets `result`."""
     lines = [line for node in _nodes(snippet) if (line := _line_setting_result(node))]
-    return SnippetError(f"line {max(lines)}: {message}" if lines else message)
+    return SnippetError(_at_line(max(lines), message) if lines else message)
+
+
+def _at_line(line: int, problem: str) -> str:
+    return msg("line {line}: {problem}", line=line, problem=problem)
 
 
 def line_at(snippet: str, offset: int) -> int:
@@ -67,7 +70,7 @@ def _syntax_problem(snippet: str) -> SnippetProblem | None:
     except SyntaxError as error:
         return error.msg, max(error.lineno or 1, 1), max(error.offset or 1, 1)
     except (RecursionError, MemoryError):
-        return "the snippet is nested too deeply", 1, 1
+        return msg("the snippet is nested too deeply"), 1, 1
     except ValueError as error:
         return str(error), 1, 1
     return None
@@ -127,23 +130,26 @@ def _is_limit(error: MontyError) -> bool:
 def _limit(error: MontyError) -> str:
     match error.exception():
         case RecursionError():
-            return "the snippet's calls are nested more than 200 deep"
+            return msg("the snippet's calls are nested more than 200 deep")
         case MemoryError():
-            return "the snippet used more than its 32 MB of memory"
+            return msg("the snippet used more than its 32 MB of memory")
     if isinstance(error, MontyCrashedError) and not error.timed_out:
-        return "the snippet brought its sandbox down"
-    return "the snippet ran longer than its 1 s"
+        return msg("the snippet brought its sandbox down")
+    return msg("the snippet ran longer than its 1 s")
 
 
-def _loops(snippet: str) -> str:
-    """Where the time or the memory may have gone."""
+def _loops(snippet: str, problem: str) -> str:
+    """The problem, and where the time or the memory may have gone."""
     loops = [
         node.target if isinstance(node, ast.comprehension) else node
         for node in _nodes(snippet)
         if isinstance(node, _LOOPS)
     ]
     lines = sorted({loop.lineno for loop in loops})
-    return f"; it loops at line {', '.join(map(str, lines))}" if lines else ""
+    if not lines:
+        return problem
+    listed = ", ".join(map(str, lines))
+    return msg("{problem}; it loops at line {lines}", problem=problem, lines=listed)
 
 
 def _hand_over(error: MontyError) -> str:
@@ -151,21 +157,24 @@ def _hand_over(error: MontyError) -> str:
         case NameError():
             return _NEVER_SET
         case RecursionError():
-            return "`result` is nested too deeply"
+            return msg("`result` is nested too deeply")
         case MemoryError():
-            return "`result` is too large"
-    return f"`result` cannot be kept as JSON: {_plain(_message(error))}"
+            return msg("`result` is too large")
+    return msg("`result` cannot be kept as JSON: {reason}", reason=_plain(_message(error)))
 
 
 def _failure(error: MontyError) -> str:
     text = _plain(str(error))
     match error.exception():
         case ModuleNotFoundError():
-            return f"{text}; a snippet has only the sandbox's own modules, such as json, re, math"
+            return msg(
+                "{text}; a snippet has only the sandbox's own modules, such as json, re, math",
+                text=text,
+            )
         case PermissionError():
-            return f"{text}; {_NO_OUTSIDE}"
+            return joined("; ", (text, _NO_OUTSIDE))
         case RuntimeError() if "not supported in this environment" in text:
-            return f"{text}; {_NO_OUTSIDE}"
+            return joined("; ", (text, _NO_OUTSIDE))
     return text
 
 
@@ -183,7 +192,7 @@ def _message(error: MontyError) -> str:
 
 
 def _plain(message: str) -> str:
-    message = message.replace(
-        "The monty syntax parser does not yet support", "snippets do not have"
-    )
-    return re.sub(r"^NotImplementedError: |Internal error in monty: ", "", message)
+    message = re.sub(r"^NotImplementedError: |Internal error in monty: ", "", message)
+    before, lacking, what = message.partition("The monty syntax parser does not yet support ")
+    told = msg("snippets do not have {what}", what=what) if lacking else ""
+    return f"{before}{told}" if before else told

@@ -28,6 +28,7 @@ from holdfast.errors import (
 )
 from holdfast.forms.from_tools import check_enrichment
 from holdfast.forms.shapes import parse_form
+from holdfast.i18n.message import msg
 from holdfast.language.ids import tool_name
 from holdfast.language.strict import digest, strict_json, strict_text
 from holdfast.model.approval import ApprovalMode, ApprovalRule
@@ -189,7 +190,13 @@ def kept(tool: str, returned: Any) -> Json:
 
 
 def not_kept(tool: str, error: InvalidValue) -> PermanentError:
-    return PermanentError(f"{tool} ran, but what it returned cannot be kept: {error}")
+    return PermanentError(
+        msg(
+            "{tool} ran, but what it returned cannot be kept: {reason}",
+            tool=tool,
+            reason=str(error),
+        )
+    )
 
 
 class Gate:
@@ -225,7 +232,7 @@ def contained(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any
         return function(*given, **taken)
     except StopIteration as error:
         name = getattr(function, "__name__", type(function).__name__)
-        raise RuntimeError(f"{name} raised StopIteration") from error
+        raise RuntimeError(msg("{function} raised StopIteration", function=name)) from error
     except (GeneratorExit, KeyboardInterrupt, SystemExit) as error:
         raise error_of(classify(error), words_of(error)) from error
 
@@ -235,7 +242,7 @@ def _wrong_arguments(name: str, error: ValueError) -> str:
     told = cast("ValidationError", error)
     found = told.errors(include_url=False, include_input=False, include_context=False)
     fields = [f"{'.'.join(map(str, e['loc'])) or 'arguments'}: {e['msg']}" for e in found]
-    return f"{name} was given wrong arguments: {'; '.join(fields)}"
+    return msg("{tool} was given wrong arguments: {fields}", tool=name, fields="; ".join(fields))
 
 
 def _version(fn: Callable[..., Any], schema: JsonObject, own: str) -> str:

@@ -11,6 +11,7 @@ from holdfast.console.rendering import language, show_page
 from holdfast.console.views.plans import BLANK, MOST_RUNS, may_write, plan_rows, plan_view
 from holdfast.errors import NotPermitted
 from holdfast.forms.validation import visible_fields
+from holdfast.i18n.message import msg
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.schemas.runs import PlanId
@@ -39,7 +40,7 @@ async def plans(request: Request, served: Served, caller: Called) -> Response:
 @router.get("/plans/~new")
 async def new_plan(request: Request, served: Served, caller: Called) -> Response:
     if not may_write(served, caller):
-        raise NotPermitted("registering a plan needs the role author")
+        raise NotPermitted(msg("registering a plan needs the role author"))
     return await show_page(request, served, caller, "plan_new.html", source=BLANK)
 
 

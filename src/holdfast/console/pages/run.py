@@ -21,6 +21,7 @@ from holdfast.console.views.run import (
 )
 from holdfast.console.views.timeline import timeline_of
 from holdfast.errors import NotPermitted
+from holdfast.i18n.message import msg
 from holdfast.language.display import pretty
 from holdfast.model.run import JOURNAL_KINDS, RunKind, RunStatus
 from holdfast.server.auth.authentication import Called
@@ -174,7 +175,7 @@ async def action_part(
 ) -> Response:
     """The dialog that asks for confirmation, and says what the action would do."""
     if not await may_operate(served, caller, run.run_id):
-        raise NotPermitted("your roles do not permit you to operate this run")
+        raise NotPermitted(msg("your roles do not permit you to operate this run"))
     checked = check_action(run, name, of, caller.principal.id, say)
     return show_part(request, caller, "run_action.html", **_dialog(run, checked))
 

@@ -12,6 +12,7 @@ from holdfast.console.views.form import FormView, form_view
 from holdfast.console.views.plan_text import plan_text
 from holdfast.drawing.graph import render_svg
 from holdfast.errors import NotFound
+from holdfast.i18n.message import msg
 from holdfast.model.plan import Plan
 from holdfast.model.rows import RunQuery
 from holdfast.runtime.machines import PLAN
@@ -127,4 +128,4 @@ async def _definition(served: Services, plan_id: str, version: str) -> dict[str,
     for one in await served.journal.definitions(PLAN.kind, plan_id):
         if one.digest == version:
             return dict(json.loads(one.body))
-    raise NotFound(f"there is no version {version} of {plan_id}")
+    raise NotFound(msg("there is no version {version} of {plan}", version=version, plan=plan_id))

@@ -24,6 +24,7 @@ from fastapi import Depends, Request
 
 from holdfast.errors import NotAllowed, NotFound, NotPermitted, Unauthenticated
 from holdfast.i18n.languages import preferred
+from holdfast.i18n.message import msg, term
 from holdfast.journal.port import RunRow
 from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import TOKEN, csrf_token
@@ -83,7 +84,7 @@ class Caller:
     async def _root_subject(self, services: Services, run_id: str) -> str:
         row = await root_of(services, run_id)
         if row is None or not self.may(Permission.READ, run_of(row.kind, row.name)):
-            raise NotFound(f"there is no run {run_id}")
+            raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
         return run_of(row.kind, row.name)
 
 
@@ -97,8 +98,16 @@ async def root_of(services: Services, run_id: str) -> RunRow | None:
 
 
 def _lacking(permission: Permission, subject: str | None) -> str:
-    where = f" for {named(subject)}" if subject else ""
-    return f"your roles do not permit you to {permission}{where}: ask an admin for a role"
+    if not subject:
+        return msg(
+            "your roles do not permit you to {permission}: ask an admin for a role",
+            permission=term(permission),
+        )
+    return msg(
+        "your roles do not permit you to {permission} for {name}: ask an admin for a role",
+        permission=term(permission),
+        name=named(subject),
+    )
 
 
 PROOFS: Final = {
@@ -132,7 +141,7 @@ async def _identify(request: Request) -> Caller:
         return Caller(who, client_of(request), language=_language(request))
     secret = request.cookies.get(COOKIE)
     if secret is None:
-        raise Unauthenticated("say who you are: Authorization: Bearer <token>, or sign in")
+        raise Unauthenticated(msg("say who you are: Authorization: Bearer <token>, or sign in"))
     return await _by_session(services, request, secret)
 
 
@@ -140,7 +149,7 @@ async def _by_bearer(services: Services, request: Request, header: str) -> Princ
     scheme, _, token = header.partition(" ")
     try:
         if scheme.lower() != "bearer":
-            raise Unauthenticated("Authorization must be: Bearer <token>")
+            raise Unauthenticated(msg("Authorization must be: Bearer <token>"))
         return await bearer(services, token.strip())
     except Unauthenticated:
         services.attempts.failed(client_of(request), LOGIN)
@@ -161,17 +170,23 @@ async def bearer(services: Services, token: str) -> Principal:
 async def _by_session(services: Services, request: Request, secret: str) -> Caller:
     principal = await services.tokens.session(secret)
     if principal is None:
-        raise Unauthenticated("you are signed out: sign in again")
+        raise Unauthenticated(msg("you are signed out: sign in again"))
     if request.method not in SAFE and not same_origin(request, services.settings.secure_cookies):
         raise NotPermitted(
-            "a page of another origin may not do this in your name; "
-            "programs use Authorization: Bearer <token>"
+            msg(
+                "a page of another origin may not do this in your name; programs use "
+                "Authorization: Bearer <token>"
+            )
         )
     person = unquote(request.headers.get(PERSON, ""))
     if person and person != principal.id:
         raise NotAllowed(
-            f"this page was opened by {person}, and {principal.id} is signed in by now: "
-            "nothing was done; load the page again"
+            msg(
+                "this page was opened by {person}, and {who} is signed in by now: nothing was "
+                "done; load the page again",
+                person=person,
+                who=principal.id,
+            )
         )
     return Caller(principal, client_of(request), True, csrf_token(secret), _language(request))
 

@@ -20,6 +20,7 @@ from typing import Final
 
 from holdfast.core.run.four_eyes import CLOCK
 from holdfast.errors import InvalidValue
+from holdfast.i18n.message import msg
 from holdfast.journal.port import ExpiringValue
 from holdfast.runtime.identity import LOCAL
 from holdfast.server.auth.principal import GRANTED, Grants, Kind, Principal, kind_of
@@ -117,9 +118,14 @@ def holder_of(
     name: str, kind: Kind, roles: Collection[str], grants: Mapping[str, Collection[str]]
 ) -> Holder:
     if not 0 < len(name) <= LONGEST_NAME or not name.isprintable() or name != name.strip():
-        raise InvalidValue(f"1 to {LONGEST_NAME} visible characters are taken", "name")
+        raise InvalidValue(
+            msg("{least} to {most} visible characters are taken", least=1, most=LONGEST_NAME),
+            "name",
+        )
     if ":" in name or name in RESERVED:
-        raise InvalidValue(f"a name has no colon and is none of {', '.join(RESERVED)}", "name")
+        raise InvalidValue(
+            msg("a name has no colon and is none of {names}", names=", ".join(RESERVED)), "name"
+        )
     return Holder(
         name,
         kind,
@@ -131,13 +137,15 @@ def holder_of(
 def _as_key(key: str) -> str:
     kind = kind_of(key)
     if kind is not None and kind not in GRANTED:
-        raise InvalidValue(f"what is granted is one of {', '.join(GRANTED)}", f"grants.{key}")
+        raise InvalidValue(
+            msg("what is granted is one of {kinds}", kinds=", ".join(GRANTED)), f"grants.{key}"
+        )
     return key
 
 
 def _as_roles(roles: Collection[str], where: str) -> frozenset[str]:
     if not all(role and len(role) <= LONGEST_NAME and role.isprintable() for role in roles):
-        raise InvalidValue("a role is a word of visible characters", where)
+        raise InvalidValue(msg("a role is a word of visible characters"), where)
     return frozenset(roles)
 
 

@@ -24,6 +24,7 @@ import httpx
 import jwt
 
 from holdfast.errors import IssuerUnavailable, Unauthenticated
+from holdfast.i18n.message import msg
 from holdfast.server.auth.credentials import RESERVED
 from holdfast.server.auth.principal import Grants, Kind, Principal
 
@@ -98,22 +99,22 @@ class Oidc:
                 options={"require": ["exp", "iat", "iss", "aud", "sub"]},
             )
         except jwt.PyJWTError as error:
-            raise Unauthenticated(f"this token is not good: {error}") from None
+            raise Unauthenticated(_no_good(str(error))) from None
         return self._principal(claims)
 
     async def _key_for(self, header: Mapping[str, Any]) -> jwt.PyJWK:
         algorithm = header.get("alg")
         if algorithm not in self.algorithms:
-            raise Unauthenticated("this token is not good: its algorithm is not accepted here")
+            raise Unauthenticated(_no_good(msg("its algorithm is not accepted here")))
         found = _fitting(await self._current_keys(), header)
         if found is None:
             found = _fitting(await self._renewed_keys(), header)
         if found is None:
-            raise Unauthenticated("this token is not good: its issuer has no such key")
+            raise Unauthenticated(_no_good(msg("its issuer has no such key")))
         try:
             return jwt.PyJWK(dict(found), algorithm)
         except jwt.PyJWTError:
-            raise Unauthenticated("this token is not good: its key is of another kind") from None
+            raise Unauthenticated(_no_good(msg("its key is of another kind"))) from None
 
     async def _current_keys(self) -> Keys:
         """Those at hand; whoever finds them old has them renewed, and waits a moment for that."""
@@ -178,10 +179,10 @@ def _check_transport(url: str) -> None:
 def _header(token: str) -> Mapping[str, Any]:
     try:
         if len(token) > LONGEST_TOKEN:
-            raise Unauthenticated("this token is not good: it is too long")
+            raise Unauthenticated(_no_good(msg("it is too long")))
         return jwt.get_unverified_header(token)
     except jwt.PyJWTError:
-        raise Unauthenticated("this token is not good: it is not a JWT") from None
+        raise Unauthenticated(_no_good(msg("it is not a JWT"))) from None
 
 
 def _fitting(keys: Keys, header: Mapping[str, Any]) -> Mapping[str, Any] | None:
@@ -244,7 +245,7 @@ def _subject(claims: Mapping[str, Any]) -> str:
     subject = str(claims["sub"])
     sound = 0 < len(subject) <= LONGEST_SUBJECT and subject.isprintable()
     if not sound or subject in RESERVED:
-        raise Unauthenticated("this token is not good: its subject is no name")
+        raise Unauthenticated(_no_good(msg("its subject is no name")))
     return subject
 
 
@@ -296,3 +297,7 @@ def _grants(claim: Any) -> Grants:
     if not isinstance(claim, Mapping):
         return {}
     return {_text(str(key)): _roles(roles) for key, roles in claim.items()}
+
+
+def _no_good(reason: str) -> str:
+    return msg("this token is not good: {reason}", reason=reason)

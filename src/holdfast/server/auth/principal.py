@@ -26,6 +26,7 @@ from enum import StrEnum
 from functools import cached_property
 from typing import Final, Literal
 
+from holdfast.i18n.message import msg
 from holdfast.language.strict import canonical_json
 from holdfast.model.interaction import InteractionType
 
@@ -58,7 +59,7 @@ APPROVES: Final = frozenset({APPROVER, ADMIN})
 ANSWERS: Final = frozenset({APPROVER, OPERATOR, ADMIN})
 """Who answers any other question that names no role."""
 
-WANTS_IT: Final = "you want what this run does: somebody else must approve its calls"
+WANTS_IT: Final = msg("you want what this run does: somebody else must approve its calls")
 
 Grants = Mapping[str, frozenset[str]]
 
@@ -176,9 +177,11 @@ def may_answer(
     roles = roles_for(principal, subject)
     approval = question_type == InteractionType.TOOL_APPROVAL
     if Permission.READ not in permitted(roles):
-        return f"you may not see the runs of {named(subject)}: ask an admin for a role"
+        return msg(
+            "you may not see the runs of {name}: ask an admin for a role", name=named(subject)
+        )
     if approval and principal.kind == "service":
-        return "a service token does not approve calls: a person must answer this"
+        return msg("a service token does not approve calls: a person must answer this")
     if approval and four_eyes and principal.id == started_by:
         return WANTS_IT
     if approval and not roles & APPROVES:
@@ -189,4 +192,4 @@ def may_answer(
 
 
 def _is_for(role: str) -> str:
-    return f"this question is for the role {role}"
+    return msg("this question is for the role {role}", role=role)

@@ -17,6 +17,7 @@ from ipaddress import IPv6Address, IPv6Network, ip_address
 from typing import Final, Protocol
 
 from holdfast.errors import TooMany
+from holdfast.i18n.message import msg
 
 LOGIN: Final = "login"
 ANSWER: Final = "answer"
@@ -63,7 +64,7 @@ class Attempts:
         if len(times) < limit.refusals:
             return
         wait = max(times[0] + limit.seconds - self._clock.now(), 0.0)
-        raise TooMany(f"refused too often: wait {wait:.0f} seconds and try again", wait)
+        raise TooMany(msg("refused too often: wait {n:.0f} seconds and try again", n=wait), wait)
 
     def _recent(self, key: tuple[str, str], limit: Limit) -> deque[float]:
         times = self._refused.get(key, deque())

@@ -22,6 +22,7 @@ from typing import Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
+from holdfast.i18n.message import msg
 from holdfast.journal.port import Attached, AuditRecord, ExpiringValue, Journal
 from holdfast.runtime.audit import with_claim
 from holdfast.runtime.identity import LOCAL
@@ -49,7 +50,7 @@ USE_SECONDS: Final = 60.0
 KNOWN_SECONDS: Final = 5.0
 MOST_KNOWN: Final = 10_000
 OWNER: Final = "owner"
-NEW_LINK: Final = "`holdfast serve --link` prints a new one"
+NEW_LINK: Final = msg("`holdfast serve --link` prints a new one")
 
 
 OnEnd = Callable[[Collection[str]], None]
@@ -101,7 +102,7 @@ class Tokens:
         """A new API token and its secret, which nobody can show again."""
         holder = holder_of(name, kind, roles, grants or {})
         if expires is not None and expires <= self._clock.now():
-            raise InvalidValue("a token must end later than now", "expires_at")
+            raise InvalidValue(msg("a token must end later than now"), "expires_at")
         return await self._issue(TOKEN, holder, expires, by, origin)
 
     async def new_link(
@@ -189,19 +190,23 @@ class Tokens:
     def why_not(self, secret: str) -> str:
         """What to tell somebody whose token was not accepted."""
         if TOKEN.fits(secret):
-            return "this token was revoked or has expired: ask an admin for a new one"
+            return msg("this token was revoked or has expired: ask an admin for a new one")
         if secret.startswith(TOKEN.prefix):
-            return "this token is not complete: copy the whole of it"
-        return f"this is no token of this server: they begin with {TOKEN.prefix}"
+            return msg("this token is not complete: copy the whole of it")
+        return msg("this is no token of this server: they begin with {prefix}", prefix=TOKEN.prefix)
 
     async def redeem(self, secret: str, origin: str = "") -> tuple[Credential, str]:
         """Sign in with a one-time link: the first gets a session, everybody else is refused."""
         if not LINK.fits(secret):
-            raise Unauthenticated(f"this link is not complete: copy the whole of it, or {NEW_LINK}")
+            raise Unauthenticated(
+                msg("this link is not complete: copy the whole of it, or {remedy}", remedy=NEW_LINK)
+            )
         async with self._redeeming:
             link = await self._find(LINK, secret)
             if link is None:
-                raise Unauthenticated(f"this link was used already or has expired: {NEW_LINK}")
+                raise Unauthenticated(
+                    msg("this link was used already or has expired: {remedy}", remedy=NEW_LINK)
+                )
             return await self._open(replace(link.principal(), until=None), origin, used=secret)
 
     async def sign_in(self, principal: Principal, origin: str = "") -> tuple[Credential, str]:
@@ -253,7 +258,9 @@ class Tokens:
                 if one.id == token_id:
                     await self._drop(one, key, by, f"revoked_{one.form}", origin)
                     return one
-        raise NotFound(f"there is no token {token_id}: it was revoked, has expired, or never was")
+        raise NotFound(
+            msg("there is no token {id}: it was revoked, has expired, or never was", id=token_id)
+        )
 
     async def ever_opened(self) -> bool:
         """Whether anybody has ever had a way in."""

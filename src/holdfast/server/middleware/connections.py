@@ -27,6 +27,7 @@ from uvicorn.protocols.http.httptools_impl import (
 )
 
 from holdfast.i18n.languages import preferred
+from holdfast.i18n.message import msg
 from holdfast.server.auth.rate_limits import neighbourhood
 from holdfast.server.middleware.security import HEADERS, REQUEST_ID
 from holdfast.server.problems import RETRY_AFTER, problem, problem_response
@@ -111,7 +112,7 @@ class Bounded(HttpToolsProtocol):
         self._head_bytes = 0
         self._around_body = 0
         self._unanswered = 0
-        self._why = (400, "this is no HTTP request that can be read")
+        self._why = (400, msg("this is no HTTP request that can be read"))
         self._refused = False
         self._unread = LINGER_BYTES
         self._timer: asyncio.TimerHandle | None = None
@@ -124,7 +125,7 @@ class Bounded(HttpToolsProtocol):
             self._await_head()
         else:
             self._refused = True
-            self.transport.write(self._answer(503, "there are too many: come back later"))
+            self.transport.write(self._answer(503, msg("there are too many: come back later")))
             self.transport.close()
 
     def connection_lost(self, exc: Exception | None) -> None:
@@ -147,7 +148,7 @@ class Bounded(HttpToolsProtocol):
             return b""
         piece = data[: most - self._head_bytes]
         if not piece:
-            self._refuse(431, f"the headers are larger than {most:,} bytes")
+            self._refuse(431, msg("the headers are larger than {n:,} bytes", n=most))
             return data
         self._head_bytes += len(piece)
         self._await_head()
@@ -158,7 +159,9 @@ class Bounded(HttpToolsProtocol):
         self._around_body += len(data)
         super().data_received(data)
         if self._around_body > most and not self._refused:
-            self._refuse(413, f"more than {most:,} bytes stand around the parts of the body")
+            self._refuse(
+                413, msg("more than {n:,} bytes stand around the parts of the body", n=most)
+            )
 
     def _throw_away(self, data: bytes) -> None:
         self._unread -= len(data)
@@ -173,13 +176,13 @@ class Bounded(HttpToolsProtocol):
     def on_url(self, url: bytes) -> None:
         most = self.gate.bounds.url_bytes
         if len(self.url) + len(url) > most:
-            self._stop_parsing(414, f"the address is longer than {most:,} bytes")
+            self._stop_parsing(414, msg("the address is longer than {n:,} bytes", n=most))
         super().on_url(url)
 
     def on_header(self, name: bytes, value: bytes) -> None:
         most = self.gate.bounds.header_count
         if len(self.headers) >= most:
-            self._stop_parsing(431, f"there are more than {most} headers")
+            self._stop_parsing(431, msg("there are more than {n} headers", n=most))
         super().on_header(name, value)
 
     def on_headers_complete(self) -> None:
@@ -188,7 +191,7 @@ class Bounded(HttpToolsProtocol):
         self._next_part(in_head=False)
         self._unanswered += self.cycle is not before
         if len(self.pipeline) > PIPELINED:
-            self._stop_parsing(400, f"more than {PIPELINED} requests were sent ahead")
+            self._stop_parsing(400, msg("more than {n} requests were sent ahead", n=PIPELINED))
 
     def on_body(self, body: bytes) -> None:
         self._around_body -= (1 + AROUND_A_BYTE) * len(body)
@@ -218,7 +221,7 @@ class Bounded(HttpToolsProtocol):
     def _head_is_late(self) -> None:
         seconds = self.gate.bounds.header_seconds
         if self._head_bytes:
-            self._refuse(408, f"the headers did not arrive within {seconds:g} seconds")
+            self._refuse(408, msg("the headers did not arrive within {n:g} seconds", n=seconds))
         else:
             self.transport.close()
 
@@ -265,7 +268,7 @@ class Bounded(HttpToolsProtocol):
         accepted = dict(self.headers or ()).get(b"accept-language", b"").decode("latin-1")
         request_id = uuid4().hex
         full = status == 503
-        title = "Too many connections" if full else None
+        title = msg("Too many connections") if full else None
         members = problem(status, detail, title=title, request_id=request_id)
         more = {**HEADERS, REQUEST_ID: request_id, "Connection": "close"}
         more |= {"Retry-After": str(RETRY_AFTER)} if full else {}

@@ -39,6 +39,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request, Response
 
 from holdfast.errors import InvalidValue, NotAllowed, OperatorError
+from holdfast.i18n.message import msg
 from holdfast.journal.port import Attached, ExpiringValue, Journal
 from holdfast.journal.vault import Vault
 from holdfast.runtime.audit import CLAIM_SECONDS, REQUEST
@@ -133,7 +134,8 @@ class Requests:
     def _known(self, known: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
         if not hmac.compare_digest(str(known["fingerprint"]), claim.fingerprint):
             raise InvalidValue(
-                "named another request before, or yours with other roles: take a new one", HEADER
+                msg("named another request before, or yours with other roles: take a new one"),
+                HEADER,
             )
         return known
 
@@ -182,7 +184,7 @@ class Requests:
             plain = self._cipher.decrypt(sealed[:_NONCE], sealed[_NONCE:], claim.key.encode())
         except InvalidTag:
             raise NotAllowed(
-                "this request took effect before, and its answer was kept under another key"
+                msg("this request took effect before, and its answer was kept under another key")
             ) from None
         given = json.loads(plain)
         response = Response(b64decode(given["body"]), given["status"])
@@ -197,7 +199,7 @@ async def _answered_now(
     """It took effect and its answer was lost: tell how that stands now."""
     if again is None:
         raise NotAllowed(
-            "this request took effect before, and its answer was lost: look what it did"
+            msg("this request took effect before, and its answer was lost: look what it did")
         )
     claimed = Claimed(str(known.get("run_id", "")), int(known.get("version", 0)))
     response = await again(claimed, request, services)
@@ -207,6 +209,8 @@ async def _answered_now(
 
 def _name(key: str, who: str, request: Request) -> str:
     if not _KEY.fullmatch(key):
-        raise InvalidValue("1 to 200 visible ASCII characters", HEADER)
+        raise InvalidValue(
+            msg("{least} to {most} visible ASCII characters", least=1, most=200), HEADER
+        )
     parts = (who, request.method, request.scope["path"], key)
     return hashlib.sha256("\0".join(parts).encode("utf-8", "backslashreplace")).hexdigest()

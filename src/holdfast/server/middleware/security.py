@@ -23,6 +23,7 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.i18n.languages import preferred
+from holdfast.i18n.message import msg
 from holdfast.language.jsontext import Extent, extent
 from holdfast.server.problems import problem, problem_response
 from holdfast.server.settings import ServerSettings
@@ -118,7 +119,7 @@ class SecurityMiddleware:
         if len(given) != 1 or not self._allows(given[0]):
             raise Refused(
                 400,
-                "this host is not allowed: serve with --allow-host to be reached by this name",
+                msg("this host is not allowed: serve with --allow-host to be reached by this name"),
                 unread=True,
             )
 
@@ -132,7 +133,8 @@ class SecurityMiddleware:
                 body = await _read(receive, self._settings.body_limit)
         except TimeoutError:
             raise Refused(
-                408, f"the body did not arrive within {self._settings.body_seconds:g} seconds"
+                408,
+                msg("the body did not arrive within {n:g} seconds", n=self._settings.body_seconds),
             ) from None
         _check_text(body, headers, self._settings)
         return _replay(body, receive)
@@ -169,7 +171,7 @@ def _request_id(headers: Headers) -> str:
 def _check_length(headers: Headers, limit: int) -> None:
     declared = headers.get("content-length", "0")
     if not (declared.isascii() and declared.isdigit()):
-        raise Refused(400, "Content-Length is not a number")
+        raise Refused(400, msg("Content-Length is not a number"))
     if len(declared) > 18 or int(declared) > limit:
         raise _too_large(limit)
 
@@ -188,20 +190,20 @@ async def _read(receive: Receive, limit: int) -> bytes:
 
 
 def _too_large(limit: int) -> Refused:
-    return Refused(413, f"the body is larger than {limit:,} bytes", unread=True)
+    return Refused(413, msg("the body is larger than {n:,} bytes", n=limit), unread=True)
 
 
 def _check_text(body: bytes, headers: Headers, settings: ServerSettings) -> None:
     try:
         body.decode()
     except UnicodeDecodeError as error:
-        raise Refused(400, f"the body is not UTF-8, at byte {error.start}") from None
+        raise Refused(400, msg("the body is not UTF-8, at byte {n}", n=error.start)) from None
     form = headers.get("content-type", "").startswith("application/x-www-form-urlencoded")
     found = Extent(0, body.count(b"&")) if form else extent(body, settings.json_values)
     if found.depth > settings.json_depth:
-        raise Refused(400, f"the body is nested deeper than {settings.json_depth} levels")
+        raise Refused(400, msg("the body is nested deeper than {n} levels", n=settings.json_depth))
     if found.values > settings.json_values:
-        raise Refused(413, f"the body holds more than {settings.json_values:,} values")
+        raise Refused(413, msg("the body holds more than {n:,} values", n=settings.json_values))
 
 
 def _replay(body: bytes, receive: Receive) -> Receive:

@@ -11,6 +11,7 @@ from holdfast.core.agent.state import AgentDefinition
 from holdfast.core.approval import rule_to_json
 from holdfast.errors import NotFound
 from holdfast.forms.shapes import dump_form
+from holdfast.i18n.message import msg, term
 from holdfast.server.auth.authentication import Called, Caller
 from holdfast.server.auth.principal import Permission, agent, sees_all
 from holdfast.server.routing import new_router
@@ -82,7 +83,7 @@ def known_agent(served: Services, caller: Caller, agent_id: str) -> AgentDefinit
     library = served.app.engine.definitions
     known = caller.sees(agent(agent_id)) and agent_id in library.agent_ids()
     if not known and not sees_all(caller.principal):
-        raise NotFound(f"there is no agent {agent_id!r}")
+        raise NotFound(msg("there is no {kind} {name!r}", kind=term("agent"), name=agent_id))
     return library.agent(agent_id)
 
 
@@ -119,7 +120,7 @@ async def get_tool(name: ToolName, served: Served, caller: Called) -> ToolShown:
     for spec in served.app.tools.specs():
         if spec.name == name:
             return _tool(spec)
-    raise NotFound(f"there is no tool {name!r}")
+    raise NotFound(msg("there is no {kind} {name!r}", kind=term("tool"), name=name))
 
 
 def _tool(spec: ToolSpec) -> ToolShown:

@@ -17,6 +17,7 @@ from fastapi.responses import JSONResponse
 from holdfast.core.agent.state import ReactState
 from holdfast.core.approval import lets_run, read_rule
 from holdfast.errors import AuthorError, InvalidAnswer, NotPermitted
+from holdfast.i18n.message import msg
 from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
 from holdfast.model.agent_events import ApprovalRemembered
@@ -110,7 +111,9 @@ def _rule(tool: str, raw: object) -> ApprovalRule:
     try:
         return read_rule(raw)
     except AuthorError as error:
-        raise InvalidAnswer(f"approval.{tool}: {error}", {f"approval.{tool}": str(error)}) from None
+        place = f"approval.{tool}"
+        told = msg("{place}: {problem}", place=place, problem=str(error))
+        raise InvalidAnswer(told, {place: str(error)}) from None
 
 
 def _refuse_to_approve(caller: Caller, subject: str, roles: Iterable[str | None]) -> None:
@@ -119,7 +122,9 @@ def _refuse_to_approve(caller: Caller, subject: str, roles: Iterable[str | None]
     for role in roles:
         reason = may_answer(caller.principal, role, kind, subject, started_by=None, four_eyes=False)
         if reason is not None:
-            raise NotPermitted(f"letting calls run unasked is an approval: {reason}")
+            raise NotPermitted(
+                msg("letting calls run unasked is an approval: {reason}", reason=reason)
+            )
 
 
 async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:

@@ -20,6 +20,7 @@ from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.state import ConversationState
 from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.i18n.message import msg
 from holdfast.i18n.spoken import said
 from holdfast.journal.port import RunQuery, RunRow
 from holdfast.language.strict import strict_text
@@ -223,7 +224,9 @@ async def start_conversation(
     await caller.require(served, Permission.OPERATE, subject=CONVERSATIONS)
     text = goal(body.input)
     if not text.strip():
-        raise InvalidAnswer("a conversation needs words to begin with", {"input": "needed"})
+        raise InvalidAnswer(
+            msg("a conversation needs words to begin with"), {"input": msg("needed")}
+        )
     run_id = await _opened(served, caller, body)
     return await _converse(served, caller, run_id, text)
 
@@ -234,7 +237,9 @@ async def _opened(served: Services, caller: Caller, body: ConversationGiven) -> 
     if given is not None and await served.journal.version(given):
         state = await _find(served, caller, given)
         if state.turn or state.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
-            raise NotAllowed(f"there already is a conversation {given}: send it a message")
+            raise NotAllowed(
+                msg("there already is a conversation {id}: send it a message", id=given)
+            )
         return given
     run_id = f"conv_{await served.journal.next_number('conv'):06d}" if given is None else given
     settings = ConversationSettings(
@@ -355,8 +360,12 @@ def _resuming(state: ConversationState, failed: AfterFailure | None, by: str) ->
     if failed is not None:
         return c.GoOn(failed, by)
     if state.phase is EngineState.ERROR:
-        choose = f"say how to go on: failed is one of {', '.join(recovery.choices(state))}"
-        raise InvalidAnswer(f"{state.run_id} has failed; {choose}", {"failed": choose})
+        choose = msg(
+            "say how to go on: failed is one of {choices}",
+            choices=", ".join(recovery.choices(state)),
+        )
+        told = msg("{id} has failed; {remedy}", id=state.run_id, remedy=choose)
+        raise InvalidAnswer(told, {"failed": choose})
     return c.Unhold()
 
 

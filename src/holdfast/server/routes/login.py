@@ -19,6 +19,7 @@ from fastapi.responses import HTMLResponse, RedirectResponse
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from holdfast.errors import NotPermitted, Unauthenticated
+from holdfast.i18n.message import msg
 from holdfast.server.auth.authentication import (
     COOKIE,
     Called,
@@ -185,7 +186,7 @@ def _by_hand(request: Request) -> bool:
 async def sign_in(request: Request, served: Served) -> Response:
     """Sign in to the console; the answer sets a cookie that scripts cannot read."""
     if _foreign(request, served):
-        raise NotPermitted("a page of another origin may not sign you in")
+        raise NotPermitted(msg("a page of another origin may not sign you in"))
     form = request.headers.get("content-type", "").partition(";")[0].strip().lower() == FORM
     token = _posted(parse_qs((await request.body()).decode()) if form else await request.json())
     if form:
@@ -324,7 +325,7 @@ async def issue_link(
 def _refuse_to_become_a_person(principal: Principal, kind: Kind) -> None:
     if principal.kind == "service" and kind == "person":
         raise NotPermitted(
-            "a service does not issue credentials for people: it could approve with them"
+            msg("a service does not issue credentials for people: it could approve with them")
         )
 
 

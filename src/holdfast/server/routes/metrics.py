@@ -12,6 +12,7 @@ from typing import Any, Final
 from fastapi import Response
 
 from holdfast.errors import NotPermitted
+from holdfast.i18n.message import msg
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import sees_all
 from holdfast.server.routing import new_router
@@ -36,7 +37,7 @@ _METRICS: Final[dict[int | str, dict[str, Any]]] = {
 async def get_metrics(served: Served, caller: Called) -> Response:
     """Numbers for Prometheus: runs, questions, requests, streams."""
     if not sees_all(caller.principal):
-        raise NotPermitted("these numbers are of all runs: only who may read all may see them")
+        raise NotPermitted(msg("these numbers are of all runs: only who may read all may see them"))
     families = [family async for family in _families(served)]
     text = "".join(line for family in families for line in family)
     return Response(text, media_type=MEDIA_TYPE)

@@ -17,6 +17,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.drawing.graph import render_svg
 from holdfast.errors import NotFound, NotPermitted
 from holdfast.forms.schemas import json_schema
+from holdfast.i18n.message import msg, term
 from holdfast.journal.port import RunQuery, StoredDefinition
 from holdfast.model.plan import AgentAction, CodeAction, Plan, PlanAction, ToolAction
 from holdfast.runtime.machines import PLAN
@@ -109,8 +110,13 @@ def _refuse_other_tools(served: Services, caller: Caller, checked: Plan) -> None
     lacking = [one for one in wanted if not caller.may(Permission.AUTHOR, tool(one))]
     if lacking:
         raise NotPermitted(
-            f"your grants do not permit {checked.plan_id} to call {', '.join(lacking)}: ask an "
-            f"admin for a grant of the role author, as {tool(lacking[0])}"
+            msg(
+                "your grants do not permit {plan} to call {tools}: ask an admin for a grant of "
+                "the role author, as {tool}",
+                plan=checked.plan_id,
+                tools=", ".join(lacking),
+                tool=tool(lacking[0]),
+            )
         )
 
 
@@ -154,7 +160,7 @@ async def get_plan_version(
     versions = await _versions(served, caller, plan_id)
     one = next((one for one in versions if one.digest == digest), None)
     if one is None:
-        raise NotFound(f"there is no version {digest} of {plan_id}")
+        raise NotFound(msg("there is no version {version} of {plan}", version=digest, plan=plan_id))
     return one
 
 
@@ -201,24 +207,30 @@ async def resume_plan(
         instance_id = await _only_one_waiting(served, caller, plan_id)
     state = await visible_instance(served, caller, instance_id)
     if state.plan_id != plan_id:
-        raise NotFound(f"Plan instance {instance_id} not found among those of {plan_id}")
+        raise NotFound(
+            msg("Plan instance {id} not found among those of {plan}", id=instance_id, plan=plan_id)
+        )
     after = await resumed(served, caller, instance_id)
     return Resumed(plan_instance_id=instance_id, status=after.status)
 
 
 async def _only_one_waiting(served: Services, caller: Caller, plan_id: str) -> str:
     if not caller.sees(plan(plan_id)):
-        raise NotFound(f"there is no plan {plan_id}")
+        raise NotFound(msg("there is no {kind} {name}", kind=term("plan"), name=plan_id))
     query = RunQuery(
         status=frozenset({"error"}), name=plan_id, kind=PLAN.kind, roots_only=True, limit=100
     )
     waiting = [row.run_id for row in await served.journal.runs(query)]
     if not waiting:
-        raise NotFound(f"no instance of {plan_id} waits for a resume")
+        raise NotFound(msg("no instance of {plan} waits for a resume", plan=plan_id))
     if len(waiting) > 1:
         names = ", ".join(waiting)
         raise Refusal(
-            f"several instances of {plan_id} wait for a resume: name one of {names}",
+            msg(
+                "several instances of {plan} wait for a resume: name one of {names}",
+                plan=plan_id,
+                names=names,
+            ),
             plan_instance_ids=waiting,
         )
     return waiting[0]
@@ -226,7 +238,7 @@ async def _only_one_waiting(served: Services, caller: Caller, plan_id: str) -> s
 
 async def _versions(served: Services, caller: Caller, plan_id: str) -> list[VersionShown]:
     if not caller.sees(plan(plan_id)):
-        raise NotFound(f"there is no plan {plan_id!r}")
+        raise NotFound(msg("there is no {kind} {name!r}", kind=term("plan"), name=plan_id))
     library = served.app.engine.definitions
     current = library.current(plan_id) if plan_id in library.plan_ids() else None
     stored = await served.journal.definitions(PLAN.kind, plan_id)
@@ -234,7 +246,7 @@ async def _versions(served: Services, caller: Caller, plan_id: str) -> list[Vers
     if current is not None and not any(one.current for one in versions):
         versions.insert(0, _never_run(current))
     if not versions:
-        raise NotFound(f"there is no plan {plan_id!r}")
+        raise NotFound(msg("there is no {kind} {name!r}", kind=term("plan"), name=plan_id))
     return versions
 
 

@@ -16,6 +16,7 @@ from pydantic import ConfigDict, Field
 
 from holdfast.agents.events import AgentEventType, AgentExecutionEvent, Narrator
 from holdfast.errors import InvalidAnswer, NotFound, NotPermitted
+from holdfast.i18n.message import msg
 from holdfast.interactions.service import is_above
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
@@ -171,11 +172,12 @@ def _usual_agent(served: Services, caller: Caller) -> str:
     every = sorted(served.app.engine.definitions.agent_ids())
     known = [one for one in every if caller.may(Permission.OPERATE, agent(one))]
     if every and not known:
-        raise NotPermitted("your roles do not permit you to speak to any agent: ask an admin")
+        raise NotPermitted(msg("your roles do not permit you to speak to any agent: ask an admin"))
     if len(known) != 1:
-        listed = ", ".join(known) or "none is declared"
+        listed = ", ".join(known) or msg("none is declared")
         raise InvalidAnswer(
-            f"say which agent, as agentId: {listed}", {"agentId": f"one of: {listed}"}
+            msg("say which agent, as agentId: {names}", names=listed),
+            {"agentId": msg("one of: {names}", names=listed)},
         )
     return known[0]
 
@@ -233,7 +235,9 @@ async def respond_to_interaction(
     row = (await Questions(served, caller).find(body.request_id)).row
     session_id = body.session_id or row.run_id
     if not is_above(session_id, row):
-        raise NotFound(f"session {session_id} has no question {body.request_id}")
+        raise NotFound(
+            msg("session {id} has no question {question}", id=session_id, question=body.request_id)
+        )
     response = InteractionResponse(
         body.request_id, session_id, body.selected_option_id, body.data or {}, body.feedback
     )

@@ -28,6 +28,7 @@ from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from holdfast.errors import HoldfastError, InvalidAnswer, JournalDamaged
+from holdfast.i18n.message import msg
 from holdfast.journal.port import Committed, Journal, QuestionQuery, QuestionRow, Record
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.hub import Hub
@@ -82,8 +83,9 @@ class Sight:
 
 def position_of(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 15):
-        message = "must be the id of an event of this feed, or `now`"
-        raise InvalidAnswer(f"after {message}", {"after": message})
+        message = msg("must be the id of an event of this feed, or `now`")
+        told = msg("{name} {problem}", name="after", problem=message)
+        raise InvalidAnswer(told, {"after": message})
     return int(cursor)
 
 

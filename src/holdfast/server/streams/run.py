@@ -19,6 +19,7 @@ from typing import Final, TypeAlias
 
 from holdfast.core.run.state import RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
+from holdfast.i18n.message import msg, term
 from holdfast.journal.port import QuestionQuery, QuestionRow, Record
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import AskedBelow, Spoken, is_full
@@ -63,13 +64,20 @@ async def place(services: Services, run_id: str, cursor: str | None) -> Place:
     """Where a client's cursor stands in the run, or why it cannot."""
     row = await services.journal.run(run_id)
     if row is None:
-        raise NotFound(f"there is no run {run_id}")
+        raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
     version = await services.journal.version(run_id)
     after = {None: 0, NOW: version}.get(cursor)
     if after is None:
         after = _number(str(cursor))
     if after > version:
-        raise NotAllowed(f"{run_id} has {version} events so far, and none after {after}")
+        raise NotAllowed(
+            msg(
+                "{id} has {version} events so far, and none after {after}",
+                id=run_id,
+                version=version,
+                after=after,
+            )
+        )
     ends = version if is_over(row.kind, row.status) else None
     newcomer = cursor is None or cursor == NOW
     return Place(run_id, row.root_id, row.kind, after, newcomer, ends)
@@ -77,8 +85,9 @@ async def place(services: Services, run_id: str, cursor: str | None) -> Place:
 
 def _number(cursor: str) -> int:
     if not (cursor.isascii() and cursor.isdigit() and len(cursor) <= 15):
-        message = "must be the id of an event of this run, or `now`"
-        raise InvalidAnswer(f"after {message}", {"after": message})
+        message = msg("must be the id of an event of this run, or `now`")
+        told = msg("{name} {problem}", name="after", problem=message)
+        raise InvalidAnswer(told, {"after": message})
     return int(cursor)
 
 

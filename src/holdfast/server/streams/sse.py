@@ -35,6 +35,7 @@ from starlette.responses import Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError, Unauthenticated
+from holdfast.i18n.message import msg
 from holdfast.model.values import Json
 from holdfast.server.auth.authentication import identify, identify_again
 
@@ -128,7 +129,7 @@ def _line(text: str) -> str:
 RETRY = f"retry: {RETRY_MS}\n\n".encode()
 BEAT = encoded(Comment("beat"))
 BYE = encoded(Frame({"reason": "the server is closing: connect again"}, "bye"))
-SIGNED_OUT = encoded(Frame({"reason": "you are signed out: sign in again"}, "bye"))
+SIGNED_OUT = encoded(Frame({"reason": msg("you are signed out: sign in again")}, "bye"))
 LOST = encoded(Frame({"reason": "the stream broke off: connect again"}, "bye"))
 
 
