@@ -96,7 +96,7 @@ OURS_TO_MEND = frozenset(
         "default-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; "
         "frame-ancestors 'none'",
         "^NotImplementedError: |Internal error in monty: ",
-        "The monty syntax parser does not yet support",
+        "The monty syntax parser does not yet support ",
         "not supported in this environment",
         "limit exceeded|its memory limit",
         "the answer to a request could not be kept: %s",

@@ -347,7 +347,10 @@ def _told(field: Field) -> Field:
     """How to write what only JSON can say; a field of another type says nothing of it."""
     if not field.json or _AS_JSON in field.description:
         return field
-    return replace(field, description=f"{field.description} {_AS_JSON}".strip())
+    told = (
+        msg("{text} Write it as JSON.", text=field.description) if field.description else _AS_JSON
+    )
+    return replace(field, description=told)
 
 
 def _mapping(value: Json) -> JsonObject:

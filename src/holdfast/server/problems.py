@@ -57,8 +57,8 @@ TABLE: Final[Mapping[type[Exception], tuple[int, str]]] = {
     errors.FormRejected: (422, msg("The form has mistakes")),
     errors.AuthorError: (422, msg("A definition has a mistake")),
     errors.TooMany: (429, msg("Too many refusals")),
-    errors.Busy: (503, "Busy"),
-    errors.CallerError: (409, "Refused"),
+    errors.Busy: (503, msg("Busy")),
+    errors.CallerError: (409, msg("Refused")),
     errors.OperatorError: (503, msg("Not acknowledged")),
     errors.ToolError: (503, msg("Somebody else did not answer")),
 }
@@ -101,7 +101,7 @@ def problem(
     extra: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
     """A problem's members; `extra` has what is particular to this one."""
-    named = title or TITLES.get(status, "Refused")
+    named = title or TITLES.get(status, msg("Refused"))
     found = {"type": kind, "title": named, "status": status, "detail": detail}
     if instance:
         found["instance"] = instance

@@ -54,7 +54,7 @@ class Document:
     problems: tuple[Problem, ...]
 
 
-def read_document(text: str, file: str, expected: str = "a plan") -> Document:
+def read_document(text: str, file: str, expected: str = msg("a plan")) -> Document:
     """The one document in `text`; never raises, whatever the text."""
     if len(text.encode("utf-8", "surrogatepass")) > MAX_BYTES:
         message = msg(

@@ -185,7 +185,9 @@ def may_answer(
     if approval and four_eyes and principal.id == started_by:
         return WANTS_IT
     if approval and not roles & APPROVES:
-        return _is_for(" and ".join(dict.fromkeys((APPROVER, question_role or APPROVER))))
+        if question_role in (None, APPROVER):
+            return _is_for(APPROVER)
+        return _is_for(msg("{role} and {other}", role=APPROVER, other=question_role))
     if question_role is not None:
         return None if roles & {question_role, ADMIN} else _is_for(question_role)
     return None if roles & ANSWERS else _is_for(f"{APPROVER} or {OPERATOR}")
