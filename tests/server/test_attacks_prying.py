@@ -89,6 +89,7 @@ RUN_PATHS = [
     "/runs?parent={}",
     "/instances/{}",
     "/instances/{}/graph.svg",
+    "/instances/{}/graph.txt",
     "/chats/{}",
     "/chats/{}/approvals",
     "/conversations/{}",

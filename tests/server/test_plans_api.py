@@ -102,6 +102,9 @@ async def test_graphs_are_svg_and_an_instances_has_its_statuses(scene: Scene) ->
     assert instance.headers["content-type"].startswith("image/svg+xml")
     assert "waiting for a person" in instance.text
     assert "waiting for a person" not in plan.text
+    lines = await scene.admin.get(f"/instances/{instance_id}/graph.txt")
+    assert lines.headers["content-type"].startswith("text/plain")
+    assert "waiting for a person" in lines.text
 
 
 async def test_inputs_are_offered_as_json_schema(scene: Scene) -> None:

@@ -231,6 +231,7 @@ class Questions:
             "about": question.about,
             "digest": question.digest,
             "draft": self._draft(state) if whole else None,
+            "reminded": 0 if state is None else state.reminded,
             "mayAnswer": reason is None,
             "mayNotBecause": None if reason is None else said(reason, language),
             **await self._four_eyes(question),

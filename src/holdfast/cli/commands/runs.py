@@ -124,6 +124,10 @@ def _statuses(given: list[str] | None) -> frozenset[str] | None:
 ROW_TITLES = ("run", "kind", "name", "status", "progress", "waits", "moved", "title")
 
 
+_EMPTY = {"waiting": 0, "failed": [], "retries": 0, "stopped": False}
+"""What a summary has at least, of a home as of a server."""
+
+
 def row_json(line: RunLine) -> dict[str, Any]:
     from holdfast.language.instants import iso
 
@@ -135,7 +139,7 @@ def row_json(line: RunLine) -> dict[str, Any]:
         "status": line.status.value,
         "created_at": iso(line.created_at),
         "updated_at": iso(line.updated_at),
-        "summary": {"stopped": False, **line.summary},
+        "summary": {**_EMPTY, **line.summary},
     }
 
 

@@ -152,6 +152,7 @@ class InteractionShown(Shown):
     feedback: str | None
     digest: str
     draft: dict[str, Any] | None = Field(description="What the caller has filled in so far.")
+    reminded: int = Field(0, description="Reminders so far, told where one question is shown.")
     may_answer: bool
     may_not_because: str | None
     wanted_by: list[str] | None = Field(
