@@ -108,7 +108,7 @@ def main(arguments: Sequence[str] | None = None) -> None:
     except typer.Abort:
         sys.exit(1)
     except BrokenPipeError:
-        # Whoever read our output has gone; nothing is left to be said, not even at exit.
+        # The reader of our output is gone: no more is written, not even at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         sys.exit(1)
 

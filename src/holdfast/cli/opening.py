@@ -56,7 +56,7 @@ class Opened:
 
 
 def build_app(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
-    """As `open_app`; whoever needs what was left out finds it missing."""
+    """As `open_app`, without the list of what was left out."""
     return open_app(settings, env).app
 
 

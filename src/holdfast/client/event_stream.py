@@ -3,8 +3,8 @@
 The cursor is the id of the last event that was handed on, so a stream that is taken up again
 misses and repeats nothing, whether the connection broke, the server was restarted, or nothing
 was heard for so long that the connection must be dead (a server says something at least
-every heartbeat). What has no id is shown and moves nothing; a question that is shown again to
-whoever comes back is handed on once.
+every heartbeat). What has no id is shown and moves nothing; a question that is shown again when
+a stream is taken up again is handed on once.
 """
 
 from __future__ import annotations

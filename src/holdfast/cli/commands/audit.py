@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 
-async def list_deeds(
+async def list_entries(
     settings: Settings,
     run: Annotated[
         str | None, typer.Option("--run", metavar="RUN", help="Only what was done to this run.")
@@ -92,7 +92,7 @@ async def verify(
     return OK if verdict.problem is None else FAILED
 
 
-shell.register(app, "list", list_deeds, distant=True)
+shell.register(app, "list", list_entries, distant=True)
 shell.register(app, "verify", verify, distant=True)
 
 TITLES = ("number", "when", "who", "from", "did", "to", "run")

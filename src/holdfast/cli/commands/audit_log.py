@@ -114,7 +114,7 @@ async def audit_log(settings: Settings) -> AsyncIterator[AuditLog]:
 
 
 def _entry(told: Mapping[str, Any]) -> AuditEntry:
-    deed = AuditRecord(
+    record = AuditRecord(
         at=told["at"],
         who=told["who"],
         action=told["action"],
@@ -124,4 +124,4 @@ def _entry(told: Mapping[str, Any]) -> AuditEntry:
         origin=told["origin"],
         detail=json.dumps(told["detail"]),
     )
-    return AuditEntry(told["number"], deed, told["previous"], told["digest"])
+    return AuditEntry(told["number"], record, told["previous"], told["digest"])

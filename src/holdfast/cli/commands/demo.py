@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from holdfast.runs.plan_instance import PlanInstance
 
 UNHURRIED = 0.4
-"""Seconds that the office takes for each call when somebody is looking."""
+"""Seconds that the office takes for each call in a terminal."""
 
 
 class Wanted(StrEnum):

@@ -103,7 +103,7 @@ def _cancelled_by_signals() -> Iterator[None]:
 
 
 def free_port(wanted: int) -> int:
-    """`wanted`, or 0, which takes any, when somebody has it already."""
+    """`wanted`, or 0, which takes any, when it is taken."""
     try:
         with listening("127.0.0.1", wanted):
             return wanted

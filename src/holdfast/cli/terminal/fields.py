@@ -1,4 +1,4 @@
-"""The fields of a form, for whoever writes the values into a command.
+"""The fields of a form, as the values are written into a command.
 
 Labels and choices may be a model's: what does not fit a row goes on behind a bar.
 """

@@ -96,8 +96,8 @@ async def confirmed(
     request: InteractionRequest, option: InteractionOption, times: str = ""
 ) -> bool:
     """A dangerous option is asked for a second time."""
-    deed = f"{consequence(request, option)} {visible(option.label)}{times}"
-    message = f"{deed}: this cannot be undone. Are you sure?"
+    action = f"{consequence(request, option)} {visible(option.label)}{times}"
+    message = f"{action}: this cannot be undone. Are you sure?"
     return bool(await questionary.confirm(message, default=False, qmark=_MARK).unsafe_ask_async())
 
 
