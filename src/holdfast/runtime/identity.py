@@ -13,6 +13,7 @@ from contextvars import Context, ContextVar, copy_context
 from dataclasses import dataclass
 from typing import Final
 
+from holdfast.core.run.four_eyes import CLOCK as CLOCK
 from holdfast.language.strict import strict_text
 
 LOCAL: Final = "local"

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Mapping
 from hashlib import sha256
 from typing import TypeVar
 
-from holdfast.core.agent.state import AgentDefinition
-from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.agent.state import AgentDefinition as AgentDefinition
+from holdfast.core.plan.compiled import CompiledPlan as CompiledPlan
 from holdfast.errors import JournalDamaged, NotFound
 from holdfast.i18n.message import msg, term
 from holdfast.journal import codec

@@ -8,9 +8,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.core.interactions.consequences import consequence
-from holdfast.core.interactions.wire import request_to_wire
 from holdfast.i18n.spoken import asked, labelled
+from holdfast.interactions.cards import consequence, request_to_wire
 from holdfast.model.interaction import InteractionOption, InteractionRequest
 
 

@@ -16,10 +16,10 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.core.run.state import RunState
-from holdfast.journal.port import Attached, ExpiringValue
 from holdfast.language.strict import strict_text
 from holdfast.model import commands as c
+from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.model.run import RunStatus
 from holdfast.plans.results import Taken, result_of_answer
 from holdfast.plans.routing import Routed
 from holdfast.runtime.audit import CLAIM_SECONDS
@@ -116,14 +116,14 @@ async def _result(services: Services, taken: Sequence[Taken], wait: float) -> An
 async def continued_again(claimed: Claimed, request: Request, services: Services) -> Response:
     """It went on before, and whoever asked did not hear it."""
     instance_id = request.path_params.get("plan_instance_id") or request.path_params["instance_id"]
-    state = await visible_instance(services, await identify(request), instance_id)
-    return JSONResponse(Continued(status=state.status, result=None).model_dump(mode="json"))
+    instance = await visible_instance(services, await identify(request), instance_id)
+    return JSONResponse(Continued(status=instance.status, result=None).model_dump(mode="json"))
 
 
-async def resumed(services: Services, caller: Caller, instance_id: str) -> RunState:
+async def resumed(services: Services, caller: Caller, instance_id: str) -> RunStatus:
     await caller.require(services, Permission.OPERATE, instance_id)
     command = c.Resume(strict_text(caller.principal.id, "by"))
-    return await services.app.engine.submit(instance_id, command)
+    return (await services.app.engine.submit(instance_id, command)).status
 
 
 async def shown_again(claimed: Claimed, request: Request, services: Services) -> Response:

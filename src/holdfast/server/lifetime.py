@@ -21,11 +21,11 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
 from holdfast.i18n import spoken
-from holdfast.journal import codec
 from holdfast.language.conditions import parse
 from holdfast.runtime.offload import aside
 from holdfast.server.problems import refusal
 from holdfast.server.services import Services
+from holdfast.views.published import prepare
 
 log = logging.getLogger("holdfast")
 
@@ -89,7 +89,7 @@ class Lifetime:
 def _prepare() -> None:
     """What a program loads when it first needs it, a server has from the start: no run waits."""
     spoken.prepare()
-    codec.prepare()
+    prepare()
     parse("Done")
 
 

@@ -13,7 +13,8 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.errors import OperatorError
-from holdfast.journal.port import Attached, ExpiringValue, Journal
+from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.runtime.store import Store
 
 PROBE_SECONDS: Final = 1.0
 ROOM: Final = 64 * 1024
@@ -24,7 +25,7 @@ _KIND: Final = "probe"
 class Probe:
     """Asks the journal, and remembers for a moment what it said."""
 
-    journal: Journal
+    store: Store
     now: Callable[[], float]
     _asked_at: float | None = None
     _refusal: OperatorError | None = None
@@ -33,7 +34,7 @@ class Probe:
     _turn: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def __post_init__(self) -> None:
-        self._sound = self.journal.epoch
+        self._sound = self.store.epoch
 
     async def refusal(self) -> OperatorError | None:
         """Why the journal cannot be used now, or None."""
@@ -49,15 +50,15 @@ class Probe:
         return asyncio.get_running_loop().time() >= self._asked_at + PROBE_SECONDS
 
     def _has_failed(self) -> bool:
-        return self.journal.epoch != self._sound
+        return self.store.epoch != self._sound
 
     async def _ask(self) -> OperatorError | None:
         body = f'"{"x" * ROOM}"' if self._has_failed() else "{}"
         kept = ExpiringValue(_KIND, "ready", body, self.now() + PROBE_SECONDS)
         try:
-            await self.journal.last_commit()
-            await self.journal.attach(Attached(kept=(kept,)))
+            await self.store.last_commit()
+            await self.store.attach(Attached(kept=(kept,)))
         except OperatorError as error:
             return error
-        self._sound = self.journal.epoch
+        self._sound = self.store.epoch
         return None

@@ -15,15 +15,14 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from holdfast.app import Holdfast
-from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.errors import PlanRejected
-from holdfast.journal.port import Attached, AuditRecord, ExpiringValue
 from holdfast.language.strict import canonical_json
+from holdfast.model.attached import Attached, AuditRecord, ExpiringValue
 from holdfast.model.plan import Plan
 from holdfast.runtime.audit import with_claim
 from holdfast.runtime.identity import Identity, current
 from holdfast.runtime.offload import aside
-from holdfast.runtime.registry import compiled
+from holdfast.runtime.registry import CompiledPlan, compiled
 from holdfast.server.auth.principal import agent, plan
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan

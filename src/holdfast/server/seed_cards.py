@@ -13,10 +13,9 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from holdfast.core.interactions.consequences import call_of
-from holdfast.core.interactions.filling import spoken_field
 from holdfast.forms.values import allowed_options
 from holdfast.i18n.spoken import labelled
+from holdfast.interactions.cards import call_of, spoken_field
 from holdfast.language.display import unquoted, visible
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import CHOICES, Field, FieldType

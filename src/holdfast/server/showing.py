@@ -1,7 +1,7 @@
 """Runs as one caller is shown them: rows for lists, a whole run, an instance with its tasks.
 
-Whether somebody may see a run goes by the plan or agent of its root. A list leaves out what
-they may not see and reads on until the page is full, or until it has looked far enough.
+Whether a caller may see a run goes by the plan or agent of its root. A list leaves out what the
+caller may not see and reads on until the page is full, or until it has looked far enough.
 """
 
 from __future__ import annotations
@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, Final
 
-from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import RunState, StepState, retry_timer
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg, term
-from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
+from holdfast.language.instants import iso
+from holdfast.model.rows import RunQuery, RunRow
 from holdfast.model.run import KINDS, RunStatus
-from holdfast.runs.plan_instance import TaskInstance, instance_context, resumed_listeners
-from holdfast.runtime.machines import as_plan, machine_of
-from holdfast.runtime.projections import run_row
+from holdfast.runtime.machines import as_plan
+from holdfast.runtime.registry import CompiledPlan
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.auth.principal import Permission, plan, run_of, sees_all
 from holdfast.server.schemas.runs import (
@@ -31,9 +28,11 @@ from holdfast.server.schemas.runs import (
     TraceShown,
 )
 from holdfast.server.services import Services
+from holdfast.views.reader import RunVersion
+from holdfast.views.records import PlanView, RunView, StepView, TaskView, Trace
 
 MOST_PAGES_READ: Final = 20
-"""How far a list reads on for one who may see little of it."""
+"""How far a list reads on where the caller may see little of it."""
 
 
 def run_line(row: RunRow) -> RunLine:
@@ -99,94 +98,95 @@ def readable_plan(services: Services, caller: Caller, plan_id: str) -> CompiledP
 
 
 async def run_shown(services: Services, run_id: str) -> RunShown | InstanceShown:
-    """A run of any kind as it is on disk; whoever asks may see it."""
-    state = await services.app.engine.state(run_id)
-    shown = await _run(services, state)
-    return _instance(shown, state) if isinstance(state, PlanState) else RunShown(**shown)
+    """A run of any kind as it is on disk; the caller's permission was judged before."""
+    view = await services.reader.run(run_id)
+    shown = await _run(services, view)
+    return RunShown(**shown) if view.plan is None else _instance(shown, view, view.plan)
 
 
 async def instance_shown(services: Services, run_id: str) -> InstanceShown:
-    state = as_plan(await services.app.engine.state(run_id))
-    return _instance(await _run(services, state), state)
+    view = _plan_run(services, await services.app.engine.state(run_id)).view()
+    assert view.plan is not None
+    return _instance(await _run(services, view), view, view.plan)
 
 
-async def _run(services: Services, state: RunState) -> dict[str, Any]:
-    return _line(run_row(state)) | {
-        "version": state.version,
-        "started_by": state.started_by,
-        "error": machine_of(state).error(state) or None if _failed(state) else None,
-        "interactions": await _open_questions(services, state),
-        "server_time": services.now(),
-    }
+def _plan_run(services: Services, state: Any) -> RunVersion:
+    return services.reader.of_state(as_plan(state))
 
 
-async def visible_instance(services: Services, caller: Caller, run_id: str) -> PlanState:
+async def visible_instance(services: Services, caller: Caller, run_id: str) -> RunVersion:
     """The instance, or NotFound when there is none or the caller may not see it."""
     await caller.require(services, Permission.READ, run_id)
     try:
-        return as_plan(await services.app.engine.state(run_id))
+        return _plan_run(services, await services.app.engine.state(run_id))
     except NotFound:
         raise NotFound(msg("Plan instance {id} not found", id=run_id)) from None
 
 
-def _failed(state: RunState) -> bool:
-    return state.status is RunStatus.ERROR
+async def _run(services: Services, view: RunView) -> dict[str, Any]:
+    asked = services.reader.open_rows(view.run_id, view.root_id)
+    return {
+        "id": view.run_id,
+        "kind": view.kind,
+        "name": view.name,
+        "title": view.title,
+        "status": view.status,
+        "parent_id": view.parent_id,
+        "root_id": view.root_id,
+        "created_at": view.created_at,
+        "updated_at": view.updated_at,
+        "summary": Summary.model_validate(view.summary),
+        "version": view.version,
+        "started_by": view.started_by,
+        "error": view.error or None,
+        "interactions": [row.question_id async for row in asked],
+        "server_time": services.now(),
+    }
 
 
-async def _open_questions(services: Services, state: RunState) -> list[str]:
-    query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id, limit=1000)
-    rows = await services.journal.questions(query)
-    below = f"{state.run_id}."
-    return [row.question_id for row in rows if f"{row.run_id}.".startswith(below)]
-
-
-def _instance(shown: dict[str, Any], state: PlanState) -> InstanceShown:
-    main = state.main_task.context
+def _instance(shown: dict[str, Any], view: RunView, plan: PlanView) -> InstanceShown:
     return InstanceShown(
         **shown,
-        plan_id=state.plan_id,
-        digest=state.plan.digest,
-        prompt=state.prompt,
-        context=instance_context(state),
-        tasks=[_task(state, one.task_id, one.name) for one in state.plan.plan.tasks],
-        steps=[_step(state, one, state.steps[one]) for one in sorted(state.steps)],
-        retries=sum(step.retries for step in state.steps.values()),
-        error_info=_mapping(main.get("error_info")),
-        failed_listener_id=_text(main.get("failed_listener_id")),
-        failed_listener_ids=[f"{state.run_id}_{one}" for one in state.failed],
-        resume_runs=resumed_listeners(state, shown["server_time"]),
-        verification=dict(state.verification),
+        plan_id=plan.plan_id,
+        digest=plan.digest,
+        prompt=plan.prompt,
+        context=dict(plan.context),
+        tasks=[_task(one) for one in plan.tasks],
+        steps=[_step(one) for one in plan.steps],
+        retries=plan.retries,
+        error_info=None if plan.error_info is None else dict(plan.error_info),
+        failed_listener_id=plan.failed_listener_id,
+        failed_listener_ids=[f"{view.run_id}_{one}" for one in view.failed],
+        resume_runs=list(plan.resume_runs),
+        verification=dict(plan.verification),
     )
 
 
-def _task(state: PlanState, task_id: str, name: str) -> TaskShown:
-    task = TaskInstance(state, task_id)
+def _task(task: TaskView) -> TaskShown:
     return TaskShown(
-        task_id=task_id,
-        name=name,
-        status=state.task(task_id).status,
-        context=task.context,
-        trace=[TraceShown.model_validate(one) for one in task.trace],
+        task_id=task.task_id,
+        name=task.name,
+        status=task.status,
+        context=dict(task.context),
+        trace=[
+            TraceShown(status=one.status, reason=one.reason, at=iso(one.at)) for one in task.trace
+        ],
     )
 
 
-def _step(state: PlanState, listener_id: str, step: StepState) -> StepShown:
+def _step(step: StepView) -> StepShown:
     return StepShown(
-        listener_id=listener_id,
+        listener_id=step.step_id,
         status=step.status.value,
         firing=step.firing,
         attempt=step.attempt,
         retries=step.retries,
-        error=step.failure.message if step.failure else None,
+        error=step.error,
         child_id=step.child_id,
         interaction_id=step.question_id,
-        retry_at=state.timers.get(retry_timer(listener_id)),
+        retry_at=step.retry_at,
     )
 
 
-def _mapping(value: object) -> dict[str, object] | None:
-    return dict(value) if isinstance(value, dict) else None
-
-
-def _text(value: object) -> str | None:
-    return value if isinstance(value, str) else None
+def _trace(one: Trace) -> TraceShown:
+    return TraceShown(status=one.status, reason=one.reason, at=iso(one.at))

@@ -11,10 +11,12 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.drawing.graph import picture_of
 from holdfast.drawing.layout import rank
+from holdfast.drawing.outline import outline
 from holdfast.drawing.picture import Condition, Picture
+from holdfast.drawing.svg import draw
 from holdfast.drawing.tasks import picture_of_tasks, standing
 from holdfast.views.reader import RunVersion
-from holdfast.views.stories.phrases import Voice
+from holdfast.views.stories.phrases import ENGLISH, Voice
 
 ORDER: Final = (
     Condition.RUNNING,
@@ -52,6 +54,22 @@ def picture(run: RunVersion, say: Voice) -> Picture | None:
     if isinstance(state, ConversationState) and state.turn:
         return picture_of_tasks(state, say)
     return None
+
+
+def plan_svg(run: RunVersion) -> str:
+    """The graph of a plan's run, with a style sheet of its own."""
+    return draw(_drawn(run))
+
+
+def plan_text(run: RunVersion, width: int = 80) -> str:
+    """The same in lines of at most `width` columns."""
+    return outline(_drawn(run), width)
+
+
+def _drawn(run: RunVersion) -> Picture:
+    drawn = picture(run, ENGLISH)
+    assert drawn is not None, "a plan has a graph"
+    return drawn
 
 
 def task_counts(run: RunVersion, say: Voice) -> Mapping[Condition, int]:

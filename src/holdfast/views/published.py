@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import json
 
-from holdfast.journal.codec import current_payload
+from holdfast.journal.codec import current_payload, prepare
 from holdfast.journal.port import Record
 from holdfast.journal.port import Record as StoredEvent
 from holdfast.views.records import EventRecord
 
-__all__ = ["StoredEvent", "event_record", "published"]
+__all__ = ["StoredEvent", "event_record", "prepare", "published"]
 
 _DRAFT = "DraftKept"
 

@@ -6,6 +6,7 @@ also reads a home that another process drives. Nothing here changes a run.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing
@@ -16,7 +17,7 @@ from holdfast.errors import NotFound
 from holdfast.i18n.message import msg, term
 from holdfast.journal.port import Journal
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery
-from holdfast.model.run import KINDS, RunKind
+from holdfast.model.run import KINDS, RunKind, RunStatus
 from holdfast.runtime.about import about_row
 from holdfast.views.published import event_record
 from holdfast.views.records import EventRecord, InteractionView, Raised, RunLine, RunView
@@ -61,6 +62,10 @@ class RunVersion:
         from holdfast.runtime.machines import machine_of
 
         return KINDS[machine_of(self.state).kind]
+
+    @property
+    def status(self) -> RunStatus:
+        return self.state.status
 
     def view(self, *, parts: bool = True) -> RunView:
         from holdfast.views.folds import run_view
@@ -121,6 +126,15 @@ class RunReader:
         if seq is not None and seq < state.version:
             state = await self._earlier(state, seq)
         return RunVersion(state, self.clock())
+
+    def of_state(self, state: RunState) -> RunVersion:
+        """What a command has led to, as it is returned by the engine."""
+        return RunVersion(state, self.clock())
+
+    def watch(self, run_id: str, moved: Callable[[RunStatus, int], None]) -> Callable[[], None]:
+        """Tell the status and version of each commit, until the returned function is called."""
+        assert self.hub is not None, "only a run of this process can be watched"
+        return self.hub.watch(run_id, lambda state: moved(state.status, state.version))
 
     async def events(
         self, run_id: str, after: int = 0, limit: int | None = None
@@ -227,15 +241,22 @@ class RunReader:
         root = await self.journal.run(run_id)
         if root is None:
             raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
-        query = QuestionQuery(status=OPEN, root_id=root.root_id, limit=PAGE)
+        async for row in self.open_rows(run_id, root.root_id):
+            yield interaction_view(row)
+
+    async def open_rows(self, run_id: str, root_id: str) -> AsyncIterator[QuestionRow]:
+        """As `open_questions`, the rows themselves."""
+        query = QuestionQuery(status=OPEN, root_id=root_id, limit=PAGE)
         while True:
             rows = await self.journal.questions(query)
             for row in rows:
                 if is_below(row.run_id, run_id):
-                    yield interaction_view(row)
+                    yield row
             if len(rows) < PAGE:
                 return
             query = replace(query, after=rows[-1].question_id)
+            # A journal need never make us wait, and others want a turn.
+            await asyncio.sleep(0)
 
     async def _state(self, run_id: str) -> RunState:
         if self.states is not None:

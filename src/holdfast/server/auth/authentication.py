@@ -25,7 +25,7 @@ from fastapi import Depends, Request
 from holdfast.errors import NotAllowed, NotFound, NotPermitted, Unauthenticated
 from holdfast.i18n.languages import preferred
 from holdfast.i18n.message import msg, term
-from holdfast.journal.port import RunRow
+from holdfast.model.rows import RunRow
 from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import TOKEN, csrf_token
 from holdfast.server.auth.principal import Permission, Principal, may, may_somewhere, named, run_of

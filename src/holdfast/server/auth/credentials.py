@@ -18,11 +18,10 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.core.run.four_eyes import CLOCK
 from holdfast.errors import InvalidValue
 from holdfast.i18n.message import msg
-from holdfast.journal.port import ExpiringValue
-from holdfast.runtime.identity import LOCAL
+from holdfast.model.attached import ExpiringValue
+from holdfast.runtime.identity import CLOCK, LOCAL
 from holdfast.server.auth.principal import GRANTED, Grants, Kind, Principal, kind_of
 
 LONGEST_NAME: Final = 100

@@ -23,9 +23,10 @@ from weakref import WeakKeyDictionary
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
 from holdfast.i18n.message import msg
-from holdfast.journal.port import Attached, AuditRecord, ExpiringValue, Journal
+from holdfast.model.attached import Attached, AuditRecord, ExpiringValue
 from holdfast.runtime.audit import with_claim
 from holdfast.runtime.identity import LOCAL
+from holdfast.runtime.store import Store
 from holdfast.server.auth.credentials import (
     FORMS,
     LINK,
@@ -68,7 +69,7 @@ class _Good(NamedTuple):
     until: float
 
 
-_KNOWN: Final[WeakKeyDictionary[Journal, dict[str, _Good]]] = WeakKeyDictionary()
+_KNOWN: Final[WeakKeyDictionary[Store, dict[str, _Good]]] = WeakKeyDictionary()
 """By journal, kind and key. A journal's is replaced when something is taken back, so that a look-up
 under way cannot put it back."""
 
@@ -76,14 +77,14 @@ under way cannot put it back."""
 class Tokens:
     def __init__(
         self,
-        journal: Journal,
+        store: Store,
         clock: Now,
         session_seconds: float = SESSION_SECONDS,
         on_end: OnEnd = lambda credentials: None,
     ) -> None:
         """`on_end` is told the ids of credentials that were taken back."""
         self._on_end = on_end
-        self._journal = journal
+        self._store = store
         self._clock = clock
         self._session_seconds = session_seconds
         self._noted: dict[str, float] = {}
@@ -147,7 +148,7 @@ class Tokens:
         return await self._principal(SESSION, secret)
 
     async def _principal(self, form: Form, secret: str) -> Principal | None:
-        known = _KNOWN.setdefault(self._journal, {})
+        known = _KNOWN.setdefault(self._store, {})
         key = f"{form.kind} {hash_of(secret)}"
         good = known.get(key)
         if good is None or self._clock.now() >= good.until:
@@ -168,11 +169,11 @@ class Tokens:
     async def _find(self, form: Form, secret: str) -> Credential | None:
         if not form.fits(secret):
             return None
-        kept = await self._journal.kept(form.kind, hash_of(secret), self._clock.now())
+        kept = await self._store.kept(form.kind, hash_of(secret), self._clock.now())
         found = credential_of(kept) if kept is not None else None
         if found is None or found.parent is None:
             return found
-        token = await self._journal.kept(TOKEN.kind, found.parent, self._clock.now())
+        token = await self._store.kept(TOKEN.kind, found.parent, self._clock.now())
         return found if token is not None else None
 
     async def _note_use(self, used: Credential) -> None:
@@ -182,7 +183,7 @@ class Tokens:
         self._noted[used.id] = now
         kept = ExpiringValue("used", used.id, json.dumps({"at": now}), used.expires_at)
         try:
-            await self._journal.attach(Attached(kept=[kept]))
+            await self._store.attach(Attached(kept=[kept]))
         except JournalUnavailable:
             # Reading goes on while nothing can be written; the use is noted another time.
             del self._noted[used.id]
@@ -234,7 +235,7 @@ class Tokens:
         deed = self._deed(principal.id, "signed_in", made, origin, via=principal.via)
         dropped = [(LINK.kind, hash_of(used))] if used else []
         kept = [kept_as(made, secret), _opened(made)]
-        await self._journal.attach(Attached(deeds=[deed], kept=kept, dropped=dropped))
+        await self._store.attach(Attached(deeds=[deed], kept=kept, dropped=dropped))
         return made, secret
 
     async def sign_out(self, secret: str, origin: str = "") -> None:
@@ -246,7 +247,7 @@ class Tokens:
     async def list(self) -> Sequence[Credential]:
         """Every credential that is still good, the oldest first, with its last use."""
         now = self._clock.now()
-        used = {kept.key: kept for kept in await self._journal.all_kept("used", now)}
+        used = {kept.key: kept for kept in await self._store.all_kept("used", now)}
         found = [one for form in FORMS for one, _ in await self._kept_of(form)]
         found.sort(key=lambda one: (one.created_at, one.id))
         return [replace(one, last_used_at=_used_at(used.get(one.id))) for one in found]
@@ -264,13 +265,13 @@ class Tokens:
 
     async def ever_opened(self) -> bool:
         """Whether anybody has ever had a way in."""
-        return await self._journal.kept("access", "opened", self._clock.now()) is not None
+        return await self._store.kept("access", "opened", self._clock.now()) is not None
 
     async def _key_of(self, token_id: str) -> str | None:
         return next((key for one, key in await self._kept_of(TOKEN) if one.id == token_id), None)
 
     async def _kept_of(self, form: Form) -> Sequence[tuple[Credential, str]]:
-        rows = await self._journal.all_kept(form.kind, self._clock.now())
+        rows = await self._store.all_kept(form.kind, self._clock.now())
         return [(credential_of(row), row.key) for row in rows]
 
     async def _drop(self, one: Credential, key: str, by: str, action: str, origin: str) -> None:
@@ -279,14 +280,14 @@ class Tokens:
         try:
             await self._attach(Attached(deeds=[deed], dropped=dropped))
         finally:
-            _KNOWN.pop(self._journal, None)
+            _KNOWN.pop(self._store, None)
         self._noted.pop(one.id, None)
         self._on_end([one.id])
         self._on_end([each.id for each, _ in await self._kept_of(SESSION) if each.parent == key])
 
     async def _attach(self, attached: Attached) -> None:
         """What a request asked for, and that it is served."""
-        await self._journal.attach(with_claim(attached, self._clock.now()))
+        await self._store.attach(with_claim(attached, self._clock.now()))
 
     def _deed(
         self, by: str, action: str, one: Credential, origin: str, via: str = ""

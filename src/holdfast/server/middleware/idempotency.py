@@ -31,7 +31,7 @@ from base64 import b64decode, b64encode
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
 from weakref import WeakValueDictionary
 
 from cryptography.exceptions import InvalidTag
@@ -40,11 +40,11 @@ from fastapi import Request, Response
 
 from holdfast.errors import InvalidValue, NotAllowed, OperatorError
 from holdfast.i18n.message import msg
-from holdfast.journal.port import Attached, ExpiringValue, Journal
-from holdfast.journal.vault import Vault
+from holdfast.model.attached import Attached, ExpiringValue
 from holdfast.runtime.audit import CLAIM_SECONDS, REQUEST
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.identity import Claim
+from holdfast.runtime.store import Store
 from holdfast.server.auth.principal import Principal
 from holdfast.server.middleware.write_behind import WriteBehind
 
@@ -87,14 +87,20 @@ def way_to_answer_again(endpoint: Callable[..., Any]) -> Again | None:
     return found
 
 
+class Keys(Protocol):
+    """A vault, of which this uses the keys."""
+
+    def derived(self, purpose: str) -> bytes: ...
+
+
 class Requests:
     """The requests that were served, by name."""
 
-    def __init__(self, journal: Journal, clock: Clock, vault: Vault) -> None:
-        self._journal = journal
+    def __init__(self, store: Store, clock: Clock, vault: Keys) -> None:
+        self._store = store
         self._clock = clock
         self._vault = vault
-        self.late = WriteBehind(journal)
+        self.late = WriteBehind(store)
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()
 
     async def once(
@@ -123,7 +129,7 @@ class Requests:
 
     async def _kept(self, claim: Claim) -> ExpiringValue | None:
         now = self._clock.now()
-        return self.late.known(claim.key, now) or await self._journal.kept(REQUEST, claim.key, now)
+        return self.late.known(claim.key, now) or await self._store.kept(REQUEST, claim.key, now)
 
     async def _fingerprint(self, request: Request, who: Principal) -> str:
         """Of what was sent, and of everything that it is judged by."""
@@ -154,7 +160,7 @@ class Requests:
             self.late.put(kept)
             return
         try:
-            await self._journal.attach(Attached(kept=(kept,)))
+            await self._store.attach(Attached(kept=(kept,)))
         except OperatorError as error:
             log.warning("the answer to a request could not be kept: %s", error)
 

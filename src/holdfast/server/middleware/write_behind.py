@@ -12,7 +12,8 @@ from collections.abc import Iterable
 from contextvars import Context
 
 from holdfast.errors import HoldfastError
-from holdfast.journal.port import Attached, ExpiringValue, Journal
+from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.runtime.store import Store
 
 log = logging.getLogger("holdfast")
 
@@ -20,8 +21,8 @@ LAG_SECONDS = 0.05
 
 
 class WriteBehind:
-    def __init__(self, journal: Journal) -> None:
-        self._journal = journal
+    def __init__(self, store: Store) -> None:
+        self._store = store
         self._unwritten: dict[str, ExpiringValue] = {}
         self._writing: asyncio.Task[None] | None = None
 
@@ -48,7 +49,7 @@ class WriteBehind:
         if not kept:
             return
         try:
-            await self._journal.attach(Attached(kept=kept))
+            await self._store.attach(Attached(kept=kept))
         except HoldfastError as error:
             log.warning("answers to %d requests could not be kept: %s", len(kept), error)
         self._forget(kept)

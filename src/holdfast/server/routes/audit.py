@@ -9,8 +9,8 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from holdfast.journal.chain import verify
-from holdfast.journal.port import AuditEntry, Journal
+from holdfast.model.attached import AuditEntry
+from holdfast.runtime.store import Store, verify
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.routing import new_router
@@ -77,10 +77,10 @@ async def verify_audit(served: Served, caller: Called) -> Verified:
     return await verified(served.journal)
 
 
-async def verified(journal: Journal) -> Verified:
+async def verified(store: Store) -> Verified:
     last: AuditEntry | None = None
     while True:
-        page = await journal.audit(last.number if last is not None else 0, SLICE)
+        page = await store.audit(last.number if last is not None else 0, SLICE)
         for entry in page:
             problem = verify([entry], last)
             if problem is not None:

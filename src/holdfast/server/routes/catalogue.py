@@ -7,11 +7,11 @@ from typing import Annotated, Any
 from fastapi import Path
 from pydantic import BaseModel, Field
 
-from holdfast.core.agent.state import AgentDefinition
-from holdfast.core.approval import rule_to_json
+from holdfast.agents.approval import rule_to_json
 from holdfast.errors import NotFound
 from holdfast.forms.shapes import dump_form
 from holdfast.i18n.message import msg, term
+from holdfast.runtime.registry import AgentDefinition
 from holdfast.server.auth.authentication import Called, Caller
 from holdfast.server.auth.principal import Permission, agent, sees_all
 from holdfast.server.routing import new_router

@@ -13,8 +13,7 @@ from typing import Any
 from fastapi import Response
 from fastapi.responses import PlainTextResponse
 
-from holdfast.drawing.graph import render_svg, render_text
-from holdfast.journal.port import RunQuery
+from holdfast.model.rows import RunQuery
 from holdfast.runtime.machines import PLAN
 from holdfast.runtime.offload import aside
 from holdfast.server.auth.authentication import Called, Caller
@@ -50,6 +49,7 @@ from holdfast.server.schemas.runs import (
 )
 from holdfast.server.services import Served, Services
 from holdfast.server.showing import instance_shown, listed, readable_plan, visible_instance
+from holdfast.views.pictures import plan_svg, plan_text
 
 router = new_router("instances")
 
@@ -104,16 +104,15 @@ async def get_instance(instance_id: RunId, served: Served, caller: Called) -> In
 @router.get("/instances/{instance_id}/graph.svg", response_class=Response, responses=SVG_ANSWER)
 async def draw_instance(instance_id: RunId, served: Served, caller: Called) -> Response:
     """The instance's plan as a graph, with the status of its tasks and steps."""
-    state = await visible_instance(served, caller, instance_id)
-    drawn = await aside(render_svg, state.plan.plan, state)
+    drawn = await aside(plan_svg, await visible_instance(served, caller, instance_id))
     return Response(drawn, media_type=SVG)
 
 
 @router.get("/instances/{instance_id}/graph.txt", response_class=PlainTextResponse)
 async def outline_instance(instance_id: RunId, served: Served, caller: Called) -> PlainTextResponse:
     """As `graph.svg`, in lines of text."""
-    state = await visible_instance(served, caller, instance_id)
-    return PlainTextResponse(await aside(render_text, state.plan.plan, state))
+    drawn = await aside(plan_text, await visible_instance(served, caller, instance_id))
+    return PlainTextResponse(drawn)
 
 
 @router.post("/instances/{instance_id}/continue")

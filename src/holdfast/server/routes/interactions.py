@@ -16,8 +16,8 @@ from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
 
 from holdfast.errors import AuthorError, CallerError
-from holdfast.journal.port import QuestionQuery, RunRow
 from holdfast.model.interaction import InteractionResponse, InteractionStatus
+from holdfast.model.rows import QuestionQuery, RunRow
 from holdfast.runtime.identity import acting, current
 from holdfast.server.auth.authentication import Called, Caller, identify
 from holdfast.server.auth.principal import Permission

@@ -13,15 +13,16 @@ from typing import Annotated, Any
 from fastapi import Body, Request, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.drawing.graph import render_svg
 from holdfast.errors import NotFound, NotPermitted
 from holdfast.forms.schemas import json_schema
 from holdfast.i18n.message import msg, term
-from holdfast.journal.port import RunQuery, StoredDefinition
 from holdfast.model.plan import AgentAction, CodeAction, Plan, PlanAction, ToolAction
+from holdfast.model.rows import RunQuery
 from holdfast.runtime.machines import PLAN
 from holdfast.runtime.offload import aside
+from holdfast.runtime.registry import CompiledPlan
+from holdfast.runtime.store import StoredDefinition
 from holdfast.server.auth.authentication import Called, Caller, identify
 from holdfast.server.auth.principal import Permission, agent, plan, tool
 from holdfast.server.commands import continued, continued_again, resumed
@@ -205,13 +206,13 @@ async def resume_plan(
     instance_id = None if body is None else body.plan_instance_id
     if instance_id is None:
         instance_id = await _only_one_waiting(served, caller, plan_id)
-    state = await visible_instance(served, caller, instance_id)
-    if state.plan_id != plan_id:
+    instance = await visible_instance(served, caller, instance_id)
+    if instance.view(parts=False).name != plan_id:
         raise NotFound(
             msg("Plan instance {id} not found among those of {plan}", id=instance_id, plan=plan_id)
         )
-    after = await resumed(served, caller, instance_id)
-    return Resumed(plan_instance_id=instance_id, status=after.status)
+    status = await resumed(served, caller, instance_id)
+    return Resumed(plan_instance_id=instance_id, status=status)
 
 
 async def _only_one_waiting(served: Services, caller: Caller, plan_id: str) -> str:

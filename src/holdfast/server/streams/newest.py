@@ -13,7 +13,8 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from holdfast.journal.port import Attached, ExpiringValue, Journal
+from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.runtime.store import Store
 
 KIND: Final = "newest_session"
 
@@ -28,14 +29,14 @@ class NewestSessions:
     def __init__(self) -> None:
         self._watchers: defaultdict[str, set[Callable[[], None]]] = defaultdict(set)
 
-    async def note(self, journal: Journal, who: str, newest: Newest) -> None:
+    async def note(self, store: Store, who: str, newest: Newest) -> None:
         kept = ExpiringValue(KIND, who, json.dumps(asdict(newest)))
-        await journal.attach(Attached(kept=(kept,)))
+        await store.attach(Attached(kept=(kept,)))
         for told in tuple(self._watchers.get(who, ())):
             told()
 
-    async def of(self, journal: Journal, who: str, now: float) -> Newest | None:
-        kept = await journal.kept(KIND, who, now)
+    async def of(self, store: Store, who: str, now: float) -> Newest | None:
+        kept = await store.kept(KIND, who, now)
         return None if kept is None else Newest(**json.loads(kept.body))
 
     def watch(self, who: str, told: Callable[[], None]) -> Callable[[], None]:
