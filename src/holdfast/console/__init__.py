@@ -20,8 +20,8 @@ from holdfast.console.pages.errors import answer_refused_links, answer_with_page
 from holdfast.console.rendering import note_cursor
 from holdfast.server.mount import CONSOLE, root_of
 
-_PAGES = (runs, run, inbox, chat, plans)
-_PARTS = (assets, language, parts)
+PAGES = (runs, run, inbox, chat, plans)
+PARTS = (assets, language, parts)
 
 
 def install(server: FastAPI) -> None:
@@ -32,9 +32,9 @@ def install(server: FastAPI) -> None:
     answer_with_pages(console)
     answer_refused_links(server)
     server.state.ask_to_sign_in = ask_to_sign_in
-    for page in _PAGES:
+    for page in PAGES:
         console.include_router(page.router, dependencies=[Depends(note_cursor)])
-    for part in _PARTS:
+    for part in PARTS:
         console.include_router(part.router)
     for path in ("/", CONSOLE):
         server.add_api_route(path, _start, include_in_schema=False)

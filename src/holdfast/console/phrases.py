@@ -9,7 +9,7 @@ from functools import cache
 
 from holdfast.console.formatting import span
 from holdfast.console.words import Words
-from holdfast.console.words_story import CHINESE
+from holdfast.console.words.story import CHINESE
 from holdfast.i18n.spoken import asked, said
 from holdfast.views.stories.phrases import SOON, Voice
 

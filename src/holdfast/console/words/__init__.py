@@ -9,21 +9,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.console import (
-    words_chat,
-    words_inbox,
-    words_plans,
-    words_run,
-    words_runs,
-    words_shell,
-)
+from holdfast.console.words import chat, inbox, plans, run, runs, shell
 from holdfast.i18n.languages import LANGUAGES, preferred
 
 _PLACES: Final = {language: place for place, language in enumerate(LANGUAGES)}
 
 CATALOGUE: Final[Mapping[str, tuple[str, str]]] = {
     key: texts
-    for module in (words_shell, words_runs, words_run, words_inbox, words_chat, words_plans)
+    for module in (shell, runs, run, inbox, chat, plans)
     for key, texts in module.WORDS.items()
 }
 
