@@ -70,7 +70,6 @@ PARTS = {
     "model/": "core",
     "work/": "work",
     "runtime/hub.py": "publish",
-    "runtime/appends.py": "append",
     "runtime/projections.py": "append",
     "runtime/": "turn",
     "journal/codec.py": "encode",

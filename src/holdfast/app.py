@@ -47,9 +47,8 @@ from holdfast.runs.plan_instance import PlanInstance
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.engine import Engine
+from holdfast.runtime.executor import FaultPoints, Worker
 from holdfast.runtime.identity import LOCAL
-from holdfast.runtime.ports import FaultPoints
-from holdfast.runtime.worker import Worker
 from holdfast.source.check import Catalog
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver

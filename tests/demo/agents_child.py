@@ -19,7 +19,7 @@ from holdfast.app import Holdfast
 from holdfast.demo.colleagues import office_model
 from holdfast.demo.onboarding import HERE, ONBOARDING_WITH_AGENTS, WILL_ZHANG
 from holdfast.runs.plan_instance import PlanInstance
-from holdfast.runtime.ports import FaultPoints
+from holdfast.runtime.executor import FaultPoints
 from holdfast.source.check import syntax_problems
 from holdfast.source.planfile import load_plan
 from holdfast.testing.faults import CountFaults, KillAt

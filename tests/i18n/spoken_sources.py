@@ -106,7 +106,7 @@ OURS_TO_MEND = frozenset(
         "run %s: step %s raised at attempt %d\n%s",
         "run %s could not start %s",
         "run %s could not decide %s",
-        "a child run is born with its parent's start",
+        "a child run is prepared with its parent's start",
         "a conclusion waited for something",
         "only the listener of a plan runs code, or concludes",
     }
@@ -175,7 +175,6 @@ SPEAKING = (
     "core/interactions/opening.py",
     "core/interactions/requests.py",
     "core/interactions/wire.py",
-    "runtime/worker.py",
     "runtime/executor.py",
     "runtime/scheduler.py",
     "runtime/tracebacks.py",

@@ -18,8 +18,8 @@ from scenes import plan
 from holdfast.app import Holdfast
 from holdfast.journal.port import Attached, ExpiringValue
 from holdfast.model import commands as c
+from holdfast.runtime.executor import FaultPoints
 from holdfast.runtime.identity import Claim, Identity, acting
-from holdfast.runtime.ports import FaultPoints
 from holdfast.testing.faults import CountFaults, KillAt
 
 REPORT = "report.json"

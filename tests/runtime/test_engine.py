@@ -24,6 +24,8 @@ from scenes import (
 )
 
 from holdfast.app import Holdfast
+from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.core.plan.state import PlanState
 from holdfast.errors import InternalError, JournalUnavailable, NotAllowed, NotFound
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append, RunRow
@@ -31,8 +33,9 @@ from holdfast.model import events as e
 from holdfast.model.commands import HearChild, ReportOutcome, Tick
 from holdfast.model.plan import Listener, Output, Plan, Task, TaskStatus, ToolAction
 from holdfast.plans.module import PlannerAgent, RetrySituation
-from holdfast.runtime import delivery as delivery
-from holdfast.runtime.concurrency import ConcurrencyLimit
+from holdfast.runtime import turns
+from holdfast.runtime.actor import Actor
+from holdfast.runtime.executor import ConcurrencyLimit
 from holdfast.runtime.machines import PlanMachine
 from holdfast.work import threads
 from holdfast.work.driver import TaskDriver
@@ -363,7 +366,7 @@ async def test_a_mistake_of_ours_while_recording_is_told_too(
     async with app:
         instance = await app.plans.start_plan_by_prompt("", "one")
         with monkeypatch.context() as bug:
-            bug.setattr("holdfast.runtime.appends.encode_all", broken)
+            bug.setattr("holdfast.runtime.actor.encode_all", broken)
             with pytest.raises(InternalError, match="a bug"):
                 await app.cancel(instance.id)
         desk.open.set()
@@ -398,7 +401,7 @@ def hears(append: Append) -> bool:
 
 @pytest.fixture
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delivery, "RETRY_JOURNAL", 0.01)
+    monkeypatch.setattr(turns, "RETRY_JOURNAL", 0.01)
 
 
 @pytest.mark.parametrize("after", [False, True], ids=["not on disk", "on disk"])
@@ -426,7 +429,7 @@ async def test_a_result_that_waits_to_be_recorded_is_not_obtained_again_meanwhil
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whoever speaks to the run then has it read anew, and its step is in flight on disk."""
-    monkeypatch.setattr(delivery, "RETRY_JOURNAL", 0.1)
+    monkeypatch.setattr(turns, "RETRY_JOURNAL", 0.1)
     journal = Mistaken(writes(e.ListenerSucceeded), 1)
     async with Holdfast(journal=journal) as app:
         app.tool(desk.work, name="work")
@@ -623,19 +626,21 @@ async def test_after_the_close_nothing_is_accepted(tmp_path: Path, desk: Desk) -
 
 
 def test_permits_are_passed_on_in_order_and_never_beyond_the_limit() -> None:
-    concurrency = ConcurrencyLimit(1)
-    fed: list[str] = []
-    concurrency.free -= 2
-    concurrency.when_free(lambda: fed.append("first"))
-    concurrency.when_free(lambda: fed.append("second"))
-    concurrency.give_back()
-    assert fed == [], "what was out beyond the limit comes off first"
-    concurrency.give_back()
-    assert fed == ["first"]
-    assert concurrency.free == 0, "it was passed on, not freed"
-    concurrency.give_back()
-    assert fed == ["first", "second"]
-    concurrency.give_back()
-    assert concurrency.free == 1
+    limit = ConcurrencyLimit(1)
+    blank = CompiledPlan(tools("one", "work"), "digest")
+    first, second = (Actor.of(PlanState(name, plan=blank)) for name in ("first", "second"))
+    limit.free -= 2
+    limit.waiting.extend((first, second))
+    limit.free += 1
+    assert limit.granted() is None, "what was out beyond the limit comes off first"
+    limit.free += 1
+    assert limit.granted() is first
+    assert first.permits == 1
+    assert limit.free == 0, "it was passed on, not freed"
+    limit.free += 1
+    assert limit.granted() is second
+    limit.free += 1
+    assert limit.granted() is None
+    assert limit.free == 1
     with pytest.raises(ValueError, match="at least one"):
         ConcurrencyLimit(0)

@@ -25,8 +25,8 @@ from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
 from holdfast.model.plan import ToolAction
 from holdfast.runs.plan_instance import PlanInstance
-from holdfast.runtime import delivery as mail_module
-from holdfast.runtime import timers as timers_module
+from holdfast.runtime import clock as clocks
+from holdfast.runtime import turns
 from holdfast.testing.clock import ManualClock
 
 T = TypeVar("T")
@@ -67,8 +67,8 @@ class Unreliable:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mail_module, "RETRY_JOURNAL", 0.01)
-    monkeypatch.setattr(timers_module, "_RETRY_AFTER", 0.01)
+    monkeypatch.setattr(turns, "RETRY_JOURNAL", 0.01)
+    monkeypatch.setattr(clocks, "_RETRY_AFTER", 0.01)
 
 
 @pytest.fixture

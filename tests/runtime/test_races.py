@@ -16,7 +16,7 @@ from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.commands import Answer, Tick
 from holdfast.runs.plan_instance import PlanInstance
-from holdfast.runtime import actors as actors
+from holdfast.runtime import registry
 from holdfast.testing.clock import ManualClock
 
 ORDER = """
@@ -280,7 +280,7 @@ async def test_of_many_resumes_at_once_exactly_one_is_true(desk: Desk) -> None:
 async def test_runs_are_evicted_while_words_for_them_arrive(
     desk: Desk, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr(actors, "KEPT_IDLE", 1)
+    monkeypatch.setattr(registry, "KEPT_IDLE", 1)
     async with no_task_left_behind(), furnished(Holdfast(tmp_path), desk, ORDER) as app:
         instances = await pause_many(app, 40)
         assert len(app.engine._actors.by_id) <= 2, "waiting runs cost no memory"
@@ -294,7 +294,7 @@ async def test_runs_are_evicted_while_words_for_them_arrive(
 async def test_a_refused_start_leaves_nothing_behind(
     desk: Desk, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(actors, "KEPT_IDLE", 1)
+    monkeypatch.setattr(registry, "KEPT_IDLE", 1)
     text = ORDER + "inputs: {size: {type: number, label: Size}}\n"
     async with furnished(Holdfast.in_memory(), desk, text) as app:
         for _ in range(5):
@@ -361,7 +361,7 @@ async def test_a_permit_that_came_free_for_a_start_that_is_refused_goes_to_the_n
     async with app:
         first = await app.plans.start_plan_by_prompt("", "one")
         second = asyncio.create_task(app.plans.start_plan_by_prompt("", "one"))
-        await until(lambda: bool(app.engine._concurrency.hungry))
+        await until(lambda: bool(app.engine._limit.waiting))
         desk.open.set()
         assert await first.wait_for_completion(20) == "done"
         refused.set()
@@ -455,11 +455,12 @@ async def test_an_outdated_snippet_that_ends_is_not_taken_for_the_call_with_its_
         await asyncio.wait_for(begun.wait(), 20)
         actor, task = app.engine._actors.by_id[instance.id], asyncio.current_task()
         assert task is not None
-        [place], [claim] = actor.flying, {one.claim for one in actor.committed.steps.values()}
+        [place], [claim] = actor.in_flight, {one.claim for one in actor.committed.steps.values()}
         work = f.Work(instance.id, "outdated", 1, 1, claim, "key")
         snippet = f.RunSnippet(work, "result = {}", (), (), {}, 0.0)
-        await app.engine._executor.perform(actor, snippet, task)
-        assert list(actor.flying) == [place]
+        turns = app.engine._turns
+        await turns._executor.perform(actor, snippet, task, turns)
+        assert list(actor.in_flight) == [place]
         end.set()
         assert await instance.wait_for_completion(20) == "done"
 

@@ -13,8 +13,8 @@ import test_react_properties
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.journal.codec import decode
+from holdfast.runtime.actor import Readiness
 from holdfast.runtime.machines import blank, definition_of, machine_of
-from holdfast.runtime.readiness import Readiness
 
 KINDS: tuple[Any, ...] = (
     test_machine_properties,

@@ -28,7 +28,7 @@ from holdfast.journal.port import Append, Record, Snapshot
 from holdfast.journal.snapshots import SCHEMA
 from holdfast.model import events as e
 from holdfast.model.plan import Plan
-from holdfast.runtime import engine as engine_module
+from holdfast.runtime import turns
 from holdfast.testing.clock import ManualClock
 
 DAY = 86_400.0
@@ -101,11 +101,11 @@ def furnished(
 
 async def crash(app: Holdfast) -> None:
     """The process is gone: nothing it had in hand comes to an end."""
-    app.engine._delivery.closing = True
+    app.engine._turns.closing = True
     await app.engine._timers.stop()
-    for task in tuple(app.engine._background._tasks):
+    for task in tuple(app.engine._turns.background.running):
         task.cancel()
-    await asyncio.gather(*app.engine._background._tasks, return_exceptions=True)
+    await asyncio.gather(*app.engine._turns.background.running, return_exceptions=True)
     app.sandbox.close()
 
 
@@ -208,7 +208,7 @@ async def test_what_is_recovered_counts_against_the_permits(desk: Desk) -> None:
         desk.open.set()
         for run in await app.runs():
             assert await (await app.instance(run.run_id)).wait_for_completion(20) == "done"
-        assert app.engine._concurrency.free == 2
+        assert app.engine._limit.free == 2
 
 
 async def test_a_word_that_comes_early_is_heard_after_the_recovery(desk: Desk) -> None:
@@ -276,7 +276,7 @@ async def test_a_graceful_close_releases_what_was_started_but_not_handed_over(de
     starting = asyncio.ensure_future(app.plans.start_plan_by_prompt("", "one"))
     await until(lambda: journal._runs)
     closing = asyncio.ensure_future(app.__aexit__(None, None, None))
-    await until(lambda: app.engine._delivery.closing)
+    await until(lambda: app.engine._turns.closing)
     journal.says_so.set()
     instance = await starting
     await closing
@@ -355,7 +355,7 @@ async def test_a_deadline_that_passed_while_nobody_was_there_expires_at_the_rest
 async def test_a_long_run_loads_from_its_snapshot_and_the_tail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(engine_module, "SNAPSHOT_BYTES", 8 * 1024)
+    monkeypatch.setattr(turns, "SNAPSHOT_BYTES", 8 * 1024)
     long = chain("long", [PURE] * 2000)
     app = Holdfast(tmp_path)
     app.add_plan(long)

@@ -13,9 +13,8 @@ from holdfast.errors import JournalDamaged, JournalUnavailable, TransientError
 from holdfast.journal.memory import MemoryJournal
 from holdfast.model import events as e
 from holdfast.runs.plan_instance import PlanInstance
-from holdfast.runtime import timers as timers_module
-from holdfast.runtime.clock import SystemClock
-from holdfast.runtime.timers import Timers
+from holdfast.runtime import clock as clocks
+from holdfast.runtime.clock import SystemClock, Timers
 from holdfast.testing.clock import ManualClock
 
 HOUR = 3600.0
@@ -141,7 +140,7 @@ async def test_a_sooner_timer_is_not_kept_waiting_by_a_later_one(clock: ManualCl
 async def test_a_run_that_cannot_be_woken_holds_nobody_up_and_is_tried_again(
     clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(timers_module, "_RETRY_AFTER", 0.01)
+    monkeypatch.setattr(clocks, "_RETRY_AFTER", 0.01)
     journal = FakeWakes(clock)
     journal.wakes = {"broken": clock.now(), "fine": clock.now()}
     woken: list[str] = []
@@ -158,7 +157,7 @@ async def test_a_damaged_run_is_told_of_once_and_tried_ever_more_rarely(
 ) -> None:
     """However many there are, those that can be woken are."""
     waits: list[float] = []
-    monkeypatch.setattr(timers_module, "_AT_ONCE", 2)
+    monkeypatch.setattr(clocks, "_AT_ONCE", 2)
     loop = asyncio.get_running_loop()
 
     def at_once(delay: float, callback: Callable[[str], None], run_id: str) -> object:

@@ -31,9 +31,8 @@ from holdfast.model.plan import (
     TaskStatus,
     ToolAction,
 )
-from holdfast.runtime.engine import MOST_ENVELOPES
 from holdfast.runtime.machines import PlanMachine
-from holdfast.runtime.scheduler import MOST_AT_ONCE
+from holdfast.runtime.scheduler import MOST_AT_ONCE, MOST_ENVELOPES
 from holdfast.work.driver import TaskDriver
 
 ANYTHING: ContextVar[object] = ContextVar("anything")
@@ -99,15 +98,15 @@ async def test_a_run_that_is_taken_up_with_an_empty_mailbox_starts_what_is_ready
     async with Holdfast(journal=MemoryJournal(), max_effects=1) as app:
         app.tool(work)
         app.add_plan(tools("row", "work"))
-        app.engine._concurrency.free -= 1
+        app.engine._limit.free -= 1
         instance = await app.plans.start_plan_by_prompt("", "row")
         actor = app.engine._actors.by_id.get(instance.id)
         assert actor is not None
-        actor.hungry = False
-        app.engine._concurrency.hungry.clear()
-        app.engine._concurrency.give_back()
+        actor.awaits_permit = False
+        app.engine._limit.waiting.clear()
+        app.engine._limit.free += 1
         assert not actor.mailbox
-        app.engine._delivery.retry(actor)
+        app.engine._turns.retry(actor)
         assert await instance.wait_for_completion(20) == "done"
 
 
@@ -125,16 +124,16 @@ async def test_a_conflict_in_a_turn_without_letters_is_followed_by_another_turn(
     async with Holdfast(journal=journal, max_effects=1) as app:
         app.tool(work)
         app.add_plan(tools("row", "work"))
-        app.engine._concurrency.free -= 1
+        app.engine._limit.free -= 1
         instance = await app.plans.start_plan_by_prompt("", "row")
         actor = app.engine._actors.by_id.get(instance.id)
         assert actor is not None
-        actor.hungry = False
-        app.engine._concurrency.hungry.clear()
-        app.engine._concurrency.give_back()
+        actor.awaits_permit = False
+        app.engine._limit.waiting.clear()
+        app.engine._limit.free += 1
         assert not actor.mailbox
         journal.conflicts = 1
-        app.engine._delivery.retry(actor)
+        app.engine._turns.retry(actor)
         assert await instance.wait_for_completion(5) == "done"
 
 
@@ -365,7 +364,7 @@ async def test_a_tool_that_cannot_be_looked_at_costs_no_permit(
         app.tool(work)
         app.add_plan(tools("row", "work"))
         with monkeypatch.context() as bug:
-            bug.setattr("holdfast.runtime.worker._facts_of", lambda spec: 1 / 0)
+            bug.setattr("holdfast.runtime.executor._facts_of", lambda spec: 1 / 0)
             instance = await asyncio.wait_for(app.plans.start_plan_by_prompt("", "row"), 5)
         await app.engine.submit(instance.id, c.Tick())
         assert await instance.wait_for_completion(20) == "done"

@@ -24,8 +24,8 @@ from holdfast import Holdfast
 from holdfast.journal import committer
 from holdfast.journal.database import Connection, connect
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.runtime import delivery as mail
-from holdfast.runtime import timers
+from holdfast.runtime import clock as clocks
+from holdfast.runtime import turns
 from holdfast.server import readiness as probe
 
 APPROVE = {"selectedOptionId": "approve"}
@@ -70,8 +70,8 @@ def store(tmp_path: Path) -> Store:
 
 @pytest.fixture(autouse=True)
 def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(mail, "RETRY_JOURNAL", 0.01)
-    monkeypatch.setattr(timers, "_RETRY_AFTER", 0.01)
+    monkeypatch.setattr(turns, "RETRY_JOURNAL", 0.01)
+    monkeypatch.setattr(clocks, "_RETRY_AFTER", 0.01)
     monkeypatch.setattr(probe, "PROBE_SECONDS", 0.0)
     monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
 

@@ -80,9 +80,9 @@ from holdfast.model.conversation import (
 from holdfast.model.conversation_events import SnapshotRestored, StartedOver
 from holdfast.model.retry import RetryPolicy
 from holdfast.runtime.engine import Engine
+from holdfast.runtime.executor import Worker
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_conversation, pinned_settings
-from holdfast.runtime.worker import Worker
 from holdfast.work.callables import one_thread_each
 from holdfast.work.conversations import Coordinator, GoalDecomposer, TaskExecutor
 

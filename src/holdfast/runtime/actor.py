@@ -6,24 +6,83 @@
 from __future__ import annotations
 
 import asyncio
+import heapq
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
 from holdfast.core.run.builder import NO_MOMENT, DecisionBuilder
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import ANY_STEP, RunState, StepState
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import HoldfastError
+from holdfast.journal.codec import encode_all
 from holdfast.journal.port import NOTHING, Append, Attached
 from holdfast.model.commands import Command, Moment, Outcome, ReportOutcome
 from holdfast.model.effects import Effect, Work
 from holdfast.model.record import constructor
 from holdfast.model.recorded import Event
-from holdfast.runtime.audit import left_by
+from holdfast.runtime import projections
+from holdfast.runtime.audit import left_by, together
 from holdfast.runtime.identity import Identity
 from holdfast.runtime.machines import Machine, machine_of
 from holdfast.runtime.projections import RowProjection
-from holdfast.runtime.readiness import Readiness
+
+_READY: Final = StepStatus.READY
+
+
+class Readiness:
+    __slots__ = ("_priority", "_pushed", "heap", "readied")
+
+    def __init__(self, state: RunState, readied: list[str]) -> None:
+        self.heap: list[tuple[int, int, str]] = []
+        self.readied = readied
+        self._pushed = 0
+        self._priority = machine_of(state).priority
+        self.rebuild(state)
+
+    def rebuild(self, state: RunState) -> None:
+        self.heap.clear()
+        self.readied.clear()
+        self._push(state, sorted(one for one in state.steps if is_ready(state, one)))
+
+    def _push(self, state: RunState, step_ids: Iterable[str]) -> None:
+        for step_id in step_ids:
+            self._pushed += 1
+            priority = self._priority(state, step_id)
+            heapq.heappush(self.heap, (priority, self._pushed, step_id))
+
+    def note(self, state: RunState) -> None:
+        """Take over what has become ready."""
+        if ANY_STEP in self.readied:
+            self.rebuild(state)
+        else:
+            self._push(state, self.readied)
+            self.readied.clear()
+
+    def pop(self, state: RunState) -> tuple[str, StepState] | None:
+        """The most urgent step that is really ready."""
+        heap, readied = self.heap, self.readied
+        while heap or readied:
+            if len(readied) == 1 and not heap and readied[0] != ANY_STEP:
+                step_id = readied.pop()  # there is no other to compare it with
+            elif readied:
+                self.note(state)
+                continue
+            else:
+                step_id = heapq.heappop(heap)[2]
+            try:
+                step = state.steps[step_id]
+            except KeyError:
+                continue
+            if step.status is _READY:
+                return step_id, step
+        return None
+
+
+def is_ready(state: RunState, step_id: str) -> bool:
+    step = state.steps.get(step_id)
+    return step is not None and step.status is _READY
 
 
 @dataclass(slots=True)
@@ -32,7 +91,7 @@ class Envelope:
 
     What a `lazy` one decides could be decided again at no cost, so it may wait for
     company on its way to disk. `attached` becomes true with the command, if it is accepted;
-    `tries` counts how often a mistake of ours has kept it from the journal.
+    `attempts` counts how often a mistake of ours has kept it from the journal.
     """
 
     command: Command
@@ -41,7 +100,7 @@ class Envelope:
     lazy: bool = False
     acting: Identity | None = None
     attached: Attached = NOTHING
-    tries: int = 0
+    attempts: int = 0
 
     def answer(self, state: RunState, refusal: HoldfastError | None) -> None:
         """Tell whoever waits, if somebody still does."""
@@ -75,16 +134,16 @@ class Actor:
     mailbox: deque[Envelope] = field(default_factory=deque)
     child_appends: list[tuple[Append, Actor]] = field(default_factory=list)
     attached: list[Attached] = field(default_factory=list)
-    flying: dict[tuple[str, int], asyncio.Future[None]] = field(default_factory=dict)
+    in_flight: dict[tuple[str, int], asyncio.Future[None]] = field(default_factory=dict)
     """What is under way, by its step and claim: after a refused append another step may get the
     claim of a snippet that is still at work."""
     draining: bool = False
     stale: bool = False
-    hungry: bool = False
-    concurrency: int = 0
+    awaits_permit: bool = False
+    permits: int = 0
     retry: asyncio.Handle | None = None
     flush_timer: asyncio.TimerHandle | None = None
-    standing: RowProjection | None = None
+    projected: RowProjection | None = None
     row_at: float = 0.0
     snapshot_size: int = 0
     bytes_since: int = 0
@@ -105,7 +164,7 @@ class Actor:
 
     @property
     def idle(self) -> bool:
-        busy = self.mailbox or self.unsaved or self.flying or self.draining or self.hungry
+        busy = self.mailbox or self.unsaved or self.in_flight or self.draining or self.awaits_permit
         return not busy and not self.stale
 
     def decide(self, command: Command) -> Sequence[Effect]:
@@ -146,5 +205,44 @@ class Actor:
         self.child_appends.clear()
         self.attached.clear()
         self.builder.state, self.builder.shared = self.committed, True
-        self.standing = None
+        self.projected = None
         self.ready.rebuild(self.state)
+
+
+_append: Final = constructor(Append)
+
+ROW_LAG = 1.0
+"""How old the progress in lists may be, in seconds, while nothing else in the row changes."""
+
+
+def append_of(
+    actor: Actor, envelopes: Sequence[Envelope] = (), along: Sequence[Attached] = ()
+) -> Append:
+    state, committed, unsaved = actor.builder.state, actor.committed, actor.unsaved
+    heard: tuple[tuple[str, int], ...] = ()
+    for envelope in envelopes:
+        if envelope.notice is not None:
+            heard = (*heard, envelope.notice)
+    records, size = encode_all(unsaved, committed.version + 1)
+    actor.bytes_since += size
+    # The row, where something in it cannot wait or has waited long enough. Only a run that goes on
+    # by itself may let it wait: another append is sure to follow.
+    row, timers = None, state.timers
+    goes_on_by_itself = actor.goes_on_by_itself
+    goes_on = goes_on_by_itself(state)
+    projected = (state.status, goes_on, min(timers.values()) if timers else None)
+    at = unsaved[-1][0] if unsaved else 0.0
+    if not goes_on or projected != actor.projected or at - actor.row_at >= ROW_LAG:
+        actor.row_at, actor.projected = at, projected
+        row = projections.run_row(state)
+    return _append(
+        actor.run_id,
+        committed.version,
+        records,
+        row,
+        () if state.questions is committed.questions else projections.question_rows(state, unsaved),
+        [birth for birth, _ in actor.child_appends] if actor.child_appends else (),
+        projections.notices(committed, state) if state.parent is not None else (),
+        heard,
+        together([*actor.attached, *along]) if actor.attached or along else NOTHING,
+    )

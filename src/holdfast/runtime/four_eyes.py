@@ -14,7 +14,7 @@ from typing import Final
 
 from holdfast.core.run.state import RunState
 from holdfast.journal.port import Journal, RunQuery
-from holdfast.runtime.actors import ActorRegistry
+from holdfast.runtime.registry import ActorRegistry
 
 MOST_TREES: Final = 1_000
 

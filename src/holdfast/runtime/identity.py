@@ -58,8 +58,8 @@ def current() -> Identity | None:
     return _ACTING.get()
 
 
-def nobodys() -> Context | None:
-    """A context in which nobody acts; None when that is so already."""
+def unattributed() -> Context | None:
+    """A context without an identity; None when this one has none."""
     if _ACTING.get() is None:
         return None
     context = copy_context()

@@ -1,35 +1,36 @@
-"""Starting what is ready: the most urgent first, while permits last.
+"""A turn of a run: the envelopes in its mailbox are decided, and what is ready is started.
 
-A child run is born here too: its first append is prepared, to commit with the start
-of its parent's listener.
+The most urgent steps start first, while permits last. A child run is prepared here too: its first
+append commits with the start of its parent's step.
 """
 
 from __future__ import annotations
 
 import logging
+import os
 from collections.abc import Sequence
-from functools import partial
 from typing import Final
 
-from holdfast.errors import CallerError, NotAllowed
+from holdfast.errors import CallerError, HoldfastError, InternalError, NotAllowed
 from holdfast.i18n.message import msg
+from holdfast.journal.port import NOTHING
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent
-from holdfast.runtime.actor import Actor, Envelope, report
-from holdfast.runtime.actors import ActorRegistry
-from holdfast.runtime.appends import append_of
-from holdfast.runtime.concurrency import ConcurrencyLimit
-from holdfast.runtime.delivery import Delivery
+from holdfast.runtime.actor import Actor, Envelope, append_of, is_ready, report
+from holdfast.runtime.clock import Clock
+from holdfast.runtime.executor import ConcurrencyLimit, Worker, is_pure
+from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.machines import blank
-from holdfast.runtime.readiness import is_ready
 from holdfast.runtime.registry import DefinitionRegistry
 from holdfast.runtime.tracebacks import noted
-from holdfast.runtime.worker import Worker
 
 log = logging.getLogger("holdfast")
+
+MOST_ENVELOPES = 64
+"""Envelopes that one turn decides, so that it does not hold the loop for long."""
 
 MOST_AT_ONCE = 64
 """Steps that one turn starts: a turn does not give the loop up before it has decided."""
@@ -37,27 +38,94 @@ MOST_AT_ONCE = 64
 MOST_LEVELS: Final = 30
 """How many runs may lie below each other: plans and agents that call each other would not end."""
 
+LAZY_EVENTS = 128
+"""How many events of pure work may wait for the next append."""
 
 _AHEAD: Final = c.Advance(ahead=True)
 _start_step: Final = constructor(c.StartStep)
+
+
+class Turn:
+    """What one turn takes, decides and leaves to be done once it is on disk.
+
+    `postponed` could not be decided for a mistake of ours, and has no caller to tell; `waits` says
+    that nothing needs to be on disk yet.
+    """
+
+    __slots__ = ("effects", "envelopes", "postponed", "replies", "waits")
+    envelopes: Sequence[Envelope]
+    postponed: Sequence[Envelope]
+    replies: Sequence[tuple[Envelope, HoldfastError | None]]
+    effects: Sequence[f.Effect]
+    waits: bool
 
 
 class Scheduler:
     def __init__(
         self,
         worker: Worker,
-        library: DefinitionRegistry,
-        concurrency: ConcurrencyLimit,
-        actors: ActorRegistry,
-        delivery: Delivery,
+        definitions: DefinitionRegistry,
+        limit: ConcurrencyLimit,
+        four_eyes: FourEyes,
+        clock: Clock,
     ) -> None:
         self._worker = worker
-        self._library = library
-        self._concurrency = concurrency
-        self._actors = actors
-        self._delivery = delivery
+        self._definitions = definitions
+        self._limit = limit
+        self._four_eyes = four_eyes
+        self._clock = clock
+        self._secret = os.urandom(32)
 
-    def start_ready(self, actor: Actor, effects: list[f.Effect]) -> None:
+    def decide(self, actor: Actor, *, starts: bool) -> Turn:
+        """Decide what is in the mailbox, and start what is ready if it `starts` anything."""
+        before = len(actor.unsaved)
+        turn, builder, mailbox = Turn(), actor.builder, actor.mailbox
+        if len(mailbox) <= MOST_ENVELOPES:
+            envelopes = list(mailbox)
+            mailbox.clear()
+        else:
+            envelopes = [mailbox.popleft() for _ in range(MOST_ENVELOPES)]
+        turn.envelopes, turn.postponed = envelopes, ()
+        effects: list[f.Effect] = []
+        carry_out, replies = actor.carry_out, []
+        builder.shared, builder.now, builder.entropy = True, self._clock.now(), self._secret
+        builder.wanted_by = self._four_eyes.of(builder.state) if self._four_eyes.enabled else None
+        for envelope in envelopes:
+            # Each by itself: a refusal, or a mistake of ours, concerns no other envelope.
+            refusal: HoldfastError | None = None
+            mark = len(builder.events), len(builder.readied)
+            try:
+                if envelope.acting is None and envelope.attached is NOTHING:
+                    decided = carry_out(builder, envelope.command)
+                else:
+                    decided = actor.take(envelope)
+                if decided:
+                    # What was in flight before us is so again, whether or not a permit is free.
+                    self._limit.free -= sum(isinstance(one, f.CallTool) for one in decided)
+                    effects += decided
+            except Exception as error:
+                builder.rewind(actor.committed, mark)
+                refusal = error if isinstance(error, CallerError) else internal(error)
+                if refusal is not error:
+                    log.exception("run %s could not decide %s", actor.run_id, envelope.command)
+                    if envelope.reply is None:
+                        turn.envelopes = [one for one in turn.envelopes if one is not envelope]
+                        turn.postponed = [*turn.postponed, envelope]
+            if envelope.reply is not None:
+                replies.append((envelope, refusal))
+        if starts:
+            self._start_ready(actor, effects)
+        turn.effects, turn.replies = effects, replies
+        lazy = not envelopes or envelopes[0].lazy or len(actor.unsaved) == before
+        turn.waits = lazy and _may_wait(actor, turn, before)
+        return turn
+
+    def give_up(self, actor: Actor) -> None:
+        """Free the permits that the run was granted and cannot use now."""
+        self._limit.free += actor.permits
+        actor.permits = 0
+
+    def _start_ready(self, actor: Actor, effects: list[f.Effect]) -> None:
         """Add the effects of what could start; where there is more, another turn is asked for."""
         held: list[str] = []
         attended = True
@@ -70,7 +138,7 @@ class Scheduler:
                 except Exception:
                     log.exception("run %s could not decide %s", actor.run_id, _AHEAD)
         ready, machine, builder, started = actor.ready, actor.machine, actor.builder, 0
-        state, carry_out = builder.state, actor.carry_out
+        state, carry_out, limit = builder.state, actor.carry_out, self._limit
         while attended and (ready.heap or ready.readied) and machine.may_start(state):
             if started == MOST_AT_ONCE:
                 if len(held) < started:
@@ -82,15 +150,15 @@ class Scheduler:
             step_id, step = found
             tool = machine.tool_of(state, step_id, step)
             if tool is not None:
-                if actor.concurrency:
-                    actor.concurrency -= 1
-                elif self._concurrency.free > 0:
-                    self._concurrency.free -= 1
+                if actor.permits:
+                    actor.permits -= 1
+                elif limit.free > 0 and not limit.waiting:
+                    limit.free -= 1
                 else:
                     held.append(step_id)
-                    if not actor.hungry:
-                        actor.hungry = True
-                        self._concurrency.when_free(partial(self._fed, actor))
+                    if not actor.awaits_permit:
+                        actor.awaits_permit = True
+                        limit.waiting.append(actor)
                     break
             started += 1
             called, mark = False, (len(builder.events), len(builder.readied))
@@ -101,35 +169,29 @@ class Scheduler:
                 if not called:
                     begun = self._go_on(actor, begun)
             except Exception:
-                # A mistake of ours: the step stays ready, and nobody else suffers for it.
+                # A mistake of ours: the step stays ready, and no other is affected.
                 builder.rewind(actor.committed, mark)
                 log.exception("run %s could not start %s", actor.run_id, step_id)
                 begun = ()
             if tool is not None and not called:
-                self._concurrency.give_back()
+                limit.free += 1
             effects += begun
             state = builder.state
             if not begun and is_ready(state, step_id):
                 held.append(step_id)
         if held:
             ready.readied.extend(held)
-        if actor.concurrency:
+        if actor.permits:
             self.give_up(actor)
 
-    def give_up(self, actor: Actor) -> None:
-        """The permits that came free for a run which cannot use them now are others'."""
-        while actor.concurrency:
-            actor.concurrency -= 1
-            self._concurrency.give_back()
-
     def _go_on(self, actor: Actor, started: Sequence[f.Effect]) -> Sequence[f.Effect]:
-        """With a start that is no call: a child run is born, or a conclusion drawn at once."""
+        """After a start that is no call: a child run is prepared, or a conclusion drawn at once."""
         match started:
             case [f.StartChild() | f.StartAgent() as child]:
                 try:
-                    self._bear(actor, child)
+                    self._start_child(actor, child)
                 except CallerError as error:
-                    failure = Failure(FailureKind.PERMANENT, f"{_child(child)}: {error}")
+                    failure = Failure(FailureKind.PERMANENT, f"{_named(child)}: {error}")
                     return actor.decide(report(child.work, c.Failed(failure)))
                 return ()
             case [f.Conclude(work=work) as conclusion]:
@@ -142,14 +204,14 @@ class Scheduler:
             case _:
                 return started
 
-    def _bear(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> None:
-        """Prepare a child run; CallerError where it cannot be born."""
+    def _start_child(self, actor: Actor, effect: f.StartChild | f.StartAgent) -> None:
+        """Prepare a child run's first append, to commit with this one; CallerError if it cannot."""
         if effect.child_id.count(".") > 2 * MOST_LEVELS:
             raise NotAllowed(msg("there are {n} runs above it, and no more may be", n=MOST_LEVELS))
         parent = Parent(actor.run_id, effect.work.step_id, effect.work.firing)
         by, moment = actor.state.started_by, actor.builder.moment
         if isinstance(effect, f.StartChild):
-            plan = self._library.current(effect.plan_id)
+            plan = self._definitions.current(effect.plan_id)
             child = Actor.of(blank(effect.child_id, plan), moment)
             start = c.StartRun(
                 plan_id=effect.plan_id,
@@ -158,11 +220,11 @@ class Scheduler:
                 root_id=effect.root_id,
                 parent=parent,
                 by=by,
-                authors=self._library.authors(plan.digest),
+                authors=self._definitions.authors(plan.digest),
             )
             child.decide(start)
         else:
-            agent = self._library.agent(effect.agent_id)
+            agent = self._definitions.agent(effect.agent_id)
             # An agent that verifies only looks; one that cannot is of no use for it.
             only = agent.agent.verification_tools if effect.verifies else None
             if only == ():
@@ -179,17 +241,23 @@ class Scheduler:
         child.committed = child.state
         child.unsaved.clear()
 
-    def _fed(self, actor: Actor) -> None:
-        """A permit has come free for a run that waits for one."""
-        actor.hungry = False
-        if self._actors.holds(actor):
-            actor.concurrency += 1
-            self._delivery.put(actor, Envelope(c.Tick()))
-        else:
-            self._concurrency.give_back()
+
+def _may_wait(actor: Actor, turn: Turn, before: int) -> bool:
+    """Only pure work is under way, and no caller waits for what has happened so far."""
+    if actor.attached:
+        return False
+    if len(actor.unsaved) == before:
+        return not actor.unsaved and not any(envelope.notice for envelope in turn.envelopes)
+    if not turn.effects or actor.child_appends or len(actor.unsaved) >= LAZY_EVENTS:
+        return False
+    return all(envelope.lazy for envelope in turn.envelopes) and all(map(is_pure, turn.effects))
 
 
-def _child(effect: f.StartChild | f.StartAgent) -> str:
+def internal(error: Exception) -> InternalError:
+    return InternalError(f"{type(error).__name__}: {error}")
+
+
+def _named(effect: f.StartChild | f.StartAgent) -> str:
     if isinstance(effect, f.StartChild):
         return f"plan {effect.plan_id}"
     return f"agent {effect.agent_id}"
