@@ -104,6 +104,7 @@ OURS_TO_MEND = frozenset(
         "answers to requests",
         "Callable[[Claimed, Request, Services], Awaitable[Response]]",
         "run %s: step %s raised at attempt %d\n%s",
+        "at least one effect must be allowed at a time",
         "run %s could not start %s",
         "run %s could not decide %s",
         "a child run is prepared with its parent's start",
