@@ -14,6 +14,8 @@ from serving import Served, served
 from terminal import usual_signals
 
 import warm
+from holdfast.views.records import TimelineEntry
+from holdfast.views.wire import from_json
 
 There = Callable[..., Ending]
 
@@ -248,3 +250,20 @@ def test_a_run_is_drawn_by_its_server_in_lines_and_as_svg(there: There) -> None:
     there("watch", "1")
     assert "waiting for a person" in there("graph", "1").out
     assert there("graph", "1", "--format", "svg").out.startswith("<svg")
+
+
+def test_a_server_of_another_version_is_still_understood() -> None:
+    told = {
+        "seq": 7,
+        "at": 1.0,
+        "type": "OfTomorrow",
+        "who": "plan",
+        "what": "did what this version has no event for",
+        "moves": [],
+        "tone": "running",
+        "took": None,
+        "added_later": {"by": "a newer server"},
+    }
+    entry = from_json(TimelineEntry, told)
+    assert entry.lines()[0].endswith("plan     did what this version has no event for")
+    assert (entry.told, entry.status, entry.data) == (True, None, {})
