@@ -31,7 +31,13 @@ HEAVY = {
 }
 """What only some programs need, each 5 to 100 ms."""
 
-CORES = {"holdfast.app", "holdfast.core.plan", "holdfast.core.agent", "holdfast.core.conversation"}
+CORES = {
+    "holdfast.app",
+    "holdfast.core.plan",
+    "holdfast.core.agent",
+    "holdfast.core.conversation",
+    "holdfast.model.events",
+}
 """What moves runs, and is not needed to list them."""
 
 TELL = """

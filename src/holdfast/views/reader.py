@@ -19,7 +19,6 @@ from holdfast.journal.port import Journal
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery
 from holdfast.model.run import KINDS, RunKind, RunStatus
 from holdfast.runtime.about import about_row
-from holdfast.views.published import event_record
 from holdfast.views.records import EventRecord, InteractionView, Raised, RunLine, RunView
 from holdfast.views.rows import interaction_view, run_line
 from holdfast.views.stories.phrases import ENGLISH, Voice
@@ -140,6 +139,8 @@ class RunReader:
         self, run_id: str, after: int = 0, limit: int | None = None
     ) -> list[EventRecord]:
         """What was recorded, as it is published."""
+        from holdfast.views.published import event_record
+
         records = await self.journal.read(run_id, after, limit)
         return [event_record(run_id, one) for one in records]
 
