@@ -45,6 +45,7 @@ from holdfast.model.interaction import InteractionRequest, InteractionType
 
 SESSION = "chat_000001"
 BELOW = f"{SESSION}.c1.1"
+POINTS = ("append.after", "append.before", "effect.after", "effect.before")
 TOOLS = ("look", "pay", "order")
 NOT_REPEATABLE = ("pay", "order")
 
@@ -192,18 +193,19 @@ async def kill_everywhere(
     return questioned
 
 
+@pytest.mark.parametrize("point", POINTS)
 async def test_a_session_survives_a_kill_at_every_append_and_every_effect(
-    mortals: Mortals, tmp_path: Path
+    mortals: Mortals, tmp_path: Path, point: str
 ) -> None:
     whole = tmp_path / "whole"
     assert await mortals.order(whole) == 0
     report = json.loads((whole / REPORT).read_text())
     assert report["status"] == "done"
     points = report["reached"]
-    assert set(points) == {"append.before", "append.after", "effect.before", "effect.after"}
+    assert set(points) == set(POINTS)
     assert points["effect.before"] == points["effect.after"] == 5, "two replies, three calls"
     assert Ledger(whole / "ledger.jsonl").counts == {"look": 1, "pay": 1, "order": 1}
-    asked = await kill_everywhere(mortals, tmp_path, points, "run_again")
+    asked = await kill_everywhere(mortals, tmp_path, {point: points[point]}, "run_again")
     assert set(asked) == set(NOT_REPEATABLE)
 
 

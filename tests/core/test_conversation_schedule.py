@@ -119,6 +119,7 @@ def test_ten_thousand_tasks_in_a_chain_need_no_deep_recursion() -> None:
     assert "more than once: 0, 1, 10, 100, 1000 and 9995 more" in twice
 
 
+@pytest.mark.uncounted
 def test_of_ten_thousand_tasks_each_is_done_once_and_touches_only_its_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -489,6 +489,7 @@ class TestText:
 
 
 class TestSize:
+    @pytest.mark.uncounted
     def test_a_chain_of_ten_thousand_tasks_whose_every_failure_ends_the_plan(self) -> None:
         ids = [f"{one:05}" for one in range(10_000)]
         steps = [

@@ -37,6 +37,7 @@ from holdfast.runtime.projections import request_of
 ONBOARDING = "onboard_will_zhang"
 RUN = "inst_000001"
 KEEPS_NO_KEYS = ("apply_computer", "outbound", "send_email")
+POINTS = ("append.after", "append.before", "effect.after", "effect.before")
 DRAWERS = {"apply_computer": "orders", "outbound": "outbounds", "send_email": "mails"}
 TOOLS = {
     "L001": "create_employee_profile",
@@ -228,15 +229,17 @@ async def check_calls(office: Office, person: Person, place: str, failures: int 
     assert len(state["profiles"]) == len(state["badges"]) == 1, place
 
 
+@pytest.mark.parametrize("point", POINTS)
 async def test_the_onboarding_survives_a_kill_at_every_append_and_every_effect(
-    street: Street, tmp_path: Path
+    street: Street, tmp_path: Path, point: str
 ) -> None:
     points = await street.count(tmp_path / "whole", ONBOARDING)
-    assert set(points) == {"append.before", "append.after", "effect.before", "effect.after"}
+    assert set(points) == set(POINTS)
     assert points["effect.before"] == points["effect.after"] == 9
     await street.office.reset()
     asked: Counter[str] = Counter()
-    async for place, person in kill_everywhere(street, tmp_path, ONBOARDING, points, "run_again"):
+    every = {point: points[point]}
+    async for place, person in kill_everywhere(street, tmp_path, ONBOARDING, every, "run_again"):
         await check_calls(street.office, person, place)
         asked += person.asked
         await street.office.reset()
@@ -262,27 +265,30 @@ async def test_an_unknown_outcome_may_be_confirmed_or_may_stop_the_run(
     assert set(asked) == set(KEEPS_NO_KEYS)
 
 
+@pytest.mark.parametrize("point", ["append.before", "effect.after"])
 async def test_a_failure_that_the_tool_answered_is_retried_once_wherever_the_kill_comes(
-    street: Street, tmp_path: Path
+    street: Street, tmp_path: Path, point: str
 ) -> None:
     await street.office.configure_failures({"grant_access": 1})
     points = await street.count(tmp_path / "whole", ONBOARDING)
     assert points["effect.after"] == 10
     await street.office.reset()
-    for point in ("append.before", "effect.after"):
-        for nth in range(2, points[point] + 1):
-            await street.office.configure_failures({"grant_access": 1})
-            place, person = await kill_at(street, tmp_path, ONBOARDING, point, nth, "happened")
-            await check_calls(street.office, person, place, failures=1)
-            await street.office.reset()
+    for nth in range(2, points[point] + 1):
+        await street.office.configure_failures({"grant_access": 1})
+        place, person = await kill_at(street, tmp_path, ONBOARDING, point, nth, "happened")
+        await check_calls(street.office, person, place, failures=1)
+        await street.office.reset()
 
 
+@pytest.mark.parametrize("point", POINTS)
 async def test_a_run_with_a_child_run_survives_a_kill_at_every_append_of_either(
-    street: Street, tmp_path: Path
+    street: Street, tmp_path: Path, point: str
 ) -> None:
     points = await street.count(tmp_path / "whole", "welcome")
+    assert set(points) == set(POINTS)
     await street.office.reset()
-    async for place, person in kill_everywhere(street, tmp_path, "welcome", points, "happened"):
+    every = {point: points[point]}
+    async for place, person in kill_everywhere(street, tmp_path, "welcome", every, "happened"):
         counts = await street.office.counts()
         assert counts == {"apply_computer": 1, "send_email": 1}, place
         assert person.again.total() == 0, place

@@ -322,6 +322,7 @@ class TestVerification:
         assert messages(plan) == []
 
 
+@pytest.mark.uncounted
 def test_ten_thousand_tasks_are_checked_without_comparing_all_with_all() -> None:
     """A quadratic step would make this test take minutes."""
     ids = [f"{number:05d}" for number in range(10_000)]

@@ -203,6 +203,7 @@ def test_more_values_than_may_be_are_not_scanned_to_the_end(
     assert len(scanned) < 1_000
 
 
+@pytest.mark.uncounted
 def test_as_many_values_as_may_be_are_read() -> None:
     assert MAX_NODES >= 55_000, "what the longest plan of 500,000 characters has"
     read("- a\n" * (MAX_NODES - 1))
