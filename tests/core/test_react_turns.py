@@ -45,6 +45,12 @@ def test_a_further_message_is_the_next_turn_and_the_model_sees_the_last_one() ->
     assert [one.firing for one in chat.happened(r.ThinkingStarted)] == [1, 2]
 
 
+def test_a_reply_without_words_leaves_no_message() -> None:
+    chat = begun()
+    chat.reply("")
+    assert [*chat.state.messages] == [UserSaid("Pay, please.")]
+
+
 def test_a_message_without_words_is_refused() -> None:
     with pytest.raises(InvalidAnswer, match="needs words") as refused:
         opened().say("  \n")

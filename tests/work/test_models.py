@@ -409,7 +409,7 @@ async def test_a_long_complaint_is_shortened(connect: Any) -> None:
 
 @pytest.mark.parametrize("streamed", [False, True])
 async def test_each_attempt_has_its_own_time_and_no_more(connect: Any, streamed: bool) -> None:
-    line = await connect([slow(600, "late"), slow(600, "late"), "in time"], timeout=0.3)
+    line = await connect([slow(600, "late"), slow(600, "late"), "in time"], timeout=1.0)
     reply = await line.ask(on_text=(lambda _: None) if streamed else None)
     assert reply.text == "in time"
     assert len(line.waits) == 2
