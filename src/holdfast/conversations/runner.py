@@ -16,7 +16,7 @@ from holdfast.app import Holdfast
 from holdfast.conversations.engine import ConversationEngine
 from holdfast.conversations.workers import coordinator_of
 from holdfast.core.conversation.state import ConversationState
-from holdfast.core.run.state import StepState
+from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineState
@@ -28,6 +28,9 @@ from holdfast.work.goals import GoalModel
 T = TypeVar("T")
 
 _ENDED = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLING, RunStatus.CANCELLED})
+_UNDER_WAY = frozenset({RunStatus.RUNNING, RunStatus.CONTINUE, RunStatus.PAUSE})
+_RESTS = (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
+_OF_QUESTIONS = ("question:", "remind:", "escalate:")
 
 
 class Left(Exception):
@@ -170,3 +173,17 @@ async def pursuit_of(
         app, state.run_id, coordinator=coordinator_of(app), llm=model_of(app), by=by
     )
     return ConversationRunner(app, engine)
+
+
+def is_over(state: ConversationState) -> bool:
+    """Nothing is left to ask it for."""
+    resting = state.phase in _RESTS and not state.pending
+    return resting or state.status not in _UNDER_WAY
+
+
+def may_rest(run: RunState) -> bool:
+    """Nothing of it is done here, and no clock but that of its questions runs."""
+    state = as_conversation(run)
+    waits = state.status is RunStatus.PAUSE or state.phase is EngineState.PAUSED
+    clocks = all(name.startswith(_OF_QUESTIONS) for name in state.timers)
+    return waits and clocks and state.in_flight <= state.paused_children

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 from fastapi import Depends, Request
 
 from holdfast.app import Holdfast
-from holdfast.journal.port import Journal
 from holdfast.server.auth.jwt import Oidc
 from holdfast.server.auth.rate_limits import Attempts
 from holdfast.server.auth.tokens import Tokens
@@ -25,6 +24,9 @@ from holdfast.server.streams.sse import Streams
 from holdfast.server.supervisor import Supervisor
 from holdfast.views.reader import RunReader
 from holdfast.views.stories.phrases import ENGLISH, Voice
+
+if TYPE_CHECKING:
+    from holdfast.journal.port import Journal
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,13 +19,10 @@ from contextvars import Context
 from dataclasses import replace
 
 from holdfast.app import Holdfast
-from holdfast.conversations.runner import ConversationRunner, pursuit_of
-from holdfast.core.conversation.state import ConversationState
-from holdfast.core.run.state import RunState
+from holdfast.conversations.runner import ConversationRunner, is_over, may_rest, pursuit_of
 from holdfast.errors import CallerError, OperatorError
-from holdfast.journal.port import RunQuery
 from holdfast.model import commands as c
-from holdfast.model.conversation import EngineState
+from holdfast.model.rows import RunQuery
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import as_conversation
 
@@ -40,9 +37,6 @@ PATIENCE = 1.0
 
 _GOING = frozenset({RunStatus.RUNNING.value, RunStatus.CONTINUE.value})
 _WAITING = frozenset({RunStatus.PAUSE.value})
-_UNDER_WAY = _GOING | _WAITING
-_OVER = (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
-_OF_QUESTIONS = ("question:", "remind:", "escalate:")
 
 
 class Supervisor:
@@ -129,7 +123,7 @@ class Supervisor:
 
     async def _pursuit(self, run_id: str) -> ConversationRunner | None:
         state = as_conversation(await self._app.engine.state(run_id))
-        if _is_over(state):
+        if is_over(state):
             return None
         pursuit = await pursuit_of(self._app, state)
         if pursuit is None:
@@ -157,7 +151,7 @@ class Supervisor:
         """Until it waits for people alone, and would not go on if it were asked to."""
         engine = self._app.engine
         while True:
-            before = await engine.wait_for(run_id, _may_rest)
+            before = await engine.wait_for(run_id, may_rest)
             self._rest(run_id)
             after = await engine.submit(run_id, c.Advance())
             if run_id in self._resting and after.version == before.version:
@@ -167,7 +161,7 @@ class Supervisor:
     def _rest(self, run_id: str) -> None:
         """From now on whatever is recorded of it has it pursued again."""
 
-        def moved(state: RunState) -> None:
+        def moved(_: object) -> None:
             self.pursue(run_id)
 
         self._wake(run_id)
@@ -177,19 +171,6 @@ class Supervisor:
         unwatch = self._resting.pop(run_id, None)
         if unwatch is not None:
             unwatch()
-
-
-def _is_over(state: ConversationState) -> bool:
-    resting = state.phase in _OVER and not state.pending
-    return resting or state.status.value not in _UNDER_WAY
-
-
-def _may_rest(run: RunState) -> bool:
-    """Nothing of it is done here, and no clock but that of its questions runs."""
-    state = as_conversation(run)
-    waits = state.status is RunStatus.PAUSE or state.phase is EngineState.PAUSED
-    clocks = all(name.startswith(_OF_QUESTIONS) for name in state.timers)
-    return waits and clocks and state.in_flight <= state.paused_children
 
 
 async def _leave(pursuit: ConversationRunner) -> None:

@@ -8,7 +8,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from holdfast.journal.port import Record, RunQuery
+from holdfast.model.rows import RunQuery
 from holdfast.model.run import JOURNAL_KINDS, RunKind
 from holdfast.runtime.tracebacks import tracebacks_of
 from holdfast.server.auth.authentication import Called
@@ -31,7 +31,7 @@ from holdfast.server.schemas.runs import (
 )
 from holdfast.server.services import Served
 from holdfast.server.showing import listed, run_shown
-from holdfast.server.streams.frames import shown_payload
+from holdfast.views.records import EventRecord
 
 router = new_router("runs")
 
@@ -87,10 +87,10 @@ async def get_run_history(
 ) -> History:
     """What happened in a run, by whom and when: its journal, in order."""
     await caller.require(served, Permission.READ, run_id)
-    records = await served.journal.read(run_id, after, limit + 1)
+    records = await served.reader.events(run_id, after, limit + 1)
     page = records[:limit]
     return History(
-        events=[_event(run_id, one) for one in page],
+        events=[_event(one) for one in page],
         next=page[-1].seq if len(records) > limit else None,
         server_time=served.now(),
     )
@@ -106,8 +106,6 @@ async def get_run_tracebacks(run_id: RunId, served: Served, caller: Called) -> T
     return Tracebacks(tracebacks=shown, server_time=now)
 
 
-def _event(run_id: str, record: Record) -> EventShown:
-    kind, payload = shown_payload(record)
-    return EventShown(
-        run_id=run_id, seq=record.seq, at=record.at, type=kind, data=json.loads(payload)
-    )
+def _event(one: EventRecord) -> EventShown:
+    data = json.loads(one.payload)
+    return EventShown(run_id=one.run_id, seq=one.seq, at=one.at, type=one.type, data=data)

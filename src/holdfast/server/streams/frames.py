@@ -1,8 +1,7 @@
 """Records and questions as event streams tell them.
 
-A record's `data` is what the journal has, spliced in as it is: fields that have their
-default are left out there, and here too. What somebody has begun to fill in is theirs alone:
-of a draft everybody else learns that it was kept.
+A record's `data` is what is published of it, spliced in as it is: fields that have their default
+are left out.
 """
 
 from __future__ import annotations
@@ -11,13 +10,13 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, Protocol
 
-from holdfast.journal.codec import current_payload
-from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, Record
+from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.runtime.projections import request_of
 from holdfast.server.cards import card
 from holdfast.server.streams.sse import Frame, spliced
+from holdfast.views.published import StoredEvent, published
 
 INTERACTION: Final = "INTERACTION"
 MORE_QUESTIONS: Final = "MORE_QUESTIONS"
@@ -30,20 +29,17 @@ _MOST_PAGES: Final = 20
 """How far a newcomer's questions are looked for among those that are not theirs to see."""
 
 
-def told(run_id: str, record: Record, cursor: str | int) -> bytes:
+class QuestionRows(Protocol):
+    """Where questions are listed: a journal."""
+
+    async def questions(self, query: QuestionQuery) -> list[QuestionRow]: ...
+
+
+def told(run_id: str, record: StoredEvent, cursor: str | int) -> bytes:
     """A record as a frame; `cursor` is what a client comes back with."""
-    kind, payload = shown_payload(record)
+    kind, payload = published(record)
     head = json.dumps({"run_id": run_id, "seq": record.seq, "at": record.at, "type": kind})
     return spliced(kind, cursor, f'{head[:-1]}, "data": {payload}}}')
-
-
-def shown_payload(record: Record) -> tuple[str, str]:
-    """A record's type and payload, as whoever may read its run may see it."""
-    kind, payload = current_payload(record)
-    if kind != "DraftKept":
-        return kind, payload
-    shown = {name: value for name, value in json.loads(payload).items() if name != "data"}
-    return kind, json.dumps(shown, ensure_ascii=False)
 
 
 def moved(cursor: str | int) -> bytes:
@@ -52,7 +48,7 @@ def moved(cursor: str | int) -> bytes:
 
 
 async def open_questions(
-    journal: Journal,
+    journal: QuestionRows,
     query: QuestionQuery,
     shown_to: Callable[[QuestionRow], Awaitable[bool]],
     now: Callable[[], float],
@@ -93,6 +89,6 @@ def asked(row: QuestionRow, now: float, language: str) -> Frame:
     return Frame(data, INTERACTION)
 
 
-def joined(run_id: str, records: Sequence[Record]) -> bytes:
+def joined(run_id: str, records: Sequence[StoredEvent]) -> bytes:
     """Records of one run as frames whose ids are their places in it."""
     return b"".join(told(run_id, one, one.seq) for one in records)

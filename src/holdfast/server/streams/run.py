@@ -17,22 +17,22 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Final, TypeAlias
 
-from holdfast.core.run.state import RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.i18n.message import msg, term
-from holdfast.journal.port import QuestionQuery, QuestionRow, Record
+from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import AskedBelow, Spoken, is_full
 from holdfast.runtime.machines import PLAN
 from holdfast.server.services import Services
 from holdfast.server.streams.frames import joined, moved, open_questions
 from holdfast.server.streams.sse import Frame, Frames
+from holdfast.views.published import StoredEvent
 
 NOW: Final = "now"
 END: Final = "end"
 SPOKEN: Final = "Spoken"
 
-Tell: TypeAlias = Callable[[Sequence[Record]], bytes]
+Tell: TypeAlias = Callable[[Sequence[StoredEvent]], bytes]
 
 
 def is_over(kind: str, status: str) -> bool:
@@ -132,7 +132,7 @@ class _Telling:
 
     async def frames(self) -> Frames:
         hub, run_id = self._services.app.engine.hub, self._start.run_id
-        unwatch = hub.watch(run_id, self._moved)
+        unwatch = self._services.reader.watch(run_id, self._moved)
         try:
             await self._look()
             async with aclosing(hub.follow(run_id, self._start.after)) as followed:
@@ -150,15 +150,15 @@ class _Telling:
         now = await place(self._services, self._start.run_id, NOW)
         self._ends = now.ends if self._ends is None else self._ends
 
-    def _moved(self, state: RunState) -> None:
-        if self._ends is None and is_over(self._start.kind, state.status.value):
-            self._ends = state.version
+    def _moved(self, status: RunStatus, version: int) -> None:
+        if self._ends is None and is_over(self._start.kind, status.value):
+            self._ends = version
 
     @property
     def _over(self) -> bool:
         return self._ends is not None and self._seen >= self._ends
 
-    async def _told(self, one: list[Record] | Spoken | AskedBelow) -> Frames:
+    async def _told(self, one: list[StoredEvent] | Spoken | AskedBelow) -> Frames:
         match one:
             case Spoken():
                 yield _spoken(self._start.run_id, one)
@@ -172,7 +172,7 @@ class _Telling:
             async for frame in self.questions(own=False):
                 yield frame
 
-    def _may_be_asked_below(self, one: list[Record] | AskedBelow) -> bool:
+    def _may_be_asked_below(self, one: list[StoredEvent] | AskedBelow) -> bool:
         """A run below may have asked before we listened: that is looked for once."""
         if isinstance(one, AskedBelow):
             return True
