@@ -12,6 +12,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
+from holdfast.core.run.four_eyes import refusal as refusal
+from holdfast.core.run.four_eyes import wanting_now as wanting_now
 from holdfast.core.run.state import RunState
 from holdfast.journal.port import Journal, RunQuery
 from holdfast.runtime.registry import ActorRegistry

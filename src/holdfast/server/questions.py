@@ -13,15 +13,12 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, Final
 
-from holdfast.core.interactions.filling import spoken_secret
-from holdfast.core.run.four_eyes import refusal, wanting_now
-from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
 from holdfast.forms.secrets import is_reference
 from holdfast.i18n.message import joined, msg, term
 from holdfast.i18n.spoken import said
+from holdfast.interactions.cards import spoken_secret
 from holdfast.interactions.service import is_above
-from holdfast.journal.port import QuestionQuery, QuestionRow, RunRow
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import (
     InteractionAction,
@@ -29,15 +26,18 @@ from holdfast.model.interaction import (
     InteractionStatus,
     InteractionType,
 )
+from holdfast.model.rows import QuestionQuery, QuestionRow, RunRow
 from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.about import about_row
 from holdfast.runtime.audit import request_digest
+from holdfast.runtime.four_eyes import refusal, wanting_now
 from holdfast.runtime.projections import asked_under_four_eyes, request_of
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.auth.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
 from holdfast.server.auth.rate_limits import ANSWER
 from holdfast.server.cards import card
 from holdfast.server.services import Services
+from holdfast.views.records import InteractionView
 
 PAGE: Final = 20
 MOST_PAGES_READ: Final = 100
@@ -66,7 +66,7 @@ class Question:
     def digest(self) -> str:
         return request_digest(self.request)
 
-    def standing(self, state: QuestionState) -> Question:
+    def standing(self, state: InteractionView) -> Question:
         """The same question, as its run has it by now."""
         row = replace(
             self.row,
@@ -89,10 +89,6 @@ class Questions:
         self._runs: dict[str, RunRow | None] = {}
         self._wanting: dict[str, Mapping[str, str]] = {}
         self._people: Sequence[Principal] | None = None
-
-    async def root(self, question: Question) -> RunState:
-        """The run that a person knows the question by."""
-        return await self._services.app.engine.state(question.row.root_id)
 
     async def find(self, question_id: str) -> Question:
         row = await self._services.journal.question(question_id)
@@ -220,7 +216,12 @@ class Questions:
         return await self.shown_as(question, state, language, whole=whole)
 
     async def shown_as(
-        self, question: Question, state: QuestionState | None, language: str, *, whole: bool = True
+        self,
+        question: Question,
+        state: InteractionView | None,
+        language: str,
+        *,
+        whole: bool = True,
     ) -> dict[str, Any]:
         """As `shown`, where its run has been read already."""
         reason = await self._reason(question)
@@ -251,15 +252,14 @@ class Questions:
         nobody = await self.nobody_left(question)
         return {"wantedBy": sorted(wanting), "nobodyMayApprove": nobody}
 
-    def _draft(self, state: QuestionState | None) -> dict[str, Any] | None:
+    def _draft(self, state: InteractionView | None) -> dict[str, Any] | None:
         if state is None or state.status is not InteractionStatus.OPEN:
             return None
         draft = state.drafts.get(self._caller.principal.id)
         return None if draft is None else dict(draft)
 
-    async def _state(self, row: QuestionRow) -> QuestionState | None:
-        state = await self._services.app.engine.state(row.run_id)
-        return state.questions.get(row.question_id)
+    async def _state(self, row: QuestionRow) -> InteractionView:
+        return await self._services.reader.whole(row)
 
 
 def _standing(row: QuestionRow, request: InteractionRequest) -> dict[str, Any]:
@@ -277,7 +277,7 @@ def _standing(row: QuestionRow, request: InteractionRequest) -> dict[str, Any]:
     }
 
 
-def _ending(state: QuestionState | None) -> dict[str, Any]:
+def _ending(state: InteractionView | None) -> dict[str, Any]:
     open_one = state is None or state.status is InteractionStatus.OPEN
     return {
         "answeredBy": None if open_one or state is None else state.by,

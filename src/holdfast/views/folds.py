@@ -125,6 +125,8 @@ def session_view(state: ReactState) -> SessionView:
         grants=tuple(state.grants.values()),
         tools=state.tools,
         steps=tuple(_call(state, one) for one in sorted(state.steps)),
+        error=state.error,
+        role=state.agent.asking.role,
     )
 
 

@@ -230,11 +230,15 @@ class RunReader:
         return None if row is None else await self.whole(row)
 
     async def whole(self, row: QuestionRow) -> InteractionView:
+        root = await self.journal.run(row.root_id)
+        about = "" if root is None else about_row(root)
+        return self.in_state(await self._state(row.run_id), row, about)
+
+    def in_state(self, state: RunState, row: QuestionRow, about: str = "") -> InteractionView:
+        """A question as its run has it in `state`."""
         from holdfast.views.folds import with_answer
 
-        root = await self.journal.run(row.root_id)
-        view = interaction_view(row, "" if root is None else about_row(root))
-        asked = (await self._state(row.run_id)).questions.get(row.question_id)
+        view, asked = interaction_view(row, about), state.questions.get(row.question_id)
         return view if asked is None else with_answer(view, asked)
 
     async def open_questions(self, run_id: str) -> AsyncIterator[InteractionView]:

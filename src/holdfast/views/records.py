@@ -137,6 +137,9 @@ class SessionView:
     grants: tuple[Grant, ...]
     tools: tuple[str, ...]
     steps: tuple[StepView, ...]
+    error: str = ""
+    role: str | None = None
+    """Whom the agent's questions ask."""
 
 
 @dataclass(frozen=True, slots=True)

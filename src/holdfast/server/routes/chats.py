@@ -14,15 +14,12 @@ from typing import Annotated, Any
 from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.core.agent.state import ReactState
-from holdfast.core.approval import lets_run, read_rule
+from holdfast.agents.approval import lets_run, read_rule
 from holdfast.errors import AuthorError, InvalidAnswer, NotPermitted
 from holdfast.i18n.message import msg
-from holdfast.journal.codec import decode
-from holdfast.journal.port import QuestionQuery, RunQuery, RunRow
-from holdfast.model.agent_events import ApprovalRemembered
-from holdfast.model.approval import ApprovalRule
+from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.interaction import InteractionType
+from holdfast.model.rows import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import RunStatus
 from holdfast.runs.handles import AgentSession
 from holdfast.runtime.machines import as_session
@@ -51,6 +48,9 @@ from holdfast.server.schemas.runs import Before, Limit, Reason, Statuses
 from holdfast.server.services import Served, Services
 from holdfast.server.showing import visible
 from holdfast.server.streams.newest import Newest
+from holdfast.views.reader import RunVersion
+from holdfast.views.records import RunView, SessionView
+from holdfast.views.wire import from_json
 
 router = new_router("chats")
 
@@ -58,18 +58,25 @@ MOST_OPEN = 1000
 """How many open questions are shown with a session."""
 
 
-async def find(served: Services, caller: Caller, session_id: str) -> ReactState:
+async def find(served: Services, caller: Caller, session_id: str) -> RunVersion:
     """A session that the caller may see."""
     await caller.require(served, Permission.READ, session_id)
-    return as_session(await served.app.engine.state(session_id))
+    return served.reader.of_state(as_session(await served.app.engine.state(session_id)))
 
 
-async def shown(served: Services, caller: Caller, state: ReactState) -> dict[str, Any]:
+def _session(run: RunVersion) -> tuple[RunView, SessionView]:
+    view = run.view()
+    assert view.session is not None
+    return view, view.session
+
+
+async def shown(served: Services, caller: Caller, run: RunVersion) -> dict[str, Any]:
     questions = Questions(served, caller)
-    query = QuestionQuery(frozenset({"open"}), root_id=state.root_id, limit=MOST_OPEN)
-    found, _ = await questions.listed(query, below=state.run_id)
+    view, session = _session(run)
+    query = QuestionQuery(frozenset({"open"}), root_id=view.root_id, limit=MOST_OPEN)
+    found, _ = await questions.listed(query, below=view.run_id)
     return {
-        **session_shown(state),
+        **session_shown(view, session),
         "interactions": [
             await questions.shown(one, whole=False, language=caller.language) for one in found
         ],
@@ -217,7 +224,7 @@ async def resume_chat(session_id: SessionId, served: Served, caller: Called) -> 
     return await shown(served, caller, await find(served, caller, session_id))
 
 
-async def _operable(served: Services, caller: Caller, session_id: str) -> ReactState:
+async def _operable(served: Services, caller: Caller, session_id: str) -> RunVersion:
     state = await find(served, caller, session_id)
     await caller.require(served, Permission.OPERATE, session_id)
     return state
@@ -233,10 +240,8 @@ async def list_approvals(session_id: SessionId, served: Served, caller: Called) 
 async def _granted_again(claimed: Claimed, request: Request, served: Services) -> Response:
     """The approval that this very request had remembered."""
     await find(served, await identify(request), claimed.run_id)
-    [record] = await served.journal.read(claimed.run_id, claimed.version - 1, limit=1)
-    event = decode(record)
-    assert isinstance(event, ApprovalRemembered)
-    return JSONResponse(grant_shown(event.grant), 201)
+    [event] = await served.reader.events(claimed.run_id, claimed.version - 1, limit=1)
+    return JSONResponse(grant_shown(from_json(Grant, json.loads(event.payload)["grant"])), 201)
 
 
 @router.post("/chats/{session_id}/approvals", status_code=201, response_model=GrantShown)
@@ -246,7 +251,8 @@ async def remember_approval(
 ) -> dict[str, Any]:
     """Have the session remember an approval: fitting calls of the tool are not asked about."""
     state = await find(served, caller, session_id)
-    _refuse_to_approve(caller, await _root_subject(served, state), [state.agent.asking.role])
+    view, session = _session(state)
+    _refuse_to_approve(caller, await _root_subject(served, view), [session.role])
     grant = await served.app.sessions.remember_approval(
         session_id,
         body.tool,
@@ -258,7 +264,7 @@ async def remember_approval(
     return grant_shown(grant)
 
 
-async def _root_subject(served: Services, state: ReactState) -> str:
+async def _root_subject(served: Services, state: RunView) -> str:
     root = await served.journal.run(state.root_id)
     assert root is not None
     return run_of(root.kind, root.name)
@@ -281,6 +287,6 @@ async def revoke_approval(
     return _grants(served, await find(served, caller, session_id))
 
 
-def _grants(served: Services, state: ReactState) -> dict[str, Any]:
-    kept: Iterable[Any] = state.grants.values()
-    return {"approvals": [grant_shown(one) for one in kept], "serverTime": served.now()}
+def _grants(served: Services, run: RunVersion) -> dict[str, Any]:
+    kept = [grant_shown(one) for one in _session(run)[1].grants]
+    return {"approvals": kept, "serverTime": served.now()}

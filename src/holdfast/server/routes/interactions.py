@@ -145,7 +145,7 @@ async def answer(
     chosen = response.selected_option_id
     refuse_raw_secrets(question.request, response.data, response.feedback, chosen)
     run = await served.app.sessions.answer(response, by=caller.principal.id)
-    answered = run.questions[response.request_id]
+    answered = served.reader.in_state(run, question.row)
     return await questions.shown_as(question.standing(answered), answered, caller.language)
 
 

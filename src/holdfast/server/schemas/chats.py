@@ -7,14 +7,13 @@ from typing import Annotated, Any, Final
 from fastapi import Path
 from pydantic import ConfigDict, Field
 
-from holdfast.core.agent.state import ReactState
-from holdfast.core.agent.tables import ReActStage
-from holdfast.core.approval import rule_to_json
+from holdfast import ReActStage
 from holdfast.model.approval import Grant
 from holdfast.model.message import Message, ModelSaid, ToolReturned, UserSaid
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.server.schemas.interactions import Given, InteractionShown, Shown
+from holdfast.views.records import RunView, SessionView
 
 LONGEST_MESSAGE: Final = 1_000_000
 
@@ -151,17 +150,17 @@ def grant_shown(grant: Grant) -> dict[str, Any]:
     }
 
 
-def session_shown(state: ReactState) -> dict[str, Any]:
+def session_shown(run: RunView, state: SessionView) -> dict[str, Any]:
     usage = state.usage
     return {
-        "sessionId": state.run_id,
-        "agentId": state.agent.agent_id,
-        "title": state.agent.name or state.agent.agent_id,
-        "status": state.status.value,
-        "stage": state.stage.value,
+        "sessionId": run.run_id,
+        "agentId": state.agent_id,
+        "title": state.agent_name,
+        "status": run.status.value,
+        "stage": state.stage,
         "turn": state.turn,
-        "version": state.version,
-        "messages": [message_shown(one) for one in reversed(list(state.messages))],
+        "version": run.version,
+        "messages": [message_shown(one) for one in state.messages],
         "answer": state.answer,
         "error": state.error,
         "usage": {
@@ -171,11 +170,11 @@ def session_shown(state: ReactState) -> dict[str, Any]:
             "seconds": usage.seconds,
             "requests": state.requests,
         },
-        "rules": {tool: rule_to_json(rule) for tool, rule in state.approval.items()},
-        "approvals": [grant_shown(one) for one in state.grants.values()],
-        "startedBy": state.started_by,
-        "createdAt": state.created_at,
-        "updatedAt": state.updated_at,
+        "rules": dict(state.rules),
+        "approvals": [grant_shown(one) for one in state.grants],
+        "startedBy": run.started_by,
+        "createdAt": run.created_at,
+        "updatedAt": run.updated_at,
     }
 
 

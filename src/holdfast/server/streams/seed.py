@@ -19,15 +19,11 @@ from contextlib import ExitStack, aclosing
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.agents.events import AgentEventType, AgentExecutionEvent, Narrator
-from holdfast.core.agent.state import ReactState
-from holdfast.core.interactions.wire import request_from_wire, request_to_wire
-from holdfast.core.run.state import RunState
+from holdfast.agents.events import AgentEventType, AgentExecutionEvent
 from holdfast.errors import InvalidAnswer, NotFound
-from holdfast.journal.codec import decode
+from holdfast.interactions.cards import request_from_wire, request_to_wire
 from holdfast.model.interaction import InteractionStatus
 from holdfast.runs.live import AT_REST
-from holdfast.runtime.hub import Recorded
 from holdfast.runtime.machines import as_session
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.routes.chats import find
@@ -36,6 +32,7 @@ from holdfast.server.services import Services
 from holdfast.server.streams.frames import moved
 from holdfast.server.streams.newest import Newest
 from holdfast.server.streams.sse import Frame, Frames
+from holdfast.views.reader import RunVersion
 
 MOST_FOLLOWED: Final = 4
 """Sessions that one EventSource follows at once: the newest."""
@@ -158,7 +155,7 @@ class Following:
         if await self._tells(state, seq):
             self._pump(newest.session_id, seq)
 
-    def _stir(self, state: RunState) -> None:
+    def _stir(self, _: object) -> None:
         self._stirred.set()
 
     def _pump(self, session_id: str, after: int | None) -> None:
@@ -245,10 +242,12 @@ class Following:
     def _cursor(self) -> str:
         return ",".join(f"{seq}@{session_id}" for session_id, seq in self._places.items())
 
-    async def _state(self, session_id: str) -> ReactState:
-        return as_session(await self.served.app.engine.state(session_id))
+    async def _state(self, session_id: str) -> RunVersion:
+        return self.served.reader.of_state(
+            as_session(await self.served.app.engine.state(session_id))
+        )
 
-    async def _visible(self, session_id: str) -> ReactState | None:
+    async def _visible(self, session_id: str) -> RunVersion | None:
         try:
             return await find(self.served, self.caller, session_id)
         except NotFound:
@@ -266,12 +265,9 @@ class Following:
             return None
         return newest
 
-    async def _tells(self, state: ReactState, after: int) -> bool:
+    async def _tells(self, state: RunVersion, after: int) -> bool:
         """Whether a follower would hear anything but DONE."""
         if state.status not in AT_REST:
             return True
-        narrator = Narrator(state.run_id)
-        for record in await self.served.journal.read(state.run_id, after):
-            if narrator.tell(Recorded(record.seq, record.at, decode(record))) is not None:
-                return True
-        return False
+        entries = await self.served.reader.timeline(state.run_id, after)
+        return any(one.narrated is not None for one in entries)
