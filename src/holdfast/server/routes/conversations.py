@@ -22,10 +22,10 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.i18n.message import msg
 from holdfast.i18n.spoken import said
-from holdfast.journal.port import RunQuery, RunRow
 from holdfast.language.strict import strict_text
 from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineState, OnFailure
+from holdfast.model.rows import RunQuery, RunRow
 from holdfast.model.run import RunStatus
 from holdfast.runtime.identity import acting, current
 from holdfast.runtime.machines import as_conversation, pinned_settings

@@ -29,7 +29,8 @@ from typing import Final, NamedTuple, Self
 
 from holdfast.errors import HoldfastError, InvalidAnswer, JournalDamaged
 from holdfast.i18n.message import msg
-from holdfast.journal.port import Committed, Journal, QuestionQuery, QuestionRow, Record
+from holdfast.journal.port import Committed, Journal, Record
+from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.hub import Hub
 from holdfast.server.auth.principal import run_of
