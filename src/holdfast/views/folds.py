@@ -21,6 +21,7 @@ from holdfast.core.run.state import QuestionState, RunState, StepState, retry_ti
 from holdfast.drawing.graph import step_standing, task_standing
 from holdfast.drawing.picture import english
 from holdfast.drawing.tasks import standing
+from holdfast.model.conversation import EngineState
 from holdfast.model.run import KINDS, RunKind, RunStatus, StepStatus
 from holdfast.model.values import Json
 from holdfast.runs.plan_instance import instance_context, resumed_listeners
@@ -139,7 +140,7 @@ def _call(state: ReactState, step_id: str) -> StepView:
 
 def conversation_view(state: ConversationState) -> ConversationView:
     named = state.tasks
-    failed = state.status is RunStatus.ERROR
+    failed = state.phase is EngineState.ERROR or state.status is RunStatus.ERROR
     return ConversationView(
         phase=state.phase,
         left=state.left,
@@ -160,6 +161,8 @@ def conversation_view(state: ConversationState) -> ConversationView:
         retried=tuple(named[one].id for one in recovery.failed(state)),
         left_out=tuple(named[one].id for one in recovery.to_skip(state)),
         ends=tuple(one.id for one in last_tasks(state)),
+        doubtful=tuple(named[one].id for one in recovery.doubtful(state)),
+        error=state.error,
     )
 
 

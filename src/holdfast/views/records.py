@@ -181,6 +181,8 @@ class ConversationView:
     retried: tuple[str, ...]
     left_out: tuple[str, ...]
     ends: tuple[str, ...]
+    doubtful: tuple[str, ...] = ()
+    error: str = ""
 
 
 @dataclass(frozen=True, slots=True)

@@ -7,23 +7,14 @@ does not hear of move its cursor all the same.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import Any, Final
 
 from fastapi import Request, Response
 
-from holdfast.conversations.events import narrate
-from holdfast.core.conversation.briefing import summary
-from holdfast.core.conversation.decide import blank, replay
-from holdfast.core.conversation.state import ConversationState
 from holdfast.i18n.spoken import said
-from holdfast.journal.codec import decode
-from holdfast.journal.port import Record
-from holdfast.model.conversation import EngineEvent
-from holdfast.model.conversation_events import AnswerWritten
-from holdfast.model.events import QuestionOpened
-from holdfast.model.values import Json
+from holdfast.interactions.cards import request_from_wire
+from holdfast.model.conversation import EngineEvent, EngineEventType
 from holdfast.runtime.machines import as_conversation
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
@@ -35,49 +26,32 @@ from holdfast.server.services import Served, Services
 from holdfast.server.streams.frames import moved
 from holdfast.server.streams.run import place, run_frames
 from holdfast.server.streams.sse import Frame, encoded, sse
+from holdfast.views.conversation import Narration
+from holdfast.views.published import StoredEvent
+from holdfast.views.reader import RunVersion
 
 router = new_router("conversations")
-
-_PAGE: Final = 500
 
 
 class EngineTelling:
     """Tells records as the engine's consumer hears them."""
 
-    def __init__(self, state: ConversationState, language: str) -> None:
-        self._state = state
+    def __init__(self, run: RunVersion, language: str) -> None:
+        self._run_id = run.run_id
         self._language = language
+        self._narration = Narration(run, lambda text: said(text, language))
 
-    def __call__(self, records: Sequence[Record]) -> bytes:
+    def __call__(self, records: Sequence[StoredEvent]) -> bytes:
         frames = [frame for one in records if (frame := self._told(one)) is not None]
         return b"".join((*frames, moved(records[-1].seq)))
 
-    def _told(self, record: Record) -> bytes | None:
-        event = decode(record)
-        self._state = replay(self._state, [(record.at, event)])  # type: ignore[list-item]
-        told = narrate(self._state, record.seq, record.at, event)
+    def _told(self, record: StoredEvent) -> bytes | None:
+        told = self._narration.tell(record)
         if told is None:
             return None
-        spoken = replace(told, data=self._spoken(event, told.data))
-        return encoded(_frame(self._state.run_id, spoken))
-
-    def _spoken(self, event: Any, data: Mapping[str, Json]) -> Mapping[str, Json]:
-        """Our own words in the reader's language."""
-        match event:
-            case QuestionOpened(request=request):
-                return card(request, self._language)
-            case AnswerWritten(text=""):
-                return {"answer": summary(self._state, self._say)}
-            case _:
-                ours = [name for name in ("reason", "error") if name in data]
-                return {**data, **{name: self._say(data[name]) for name in ours}}
-
-    def _say(self, text: str) -> str:
-        return said(text, self._language)
-
-    @property
-    def version(self) -> int:
-        return self._state.version
+        if told.event_type is EngineEventType.INTERACTION:
+            told = replace(told, data=card(request_from_wire(told.data), self._language))
+        return encoded(_frame(self._run_id, told))
 
 
 def _frame(run_id: str, told: EngineEvent) -> Frame:
@@ -93,12 +67,8 @@ def _frame(run_id: str, told: EngineEvent) -> Frame:
 
 async def _telling(services: Services, run_id: str, after: int, language: str) -> EngineTelling:
     """One that knows what came before `after`."""
-    definition = as_conversation(await services.app.engine.state(run_id)).definition
-    telling = EngineTelling(blank(run_id, definition), language)
-    while telling.version < after:
-        page = await services.journal.read(run_id, telling.version, limit=_PAGE)
-        telling([one for one in page if one.seq <= after])
-    return telling
+    as_conversation(await services.app.engine.state(run_id))
+    return EngineTelling(await services.reader.at(run_id, after), language)
 
 
 @router.get(

@@ -15,10 +15,6 @@ from fastapi.responses import JSONResponse
 from pydantic import ConfigDict, Field
 
 from holdfast.conversations.arguments import LONGEST_INPUT, goal, new_id
-from holdfast.core.conversation import recovery
-from holdfast.core.conversation import snapshot as snapshots
-from holdfast.core.conversation.briefing import final_answer
-from holdfast.core.conversation.state import ConversationState
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.i18n.message import msg
 from holdfast.i18n.spoken import said
@@ -37,6 +33,9 @@ from holdfast.server.routing import new_router
 from holdfast.server.schemas.runs import Before, Given, Limit, Reason, Shown, Statuses
 from holdfast.server.services import Served, Services
 from holdfast.server.showing import visible
+from holdfast.views.conversation import answer_in, snapshot_of
+from holdfast.views.reader import RunVersion
+from holdfast.views.records import ConversationView, RunView
 
 router = new_router("conversations")
 
@@ -137,25 +136,26 @@ class ConversationsListed(Shown):
     next: str | None
 
 
-async def _find(served: Services, caller: Caller, run_id: str) -> ConversationState:
+async def _find(served: Services, caller: Caller, run_id: str) -> RunVersion:
     await caller.require(served, Permission.READ, run_id)
-    return as_conversation(await served.app.engine.state(run_id))
+    return served.reader.of_state(as_conversation(await served.app.engine.state(run_id)))
 
 
-async def _operable(served: Services, caller: Caller, run_id: str) -> ConversationState:
+async def _operable(served: Services, caller: Caller, run_id: str) -> RunVersion:
     state = await _find(served, caller, run_id)
     await caller.require(served, Permission.OPERATE, run_id)
     return state
 
 
-def _shown(served: Services, caller: Caller, state: ConversationState) -> ConversationShown:
+def _shown(served: Services, caller: Caller, run: RunVersion) -> ConversationShown:
     def spoken(text: str) -> str:
         return said(text, caller.language)
 
-    tasks = [state.tasks[f"t{number}"] for number in range(1, state.total + 1)]
+    view, state = _viewed(run)
+    numbered = sorted(state.tasks, key=lambda one: int(one.step_id[1:]))
     return ConversationShown(
-        id=state.run_id,
-        status=state.status,
+        id=view.run_id,
+        status=view.status,
         state=state.phase,
         turn=state.turn,
         input=state.text,
@@ -174,30 +174,33 @@ def _shown(served: Services, caller: Caller, state: ConversationState) -> Conver
                 result=one.result,
                 skipped=spoken(one.skipped),
             )
-            for one in tasks
+            for one in (task.task for task in numbered)
         ],
-        answer=final_answer(state, spoken),
+        answer=answer_in(run, spoken),
         error=state.error,
         failure=_failure(state) if state.phase is EngineState.ERROR else None,
         will_pause=state.pausing,
-        waiting=len(state.open_questions) + state.paused_children,
-        started_by=state.started_by,
-        version=state.version,
-        created_at=state.created_at,
-        updated_at=state.updated_at,
+        waiting=view.summary["waiting"],
+        started_by=view.started_by,
+        version=view.version,
+        created_at=view.created_at,
+        updated_at=view.updated_at,
         server_time=served.now(),
     )
 
 
-def _failure(state: ConversationState) -> FailureShown:
-    def ids(steps: list[str]) -> list[str]:
-        return [state.tasks[one].id for one in steps]
+def _viewed(run: RunVersion) -> tuple[RunView, ConversationView]:
+    view = run.view()
+    assert view.conversation is not None
+    return view, view.conversation
 
+
+def _failure(state: ConversationView) -> FailureShown:
     return FailureShown(
-        choices=recovery.choices(state),
-        failed=ids(recovery.failed(state)),
-        skips=ids(recovery.to_skip(state)),
-        doubtful=ids(recovery.doubtful(state)),
+        choices=list(state.choices),
+        failed=list(state.retried),
+        skips=list(state.left_out),
+        doubtful=list(state.doubtful),
     )
 
 
@@ -208,11 +211,9 @@ async def _shown_again(claimed: Claimed, request: Request, served: Services) -> 
     return JSONResponse(_shown(served, caller, state).model_dump(mode="json"), status)
 
 
-async def _do(
-    served: Services, caller: Caller, run_id: str, command: c.Command
-) -> ConversationState:
+async def _do(served: Services, caller: Caller, run_id: str, command: c.Command) -> RunVersion:
     await _operable(served, caller, run_id)
-    return as_conversation(await served.app.engine.submit(run_id, command))
+    return served.reader.of_state(await served.app.engine.submit(run_id, command))
 
 
 @router.post("/conversations", status_code=201, response_model=ConversationShown)
@@ -235,8 +236,8 @@ async def _opened(served: Services, caller: Caller, body: ConversationGiven) -> 
     """A conversation that nothing was said in yet."""
     engine, given = served.app.engine, body.id
     if given is not None and await served.journal.version(given):
-        state = await _find(served, caller, given)
-        if state.turn or state.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
+        view, state = _viewed(await _find(served, caller, given))
+        if state.turn or view.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
             raise NotAllowed(
                 msg("there already is a conversation {id}: send it a message", id=given)
             )
@@ -257,7 +258,7 @@ async def _opened(served: Services, caller: Caller, body: ConversationGiven) -> 
 
 async def _converse(served: Services, caller: Caller, run_id: str, text: str) -> ConversationShown:
     command = c.Converse(text, caller.principal.id)
-    state = as_conversation(await served.app.engine.submit(run_id, command))
+    state = served.reader.of_state(await served.app.engine.submit(run_id, command))
     served.pursuits.pursue(run_id)
     return _shown(served, caller, state)
 
@@ -315,7 +316,7 @@ async def send_input(
 ) -> ConversationShown:
     """The next goal; 409 while one is pursued. After a failure it is a new turn, which is told
     what was done."""
-    state = await _operable(served, caller, conversation_id)
+    _, state = _viewed(await _operable(served, caller, conversation_id))
     text = goal(body.input)
     if state.phase is EngineState.ERROR and text.strip():
         acts = current()
@@ -355,16 +356,17 @@ async def resume_conversation(
     return _shown(served, caller, state)
 
 
-def _resuming(state: ConversationState, failed: AfterFailure | None, by: str) -> c.Unhold | c.GoOn:
+def _resuming(run: RunVersion, failed: AfterFailure | None, by: str) -> c.Unhold | c.GoOn:
     """A person says how a failure is gone on from: nobody else chooses that."""
     if failed is not None:
         return c.GoOn(failed, by)
+    _, state = _viewed(run)
     if state.phase is EngineState.ERROR:
         choose = msg(
             "say how to go on: failed is one of {choices}",
-            choices=", ".join(recovery.choices(state)),
+            choices=", ".join(state.choices),
         )
-        told = msg("{id} has failed; {remedy}", id=state.run_id, remedy=choose)
+        told = msg("{id} has failed; {remedy}", id=run.run_id, remedy=choose)
         raise InvalidAnswer(told, {"failed": choose})
     return c.Unhold()
 
@@ -388,4 +390,4 @@ async def get_snapshot(
     conversation_id: ConversationId, served: Served, caller: Called
 ) -> dict[str, Any]:
     """Everything that another engine needs to go on with it."""
-    return dict(snapshots.dump(await _find(served, caller, conversation_id)))
+    return snapshot_of(await _find(served, caller, conversation_id))

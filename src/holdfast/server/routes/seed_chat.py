@@ -18,13 +18,10 @@ from holdfast.agents.events import AgentEventType, AgentExecutionEvent, Narrator
 from holdfast.errors import InvalidAnswer, NotFound, NotPermitted
 from holdfast.i18n.message import msg
 from holdfast.interactions.service import is_above
-from holdfast.journal.codec import decode
-from holdfast.journal.port import Record
 from holdfast.language.ids import may_be_chosen
 from holdfast.language.instants import iso
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.run import RunStatus
-from holdfast.runtime.hub import Recorded
 from holdfast.runtime.identity import acting, current
 from holdfast.server.auth.authentication import Called, Caller, identify
 from holdfast.server.auth.principal import Permission, agent
@@ -39,6 +36,8 @@ from holdfast.server.services import Served, Services
 from holdfast.server.streams.newest import Newest
 from holdfast.server.streams.seed import Following, frame, places_in
 from holdfast.server.streams.sse import EventStream, Frames, sse
+from holdfast.views.published import StoredEvent
+from holdfast.views.timeline import decoded
 
 router = new_router("chats", prefix="/api/agent/chat/react")
 
@@ -117,7 +116,7 @@ async def _turn_again(claimed: Claimed, request: Request, served: Services) -> R
     return await sse(served, past, request)
 
 
-def _stretch(records: Sequence[Record], claimed: Claimed) -> tuple[int, int | None]:
+def _stretch(records: Sequence[StoredEvent], claimed: Claimed) -> tuple[int, int | None]:
     """The record before the turn that was begun by `version`, and the last one before the next
     turn, if there is one."""
     begun = [one.seq for one in records if one.type.partition("@")[0] in _BEGINS_A_TURN]
@@ -127,12 +126,12 @@ def _stretch(records: Sequence[Record], claimed: Claimed) -> tuple[int, int | No
 
 
 async def _past_turn(
-    session_id: str, records: Sequence[Record], since: int, language: str
+    session_id: str, records: Sequence[StoredEvent], since: int, language: str
 ) -> Frames:
     """A turn that others came after: what is recorded of it, as its followers were told."""
     narrator, ended, turn = Narrator(session_id), RunStatus.DONE, 0
-    for record in records:
-        told = narrator.tell(Recorded(record.seq, record.at, decode(record)))
+    for record in decoded(records):
+        told = narrator.tell(record)
         if told is None or record.seq <= since:
             continue
         yield frame(told, language)
