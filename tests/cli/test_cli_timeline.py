@@ -96,6 +96,8 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (e.QuestionReminded("q1", 2), "clock", "Did it happen? still waits, reminder 2"),
     (e.QuestionEscalated("q1", "boss"), "clock", "Did it happen? now waits for the role boss"),
     (e.DraftKept("q1", "will"), "will", "has begun to answer Did it happen?"),
+    (e.WaitStarted("L002", 1, 60.0), "plan", "L002 (code) waits until 1970-01-01T00:01:00Z"),
+    (e.WaitEnded("L002", 1, 60.0), "clock", "L002 (code) goes on: the moment has come"),
     (e.PlannerRetried("L001", 2, 1, 3), "planner", "tries L001 (human) again, round 2 of 4"),
     (
         e.PlannerGaveUp("L001 failed after 1 retry: out: of order", ("L001",)),

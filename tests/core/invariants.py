@@ -22,9 +22,10 @@ def check_event(state: PlanState) -> None:
 
 def check_decision(state: PlanState) -> None:
     """Holds once a decision is complete."""
-    for step in state.steps.values():
+    for step_id, step in state.steps.items():
         waiting = step.status is StepStatus.WAITING
-        assert waiting == (step.question_id is not None)
+        timed = f"wait:{step_id}" in state.timers
+        assert waiting == ((step.question_id is not None) != timed)
         assert (step.calling is None) or step.status in (StepStatus.RUNNING, *_ASKABLE)
     if state.status in OPEN:
         assert state.active > 0, "nothing is left to do, and nobody was told"
@@ -77,8 +78,11 @@ def _check_timers(state: PlanState) -> None:
         for one in state.open_questions
         if state.questions[one].deadline is not None
     }
+    waits = {name for name in state.timers if name.startswith("wait:")}
+    for name in waits:
+        assert state.steps[name.removeprefix("wait:")].status is StepStatus.WAITING
     cancel = {"cancel"} if state.status is Status.CANCELLING else set()
-    assert set(state.timers) == retries | deadlines | cancel
+    assert set(state.timers) == retries | deadlines | waits | cancel
 
 
 def _check_status(state: PlanState) -> None:

@@ -15,6 +15,7 @@ from holdfast.model import events as e
 from holdfast.runs.plan_instance import PlanInstance
 from holdfast.runtime import clock as clocks
 from holdfast.runtime.clock import SystemClock, Timers
+from holdfast.source.planfile import read_plan
 from holdfast.testing.clock import ManualClock
 
 HOUR = 3600.0
@@ -234,3 +235,51 @@ async def test_the_system_clock_naps_so_that_it_notices_when_it_is_set(
         await clock.wait(None, nudge)
         await clock.wait(clock.now() - HOUR, asyncio.Event())
     assert nudge.is_set()
+
+
+WAIT = """
+plan_id: wait
+main_task_id: "001"
+tasks: [{task_id: "001"}, {task_id: "002"}]
+listeners:
+  - listener_id: L001
+    trigger_task_id: "001"
+    trigger_condition: Running
+    listener_type: wait_until
+    after: 1h
+    success_output: {task_id: "002", status: Done}
+  - listener_id: L002
+    trigger_task_id: "002"
+    trigger_condition: Done
+    listener_type: tool
+    tool: work
+    args: {note: now}
+    success_output: {task_id: "001", status: Done}
+"""
+
+
+def waits_an_hour(journal: MemoryJournal, desk: Desk, clock: ManualClock) -> Holdfast:
+    app = furnished(journal, desk, clock)
+    app.add_plan(read_plan(WAIT))
+    return app
+
+
+async def test_a_listener_waits_for_its_moment_across_a_restart(
+    desk: Desk, clock: ManualClock
+) -> None:
+    journal = MemoryJournal()
+    async with waits_an_hour(journal, desk, clock) as app:
+        instance = await app.plans.start_plan_by_prompt("", "wait")
+        await app.engine.wait_for(instance.id, lambda state: len(state.timers) > 0)
+        clock.advance(HOUR - 1)
+        await settle()
+        assert desk.keys == []
+    async with waits_an_hour(journal, desk, clock) as app:
+        await settle()
+        clock.advance(1)
+        again = await app.plans.get_plan_instance(instance.id)
+        assert again is not None
+        assert await again.wait_for_completion(20) == "done"
+        assert len(desk.keys) == 1
+        told = of_kind(await history(app, instance.id), e.WaitEnded)
+        assert len(told) == 1

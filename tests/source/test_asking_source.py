@@ -213,7 +213,9 @@ class TestOtherListeners:
     def test_of_an_unknown_type_may_have_every_key(self) -> None:
         assert problem(
             "listener_type: magic", "approval: {}", "default: reject", "missing: {}"
-        ) == ("1:20: listener_type cannot be 'magic'; write one of tool, code, human, plan, agent")
+        ) == (
+            "1:20: listener_type cannot be 'magic'; write one of tool, code, human, plan, agent, wait_until"
+        )
 
 
 HUMAN = "listener_type: human"

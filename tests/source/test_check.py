@@ -25,7 +25,8 @@ from holdfast.model.plan import (
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.check import Catalog, find_problems
 from holdfast.source.places import reported, to_problem
-from holdfast.source.planfile import load_plan
+from holdfast.source.planfile import load_plan, read_plan
+from holdfast.source.planjson import plan_from_json, plan_to_json
 
 CODE = CodeAction("result = 1")
 
@@ -379,3 +380,51 @@ listeners:
     [problem] = rejected.value.problems
     assert (problem.line, problem.column) == (9, 15)
     assert problem.message.startswith("only a tool call can be approved")
+
+
+def wait_plan(*lines: str) -> str:
+    keys = "".join(f"    {line}\n" for line in lines)
+    return (
+        'plan_id: wait\nmain_task_id: "001"\ntasks:\n  - {task_id: "001"}\nlisteners:\n'
+        '  - listener_id: L001\n    trigger_task_id: "001"\n    trigger_condition: Running\n'
+        f"    listener_type: wait_until\n{keys}"
+        '    success_output: {task_id: "001", status: Done}\n'
+    )
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        ['until: "2026-12-01T09:00:00+08:00"'],
+        ["until: 2026-12-01", "timezone: Asia/Shanghai"],
+        ['until: "{001.context.start_date}"'],
+        ["after: 2h"],
+        ["after: 7200"],
+        ['clock: "09:00"', "timezone: Asia/Shanghai", "weekdays: mon, tue"],
+    ],
+)
+def test_a_listener_waits_for_a_moment(lines: list[str]) -> None:
+    plan = read_plan(wait_plan(*lines))
+    assert plan_from_json(plan_to_json(plan)) == plan
+
+
+@pytest.mark.parametrize(
+    ("lines", "problem"),
+    [
+        ([], "6:5: a wait_until listener has one of until, after and clock"),
+        (["after: 2h", 'clock: "09:00"'], "6:5: a wait_until listener has one of"),
+        (["until: soon"], "10:12: soon is no moment: write it as 2026-12-01T09:00:00+08:00"),
+        (["until: 2026-12-01"], "10:12: 2026-12-01 may be any of 24 hours"),
+        (["after: soon"], "10:12: soon is no time to wait: write seconds, or 90m, 2h, 1d 12h"),
+        (["clock: noon"], "10:12: noon is no time of day: write it as 09:00"),
+        (['clock: "09:00"', "timezone: Mars"], "11:15: there is no time zone Mars"),
+        (["after: 2h", "weekdays: mon"], "11:15: weekdays go with clock only"),
+        (['clock: "09:00"', "weekdays: [someday]"], "11:15: there is no weekday someday"),
+        (['until: "{002.context.x}"'], "10:12: there is no task '002'"),
+        (['until: "{001.context.x}"', "timezone: Mars"], "11:15: there is no time zone Mars"),
+    ],
+)
+def test_a_malformed_moment_is_told_with_its_place(lines: list[str], problem: str) -> None:
+    with pytest.raises(PlanRejected) as refused:
+        read_plan(wait_plan(*lines))
+    assert str(refused.value.problems[0]).startswith(f"<plan>:{problem}")

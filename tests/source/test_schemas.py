@@ -105,6 +105,7 @@ ACTIONS: dict[str, dict[str, Any]] = {
     "human": {"form": FORM, "title": "T", "role": "manager"},
     "plan": {"plan_id": "other", "values": {"x": 1}},
     "agent": {"agent_id": "hr", "action_prompt": "do it"},
+    "wait_until": {"clock": "09:00", "timezone": "Asia/Shanghai", "weekdays": ["mon", "fri"]},
 }
 
 

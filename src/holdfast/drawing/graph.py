@@ -17,7 +17,7 @@ from immutables import Map
 
 from holdfast.core.plan.compiled import INPUTS, VERIFY
 from holdfast.core.plan.state import PlanState, TaskFacts, TaskState
-from holdfast.core.run.state import RunState, StepState, retry_timer
+from holdfast.core.run.state import RunState, StepState, retry_timer, wait_timer
 from holdfast.core.run.tables import StepStatus
 from holdfast.drawing.outline import outline
 from holdfast.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
@@ -34,6 +34,7 @@ from holdfast.model.plan import (
     PlanInstanceStatus,
     TaskStatus,
     ToolAction,
+    WaitAction,
 )
 from holdfast.model.run import RunStatus
 
@@ -257,8 +258,10 @@ def step_standing(
 
 
 def next_try(state: RunState, step_id: str) -> float | None:
+    """When it goes on by itself: its next attempt, or the moment that it waits for."""
     stopped = state.status is RunStatus.ERROR
-    return None if stopped else state.timers.get(retry_timer(step_id))
+    waits = state.timers.get(wait_timer(step_id))
+    return waits if stopped else state.timers.get(retry_timer(step_id), waits)
 
 
 def _round(task: TaskState, say: Say) -> str:
@@ -285,6 +288,8 @@ def _tries(step: StepState, listener: Listener | None, say: Say, told: str) -> s
             return say("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
         case StepStatus.RUNNING if told == "running" and 1 < step.attempt <= most:
             return say("running, try {n} of {most}", n=step.attempt, most=most)
+        case StepStatus.WAITING if isinstance(listener.action, WaitAction):
+            return say("waiting for a moment")
         case StepStatus.WAITING:
             return say("waiting for a run" if step.question_id is None else "waiting for a person")
         case _:
@@ -304,6 +309,8 @@ def _work(listener: Listener, state: PlanState | None, say: Say) -> tuple[str, s
             return plan_id, "plan"
         case AgentAction(agent_id=agent_id):
             return agent_id, "agent"
+        case WaitAction(until=until, after=after, clock=clock):
+            return _asked(until or after or clock, state), "wait_until"
         case _:
             assert_never(listener.action)
 

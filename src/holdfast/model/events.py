@@ -161,6 +161,23 @@ class LateResultKept:
 
 
 @record
+class WaitStarted:
+    """The listener goes on at `until`."""
+
+    listener_id: str
+    firing: int
+    until: float
+    moves: tuple[Move, ...] = ()
+
+
+@record
+class WaitEnded:
+    listener_id: str
+    firing: int
+    until: float
+
+
+@record
 class FunctionCalled:
     """A snippet asked for an external function; the call is an effect of its own."""
 
@@ -404,6 +421,8 @@ PlanEvent: TypeAlias = (
     | ListenerSucceeded
     | ListenerFailed
     | ListenerSkipped
+    | WaitStarted
+    | WaitEnded
     | FunctionCalled
     | FunctionReturned
     | PlannerRetried

@@ -95,7 +95,20 @@ class AgentAction:
     action_prompt: str = ""
 
 
-Action: TypeAlias = ToolAction | CodeAction | HumanAction | PlanAction | AgentAction
+@dataclass(frozen=True, slots=True)
+class WaitAction:
+    """Waits for a moment: `until` a date and time, `after` a while, or until the `clock` shows a
+    time of day in a `timezone`, on one of the `weekdays`. The first three may be templates."""
+
+    kind: ClassVar[str] = "wait_until"
+    until: str = ""
+    after: str = ""
+    clock: str = ""
+    timezone: str = ""
+    weekdays: tuple[str, ...] = ()
+
+
+Action: TypeAlias = ToolAction | CodeAction | HumanAction | PlanAction | AgentAction | WaitAction
 
 
 @dataclass(frozen=True, slots=True)

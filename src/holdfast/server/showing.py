@@ -185,6 +185,7 @@ def _step(step: StepView) -> StepShown:
         child_id=step.child_id,
         interaction_id=step.question_id,
         retry_at=step.retry_at,
+        waits_until=step.waits_until,
     )
 
 

@@ -16,11 +16,13 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
+from holdfast.core.plan.waits import moment_of
 from holdfast.errors import ConditionError, FormRejected, InvalidValue, TemplateError
 from holdfast.forms.from_tools import check_enrichment
 from holdfast.i18n.message import msg
 from holdfast.language.conditions import Condition, parse
 from holdfast.language.facts import ROOTS
+from holdfast.language.moments import NoMoment
 from holdfast.language.strict import strict_json
 from holdfast.language.templates import Template, compile_template
 from holdfast.model.form import Form
@@ -36,6 +38,7 @@ from holdfast.model.plan import (
     PlanAction,
     TaskStatus,
     ToolAction,
+    WaitAction,
 )
 from holdfast.model.values import Json, JsonObject
 from holdfast.source.flow import flow_problems
@@ -52,6 +55,7 @@ RESERVED_LISTENER_IDS: Final = frozenset({"inputs"})
 MOST_FIRINGS: Final = 1_000_000
 
 _ID: Final = re.compile(r"[\w-]{1,100}")
+_ANY_CLOCK: Final = "00:00"
 _PLAN_ID: Final = re.compile(r"[\w.-]{1,100}")
 
 
@@ -147,6 +151,8 @@ class _Checker:
                 agents = self.catalog.agents
                 yield from not_known("agent", action.agent_id, agents, (*path, "agent_id"))
                 yield from self.template(action.action_prompt, (*path, "action_prompt"))
+            case WaitAction() as action:
+                yield from self.wait_action(action, path)
             case _:
                 assert_never(one.action)
 
@@ -199,6 +205,24 @@ class _Checker:
             plans = self.catalog.plans
             yield from not_known("plan", action.plan_id, plans, (*path, "plan_id"))
         yield from self.template(action.values, (*path, "values"))
+
+    def wait_action(self, action: WaitAction, path: Path) -> Iterator[Finding]:
+        """What is a template is judged when it is rendered."""
+        said = {key: getattr(action, key) for key in ("until", "after", "clock")}
+        given = [key for key, text in said.items() if text]
+        if len(given) != 1:
+            yield Finding(path, msg("a wait_until listener has one of until, after and clock"))
+            return
+        yield from self.template(said[given[0]], (*path, given[0]))
+        if action.weekdays and not action.clock:
+            yield Finding((*path, "weekdays"), msg("weekdays go with clock only"))
+        known = action
+        if "{" in said[given[0]]:
+            known = WaitAction(clock=_ANY_CLOCK, timezone=action.timezone, weekdays=action.weekdays)
+        try:
+            moment_of(known, 0.0)
+        except NoMoment as wrong:
+            yield Finding((*path, wrong.key), wrong.message)
 
     def verification(self, check: Check, path: Path) -> Iterator[Finding]:
         yield from self.tool_call(check.tool, check.args, path)

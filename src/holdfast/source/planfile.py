@@ -29,6 +29,7 @@ from holdfast.model.plan import (
     Task,
     TaskStatus,
     ToolAction,
+    WaitAction,
     WhilePaused,
 )
 from holdfast.source.asking import ASKING_KEYS, SHORT_KEYS, asking_from, read_asking
@@ -68,6 +69,7 @@ ACTION_KEYS = {
     "human": ("form", *ASKING_KEYS),
     "plan": ("plan_id", "values"),
     "agent": ("agent_id", "action_prompt"),
+    "wait_until": ("until", "after", "clock", "timezone", "weekdays"),
 }
 ACTION_REQUIRED = {
     "tool": ("tool",),
@@ -85,6 +87,7 @@ class ListenerType(StrEnum):
     HUMAN = "human"
     PLAN = "plan"
     AGENT = "agent"
+    WAIT_UNTIL = "wait_until"
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,9 +254,17 @@ class _PlanReader:
                 agent_id = shape.text(found.get("agent_id"), (*path, "agent_id"))
                 prompt = shape.text(found.get("action_prompt"), (*path, "action_prompt"))
                 return AgentAction(agent_id, prompt)
+            case ListenerType.WAIT_UNTIL:
+                return self._wait(found, path)
             case _:
                 form = read_form(shape, found.get("form"), (*path, "form"))
                 return HumanAction(form, asking_from(shape, found, path))
+
+    def _wait(self, found: dict[str, Node], path: Path) -> WaitAction:
+        keys = ("until", "after", "clock", "timezone")
+        texts = {key: self.shape.text(found.get(key), (*path, key)) for key in keys}
+        weekdays = self.shape.texts(found.get("weekdays"), (*path, "weekdays"))
+        return WaitAction(**texts, weekdays=weekdays)
 
     def _tool(self, found: dict[str, Node], path: Path) -> ToolAction:
         return ToolAction(

@@ -30,6 +30,7 @@ from holdfast.model.plan import (
     Task,
     TaskStatus,
     ToolAction,
+    WaitAction,
     WhilePaused,
 )
 from holdfast.model.values import JsonObject
@@ -38,6 +39,7 @@ from holdfast.source.retry import retry_from_json, retry_to_json
 
 _USUAL_PRIORITY: Final = 100
 _USUAL_FIRINGS: Final = 1_000
+_WAIT_TEXTS: Final = ("until", "after", "clock", "timezone")
 _GO_ON: Final = WhilePaused.GO_ON
 
 
@@ -134,6 +136,9 @@ def _action_to_json(action: Action) -> dict[str, Any]:
             return {"plan_id": action.plan_id} | _present(values=dict(action.values))
         case AgentAction():
             return {"agent_id": action.agent_id} | _present(action_prompt=action.action_prompt)
+        case WaitAction():
+            texts = {key: getattr(action, key) for key in _WAIT_TEXTS}
+            return _present(**texts, weekdays=list(action.weekdays))
         case _:
             assert_never(action)
 
@@ -183,6 +188,9 @@ def _action_from_json(raw: JsonObject) -> Action:
             return PlanAction(raw["plan_id"], raw.get("values", {}))
         case "agent":
             return AgentAction(raw["agent_id"], raw.get("action_prompt", ""))
+        case "wait_until":
+            texts = {key: raw.get(key, "") for key in _WAIT_TEXTS}
+            return WaitAction(**texts, weekdays=tuple(raw.get("weekdays", ())))
         case _:
             return HumanAction(_form_from_json(raw.get("form", ())), asking_from_json(raw))
 

@@ -17,7 +17,7 @@ from holdfast.core.conversation.briefing import final_answer, last_tasks
 from holdfast.core.conversation.state import CONFIRM, ConversationState
 from holdfast.core.conversation.tables import PAUSABLE, THINKING
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import QuestionState, RunState, StepState, retry_timer
+from holdfast.core.run.state import QuestionState, RunState, StepState, retry_timer, wait_timer
 from holdfast.drawing.graph import step_standing, task_standing
 from holdfast.drawing.picture import english
 from holdfast.drawing.tasks import standing
@@ -201,6 +201,7 @@ def _of_step(state: RunState, step_id: str, step: StepState, most: int, **more: 
         child_id=step.child_id,
         child_status=step.child_status,
         question_id=step.question_id,
+        waits_until=state.timers.get(wait_timer(step_id)),
         **more,
     )
 
@@ -213,7 +214,7 @@ def rests(state: RunState) -> bool:
         return False
     if isinstance(state, ConversationState) and _has_more(state):
         return False
-    return not any(_moves(state, step) for step in state.steps.values())
+    return not any(_moves(state, *each) for each in state.steps.items())
 
 
 def _has_more(state: ConversationState) -> bool:
@@ -226,12 +227,12 @@ def _has_more(state: ConversationState) -> bool:
     return ready or bool(state.untold) or (state.queue is not None and state.places > 0)
 
 
-def _moves(state: RunState, step: StepState) -> bool:
+def _moves(state: RunState, step_id: str, step: StepState) -> bool:
     if step.status is StepStatus.RUNNING:
         return step.child_status not in _STUCK
     if step.status is StepStatus.BACKOFF:
         return state.status is not RunStatus.ERROR
-    return step.status is StepStatus.CONSULTING
+    return step.status is StepStatus.CONSULTING or wait_timer(step_id) in state.timers
 
 
 def with_answer(view: InteractionView, question: QuestionState) -> InteractionView:

@@ -54,7 +54,7 @@ class StepView:
     `most` is how many attempts a round has (0 where none is set), `retries` how many rounds the
     planner has added; `why` what a delayed attempt waits for, `retry_at` when it is due. `target`
     is the task of a plan that it sets, `tool` what a session's step calls. `put_aside`: the turn
-    of the conversation that it belonged to has failed.
+    of the conversation that it belonged to has failed. `waits_until`: the moment that it waits for.
     """
 
     step_id: str
@@ -75,6 +75,7 @@ class StepView:
     tool: str | None = None
     args: Mapping[str, Json] = field(default_factory=dict)
     put_aside: bool = False
+    waits_until: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,7 +66,14 @@ TONES: Final[Mapping[Condition, frozenset[str]]] = {
     ),
     Condition.RETRYING: frozenset({"AttemptFailed", "PlannerRetried", "StepWoken"}),
     Condition.WAITING: frozenset(
-        {"QuestionOpened", "QuestionReminded", "QuestionEscalated", "EnginePaused", "DraftKept"}
+        {
+            "QuestionOpened",
+            "QuestionReminded",
+            "QuestionEscalated",
+            "EnginePaused",
+            "DraftKept",
+            "WaitStarted",
+        }
     ),
     Condition.CANCELLED: frozenset({"CancelRequested", "RunCancelled", "ListenerSkipped"}),
     Condition.IDLE: frozenset(
@@ -79,6 +86,7 @@ _TONE_OF: Final = {name: tone for tone, names in TONES.items() for name in names
 _BEGINS: Final = frozenset(
     {
         "ListenerStarted",
+        "WaitStarted",
         "TaskStarted",
         "CallStarted",
         "WorkStarted",
@@ -92,6 +100,7 @@ _ENDS: Final = frozenset(
         "ListenerFailed",
         "AttemptFailed",
         "CheckConcluded",
+        "WaitEnded",
         "TaskFinished",
         "TaskBroke",
         "StepEnded",

@@ -24,6 +24,7 @@ from holdfast.cli.terminal.screen import console, say, status_text, table
 from holdfast.cli.terminal.task_board import TaskBoard
 from holdfast.cli.terminal.transcript import Transcript
 from holdfast.cli.terminal.untrusted_text import told
+from holdfast.language.moments import utc_text
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunKind, RunStatus, StepStatus
 from holdfast.runtime.hub import Spoken
@@ -155,6 +156,8 @@ def _step_note(run: RunView, step: StepView) -> Text:
         return _WAITS.copy() if waits else Text(f"as {step.child_id}", style="dim")
     if words := try_words(run, step):
         return Text(words, style="yellow" if step.status is StepStatus.BACKOFF else "dim")
+    if step.waits_until is not None:
+        return Text(f"waits until {utc_text(step.waits_until)}", style="magenta")
     if step.status is StepStatus.WAITING:
         return _WAITS.copy()
     return Text("failed", style="red") if step.status is StepStatus.FAILED else Text("")

@@ -76,6 +76,7 @@ _PAGE: Final[dict[str, tuple[str, str]]] = {
     "run.try.waiting": ("Try {n} asked a person", "第 {n} 次尝试询问了人员"),
     "run.try.done": ("Try {n} succeeded", "第 {n} 次尝试成功"),
     "run.try.failed": ("Try {n} failed", "第 {n} 次尝试失败"),
+    "run.waits_until": ("Waits until:", "等到："),
     "run.next_try": ("Next try:", "下次尝试："),
     "run.nothing_yet": ("Nothing has happened here yet.", "这里还没有发生任何事。"),
     "run.waits_for_person": ("It waits for a person:", "正在等待人员处理："),

@@ -31,6 +31,7 @@ from holdfast.model.plan import (
     PlanAction,
     TaskStatus,
     ToolAction,
+    WaitAction,
     WhilePaused,
 )
 from holdfast.model.retry import RetryPolicy
@@ -79,6 +80,8 @@ class CompiledListener:
                 return compile_template(dict(values))
             case AgentAction(action_prompt=prompt):
                 return compile_template({"prompt": prompt})
+            case WaitAction(until=until, after=after, clock=clock):
+                return compile_template({"until": until, "after": after, "clock": clock})
             case _:
                 return compile_template({})
 

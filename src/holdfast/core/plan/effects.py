@@ -21,6 +21,7 @@ from holdfast.model.plan import (
     PlanAction,
     PlanInstanceStatus,
     ToolAction,
+    WaitAction,
 )
 from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
@@ -155,7 +156,7 @@ def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
             prompt = str((step.args or EMPTY).get("prompt", ""))
             child_id, only = str(step.child_id), listener.verifies
             return f.StartAgent(work, child_id, agent_id, prompt, state.root_id, only)
-        case HumanAction() | ToolAction():
+        case HumanAction() | ToolAction() | WaitAction():
             raise AssertionError(f"{listener_id} has no work to do outside")
         case _:
             assert_never(listener.action)

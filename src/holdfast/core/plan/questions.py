@@ -128,7 +128,9 @@ def ask_unknown(builder: Builder, listener_id: str, reason: str) -> None:
 
 
 def _ask(builder: Builder, listener_id: str, question: Question) -> None:
-    refusal = open_question(builder, listener_id, question, _waiting_moves(builder, listener_id))
+    refusal = open_question(
+        builder, listener_id, question, waiting_moves(builder, listener_id, "waiting_for_person")
+    )
     if refusal is not None:
         fail_listener(builder, listener_id, Failure(FailureKind.PERMANENT, refusal))
 
@@ -139,14 +141,14 @@ def _known(args: Mapping[str, Json], form: Form) -> dict[str, Json]:
     return {name: one for name, one in args.items() if one is not None or name not in asked}
 
 
-def _waiting_moves(builder: Builder, listener_id: str) -> tuple[Move, ...]:
-    """The sub-task is Pending while its listener waits for a person."""
+def waiting_moves(builder: Builder, listener_id: str, reason: str) -> tuple[Move, ...]:
+    """The sub-task is Pending while its listener waits for a person or a moment."""
     target = builder.listener(listener_id).target
     if target is None or target == builder.state.plan.main:
         return ()
     if builder.state.task(target).status not in _WAITS:
         return ()
-    return (quiet(target, _PENDING, "waiting_for_person"),)
+    return (quiet(target, _PENDING, reason),)
 
 
 def _title(builder: Builder, listener_id: str) -> str:

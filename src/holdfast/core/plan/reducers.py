@@ -33,9 +33,11 @@ from holdfast.core.run.state import (
     set_step_fields,
     signal,
     unfail,
+    wait_timer,
     without,
 )
 from holdfast.core.run.tables import ACTIVE_STEPS, STEP, Signal, StepMove, StepStatus, next_step
+from holdfast.language.moments import utc_text
 from holdfast.model import events as e
 from holdfast.model.effects import RecordedCall
 from holdfast.model.events import Move
@@ -204,9 +206,22 @@ def listener_skipped(state: PlanState, event: e.ListenerSkipped, at: float) -> N
 
 
 def _skipped(state: PlanState, listener_id: str) -> PlanState:
-    timers = without(state.timers, retry_timer(listener_id))
+    timers = without(without(state.timers, retry_timer(listener_id)), wait_timer(listener_id))
     state = unfail(changed(state, timers=timers), listener_id)
     return move_step(state, listener_id, StepMove.SKIP)
+
+
+def wait_started(state: PlanState, event: e.WaitStarted, at: float) -> None:
+    timers = state.timers.set(wait_timer(event.listener_id), event.until)
+    move_step(changed(state, timers=timers), event.listener_id, StepMove.WAIT)
+    moved(state, event.moves, at)
+
+
+def wait_ended(state: PlanState, event: e.WaitEnded, at: float) -> PlanState:
+    timers = without(state.timers, wait_timer(event.listener_id))
+    result = {"until": utc_text(event.until)}
+    state = changed(state, timers=timers)
+    return move_step(state, event.listener_id, StepMove.GO_ON, carried=(result,))
 
 
 def function_called(state: PlanState, event: e.FunctionCalled, at: float) -> PlanState:
@@ -398,6 +413,8 @@ REDUCERS: Mapping[type, Reducer] = {
     e.ListenerSucceeded: listener_succeeded,
     e.ListenerFailed: listener_failed,
     e.ListenerSkipped: listener_skipped,
+    e.WaitStarted: wait_started,
+    e.WaitEnded: wait_ended,
     e.FunctionCalled: function_called,
     e.FunctionReturned: function_returned,
     e.QuestionOpened: _question_opened,

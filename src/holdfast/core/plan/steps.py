@@ -25,12 +25,14 @@ from holdfast.core.plan.questions import (
     ask_unknown,
 )
 from holdfast.core.plan.state import NEW_TASK, TaskFacts
+from holdfast.core.plan.waits import start_wait
 from holdfast.core.run.state import EMPTY, StepState, asks
 from holdfast.core.run.steps import counts_late, in_flight, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.i18n.message import msg
 from holdfast.language.conditions import holds
+from holdfast.language.moments import NoMoment
 from holdfast.model import commands as c
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.events import (
@@ -48,6 +50,7 @@ from holdfast.model.plan import (
     TaskStatus,
     TaskUpdate,
     ToolAction,
+    WaitAction,
 )
 from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
@@ -90,6 +93,8 @@ def start(builder: Builder, command: c.StartStep) -> None:
             _started(builder, listener, step, pure=listener.pure, idempotent=True)
         case HumanAction() as action:
             _ask_human(builder, listener, action)
+        case WaitAction() as action:
+            _wait(builder, listener, action)
         case _:  # a plan's or an agent's
             _start_child(builder, listener, step)
 
@@ -160,6 +165,15 @@ def _ask_human(builder: Builder, listener: CompiledListener, action: HumanAction
         _fail_unsent(builder, listener, str(error))
         return
     ask_human(builder, listener.id, action, [str(one) for one in words])
+
+
+def _wait(builder: Builder, listener: CompiledListener, action: WaitAction) -> None:
+    try:
+        start_wait(builder, listener, action)
+    except TemplateError as error:
+        _fail_unsent(builder, listener, str(error))
+    except NoMoment as error:
+        _fail_unsent(builder, listener, error.message)
 
 
 def _start_child(builder: Builder, listener: CompiledListener, step: StepState) -> None:

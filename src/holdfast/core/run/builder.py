@@ -33,7 +33,7 @@ from holdfast.i18n.message import msg, term
 from holdfast.language.instants import iso as iso
 from holdfast.model.commands import Moment
 from holdfast.model.effects import Effect
-from holdfast.model.events import QuestionEscalated, QuestionReminded, StepWoken
+from holdfast.model.events import QuestionEscalated, QuestionReminded, StepWoken, WaitEnded
 from holdfast.model.record import record
 from holdfast.model.run import RunStatus
 
@@ -178,6 +178,8 @@ def tick(
         match kind:
             case "retry":
                 builder.emit(StepWoken(subject, builder.step(subject).firing))
+            case "wait":
+                builder.emit(WaitEnded(subject, builder.step(subject).firing, at))
             case "remind":
                 builder.emit(QuestionReminded(subject, _reminders_due(builder, subject)))
             case "escalate":

@@ -208,6 +208,10 @@ CANCEL_TIMER = "cancel"
 CONTINUE: Final = RunStatus.CONTINUE
 
 
+def wait_timer(step_id: str) -> str:
+    return f"wait:{step_id}"
+
+
 def retry_timer(step_id: str) -> str:
     return f"retry:{step_id}"
 

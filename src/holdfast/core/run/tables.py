@@ -75,6 +75,7 @@ class StepMove(StrEnum):
     BACK_OFF = "back off"
     WAKE = "wake"
     ASK = "ask"
+    WAIT = "wait"
     GO_ON = "go on"
     FAIL = "fail"
     GIVE_UP = "give up"
@@ -92,6 +93,7 @@ STEP: Mapping[StepStatus, Mapping[StepMove, StepStatus]] = {
         M.START: S.RUNNING,
         M.SUCCEED: S.DONE,
         M.ASK: S.WAITING,
+        M.WAIT: S.WAITING,
         M.FAIL: S.CONSULTING,
         M.GIVE_UP: S.FAILED,
         M.SKIP: S.SKIPPED,

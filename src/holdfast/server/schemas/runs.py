@@ -249,6 +249,7 @@ class StepShown(Shown):
     child_id: str | None = None
     interaction_id: str | None = None
     retry_at: float | None = None
+    waits_until: float | None = None
 
 
 class InstanceShown(RunShown):

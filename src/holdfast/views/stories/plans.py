@@ -8,6 +8,7 @@ from typing import ClassVar, TypeAlias, assert_never, cast
 from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledPlan
 from holdfast.drawing.graph import TASKS
 from holdfast.drawing.picture import Condition
+from holdfast.language.moments import utc_text
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.plan import AgentAction, PlanAction, ToolAction
@@ -19,6 +20,7 @@ from holdfast.views.stories.text import visible
 
 _REASONS = {
     "waiting_for_person": "for a person",
+    "waiting_for_moment": "for a moment",
     "waiting_for_resume": "waits for a resume",
     "planner_retry": "the planner tries again",
     "resume_retry_listener": "resumed",
@@ -37,6 +39,8 @@ _Listener: TypeAlias = (
     | e.ListenerSucceeded
     | e.ListenerFailed
     | e.ListenerSkipped
+    | e.WaitStarted
+    | e.WaitEnded
     | e.FunctionCalled
     | e.FunctionReturned
     | e.PlannerRetried
@@ -149,6 +153,8 @@ class PlanStory(Teller):
                 | e.ListenerSucceeded()
                 | e.ListenerFailed()
                 | e.ListenerSkipped()
+                | e.WaitStarted()
+                | e.WaitEnded()
                 | e.FunctionCalled()
                 | e.FunctionReturned()
                 | e.PlannerRetried()
@@ -207,6 +213,11 @@ class PlanStory(Teller):
                 return self.itself, told + handled
             case e.ListenerSkipped():
                 return event.by, self.because(say("skipped {step}", step=step), event.reason)
+            case e.WaitStarted():
+                moment = utc_text(event.until)
+                return self.itself, say("{step} waits until {moment}", step=step, moment=moment)
+            case e.WaitEnded():
+                return self.clock, say("{step} goes on: the moment has come", step=step)
             case e.FunctionCalled():
                 function = visible(event.function)
                 return self.itself, say("{step} calls {function}", step=step, function=function)
