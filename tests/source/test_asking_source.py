@@ -214,7 +214,8 @@ class TestOtherListeners:
         assert problem(
             "listener_type: magic", "approval: {}", "default: reject", "missing: {}"
         ) == (
-            "1:20: listener_type cannot be 'magic'; write one of tool, code, human, plan, agent, wait_until"
+            "1:20: listener_type cannot be 'magic'; "
+            "write one of tool, code, human, plan, agent, wait_until"
         )
 
 

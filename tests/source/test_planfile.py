@@ -336,7 +336,8 @@ class TestMistakesOfShape:
             "    listener_type: code\n", ""
         )
         assert problems(text) == [
-            "9:20: listener_type cannot be 'robot'; write one of tool, code, human, plan, agent, wait_until"
+            "9:20: listener_type cannot be 'robot'; "
+            "write one of tool, code, human, plan, agent, wait_until"
         ]
 
     @pytest.mark.parametrize("word", ["Tool", "tol"])
