@@ -4,12 +4,8 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from importlib.resources import files
-from string import Formatter
-
-from holdfast.i18n import words_cards
-from holdfast.i18n.spoken import PHRASES, SENTENCES
 
 HOLE = "\0"
 
@@ -21,8 +17,7 @@ def texts_in(module: str) -> Iterator[str]:
     inside = {
         id(part)
         for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr | ast.Expr) or is_message(node)
-        for part in ([node.value] if isinstance(node, ast.Expr) else ast.walk(node))
+        for part in _beside(node)
         if part is not node and isinstance(part, ast.Constant)
     }
     for node in ast.walk(tree):
@@ -34,45 +29,21 @@ def texts_in(module: str) -> Iterator[str]:
             yield from [node.value] if isinstance(node.value, str) else []
 
 
-def is_message(node: ast.AST) -> bool:
-    """Whether `make messages` finds it."""
-    named = isinstance(node, ast.Call) and isinstance(node.func, ast.Name)
-    return named and node.func.id in ("msg", "msgid")  # type: ignore[attr-defined]
+def _beside(node: ast.AST) -> Iterable[ast.AST]:
+    """What is no text of its own: docstrings, parts of others, the ids of messages."""
+    match node:
+        case ast.Expr(value=value):
+            return [value]
+        case ast.JoinedStr():
+            return ast.walk(node)
+        case ast.Call(func=ast.Name(id="msg" | "msgid"), args=[form]):
+            return [form]
+    return []
 
 
 def is_prose(text: str) -> bool:
     """Whether somebody would read it: two words of letters at least."""
     return len(re.findall(r"(?<![\w.-])[A-Za-z`']{2,}(?![\w(=-])", text.replace(HOLE, " "))) >= 2
-
-
-KEYS = tuple({**SENTENCES, **PHRASES, **words_cards.LINES, **words_cards.LABELS})
-
-
-def _plain(key: str) -> str:
-    parts = Formatter().parse(key)
-    return "".join(literal + (HOLE if name is not None else "") for literal, name, _, _ in parts)
-
-
-PLAIN = tuple(map(_plain, KEYS))
-
-
-def _own(text: str) -> int:
-    return len(text.replace(HOLE, ""))
-
-
-def _shape(text: str) -> re.Pattern[str]:
-    return re.compile(re.escape(text).replace(re.escape(HOLE), "(?s:.*)"))
-
-
-SHAPES = tuple((_shape(one), _own(one)) for one in PLAIN)
-
-
-def is_covered(text: str) -> bool:
-    """Whether the catalogue has the text, as a message or as a part of one."""
-    bare = text.strip().strip("; ")
-    part = _shape(bare)
-    within = any(part.search(one) for one in PLAIN)
-    return within or any(shape.fullmatch(bare) for shape, own in SHAPES if own >= 0.6 * _own(bare))
 
 
 FOR_MODELS = frozenset(
@@ -101,6 +72,8 @@ OURS_TO_MEND = frozenset(
         "limit exceeded|its memory limit",
         "the answer to a request could not be kept: %s",
         "fingerprints of requests",
+        "not in",
+        "what is missing",
         "answers to requests",
         "Callable[[Claimed, Request, Services], Awaitable[Response]]",
         "run %s: step %s raised at attempt %d\n%s",
@@ -216,6 +189,6 @@ SPEAKING = (
 
 
 def unsaid(module: str) -> set[str]:
-    """The prose of a module that the catalogue does not have."""
+    """The prose of a module that is no message, and is not known to need no translation."""
     prose = {text for text in texts_in(module) if " " in text.strip() and is_prose(text)}
-    return {text for text in prose - SILENT if not is_covered(text)}
+    return prose - SILENT

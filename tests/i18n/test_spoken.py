@@ -15,8 +15,8 @@ from spoken_sources import SILENT, SPEAKING, texts_in, unsaid
 from holdfast import Holdfast
 from holdfast.errors import PlanRejected
 from holdfast.forms.validation import validate
-from holdfast.i18n import words_cards
-from holdfast.i18n.spoken import LONGEST, PHRASES, SENTENCES, asked, labelled, said, term
+from holdfast.i18n.catalogue import catalogue, said
+from holdfast.i18n.message import joined, moment, msg, term
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 from holdfast.server.problems import TABLE, TITLES
 from holdfast.source.check import Catalog
@@ -24,8 +24,7 @@ from holdfast.source.planfile import load_plan
 from holdfast.source.yaml import read_document
 
 CHINESE = re.compile("[\u4e00-\u9fff]")
-CATALOGUES = (SENTENCES, PHRASES, words_cards.LINES, words_cards.LABELS)
-OURS = "nobody answered in time"
+OURS = msg("nobody answered in time")
 
 
 def chinese(text: str) -> str:
@@ -34,34 +33,13 @@ def chinese(text: str) -> str:
     return told
 
 
-def holes(text: str) -> dict[str, str]:
-    return {name: kind or "" for _, name, kind, _ in Formatter().parse(text) if name}
+SAMPLES: Mapping[str, Any] = {"": "Will Zhang", ",": 1024, "g": 1.5, ".0f": 1.5, "04X": 7}
 
 
-SAMPLES: Mapping[str, str] = {
-    "": "Will Zhang",
-    "word": "L001",
-    "number": "1,024",
-    "quoted": '"a \\"b\\""',
-    "title": "'Run pay?'",
-    "option": "'Reject'",
-    "moment": "2026-11-16T03:33:20.000+00:00",
-    "condition": "002.status == Done",
-    "place": "tasks[0]",
-    "said": OURS,
-    "known": OURS,
-    "term": "text",
-    "kind": "a number",
-    "phrase": "text",
-}
-
-
-def example(pattern: str) -> str:
-    """The message with something for each of its holes."""
-    parts = Formatter().parse(pattern)
-    return "".join(
-        text + (SAMPLES[kind or ""] if name is not None else "") for text, name, kind, _ in parts
-    )
+def example(form: str) -> str:
+    """The message with something for each of its parameters, by how it is written."""
+    parts = Formatter().parse(form)
+    return msg(form, **{name: SAMPLES[spec or ""] for _, name, spec, _ in parts if name})
 
 
 @pytest.mark.parametrize("module", SPEAKING)
@@ -73,36 +51,39 @@ def test_what_needs_no_translation_is_really_there() -> None:
     assert {text for module in SPEAKING for text in texts_in(module)} >= SILENT
 
 
-@pytest.mark.parametrize("words", CATALOGUES)
-def test_a_pattern_and_its_translation_have_the_same_values(words: Mapping[str, str]) -> None:
-    for english, translated in words.items():
-        assert holes(english).keys() == holes(translated).keys(), english
-        assert not any(holes(translated).values()), english
-        assert set(holes(english).values()) <= SAMPLES.keys(), english
-
-
 def test_every_message_is_said_in_chinese() -> None:
-    for pattern in SENTENCES:
-        chinese(example(pattern))
+    for form, translated in catalogue("zh").items():
+        if CHINESE.search(translated):
+            chinese(example(form))
+
+
+def already_answered(title: str, option: str) -> str:
+    form = "{title!r} was already answered by {by} at {at} with {option!r}"
+    at = moment("2026-11-16T03:33:20.000+00:00")
+    return msg(form, title=title, by="Will Zhang", at=at, option=option)
 
 
 def test_what_a_question_is_called_is_said_where_it_is_ours() -> None:
-    who = "was already answered by Will Zhang at 2026-11-16T03:33:20.000+00:00 with"
-    assert said(f"'Run pay?' {who} 'Approve and run'", "zh") == (
+    ours = already_answered(msg("Run {tool}?", tool="pay"), msg("Approve and run"))
+    assert ours == (
+        "'Run pay?' was already answered by Will Zhang at 2026-11-16T03:33:20.000+00:00 "
+        "with 'Approve and run'"
+    )
+    assert said(ours, "zh") == (
         "“执行 pay？” 已由 Will Zhang 于 2026-11-16 03:33:20 (UTC) 以 “批准并执行” 回答"
     )
-    assert said(f"'Delete them?' {who} 'Keep them'", "zh") == (
-        "'Delete them?' 已由 Will Zhang 于 2026-11-16 03:33:20 (UTC) 以 'Keep them' 回答"
+    assert said(already_answered("Delete them?", "Keep them"), "zh") == (
+        "“Delete them?” 已由 Will Zhang 于 2026-11-16 03:33:20 (UTC) 以 “Keep them” 回答"
     )
-    assert said("'Task 5 failed' is expired; nothing was changed", "zh") == (
-        "“任务 5 失败” 已过期；没有作任何改动"
-    )
+    failed = msg("Task {id} failed", id="5")
+    closed = msg("{title!r} is {status}; nothing was changed", title=failed, status=term("expired"))
+    assert said(closed, "zh") == "“任务 5 失败” 已过期；没有作任何改动"
 
 
 def test_every_title_is_said_in_chinese() -> None:
     for title in {*TITLES.values(), *(title for _, title in TABLE.values()), "Refused"}:
-        assert CHINESE.search(term(title, "zh")), title
-        assert term(title, "en") == title
+        assert CHINESE.search(said(title, "zh")), title
+        assert said(title, "en") == title
 
 
 def option(value: str, own: bool = False) -> Option:
@@ -303,13 +284,15 @@ def test_broken_yaml_says_what_was_found_instead() -> None:
 
 
 def test_what_holdfast_records_is_told_with_the_words_of_others_in_it() -> None:
-    assert said("L001 failed after 2 retries: nobody answered in time", "zh") == (
-        "L001 重试 2 次后失败：逾期无人回答"
+    form = "{id} failed after {n} retries: {reason}"
+    assert (
+        said(msg(form, id="L001", n=2, reason=OURS), "zh") == "L001 重试 2 次后失败：逾期无人回答"
     )
-    assert said("L001 failed: the printer is on fire", "zh") == "L001 失败：the printer is on fire"
-    assert said("name: this is required: please fill it in; x: is required", "zh") == (
-        "name：此项必填，请填写；x：必填"
-    )
+    other = msg("{id} failed: {reason}", id="L001", reason="the printer is on fire")
+    assert said(other, "zh") == "L001 失败：the printer is on fire"
+    required = msg("this is required: please fill it in")
+    both = joined("; ", [msg("{place}: {problem}", place="name", problem=required), "x"])
+    assert said(both, "zh") == "name：此项必填，请填写；x"
 
 
 @pytest.mark.parametrize(
@@ -320,14 +303,12 @@ def test_what_holdfast_records_is_told_with_the_words_of_others_in_it() -> None:
         "order failed; nobody knows why",
         "a list",
         "",
-        "x" * (LONGEST + 1),
+        "x" * 10_000,
         f"{OURS}; and the printer is on fire",
     ],
 )
 def test_the_words_of_others_stay_as_they_are(text: str) -> None:
     assert said(text, "zh") == text
-    assert asked(text, "zh") == text
-    assert labelled(text, "zh") == text
 
 
 @pytest.mark.parametrize(
@@ -343,7 +324,8 @@ def test_the_words_of_others_stay_as_they_are(text: str) -> None:
     ],
 )
 def test_a_value_that_looks_like_a_pattern_stays_a_value(value: str) -> None:
-    assert said(f"rejected by Will Zhang: {value}", "zh") == f"被 Will Zhang 拒绝：{value}"
+    told = msg("rejected by {by}: {reason}", by="Will Zhang", reason=str.__str__(value))
+    assert said(told, "zh") == f"被 Will Zhang 拒绝：{value}"
     field = a_field(T.RADIO, option("a"))
     [message] = validate(Form((field,)), {"x": value}).errors.values()
     shown = message.partition("; got ")[2]
@@ -352,20 +334,15 @@ def test_a_value_that_looks_like_a_pattern_stays_a_value(value: str) -> None:
 
 def test_in_english_everything_stays() -> None:
     assert said(OURS, "en") == OURS
-    assert asked("Run pay?", "en") == "Run pay?"
-    assert labelled("Try again", "en") == "Try again"
+    assert said("Try again", "en") == "Try again"
 
 
 def test_what_a_card_asks_is_told_line_by_line() -> None:
-    message = "Will Zhang wants to call pay with these arguments.\nDo not hesitate."
-    assert asked(message, "zh") == "Will Zhang 想用以下参数调用 pay。\nDo not hesitate."
-    assert asked("Did pay happen?", "zh") == "pay 执行了吗？"
-    assert labelled("Go on without it", "zh") == "跳过它继续"
-
-
-def test_a_message_of_many_parts_of_messages_is_read_in_time() -> None:
-    for piece in (" is ", ": ", "; ", "; got ", ' ("', " failed: "):
-        said(piece * (LONGEST // len(piece)), "zh")
+    ours = msg("{who} wants to call {tool} with these arguments.", who="Will Zhang", tool="pay")
+    message = joined("\n", [ours, "Do not hesitate."])
+    assert said(message, "zh") == "Will Zhang 想用以下参数调用 pay。\nDo not hesitate."
+    assert said(msg("Did {what} happen?", what="pay"), "zh") == "pay 执行了吗？"
+    assert said("Go on without it\nNow", "zh") == "跳过它继续\nNow"
 
 
 @pytest.fixture

@@ -12,7 +12,7 @@ import pytest
 from server_scene import Scene, start
 
 from holdfast import Holdfast
-from holdfast.i18n.spoken import MOST_LINES, MOST_PARTS, said
+from holdfast.i18n.catalogue import said
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Attached, AuditRecord
 from holdfast.runtime.offload import MOST_WAITING, aside
@@ -160,10 +160,10 @@ async def test_others_have_a_turn_between_the_cards_of_an_inbox(
     assert len(set(seen)) == 5
 
 
-def test_a_long_text_is_not_compared_with_our_messages_part_by_part() -> None:
-    assert said("; ".join([OURS] * 3), "zh") != "; ".join([OURS] * 3)
-    assert said("; ".join([OURS] * (MOST_PARTS + 2)), "zh").startswith(OURS)
-    short = "\n".join(["x"] * (MOST_LINES + 2))
+def test_a_text_is_looked_up_by_its_lines_and_never_part_by_part() -> None:
+    assert said(OURS, "zh") != OURS
+    assert said("; ".join([OURS] * 100), "zh") == "; ".join([OURS] * 100)
+    short = "\n".join(["x"] * 1_000)
     assert said(short, "zh") == short
 
 

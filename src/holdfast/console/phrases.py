@@ -10,7 +10,7 @@ from functools import cache
 from holdfast.console.formatting import span
 from holdfast.console.words import Words
 from holdfast.console.words.story import CHINESE
-from holdfast.i18n.spoken import asked, said
+from holdfast.i18n.catalogue import said
 from holdfast.views.stories.phrases import SOON, Voice
 
 
@@ -27,7 +27,7 @@ class TranslatedPhrases(Voice):
         return said(reason, self._language)
 
     def asked(self, title: str) -> str:
-        return asked(title, self._language)
+        return said(title, self._language)
 
     def due(self, at: float, now: float) -> str:
         if at - now < SOON:

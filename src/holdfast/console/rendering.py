@@ -23,7 +23,7 @@ from holdfast.console import icons
 from holdfast.console.assets import address, imported_by
 from holdfast.console.formatting import iso, query, seen, span
 from holdfast.console.words import Words, language_of
-from holdfast.i18n import spoken
+from holdfast.i18n.catalogue import said
 from holdfast.i18n.languages import LANGUAGES
 from holdfast.language.display import clip
 from holdfast.model.rows import QuestionQuery
@@ -73,8 +73,8 @@ def environment(language: str, root: str) -> Environment:
     units = words("js.units").split()
     made.filters.update(
         seen=seen,
-        spoken=lambda text: seen(spoken.said(text, language)),
-        labelled=lambda text: spoken.labelled(text, language),
+        spoken=lambda text: seen(said(text, language)),
+        labelled=lambda text: said(text, language),
         clipped=clip,
         iso=iso,
         span=lambda took: span(took, units),

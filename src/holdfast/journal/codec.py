@@ -3,15 +3,18 @@
 A record's type is the event's class name, with `@2`, `@3`, … once its shape has
 changed; an upcaster turns each old shape into the next, so a journal written by
 any earlier version replays. Defaults are left out: they cost bytes at every step.
+Beside a text that is a message stands how it was made (`journal.messages`).
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import fields
 from typing import TYPE_CHECKING, Any, get_args
 
 from holdfast.errors import JournalDamaged, JournalTooNew
+from holdfast.journal import messages
 from holdfast.journal.port import Record, Written
 from holdfast.model.adapters import adapter
 from holdfast.model.recorded import Event
@@ -82,11 +85,28 @@ class _Encoders(dict[type[Any], tuple[str, Callable[..., bytes]]]):
         name = kind.__name__
         version = VERSIONS.get(name, 1)
         written = name if version == 1 else f"{name}@{version}"
-        made = self[kind] = written, _ADAPTERS[name].serializer.to_json
+        made = self[kind] = written, _with_messages(kind, _ADAPTERS[name].serializer.to_json)
         return made
 
 
 _ENCODERS = _Encoders()
+
+_TEXTS = ("error", "failure", "message", "reason", "request", "skipped", "why")
+"""Where events have messages, and in the moves that such events make."""
+
+
+def _with_messages(kind: type[Any], to_json: Callable[..., bytes]) -> Callable[..., bytes]:
+    """Writes the messages of an event too; other classes of events pay nothing for it."""
+    names = [one.name for one in fields(kind) if one.name in (*_TEXTS, "moves")]
+    if not {*names} & {*_TEXTS}:
+        return to_json
+
+    def written(event: Any, *, exclude_defaults: bool) -> bytes:
+        payload = to_json(event, exclude_defaults=exclude_defaults)
+        found = messages.dumped({name: getattr(event, name) for name in names})
+        return payload[:-1] + f',"{messages.FIELD}":{found}}}'.encode() if found else payload
+
+    return written
 
 
 def encode(event: Event) -> tuple[str, str]:
@@ -104,7 +124,9 @@ def decode(record: Record) -> Event:
     try:
         written = int(version or 1)
         if written == current:
-            return _ADAPTERS[name].validate_json(record.payload)  # type: ignore[no-any-return]
+            event: Event = _ADAPTERS[name].validate_json(record.payload)
+            held = messages.MARK in record.payload
+            return messages.restored(event, record.payload) if held else event
         if written < current:
             upcast = _upcast(name, written, record.payload)
             return _ADAPTERS[name].validate_python(upcast)  # type: ignore[no-any-return]

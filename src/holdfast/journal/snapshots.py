@@ -19,6 +19,7 @@ from holdfast.core.conversation import heap
 from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.plan.state import TaskState
 from holdfast.core.run.state import QuestionState, RunState, StepState
+from holdfast.journal.messages import dumped, placed
 from holdfast.model.adapters import adapter
 from holdfast.model.agent_events import Call
 from holdfast.model.approval import ApprovalRule, Grant
@@ -28,7 +29,7 @@ from holdfast.model.plan import TaskStatus
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 12
+SCHEMA = 13
 
 S = TypeVar("S", bound=RunState)
 
@@ -126,6 +127,10 @@ _CONVERSATION_FORMS: Mapping[str, Form] = {
 _PINNED = frozenset({"plan", "definition"})
 """What a run is pinned to is stored by content, not in its snapshots."""
 
+_MADE = "made"
+_TEXTS = frozenset({"error", "failure", "questions", "steps", "tasks"})
+"""Where states have messages; how they were made stands beside the state."""
+
 _LEFT_OUT = _PINNED | {"readied"}
 
 
@@ -133,6 +138,9 @@ def dump_state(state: RunState) -> str:
     forms = _forms_of(state)
     names = (one.name for one in fields(state) if one.name not in _LEFT_OUT)
     body = {name: _write(forms, name, getattr(state, name)) for name in names}
+    texts = {one.name: getattr(state, one.name) for one in fields(state) if one.name in _TEXTS}
+    if found := dumped(texts):
+        body[_MADE] = json.loads(found)
     from pydantic_core import to_json
 
     return to_json(body).decode()
@@ -141,11 +149,11 @@ def dump_state(state: RunState) -> str:
 def load_state(payload: str, blank: S) -> S:
     """The state that `payload` is a snapshot of, for a run that `blank` is the beginning of."""
     body: dict[str, Any] = json.loads(payload)
+    found = body.pop(_MADE, ())
     forms = _forms_of(blank)
     pinned = {name: getattr(blank, name) for name in _PINNED if hasattr(blank, name)}
-    return type(blank)(
-        **{name: _read(forms, name, value) for name, value in body.items()}, **pinned
-    )
+    read = {name: _read(forms, name, value) for name, value in body.items()}
+    return type(blank)(**placed(read, found), **pinned)
 
 
 def _forms_of(state: RunState) -> Mapping[str, Form]:

@@ -8,6 +8,7 @@ from operator import attrgetter
 from typing import Any
 
 from holdfast.core.run.state import QuestionState, RunState, waits_for
+from holdfast.journal import messages
 from holdfast.journal.port import OutboxMessage, QuestionRow, RunRow
 from holdfast.model import events as e
 from holdfast.model.adapters import adapter
@@ -94,7 +95,9 @@ def question_row(state: RunState, question: QuestionState) -> QuestionRow:
 def _body(question: QuestionState) -> str:
     """The request as JSON, and whether it was asked under four eyes, for who lists it."""
     to_json = adapter(InteractionRequest).serializer.to_json
-    body = to_json(question.request, exclude_defaults=True).decode()
+    body = messages.beside(
+        to_json(question.request, exclude_defaults=True).decode(), question.request
+    )
     return body if question.wanted_by is None else f'{body[:-1]},"{_FOUR_EYES}":true}}'
 
 
@@ -104,7 +107,7 @@ def asked_under_four_eyes(row: QuestionRow) -> bool:
 
 def request_of(row: QuestionRow) -> InteractionRequest:
     found: InteractionRequest = adapter(InteractionRequest).validator.validate_json(row.body)
-    return found
+    return messages.restored(found, row.body) if messages.MARK in row.body else found
 
 
 def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
@@ -134,6 +137,7 @@ def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
 
 def heard(notice: OutboxMessage) -> HearChild:
     body = json.loads(notice.payload)
+    body.pop(messages.FIELD, None)  # a later release may write how its message was made
     asked = adapter(Waiting | None).validate_python(body.pop("waits_for", None))
     return HearChild(notice.source_id, notice.seq, waits_for=asked, **body)
 

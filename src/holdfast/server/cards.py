@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from holdfast.i18n.spoken import asked, labelled
+from holdfast.i18n.catalogue import said
 from holdfast.interactions.cards import consequence, request_to_wire
 from holdfast.model.interaction import InteractionOption, InteractionRequest
 
@@ -16,19 +16,17 @@ from holdfast.model.interaction import InteractionOption, InteractionRequest
 def card(request: InteractionRequest, language: str = "en") -> dict[str, Any]:
     """A question as the wire has it, with what each of its options does."""
     wire = request_to_wire(request)
-    said = {name: asked(wire[name], language) for name in ("title", "message", "details")}
+    told = {name: said(wire[name], language) for name in ("title", "message", "details")}
     offered = zip(request.options, wire["options"], strict=True)
     options = [_offered(request, *one, language) for one in offered]
-    return {**wire, **said, "options": options, **_form(wire, language)}
+    return {**wire, **told, "options": options, **_form(wire, language)}
 
 
 def _offered(
     request: InteractionRequest, option: InteractionOption, wire: Mapping[str, Any], language: str
 ) -> dict[str, Any]:
-    said = {
-        name: labelled(wire[name], language) for name in ("label", "description", "inputPrompt")
-    }
-    return {**wire, **said, "consequence": asked(consequence(request, option), language)}
+    told = {name: said(wire[name], language) for name in ("label", "description", "inputPrompt")}
+    return {**wire, **told, "consequence": said(consequence(request, option), language)}
 
 
 def _form(wire: Mapping[str, Any], language: str) -> dict[str, Any]:
@@ -38,7 +36,5 @@ def _form(wire: Mapping[str, Any], language: str) -> dict[str, Any]:
 
 
 def _field(field: Mapping[str, Any], language: str) -> dict[str, Any]:
-    said = {
-        name: labelled(field[name], language) for name in ("label", "description") if name in field
-    }
-    return {**field, **said}
+    told = {name: said(field[name], language) for name in ("label", "description") if name in field}
+    return {**field, **told}

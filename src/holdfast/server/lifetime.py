@@ -20,7 +20,7 @@ from fastapi import FastAPI, Request
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.i18n import spoken
+from holdfast.i18n import catalogue
 from holdfast.language.conditions import parse
 from holdfast.runtime.offload import aside
 from holdfast.server.problems import refusal
@@ -88,7 +88,7 @@ class Lifetime:
 
 def _prepare() -> None:
     """What a program loads when it first needs it, a server has from the start: no run waits."""
-    spoken.prepare()
+    catalogue.prepare()
     prepare()
     parse("Done")
 

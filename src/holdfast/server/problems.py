@@ -20,9 +20,9 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from holdfast import errors
+from holdfast.i18n.catalogue import said
 from holdfast.i18n.languages import preferred
 from holdfast.i18n.message import joined, msg
-from holdfast.i18n.spoken import said, term
 from holdfast.server.validation_messages import validation_message
 
 log = logging.getLogger("holdfast")
@@ -127,7 +127,7 @@ def problem_response(
 def in_language(members: Mapping[str, Any], language: str) -> dict[str, Any]:
     """A problem in the reader's words; what their programs go by stays as it is."""
     told = dict(members)
-    told["title"] = term(told["title"], language)
+    told["title"] = said(told["title"], language)
     for name in ("detail", "error", "message"):
         told[name] = said(told[name], language)
     if "fields" in told:

@@ -15,8 +15,8 @@ from typing import Any, Final
 
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
 from holdfast.forms.secrets import is_reference
+from holdfast.i18n.catalogue import said
 from holdfast.i18n.message import joined, msg, term
-from holdfast.i18n.spoken import said
 from holdfast.interactions.cards import spoken_secret
 from holdfast.interactions.service import is_above
 from holdfast.model.form import FieldType

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from holdfast.forms.values import allowed_options
-from holdfast.i18n.spoken import labelled
+from holdfast.i18n.catalogue import said
 from holdfast.interactions.cards import call_of, spoken_field
 from holdfast.language.display import unquoted, visible
 from holdfast.language.strict import canonical_json
@@ -81,12 +81,12 @@ def _prompted(request: InteractionRequest, place: int, language: str) -> dict[st
     field = spoken_field(request, option)
     if field is None:
         return {}
-    prompt = labelled(option.input_prompt, language) or _prompt(field, language)
+    prompt = said(option.input_prompt, language) or _prompt(field, language)
     return {"requiresInput": True, "inputPrompt": prompt}
 
 
 def _prompt(field: Field, language: str) -> str:
-    label, description = (labelled(one, language) for one in (field.label, field.description))
+    label, description = (said(one, language) for one in (field.label, field.description))
     told = ": ".join(filter(None, (label or field.name, description)))
     if field.type in CHOICES:
         listed = " / ".join(one.label for one in allowed_options(field))

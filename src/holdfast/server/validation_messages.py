@@ -1,4 +1,4 @@
-"""What pydantic finds wrong with a request, as messages: its texts have no ids of ours."""
+"""What pydantic and Starlette find wrong with a request, as messages."""
 
 from __future__ import annotations
 
@@ -32,6 +32,8 @@ _SINGULAR: Final[Mapping[str, str]] = {
     ),
 }
 _WANTED: Final = "Input should be "
+OF_STARLETTE: Final = (msgid("Not Found"), msgid("Method Not Allowed"))
+"""What the framework refuses requests with."""
 
 
 def validation_message(found: Mapping[str, Any]) -> str:

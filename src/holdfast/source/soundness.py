@@ -12,6 +12,7 @@ from typing import Final
 
 from holdfast.core.interactions.requests import request_from_asking
 from holdfast.errors import InvalidAnswer
+from holdfast.i18n.message import msg
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import Asking, InteractionType
 from holdfast.source.places import Finding, Path
@@ -46,7 +47,8 @@ def asking_problems(
         )
     except InvalidAnswer as refused:
         for name, message in refused.fields.items():
-            yield Finding((*path, *_place(name)), f"{name}: {message}")
+            told = msg("{place}: {problem}", place=name, problem=message)
+            yield Finding((*path, *_place(name)), told)
 
 
 def _place(name: str) -> Path:

@@ -15,7 +15,7 @@ from holdfast.console.views.facts import Fact, answered_fact, facts, labelled_fa
 from holdfast.console.views.form import FormView, form_view
 from holdfast.console.views.options import OptionView, options_of
 from holdfast.console.words import Words
-from holdfast.i18n.spoken import asked, said
+from holdfast.i18n.catalogue import said
 from holdfast.interactions.cards import call_of, shown_context
 from holdfast.language.display import indented
 from holdfast.model.form import Form
@@ -130,7 +130,7 @@ class Card:
         return message_of(self.request, words)
 
     def details(self, words: Words) -> str:
-        return seen(asked(self.request.details, words.language))
+        return seen(said(self.request.details, words.language))
 
     def refusal(self, words: Words) -> str:
         """Why the reader may not answer."""
@@ -159,11 +159,11 @@ class Card:
 
 
 def title_of(request: InteractionRequest, words: Words) -> str:
-    return seen(asked(request.title, words.language))
+    return seen(said(request.title, words.language))
 
 
 def message_of(request: InteractionRequest, words: Words) -> str:
-    return seen(asked(request.message, words.language))
+    return seen(said(request.message, words.language))
 
 
 async def card_of(served: Services, caller: Caller, question_id: str) -> Card:

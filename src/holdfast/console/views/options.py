@@ -8,7 +8,7 @@ from typing import Final
 
 from holdfast.console.formatting import seen
 from holdfast.console.words import Words
-from holdfast.i18n.spoken import asked, labelled
+from holdfast.i18n.catalogue import said
 from holdfast.interactions.cards import (
     CONFIRM_OPTIONS,
     PROVIDE_OPTION,
@@ -66,14 +66,14 @@ class OptionView:
     def label(self, words: Words) -> str:
         if self.word:
             return words(f"card.option.{self.word}")
-        return seen(labelled(self.option.label, words.language))
+        return seen(said(self.option.label, words.language))
 
     def name(self, words: Words) -> str:
         """As it is quoted in our sentences."""
         return unquoted(self.label(words))
 
     def does(self, words: Words) -> str:
-        return seen(asked(self.consequence, words.language))
+        return seen(said(self.consequence, words.language))
 
 
 def options_of(request: InteractionRequest) -> tuple[OptionView, ...]:

@@ -12,7 +12,7 @@ from dataclasses import replace
 
 from fastapi import Request, Response
 
-from holdfast.i18n.spoken import said
+from holdfast.i18n.catalogue import said
 from holdfast.interactions.cards import request_from_wire
 from holdfast.model.conversation import EngineEvent, EngineEventType
 from holdfast.runtime.machines import as_conversation

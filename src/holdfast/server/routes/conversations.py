@@ -16,8 +16,8 @@ from pydantic import ConfigDict, Field
 
 from holdfast.conversations.arguments import LONGEST_INPUT, goal, new_id
 from holdfast.errors import InvalidAnswer, NotAllowed
+from holdfast.i18n.catalogue import said
 from holdfast.i18n.message import msg
-from holdfast.i18n.spoken import said
 from holdfast.language.strict import strict_text
 from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineState, OnFailure
