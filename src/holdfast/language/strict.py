@@ -20,7 +20,7 @@ from math import isfinite
 from typing import Any, Final, TypeAlias
 
 from holdfast.errors import InvalidValue
-from holdfast.i18n.message import msg
+from holdfast.i18n.message import Message, msg
 from holdfast.model.values import Json
 
 _SMALLEST_INT: Final = -(2**63)
@@ -204,7 +204,7 @@ def _plain(value: object) -> tuple[type, Any]:
     """Its JSON type, and the value without what that type cannot carry; or it is refused."""
     match value:
         case str():
-            return str, str.__str__(value)
+            return str, value if isinstance(value, Message) else str.__str__(value)
         case int():
             return int, int.__int__(value)
         case float():

@@ -200,7 +200,7 @@ def _reader(wanted: str, *kinds: type) -> Reader:
         except InvalidValue as error:
             place.report(str(error))
             return None
-        if type(plain) not in kinds:
+        if (str if isinstance(plain, str) else type(plain)) not in kinds:
             place.report(msg("must be {wanted}, not {sort}", wanted=wanted, sort=_sort(plain)))
         return plain
 
