@@ -21,6 +21,7 @@ from holdfast.errors import TransientError
 from holdfast.model.events import AttemptFailed, PlannerGaveUp, PlannerRetried
 from holdfast.model.recorded import Event
 from holdfast.testing.clock import ManualClock
+from holdfast.views.folds import run_view
 from holdfast.views.stories.attempts import try_words
 from holdfast.views.stories.text import clock as local_time
 
@@ -171,7 +172,9 @@ async def test_whoever_looks_sees_when_the_next_round_comes_and_why(
     instance = await start(app)
     state = await app.engine.wait_for(instance.id, lambda one: bool(one.timers))
     due = local_time(clock.now() + 60)
-    assert try_words(state, "A", 1) == f"round 2 at {due} (backoff after 1 try)"
+    run = run_view(state, clock.now())
+    [work] = [one for one in run.steps if one.step_id == "A"]
+    assert try_words(run, work) == f"round 2 at {due} (backoff after 1 try)"
 
 
 class TestRetryAfter:

@@ -133,6 +133,7 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     "list_instances": (KNOWN, at("/instances")),
     "get_instance": (OF_THE_PLAN, about(WAITING, "/instances/{}")),
     "draw_instance": (OF_THE_PLAN, about(WAITING, "/instances/{}/graph.svg")),
+    "outline_instance": (OF_THE_PLAN, about(WAITING, "/instances/{}/graph.txt")),
     "continue_instance": (
         ANSWERERS | {"granted"},
         about(WAITING, "/instances/{}/continue", {"provided_params": MODEL}),
@@ -161,6 +162,9 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     "get_run_tracebacks": (OPERATORS_OF_THE_PLAN, about(FAILED, "/runs/{}/tracebacks")),
     "get_run_definition": (OF_THE_PLAN, about(WAITING, "/runs/{}/definition")),
     "stream_run_events": (OF_THE_PLAN, about(WAITING, "/runs/{}/events")),
+    "get_run_view": (OF_THE_PLAN, about(WAITING, "/runs/{}/view")),
+    "get_run_timeline": (OF_THE_PLAN, about(WAITING, "/runs/{}/timeline")),
+    "stream_run_timeline": (OF_THE_PLAN, about(WAITING, "/runs/{}/timeline/stream")),
     "stream_events": (KNOWN, at("/events")),
     "list_interactions": (KNOWN, at("/interactions")),
     "get_interaction": (OF_THE_PLAN, about(computer_question, "/interactions/{}")),

@@ -41,6 +41,7 @@ from holdfast.server.auth.rate_limits import ANSWER, LOGIN, Limit
 
 ENDLESS = {
     "stream_run_events",
+    "stream_run_timeline",
     "stream_conversation_events",
     "stream_events",
     "follow_newest_session",

@@ -87,7 +87,8 @@ def _placed(value: Any, path: list[str | int], msgid: str, params: Any) -> Any:
     if isinstance(value, Mapping):
         return {**value, name: part}
     if isinstance(value, list | tuple):
-        return type(value)(part if place == name else one for place, one in enumerate(value))
+        made = getattr(value, "_make", type(value))  # a named tuple takes its parts one by one
+        return made(part if place == name else one for place, one in enumerate(value))
     return replace(value, **{str(name): part})
 
 
