@@ -2,7 +2,7 @@
 
 Attempts are counted within a round; the planner's retry begins the next round, and a resume begins
 with the first one again. To take up what a sub-run returned is no attempt, nor is a start that was
-never handed over, nor to go on with a result that a person gave.
+never handed over.
 """
 
 from __future__ import annotations
