@@ -10,7 +10,6 @@ from fastapi import Query
 
 from holdfast.model.rows import RunQuery
 from holdfast.model.run import JOURNAL_KINDS, RunKind
-from holdfast.runtime.tracebacks import tracebacks_of
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.openapi import NOT_FOUND
@@ -100,10 +99,9 @@ async def get_run_history(
 async def get_run_tracebacks(run_id: RunId, served: Served, caller: Called) -> Tracebacks:
     """What the run's tools raised: the last traceback of each step, the newest first."""
     await caller.require(served, Permission.OPERATE, run_id)
-    now = served.now()
-    found = await tracebacks_of(served.journal, run_id, now)
+    found = await served.reader.tracebacks(run_id)
     shown = [TracebackShown(**asdict(one)) for one in found]
-    return Tracebacks(tracebacks=shown, server_time=now)
+    return Tracebacks(tracebacks=shown, server_time=served.now())
 
 
 def _event(one: EventRecord) -> EventShown:

@@ -309,6 +309,7 @@ class EventShown(Shown):
 
 class TracebackShown(Shown):
     step_id: str = Field(examples=["L002"])
+    name: str = Field(examples=["L002 (grant_access)"])
     attempt: int
     at: float
     text: str
