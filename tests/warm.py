@@ -31,8 +31,8 @@ import sys
 import types
 from collections.abc import Callable
 from contextlib import suppress
+from contextvars import ContextVar
 from typing import Any
-from unittest import mock
 
 IMPORTED_LATE = (
     "fastapi.telemetry._runtime",
@@ -50,6 +50,9 @@ IMPORTED_LATE = (
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _SIZE = 8
 _BEGIN = "import sys; sys.path[:0] = [{here!r}]; import warm; warm.serve({socket})"
+
+
+_COLD = subprocess.Popen
 
 
 class Popen(subprocess.Popen[Any]):
@@ -84,14 +87,35 @@ class Popen(subprocess.Popen[Any]):
         self._close_pipe_fds(read_in, write_in, read_out, write_out, read_err, write_err)  # type: ignore[attr-defined]
 
 
+_wanted: ContextVar[bool] = ContextVar("warm", default=False)
+"""Whether what this context starts is forked; others, and other threads, start theirs cold."""
+
+
+class _Either(Popen):
+    """What `subprocess` and `asyncio` start processes with, once this module is imported."""
+
+    def _execute_child(self, *arguments: Any) -> None:
+        kind = Popen if _wanted.get() else _COLD
+        kind._execute_child(self, *arguments)  # type: ignore[attr-defined]
+
+
+subprocess.Popen = _Either  # type: ignore[misc]
+
+
 def run(*args: Any, **options: Any) -> subprocess.CompletedProcess[Any]:
-    with mock.patch("subprocess.Popen", Popen):
+    token = _wanted.set(True)
+    try:
         return subprocess.run(*args, **options)
+    finally:
+        _wanted.reset(token)
 
 
 async def create_subprocess_exec(*args: Any, **options: Any) -> asyncio.subprocess.Process:
-    with mock.patch("subprocess.Popen", Popen):
+    token = _wanted.set(True)
+    try:
         return await asyncio.create_subprocess_exec(*args, **options)
+    finally:
+        _wanted.reset(token)
 
 
 def _can_be_warm(command: list[str], environment: dict[str, str]) -> bool:
