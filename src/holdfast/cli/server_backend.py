@@ -11,6 +11,7 @@ import json
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager
 from dataclasses import replace
+from http import HTTPStatus
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -132,6 +133,20 @@ class ServerBackend:
                 break
         return lines
 
+    async def _require_views(self) -> None:
+        """Before something is begun that could not be shown: an earlier server has no views, and
+        answers with the status's own words where this one says that there is no such run."""
+        try:
+            await self.client.runs.view("none")
+        except NotFound as error:
+            if str(error) == HTTPStatus.NOT_FOUND.phrase:
+                raise OperatorError(
+                    "this server is of an earlier release and cannot show runs to this command "
+                    "line; nothing was begun. Use the holdfast command of the server's release"
+                ) from None
+        except NotPermitted:
+            pass
+
     async def run(self, run_id: str) -> RunView:
         return _read(RunView, await self.client.runs.view(run_id))
 
@@ -225,6 +240,7 @@ class ServerBackend:
         return plan_from_json(told["definition"])
 
     async def start(self, plan_id: str, prompt: str, values: Mapping[str, Any]) -> str:
+        await self._require_views()
         started = await self.client.instances.start(prompt, plan_id=plan_id, values=values)
         return str(started["id"])
 
@@ -305,6 +321,7 @@ class ServerBackend:
         return Partner(agent_id, agent["name"] or agent_id)
 
     async def open_chat(self, agent_id: str) -> str:
+        await self._require_views()
         return str((await self.client.chats.open(agent_id))["sessionId"])
 
     async def say(self, session_id: str, message: str) -> None:
