@@ -157,6 +157,8 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     ),
     "cancel_instance": (OPERATORS_OF_THE_PLAN, about(WAITING, "/instances/{}/cancel")),
     "list_runs": (KNOWN, at("/runs")),
+    "cancel_run": (OPERATORS_OF_THE_PLAN, about(WAITING, "/runs/{}/cancel")),
+    "resume_run": (OPERATORS_OF_THE_PLAN, about(FAILED, "/runs/{}/resume")),
     "get_run": (OF_THE_PLAN, about(WAITING, "/runs/{}")),
     "get_run_history": (OF_THE_PLAN, about(WAITING, "/runs/{}/history")),
     "get_run_tracebacks": (OPERATORS_OF_THE_PLAN, about(FAILED, "/runs/{}/tracebacks")),

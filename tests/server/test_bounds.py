@@ -20,6 +20,7 @@ from holdfast.server import registered_plans as registered
 from holdfast.server.problems import MOST_SPOKEN, in_language, problem
 from holdfast.server.routes import audit, plans
 from holdfast.server.serving import keep_for_good
+from holdfast.views.reader import RunReader
 
 OURS = "this is required: please fill it in"
 
@@ -132,7 +133,7 @@ async def test_others_have_a_turn_while_the_audit_is_verified() -> None:
     await journal.attach(Attached([AuditRecord(1.0, "Will", "did") for _ in range(2_000)]))
     turns = Turns()
     taking = asyncio.create_task(turns.take())
-    assert (await audit.verified(journal)).entries == 2_000
+    assert (await audit.verified(RunReader(journal))).entries == 2_000
     taking.cancel()
     assert turns.count >= 2_000 // audit.SLICE
 

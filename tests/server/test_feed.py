@@ -24,6 +24,7 @@ from holdfast.server.streams import frames as telling
 from holdfast.server.streams.feed import Entry, Feed, Ring, Sight
 from holdfast.server.streams.sse import Frame, Frames, encoded
 from holdfast.testing.journal_samples import birth, question_row
+from holdfast.views.reader import RunReader
 
 ALL = Sight(lambda name: True, everything=True)
 
@@ -88,7 +89,7 @@ async def fed(ring: Ring | None = None) -> AsyncIterator[tuple[Holdfast, Watched
     journal = WatchedJournal()
     app = Holdfast(journal=journal)
     furnish(app)
-    async with app, Feed(journal, app.engine.hub, app.engine.clock, ring) as feed:
+    async with app, Feed(RunReader(journal), app.engine.hub, app.engine.clock, ring) as feed:
         yield app, journal, feed
 
 
@@ -449,7 +450,7 @@ async def test_many_questions_that_are_hidden_are_not_all_gone_through(
             turns += 1
 
     beside = asyncio.create_task(others())
-    found = telling.open_questions(journal, QuestionQuery(), hidden, lambda: 0.0, "en")
+    found = telling.open_questions(RunReader(journal), QuestionQuery(), hidden, lambda: 0.0, "en")
     assert [one async for one in found] == [Frame({"after": "q6"}, "MORE_QUESTIONS")]
     assert looked_at == [f"q{number}" for number in range(1, 7)]
     assert turns >= 2
@@ -465,7 +466,7 @@ async def test_a_damaged_record_is_told_as_such_and_hides_no_other(tmp_path: Pat
             await order(app)
     with closing(sqlite3.connect(tmp_path / "holdfast.db")) as other, other:
         other.execute("UPDATE events SET at = at + 1 WHERE place = (2 << 32 | 2)")
-    async with app, Feed(app.journal, app.engine.hub, app.engine.clock) as feed:
+    async with app, Feed(RunReader.of(app), app.engine.hub, app.engine.clock) as feed:
         page = await feed.after(0)
         assert page is not None
         told = [(place, entry.body) for place, entry in page.entries]

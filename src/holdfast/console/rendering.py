@@ -127,7 +127,7 @@ def leading_role(principal: Principal | None) -> str:
 
 async def note_cursor(request: Request, served: Served) -> None:
     """Records the feed's position before a page reads anything, so that it misses no event."""
-    request.state.cursor = str(await served.journal.last_commit())
+    request.state.cursor = str(await served.reader.last_position())
 
 
 async def show_page(

@@ -13,16 +13,18 @@ from contextlib import aclosing, suppress
 from typing import Any, TypeVar
 
 from holdfast.app import Holdfast
+from holdfast.conversations.arguments import new_id
 from holdfast.conversations.engine import ConversationEngine
 from holdfast.conversations.workers import coordinator_of
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import commands as c
-from holdfast.model.conversation import EngineState
+from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.run import RunStatus
+from holdfast.runtime.engine import Engine
 from holdfast.runtime.identity import LOCAL
-from holdfast.runtime.machines import as_conversation
+from holdfast.runtime.machines import as_conversation, pinned_settings
 from holdfast.work.goals import GoalModel
 
 T = TypeVar("T")
@@ -31,6 +33,18 @@ _ENDED = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLING, RunSt
 _UNDER_WAY = frozenset({RunStatus.RUNNING, RunStatus.CONTINUE, RunStatus.PAUSE})
 _RESTS = (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
 _OF_QUESTIONS = ("question:", "remind:", "escalate:")
+
+
+async def open_conversation(
+    engine: Engine, conversation_id: str | None, settings: ConversationSettings, by: str
+) -> str:
+    """A new conversation, in which nothing was said yet, under its id or the next free one."""
+    if conversation_id is None:
+        run_id = f"conv_{await engine.journal.next_number('conv'):06d}"
+    else:
+        run_id = new_id(conversation_id)
+    await engine.begin(run_id, pinned_settings(settings), c.OpenConversation(by=by))
+    return run_id
 
 
 class Left(Exception):

@@ -31,6 +31,7 @@ from holdfast.runtime.identity import LOCAL, current
 from holdfast.runtime.machines import Definition, blank
 from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler
+from holdfast.runtime.store import Store
 from holdfast.runtime.turns import TurnLoop
 
 _UNSIGNED = (
@@ -80,6 +81,11 @@ class Engine:
             self.clock,
             faults,
         )
+
+    @property
+    def store(self) -> Store:
+        """Where the application's parts keep values of their own."""
+        return self.journal
 
     async def open(self) -> None:
         """Take up what a former owner left: notices unheard, runs with work in flight."""

@@ -1,7 +1,7 @@
-"""The store, as those see it that keep something of their own beside the runs.
+"""The store: values that an application's parts keep by name beside the runs.
 
-A journal is one. Tokens, answered requests and registered plans are kept by name; what a person
-did is in the audit. Nothing of it belongs to a run.
+A journal is one. Tokens, answered requests and registered plans are kept there, and what a person
+did goes into the audit with them. Nothing of it belongs to a run.
 """
 
 from __future__ import annotations

@@ -36,6 +36,7 @@ ROUTERS: Final = (
     "seed_chat",
     "conversations",
     "conversation_events",
+    "lifecycle",
     "catalogue",
     "health",
     "metrics",

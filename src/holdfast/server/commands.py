@@ -16,21 +16,17 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.language.strict import strict_text
-from holdfast.model import commands as c
 from holdfast.model.attached import Attached, ExpiringValue
-from holdfast.model.run import RunStatus
 from holdfast.plans.results import Taken, result_of_answer
 from holdfast.plans.routing import Routed
 from holdfast.runtime.audit import CLAIM_SECONDS
 from holdfast.runtime.identity import acting, current
 from holdfast.server.auth.authentication import Caller, identify
-from holdfast.server.auth.principal import Permission
 from holdfast.server.middleware.idempotency import Claimed
 from holdfast.server.questions import Questions, refuse_raw_secrets
 from holdfast.server.schemas.runs import Continued
 from holdfast.server.services import Services
-from holdfast.server.showing import instance_shown, visible_instance
+from holdfast.server.showing import INSTANCES
 
 _ROUTES: Final = "routes"
 
@@ -43,7 +39,7 @@ async def continued(
     wait: float,
 ) -> Continued:
     """Answer the open forms, each as one whom it asks; with `wait` see what comes of it."""
-    await visible_instance(services, caller, instance_id)
+    await INSTANCES.find(services, caller, instance_id)
     answers = await _routed_before(services, params)
     answers = answers or await services.app.plans.routed(instance_id, params)
     await _refuse_unauthorised(services, caller, answers)
@@ -67,7 +63,7 @@ async def _keep_routes(services: Services, answers: Sequence[Routed]) -> None:
         return
     routes = [(run_id, one.request.request_id, sorted(values)) for run_id, one, values in answers]
     kept = ExpiringValue(_ROUTES, key, json.dumps(routes), services.now() + CLAIM_SECONDS)
-    await services.journal.attach(Attached(kept=(kept,)))
+    await services.store.attach(Attached(kept=(kept,)))
 
 
 async def _routed_before(services: Services, params: Mapping[str, Any]) -> list[Routed]:
@@ -75,7 +71,7 @@ async def _routed_before(services: Services, params: Mapping[str, Any]) -> list[
     key = _routes_key()
     if key is None or len(params) < 2:
         return []
-    kept = await services.journal.kept(_ROUTES, key, services.now())
+    kept = await services.store.kept(_ROUTES, key, services.now())
     routed: list[Routed] = []
     for run_id, question_id, names in json.loads(kept.body) if kept is not None else ():
         state = await services.app.engine.state(run_id)
@@ -114,26 +110,7 @@ async def _result(services: Services, taken: Sequence[Taken], wait: float) -> An
 
 
 async def continued_again(claimed: Claimed, request: Request, services: Services) -> Response:
-    """It went on before, and whoever asked did not hear it."""
+    """It went on before, and the caller did not hear it."""
     instance_id = request.path_params.get("plan_instance_id") or request.path_params["instance_id"]
-    instance = await visible_instance(services, await identify(request), instance_id)
+    instance = await INSTANCES.find(services, await identify(request), instance_id)
     return JSONResponse(Continued(status=instance.status, result=None).model_dump(mode="json"))
-
-
-async def resumed(services: Services, caller: Caller, instance_id: str) -> RunStatus:
-    await caller.require(services, Permission.OPERATE, instance_id)
-    command = c.Resume(strict_text(caller.principal.id, "by"))
-    return (await services.app.engine.submit(instance_id, command)).status
-
-
-async def shown_again(claimed: Claimed, request: Request, services: Services) -> Response:
-    """The instance as it is now; the command for it took effect before."""
-    await visible_instance(services, await identify(request), claimed.run_id)
-    shown = await instance_shown(services, claimed.run_id)
-    return JSONResponse(shown.model_dump(mode="json"))
-
-
-async def started_again(claimed: Claimed, request: Request, services: Services) -> Response:
-    response = await shown_again(claimed, request, services)
-    response.status_code = 201
-    return response

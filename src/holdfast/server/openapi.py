@@ -29,7 +29,7 @@ Times are seconds since 1970; an answer that carries a deadline also has the ser
 TAGS: Final[Mapping[str, str]] = {
     "plans": "Plans: register, check, read, draw.",
     "instances": "Running plans: start, continue, resume, mend, cancel.",
-    "runs": "Runs of every kind, read only: lists, histories, live events.",
+    "runs": "Runs of every kind: lists, histories, live events; cancel, resume.",
     "interactions": "What people are asked, and their answers.",
     "chats": "Sessions with agents.",
     "conversations": "Conversations: goals that become tasks.",

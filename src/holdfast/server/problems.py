@@ -27,6 +27,7 @@ from holdfast.server.validation_messages import validation_message
 
 log = logging.getLogger("holdfast")
 
+JSON: Final = "application/json"
 MEDIA_TYPE: Final = "application/problem+json"
 RETRY_AFTER: Final = 1
 """Seconds after which a journal that could not acknowledge may be asked again."""

@@ -91,7 +91,7 @@ class Questions:
         self._people: Sequence[Principal] | None = None
 
     async def find(self, question_id: str) -> Question:
-        row = await self._services.journal.question(question_id)
+        row = await self._services.reader.question_row(question_id)
         question = None if row is None else await self._visible(row)
         if question is None:
             raise NotFound(
@@ -109,7 +109,7 @@ class Questions:
         wanted, found = query.limit, list[Question]()
         last = query.after
         for _ in range(MOST_PAGES_READ):
-            rows = await self._services.journal.questions(replace(query, after=last, limit=PAGE))
+            rows = await self._services.reader.question_rows(replace(query, after=last, limit=PAGE))
             for row in rows:
                 question = await self._visible(row)
                 if question is not None and (below is None or is_above(below, row)):
@@ -133,7 +133,7 @@ class Questions:
 
     async def _run(self, run_id: str) -> RunRow | None:
         if run_id not in self._runs:
-            self._runs[run_id] = await self._services.journal.run(run_id)
+            self._runs[run_id] = await self._services.reader.row(run_id)
         return self._runs[run_id]
 
     async def kind(self, question: Question) -> RunKind:

@@ -63,7 +63,7 @@ class RegisteredPlans:
         """Bring back what was registered; what no longer checks is said and left out."""
         library = self._app.engine.definitions
         self._own = {one: library.current(one).digest for one in library.plan_ids()}
-        waiting = await self._app.journal.all_kept(KIND, self._app.engine.clock.now())
+        waiting = await self._app.engine.store.all_kept(KIND, self._app.engine.clock.now())
         # One plan may run another: whoever comes first must find the names of the rest.
         names = [kept.key for kept in waiting]
         for kept in waiting:
@@ -120,7 +120,7 @@ class RegisteredPlans:
         acting = current()
         deeds = () if acting is None else (_deed(acting, made, origin.at),)
         attached = with_claim(Attached(deeds, (kept,)), origin.at)
-        await self._app.journal.attach(attached)
+        await self._app.engine.store.attach(attached)
 
     def origin(self, plan_id: str) -> Origin:
         """An application may bring another plan of that id at any time."""

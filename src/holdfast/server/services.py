@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 from fastapi import Depends, Request
 
 from holdfast.app import Holdfast
+from holdfast.runtime.store import Store
 from holdfast.server.auth.jwt import Oidc
 from holdfast.server.auth.rate_limits import Attempts
 from holdfast.server.auth.tokens import Tokens
@@ -24,9 +25,6 @@ from holdfast.server.streams.sse import Streams
 from holdfast.server.supervisor import Supervisor
 from holdfast.views.reader import RunReader
 from holdfast.views.stories.phrases import ENGLISH, Voice
-
-if TYPE_CHECKING:
-    from holdfast.journal.port import Journal
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,29 +44,31 @@ class Services:
     probe: Probe
     admission: Admission
     reader: RunReader
+    store: Store
 
     @classmethod
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
         """Everything that the routes need; nothing is opened yet."""
-        journal, clock = app.journal, app.engine.clock
+        store, clock, reader = app.engine.store, app.engine.clock, RunReader.of(app)
         app.engine.four_eyes.enabled |= settings.four_eyes
         streams = Streams(settings)
         return cls(
             app=app,
             settings=settings,
-            tokens=Tokens(journal, clock, settings.session_hours * 3600, streams.sign_out),
+            tokens=Tokens(store, clock, settings.session_hours * 3600, streams.sign_out),
             oidc=settings.oidc,
             attempts=Attempts(clock),
             plans=RegisteredPlans(app),
-            requests=Requests(journal, clock, app.vault),
-            newest=NewestSessions(),
+            requests=Requests(store, clock, app.vault),
+            newest=NewestSessions(store, clock),
             streams=streams,
-            feed=Feed(journal, app.engine.hub, clock),
+            feed=Feed(reader, app.engine.hub, clock),
             pursuits=Supervisor(app),
             counts=Counts(),
-            probe=Probe(journal, clock.now),
+            probe=Probe(store, clock.now),
             admission=Admission(app.engine.hub),
-            reader=RunReader.of(app),
+            reader=reader,
+            store=store,
         )
 
     async def open(self, stack: AsyncExitStack) -> None:
@@ -79,10 +79,6 @@ class Services:
         stack.push_async_callback(self.pursuits.close)
         await self.pursuits.start()
         stack.callback(self.streams.close)
-
-    @property
-    def journal(self) -> Journal:
-        return self.app.journal
 
     def now(self) -> float:
         return self.app.engine.clock.now()

@@ -29,14 +29,13 @@ from fastapi import FastAPI
 
 from holdfast.app import Holdfast
 from holdfast.errors import OperatorError
-from holdfast.journal.home import announce
-from holdfast.journal.sqlite import SqliteJournal
 from holdfast.runtime.collector import COLLECTOR
 from holdfast.server import create
 from holdfast.server.auth.tokens import Tokens
 from holdfast.server.middleware.connections import bounded
 from holdfast.server.services import Services
 from holdfast.server.settings import ServerSettings
+from holdfast.views.homes import announced
 
 GRACE: Final = 5
 """Seconds that requests under way are given to end once the server stops."""
@@ -80,7 +79,7 @@ async def serve(
         install(web)
         config = configured(web, settings, access_log=access_log)
         keep_for_good(app, web)
-        with _announced(app, url), _access_log(access_log), switching_often():
+        with announced(app, url), _access_log(access_log), switching_often():
             server = _Server(config, Serving(url, web.state.services), on_ready, on_stop)
             await server.serve([listener])
             server.raise_failure()
@@ -184,7 +183,7 @@ async def refuse_unguarded(app: Holdfast, settings: ServerSettings) -> None:
     """Beyond this machine nothing is served before there is a way to tell who asks."""
     if settings.local_only or settings.oidc is not None:
         return
-    if not await Tokens(app.journal, app.engine.clock).ever_opened():
+    if not await Tokens(app.engine.store, app.engine.clock).ever_opened():
         raise OperatorError(
             f"{settings.host} can be reached from other machines, and nobody could sign in: make a "
             "token first (`holdfast token create NAME --role admin`), or name an issuer "
@@ -200,18 +199,6 @@ def switching_often() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
-
-
-@contextmanager
-def _announced(app: Holdfast, url: str) -> Iterator[None]:
-    if not isinstance(app.journal, SqliteJournal):
-        yield
-        return
-    place = announce(app.journal.path, url)
-    try:
-        yield
-    finally:
-        place.unlink(missing_ok=True)
 
 
 @contextmanager

@@ -6,18 +6,24 @@ caller may not see and reads on until the page is full, or until it has looked f
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, Final
+from collections.abc import Awaitable, Callable, Collection
+from dataclasses import dataclass, replace
+from typing import Any, Final, TypeAlias
+
+from fastapi import Request, Response
+from pydantic import TypeAdapter
 
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg, term
 from holdfast.language.instants import iso
 from holdfast.model.rows import RunQuery, RunRow
-from holdfast.model.run import KINDS, RunStatus
+from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind, RunStatus
 from holdfast.runtime.machines import as_plan
 from holdfast.runtime.registry import CompiledPlan
-from holdfast.server.auth.authentication import Caller
+from holdfast.server.auth.authentication import Caller, identify
 from holdfast.server.auth.principal import Permission, plan, run_of, sees_all
+from holdfast.server.middleware.idempotency import Again, Claimed
+from holdfast.server.problems import JSON
 from holdfast.server.schemas.runs import (
     InstanceShown,
     RunLine,
@@ -35,23 +41,28 @@ MOST_PAGES_READ: Final = 20
 """How far a list reads on where the caller may see little of it."""
 
 
+def query_of(kind: RunKind | None, status: Collection[RunStatus] | None, **named: Any) -> RunQuery:
+    """A page of runs that stand at the top; `status` is any of these, or of all."""
+    return RunQuery(
+        kind=None if kind is None else JOURNAL_KINDS[kind],
+        status=frozenset(one.value for one in status) if status else None,
+        **{"roots_only": True, **named},
+    )
+
+
 def run_line(row: RunRow) -> RunLine:
-    return RunLine(**_line(row))
-
-
-def _line(row: RunRow) -> dict[str, Any]:
-    return {
-        "id": row.run_id,
-        "kind": KINDS[row.kind],
-        "name": row.name,
-        "title": row.title,
-        "status": RunStatus(row.status),
-        "parent_id": row.parent_id,
-        "root_id": row.root_id,
-        "created_at": row.created_at,
-        "updated_at": row.updated_at,
-        "summary": Summary.model_validate_json(row.summary),
-    }
+    return RunLine(
+        id=row.run_id,
+        kind=KINDS[row.kind],
+        name=row.name,
+        title=row.title,
+        status=RunStatus(row.status),
+        parent_id=row.parent_id,
+        root_id=row.root_id,
+        created_at=row.created_at,
+        updated_at=row.updated_at,
+        summary=Summary.model_validate_json(row.summary),
+    )
 
 
 async def listed(
@@ -69,7 +80,7 @@ async def visible(
     wanted, found = query.limit, list[RunRow]()
     everything = sees_all(caller.principal)
     for _ in range(MOST_PAGES_READ):
-        rows = await services.journal.runs(query)
+        rows = await services.reader.rows(query)
         for row in rows:
             if everything or await _may_see(services, caller, row):
                 found.append(row)
@@ -82,7 +93,7 @@ async def visible(
 
 
 async def _may_see(services: Services, caller: Caller, row: RunRow) -> bool:
-    root = row if row.root_id == row.run_id else await services.journal.run(row.root_id)
+    root = row if row.root_id == row.run_id else await services.reader.row(row.root_id)
     return root is not None and caller.may(Permission.READ, run_of(root.kind, root.name))
 
 
@@ -97,30 +108,69 @@ def readable_plan(services: Services, caller: Caller, plan_id: str) -> CompiledP
     return library.current(plan_id)
 
 
+Show: TypeAlias = Callable[[Services, Caller, RunVersion], Awaitable[Any]]
+
+
+@dataclass(frozen=True, slots=True)
+class RunsOf:
+    """How runs of one kind are found and shown; `narrow` raises NotFound for another kind."""
+
+    narrow: Callable[[Any], Any]
+    show: Show
+    model: Any
+
+    async def find(self, services: Services, caller: Caller, run_id: str) -> RunVersion:
+        """One that the caller may see."""
+        await caller.require(services, Permission.READ, run_id)
+        return await self.read(services, run_id)
+
+    async def read(self, services: Services, run_id: str) -> RunVersion:
+        """As `find`, where the caller's permission was judged before."""
+        state = await services.app.engine.state(run_id)
+        return services.reader.of_state(self.narrow(state))
+
+    async def operable(self, services: Services, caller: Caller, run_id: str) -> RunVersion:
+        """One that the caller may see and command."""
+        run = await self.find(services, caller, run_id)
+        await caller.require(services, Permission.OPERATE, run_id)
+        return run
+
+    def again(self, status: int = 200) -> Again:
+        """Answers a request that took effect before: with the run as it is now."""
+        model = TypeAdapter(self.model)
+
+        async def shown_again(claimed: Claimed, request: Request, services: Services) -> Response:
+            caller = await identify(request)
+            run = await self.find(services, caller, claimed.run_id)
+            shown = model.validate_python(await self.show(services, caller, run))
+            return Response(model.dump_json(shown, by_alias=True), status, media_type=JSON)
+
+        return shown_again
+
+
 async def run_shown(services: Services, run_id: str) -> RunShown | InstanceShown:
     """A run of any kind as it is on disk; the caller's permission was judged before."""
-    view = await services.reader.run(run_id)
+    return await _shown(services, (await services.reader.at(run_id)).view())
+
+
+async def _shown(services: Services, view: RunView) -> RunShown | InstanceShown:
     shown = await _run(services, view)
     return RunShown(**shown) if view.plan is None else _instance(shown, view, view.plan)
 
 
-async def instance_shown(services: Services, run_id: str) -> InstanceShown:
-    view = _plan_run(services, await services.app.engine.state(run_id)).view()
-    assert view.plan is not None
-    return _instance(await _run(services, view), view, view.plan)
+async def _show(services: Services, caller: Caller, run: RunVersion) -> RunShown | InstanceShown:
+    return await _shown(services, run.view())
 
 
-def _plan_run(services: Services, state: Any) -> RunVersion:
-    return services.reader.of_state(as_plan(state))
-
-
-async def visible_instance(services: Services, caller: Caller, run_id: str) -> RunVersion:
-    """The instance, or NotFound when there is none or the caller may not see it."""
-    await caller.require(services, Permission.READ, run_id)
+def _instance_of_a_plan(state: Any) -> Any:
     try:
-        return _plan_run(services, await services.app.engine.state(run_id))
+        return as_plan(state)
     except NotFound:
-        raise NotFound(msg("Plan instance {id} not found", id=run_id)) from None
+        raise NotFound(msg("Plan instance {id} not found", id=state.run_id)) from None
+
+
+ALL_RUNS: Final = RunsOf(lambda state: state, _show, InstanceShown | RunShown)
+INSTANCES: Final = RunsOf(_instance_of_a_plan, _show, InstanceShown)
 
 
 async def _run(services: Services, view: RunView) -> dict[str, Any]:
@@ -168,9 +218,7 @@ def _task(task: TaskView) -> TaskShown:
         name=task.name,
         status=task.status,
         context=dict(task.context),
-        trace=[
-            TraceShown(status=one.status, reason=one.reason, at=iso(one.at)) for one in task.trace
-        ],
+        trace=[_trace(one) for one in task.trace],
     )
 
 

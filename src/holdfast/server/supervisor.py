@@ -61,7 +61,7 @@ class Supervisor:
     async def _found(self, statuses: frozenset[str]) -> list[str]:
         query = RunQuery(kind="conversation", status=statuses, roots_only=True, limit=500)
         found: list[str] = []
-        while rows := await self._app.journal.runs(query):
+        while rows := await self._app.runs(query):
             found += (row.run_id for row in rows)
             query = replace(query, before=rows[-1].run_id)
         return found

@@ -3,12 +3,12 @@ belongs to no run (tokens). Loads the journal alone."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from holdfast.journal.home import DATABASE, default_home
+from holdfast.journal.home import DATABASE, announce, default_home
 from holdfast.journal.port import Journal
 from holdfast.journal.reading import ReadingJournal, is_driven, refuse_empty
 from holdfast.journal.sqlite import SqliteJournal
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from holdfast.app import Holdfast
 
 __all__ = [
+    "announced",
     "database_of",
     "is_driven",
     "journal_path",
@@ -42,6 +43,20 @@ def keeps_runs(app: Holdfast) -> bool:
     from holdfast.journal.memory import MemoryJournal
 
     return not isinstance(app.journal, MemoryJournal)
+
+
+@contextmanager
+def announced(app: Holdfast, url: str) -> Iterator[None]:
+    """While this lasts, a process that finds the home taken is told of this server."""
+    path = journal_path(app)
+    if path is None:
+        yield
+        return
+    file = announce(path, url)
+    try:
+        yield
+    finally:
+        file.unlink(missing_ok=True)
 
 
 def refuse_unused(app: Holdfast) -> None:

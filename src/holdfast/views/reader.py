@@ -11,12 +11,13 @@ import time
 from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final, Self
+from itertools import islice
+from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg, term
 from holdfast.journal.port import Journal
-from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery
+from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunKind, RunStatus
 from holdfast.runtime.about import about_row
 from holdfast.views.records import EventRecord, InteractionView, Raised, RunLine, RunView
@@ -26,7 +27,9 @@ from holdfast.views.stories.phrases import ENGLISH, Voice
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
     from holdfast.core.run.state import RunState
+    from holdfast.journal.port import Record, StoredDefinition
     from holdfast.model.agent import Agent
+    from holdfast.model.attached import AuditEntry
     from holdfast.runtime.hub import AskedBelow, Hub, Spoken
     from holdfast.views.attempts import Attempt
     from holdfast.views.chat import Chat
@@ -38,6 +41,15 @@ PAGE: Final = 200
 """Questions that are read at once."""
 
 OPEN: Final = frozenset({"open"})
+PLAN: Final = "plan"
+
+
+class CommittedEvent(NamedTuple):
+    """Where an event stands among those of all runs, and in its own."""
+
+    position: int
+    run_id: str
+    seq: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +120,24 @@ class RunReader:
     async def line(self, run_id: str) -> RunLine | None:
         row = await self.journal.run(run_id)
         return None if row is None else run_line(row)
+
+    async def rows(self, query: RunQuery = ANY_RUN) -> list[RunRow]:
+        """As `runs`, the rows themselves."""
+        return await self.journal.runs(query)
+
+    async def row(self, run_id: str) -> RunRow | None:
+        return await self.journal.run(run_id)
+
+    async def root(self, run_id: str) -> RunRow | None:
+        """The run at the top of a run's tree."""
+        row = await self.journal.run(run_id)
+        if row is None or row.root_id == row.run_id:
+            return row
+        return await self.journal.run(row.root_id)
+
+    async def run_counts(self) -> Mapping[tuple[str, str], int]:
+        """How many runs there are of each kind and status."""
+        return await self.journal.run_counts()
 
     async def version(self, run_id: str) -> int:
         """The run's last event; 0 when there is no such run."""
@@ -218,7 +248,51 @@ class RunReader:
             Raised(one.step_id, name(one.step_id), one.attempt, one.at, one.text) for one in found
         ]
 
+    # All runs together.
+
+    async def records(
+        self, run_id: str, after: int = 0, limit: int | None = None, most_text: int | None = None
+    ) -> list[Record]:
+        """What was recorded, as it is stored; with `most_text` the record that brings the text to
+        that length is the last."""
+        return await self.journal.read(run_id, after, limit, most_text)
+
+    async def last_position(self) -> int:
+        """The newest position of a committed event; 0 when there is none."""
+        return await self.journal.last_commit()
+
+    async def committed(self, after: int, limit: int) -> list[CommittedEvent] | None:
+        """The events after a position, in the order of their commits; None where that is no longer
+        known."""
+        if after < await self.journal.forgotten():
+            return None
+        found = (
+            CommittedEvent(one.position - (one.last - seq), one.run_id, seq)
+            for one in await self.journal.commits(after, limit)
+            for seq in range(one.first, one.last + 1)
+        )
+        return list(islice(found, limit))
+
+    async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
+        """The audit's entries from the one after `after`, in order."""
+        return await self.journal.audit(after, limit)
+
+    async def plan_versions(self, plan_id: str) -> list[StoredDefinition]:
+        """All that were registered or run under the id, the newest first."""
+        return await self.journal.definitions(PLAN, plan_id)
+
     # Questions.
+
+    async def question_counts(self) -> Mapping[tuple[str, str], int]:
+        """How many questions there are of each status and type."""
+        return await self.journal.question_counts()
+
+    async def question_row(self, question_id: str) -> QuestionRow | None:
+        return await self.journal.question(question_id)
+
+    async def question_rows(self, query: QuestionQuery) -> list[QuestionRow]:
+        """A page, the oldest first."""
+        return await self.journal.questions(query)
 
     async def questions(self, query: QuestionQuery) -> list[InteractionView]:
         """A page; `about` is left out."""

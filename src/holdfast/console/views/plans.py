@@ -125,7 +125,7 @@ async def _shown(
 
 
 async def _definition(served: Services, plan_id: str, version: str) -> dict[str, Any]:
-    for one in await served.journal.definitions(PLAN.kind, plan_id):
+    for one in await served.reader.plan_versions(plan_id):
         if one.digest == version:
             return dict(json.loads(one.body))
     raise NotFound(msg("there is no version {version} of {plan}", version=version, plan=plan_id))

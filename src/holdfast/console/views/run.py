@@ -11,7 +11,7 @@ from holdfast.console.views.runs import ENDED, prompt_of
 from holdfast.drawing.picture import Condition
 from holdfast.model.conversation import EngineState
 from holdfast.model.rows import QuestionQuery, RunQuery
-from holdfast.server.auth.authentication import Caller, root_of
+from holdfast.server.auth.authentication import Caller
 from holdfast.server.auth.principal import Permission, run_of
 from holdfast.server.questions import Questions
 from holdfast.server.schemas.runs import RunLine, RunShown
@@ -44,7 +44,7 @@ class Head:
 
 
 async def may_operate(served: Services, caller: Caller, run_id: str) -> bool:
-    root = await root_of(served, run_id)
+    root = await served.reader.root(run_id)
     return root is not None and caller.may(Permission.OPERATE, run_of(root.kind, root.name))
 
 

@@ -25,7 +25,6 @@ from fastapi import Depends, Request
 from holdfast.errors import NotAllowed, NotFound, NotPermitted, Unauthenticated
 from holdfast.i18n.languages import preferred
 from holdfast.i18n.message import msg, term
-from holdfast.model.rows import RunRow
 from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import TOKEN, csrf_token
 from holdfast.server.auth.principal import Permission, Principal, may, may_somewhere, named, run_of
@@ -82,19 +81,10 @@ class Caller:
             raise NotPermitted(_lacking(permission, subject))
 
     async def _root_subject(self, services: Services, run_id: str) -> str:
-        row = await root_of(services, run_id)
+        row = await services.reader.root(run_id)
         if row is None or not self.may(Permission.READ, run_of(row.kind, row.name)):
             raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
         return run_of(row.kind, row.name)
-
-
-async def root_of(services: Services, run_id: str) -> RunRow | None:
-    """The row of the run that everything about `run_id` is judged by."""
-    journal = services.app.journal
-    row = await journal.run(run_id)
-    if row is None or row.root_id == row.run_id:
-        return row
-    return await journal.run(row.root_id)
 
 
 def _lacking(permission: Permission, subject: str | None) -> str:

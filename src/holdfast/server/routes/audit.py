@@ -10,11 +10,12 @@ from fastapi import Query
 from pydantic import BaseModel, Field
 
 from holdfast.model.attached import AuditEntry
-from holdfast.runtime.store import Store, verify
+from holdfast.runtime.store import verify
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.routing import new_router
 from holdfast.server.services import Served
+from holdfast.views.reader import RunReader
 
 router = new_router("access")
 
@@ -65,7 +66,7 @@ async def read_audit(
 ) -> Entries:
     """The chain of deeds, the oldest first."""
     await caller.require(served, Permission.ADMINISTER)
-    found = await served.journal.audit(after, limit)
+    found = await served.reader.audit(after, limit)
     following = found[-1].number if len(found) == limit else None
     return Entries(entries=[_entry(one) for one in found], next=following, server_time=served.now())
 
@@ -74,13 +75,13 @@ async def read_audit(
 async def verify_audit(served: Served, caller: Called) -> Verified:
     """Walk the whole chain and compute every digest again."""
     await caller.require(served, Permission.ADMINISTER)
-    return await verified(served.journal)
+    return await verified(served.reader)
 
 
-async def verified(store: Store) -> Verified:
+async def verified(reader: RunReader) -> Verified:
     last: AuditEntry | None = None
     while True:
-        page = await store.audit(last.number if last is not None else 0, SLICE)
+        page = await reader.audit(last.number if last is not None else 0, SLICE)
         for entry in page:
             problem = verify([entry], last)
             if problem is not None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterable
-from typing import Annotated, Any
+from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
 from fastapi.responses import JSONResponse
@@ -19,8 +19,8 @@ from holdfast.errors import AuthorError, InvalidAnswer, NotPermitted
 from holdfast.i18n.message import msg
 from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.interaction import InteractionType
-from holdfast.model.rows import QuestionQuery, RunQuery, RunRow
-from holdfast.model.run import RunStatus
+from holdfast.model.rows import QuestionQuery, RunRow
+from holdfast.model.run import RunKind, RunStatus
 from holdfast.runs.handles import AgentSession
 from holdfast.runtime.machines import as_session
 from holdfast.server.auth.authentication import Called, Caller, identify
@@ -44,9 +44,9 @@ from holdfast.server.schemas.chats import (
     grant_shown,
     session_shown,
 )
-from holdfast.server.schemas.runs import Before, Limit, Reason, Statuses
+from holdfast.server.schemas.runs import Before, Limit, Statuses
 from holdfast.server.services import Served, Services
-from holdfast.server.showing import visible
+from holdfast.server.showing import RunsOf, query_of, visible
 from holdfast.server.streams.newest import Newest
 from holdfast.views.reader import RunVersion
 from holdfast.views.records import RunView, SessionView
@@ -58,19 +58,13 @@ MOST_OPEN = 1000
 """How many open questions are shown with a session."""
 
 
-async def find(served: Services, caller: Caller, session_id: str) -> RunVersion:
-    """A session that the caller may see."""
-    await caller.require(served, Permission.READ, session_id)
-    return served.reader.of_state(as_session(await served.app.engine.state(session_id)))
-
-
 def _session(run: RunVersion) -> tuple[RunView, SessionView]:
     view = run.view()
     assert view.session is not None
     return view, view.session
 
 
-async def shown(served: Services, caller: Caller, run: RunVersion) -> dict[str, Any]:
+async def _shown(served: Services, caller: Caller, run: RunVersion) -> dict[str, Any]:
     questions = Questions(served, caller)
     view, session = _session(run)
     query = QuestionQuery(frozenset({"open"}), root_id=view.root_id, limit=MOST_OPEN)
@@ -82,6 +76,9 @@ async def shown(served: Services, caller: Caller, run: RunVersion) -> dict[str, 
         ],
         "serverTime": served.now(),
     }
+
+
+CHATS: Final = RunsOf(as_session, _shown, ChatShown)
 
 
 async def open_session(
@@ -99,18 +96,18 @@ async def open_session(
         _refuse_to_approve(caller, agent(agent_id), [one.asking.role for one in bound])
     by = caller.principal.id
     session = await served.app.sessions.open(agent_id, session_id=session_id, approval=rules, by=by)
-    await served.newest.note(served.journal, by, Newest(session.id, session.version))
+    await served.newest.note(by, Newest(session.id, session.version))
     return session
 
 
 async def say(served: Services, caller: Caller, session_id: str, message: str) -> Newest:
     """The next turn; what was recorded before it is where its followers begin."""
-    state = await find(served, caller, session_id)
+    state = await CHATS.find(served, caller, session_id)
     await caller.require(served, Permission.OPERATE, session_id)
     by = caller.principal.id
     await served.app.sessions.say(session_id, message, by=by)
     newest = Newest(session_id, state.version)
-    await served.newest.note(served.journal, by, newest)
+    await served.newest.note(by, newest)
     return newest
 
 
@@ -134,19 +131,12 @@ def _refuse_to_approve(caller: Caller, subject: str, roles: Iterable[str | None]
             )
 
 
-async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
-    caller = await identify(request)
-    found = await shown(served, caller, await find(served, caller, claimed.run_id))
-    body = ChatShown.model_validate(found).model_dump(mode="json", by_alias=True)
-    return JSONResponse(body, 201 if request.url.path.endswith("/chats") else 200)
-
-
 @router.post("/chats", status_code=201, response_model=ChatShown)
-@answered_again(_shown_again)
+@answered_again(CHATS.again(201))
 async def open_chat(body: ChatGiven, served: Served, caller: Called) -> dict[str, Any]:
     """Open a session with an agent; nothing happens in it before its first message."""
     session = await open_session(served, caller, body.agent_id, body.session_id, body.approval)
-    return await shown(served, caller, await find(served, caller, session.id))
+    return await _shown(served, caller, await CHATS.find(served, caller, session.id))
 
 
 @router.get("/chats", response_model=ChatsListed, responses=NOT_FOUND)
@@ -160,14 +150,7 @@ async def list_chats(
 ) -> ChatsListed:
     """The sessions that the caller may see, the newest first."""
     await caller.require(served, Permission.READ)
-    query = RunQuery(
-        kind="react",
-        roots_only=True,
-        status=None if not status else frozenset(one.value for one in status),
-        name=agent_id,
-        before=before,
-        limit=limit,
-    )
+    query = query_of(RunKind.CHAT, status, name=agent_id, before=before, limit=limit)
     rows, following = await visible(served, caller, query)
     return ChatsListed(chats=[_listed(row) for row in rows], next=following)
 
@@ -190,56 +173,29 @@ def _listed(row: RunRow) -> ChatListed:
 @router.get("/chats/{session_id}", response_model=ChatShown)
 async def get_chat(session_id: SessionId, served: Served, caller: Called) -> dict[str, Any]:
     """A session: what was said and called, how it stands, and what it asks."""
-    return await shown(served, caller, await find(served, caller, session_id))
+    return await _shown(served, caller, await CHATS.find(served, caller, session_id))
 
 
 @router.post("/chats/{session_id}/messages", response_model=ChatShown)
-@answered_again(_shown_again)
+@answered_again(CHATS.again())
 async def send_message(
     session_id: SessionId, body: MessageGiven, served: Served, caller: Called
 ) -> dict[str, Any]:
     """Say the next turn; 409 while one is open. Answers when it is recorded, not when it ends."""
     await say(served, caller, session_id, body.message)
-    return await shown(served, caller, await find(served, caller, session_id))
-
-
-@router.post("/chats/{session_id}/cancel", response_model=ChatShown)
-@answered_again(_shown_again)
-async def cancel_chat(
-    session_id: SessionId, served: Served, caller: Called, body: Reason | None = None
-) -> dict[str, Any]:
-    """End the session for good: nothing more starts in it."""
-    await _operable(served, caller, session_id)
-    reason = body.reason if body else ""
-    await served.app.sessions.cancel(session_id, by=caller.principal.id, reason=reason)
-    return await shown(served, caller, await find(served, caller, session_id))
-
-
-@router.post("/chats/{session_id}/resume", response_model=ChatShown)
-@answered_again(_shown_again)
-async def resume_chat(session_id: SessionId, served: Served, caller: Called) -> dict[str, Any]:
-    """Go on with a turn that failed; what was done in it is not done again."""
-    await _operable(served, caller, session_id)
-    await served.app.sessions.resume(session_id, by=caller.principal.id)
-    return await shown(served, caller, await find(served, caller, session_id))
-
-
-async def _operable(served: Services, caller: Caller, session_id: str) -> RunVersion:
-    state = await find(served, caller, session_id)
-    await caller.require(served, Permission.OPERATE, session_id)
-    return state
+    return await _shown(served, caller, await CHATS.find(served, caller, session_id))
 
 
 @router.get("/chats/{session_id}/approvals", response_model=GrantsShown)
 async def list_approvals(session_id: SessionId, served: Served, caller: Called) -> dict[str, Any]:
     """The approvals that this session remembers."""
-    state = await find(served, caller, session_id)
+    state = await CHATS.find(served, caller, session_id)
     return _grants(served, state)
 
 
 async def _granted_again(claimed: Claimed, request: Request, served: Services) -> Response:
     """The approval that this very request had remembered."""
-    await find(served, await identify(request), claimed.run_id)
+    await CHATS.find(served, await identify(request), claimed.run_id)
     [event] = await served.reader.events(claimed.run_id, claimed.version - 1, limit=1)
     return JSONResponse(grant_shown(from_json(Grant, json.loads(event.payload)["grant"])), 201)
 
@@ -250,7 +206,7 @@ async def remember_approval(
     session_id: SessionId, body: ApprovalGiven, served: Served, caller: Called
 ) -> dict[str, Any]:
     """Have the session remember an approval: fitting calls of the tool are not asked about."""
-    state = await find(served, caller, session_id)
+    state = await CHATS.find(served, caller, session_id)
     view, session = _session(state)
     _refuse_to_approve(caller, await _root_subject(served, view), [session.role])
     grant = await served.app.sessions.remember_approval(
@@ -265,13 +221,13 @@ async def remember_approval(
 
 
 async def _root_subject(served: Services, state: RunView) -> str:
-    root = await served.journal.run(state.root_id)
+    root = await served.reader.row(state.root_id)
     assert root is not None
     return run_of(root.kind, root.name)
 
 
 async def _revoked_again(claimed: Claimed, request: Request, served: Services) -> Response:
-    state = await find(served, await identify(request), claimed.run_id)
+    state = await CHATS.find(served, await identify(request), claimed.run_id)
     return JSONResponse(_grants(served, state))
 
 
@@ -281,10 +237,10 @@ async def revoke_approval(
     session_id: SessionId, grant_id: GrantId, served: Served, caller: Called
 ) -> dict[str, Any]:
     """Take a remembered approval back; the approvals that are left are answered."""
-    await find(served, caller, session_id)
+    await CHATS.find(served, caller, session_id)
     await caller.require(served, Permission.ANSWER, session_id)
     await served.app.sessions.revoke_approval(session_id, grant_id, by=caller.principal.id)
-    return _grants(served, await find(served, caller, session_id))
+    return _grants(served, await CHATS.find(served, caller, session_id))
 
 
 def _grants(served: Services, run: RunVersion) -> dict[str, Any]:

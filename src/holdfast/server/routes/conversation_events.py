@@ -15,11 +15,10 @@ from fastapi import Request, Response
 from holdfast.i18n.catalogue import said
 from holdfast.interactions.cards import request_from_wire
 from holdfast.model.conversation import EngineEvent, EngineEventType
-from holdfast.runtime.machines import as_conversation
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.cards import card
-from holdfast.server.routes.conversations import ConversationId
+from holdfast.server.routes.conversations import CONVERSATIONS, ConversationId
 from holdfast.server.routes.events import OVER, STREAM, After, LastEventId
 from holdfast.server.routing import new_router
 from holdfast.server.services import Served, Services
@@ -67,7 +66,7 @@ def _frame(run_id: str, told: EngineEvent) -> Frame:
 
 async def _telling(services: Services, run_id: str, after: int, language: str) -> EngineTelling:
     """One that knows what came before `after`."""
-    as_conversation(await services.app.engine.state(run_id))
+    await CONVERSATIONS.read(services, run_id)
     return EngineTelling(await services.reader.at(run_id, after), language)
 
 

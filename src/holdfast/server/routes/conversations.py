@@ -10,29 +10,29 @@ import json
 from dataclasses import replace
 from typing import Annotated, Any, Final
 
-from fastapi import Path, Request, Response
-from fastapi.responses import JSONResponse
+from fastapi import Path
 from pydantic import ConfigDict, Field
 
-from holdfast.conversations.arguments import LONGEST_INPUT, goal, new_id
+from holdfast.conversations.arguments import LONGEST_INPUT, goal
+from holdfast.conversations.runner import open_conversation
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.i18n.catalogue import said
 from holdfast.i18n.message import msg
-from holdfast.language.strict import strict_text
 from holdfast.model import commands as c
 from holdfast.model.conversation import AfterFailure, ConversationSettings, EngineState, OnFailure
-from holdfast.model.rows import RunQuery, RunRow
-from holdfast.model.run import RunStatus
+from holdfast.model.rows import RunRow
+from holdfast.model.run import RunKind, RunStatus
 from holdfast.runtime.identity import acting, current
-from holdfast.runtime.machines import as_conversation, pinned_settings
-from holdfast.server.auth.authentication import Called, Caller, identify
-from holdfast.server.auth.principal import CONVERSATIONS, Permission
-from holdfast.server.middleware.idempotency import Claimed, answered_again
+from holdfast.runtime.machines import as_conversation
+from holdfast.server.auth.authentication import Called, Caller
+from holdfast.server.auth.principal import CONVERSATIONS as SUBJECT
+from holdfast.server.auth.principal import Permission
+from holdfast.server.middleware.idempotency import answered_again
 from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.routing import new_router
-from holdfast.server.schemas.runs import Before, Given, Limit, Reason, Shown, Statuses
+from holdfast.server.schemas.runs import Before, Given, Limit, Shown, Statuses
 from holdfast.server.services import Served, Services
-from holdfast.server.showing import visible
+from holdfast.server.showing import RunsOf, query_of, visible
 from holdfast.views.conversation import answer_in, snapshot_of
 from holdfast.views.reader import RunVersion
 from holdfast.views.records import ConversationView, RunView
@@ -52,15 +52,6 @@ class ConversationGiven(Given):
     max_parallel: int = Field(1, ge=1, le=100)
     on_failure: OnFailure = OnFailure.ERROR
     confirm_tasks: bool = Field(False, description="A person sees the tasks before they run.")
-
-
-class ResumeGiven(Given):
-    failed: AfterFailure | None = Field(
-        None,
-        description="After a failure, and only then: `retry` what failed, `skip` it with what "
-        "depends on it, or `stop` the turn. What was completed stays so.",
-        examples=["retry"],
-    )
 
 
 class InputGiven(Given):
@@ -136,22 +127,11 @@ class ConversationsListed(Shown):
     next: str | None
 
 
-async def _find(served: Services, caller: Caller, run_id: str) -> RunVersion:
-    await caller.require(served, Permission.READ, run_id)
-    return served.reader.of_state(as_conversation(await served.app.engine.state(run_id)))
-
-
-async def _operable(served: Services, caller: Caller, run_id: str) -> RunVersion:
-    state = await _find(served, caller, run_id)
-    await caller.require(served, Permission.OPERATE, run_id)
-    return state
-
-
 def _shown(served: Services, caller: Caller, run: RunVersion) -> ConversationShown:
     def spoken(text: str) -> str:
         return said(text, caller.language)
 
-    view, state = _viewed(run)
+    view, state = viewed(run)
     numbered = sorted(state.tasks, key=lambda one: int(one.step_id[1:]))
     return ConversationShown(
         id=view.run_id,
@@ -189,7 +169,7 @@ def _shown(served: Services, caller: Caller, run: RunVersion) -> ConversationSho
     )
 
 
-def _viewed(run: RunVersion) -> tuple[RunView, ConversationView]:
+def viewed(run: RunVersion) -> tuple[RunView, ConversationView]:
     view = run.view()
     assert view.conversation is not None
     return view, view.conversation
@@ -204,25 +184,25 @@ def _failure(state: ConversationView) -> FailureShown:
     )
 
 
-async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
-    caller = await identify(request)
-    state = await _find(served, caller, claimed.run_id)
-    status = 201 if request.url.path.endswith("/conversations") else 200
-    return JSONResponse(_shown(served, caller, state).model_dump(mode="json"), status)
+async def _show(served: Services, caller: Caller, run: RunVersion) -> ConversationShown:
+    return _shown(served, caller, run)
+
+
+CONVERSATIONS: Final = RunsOf(as_conversation, _show, ConversationShown)
 
 
 async def _do(served: Services, caller: Caller, run_id: str, command: c.Command) -> RunVersion:
-    await _operable(served, caller, run_id)
+    await CONVERSATIONS.operable(served, caller, run_id)
     return served.reader.of_state(await served.app.engine.submit(run_id, command))
 
 
 @router.post("/conversations", status_code=201, response_model=ConversationShown)
-@answered_again(_shown_again)
+@answered_again(CONVERSATIONS.again(201))
 async def start_conversation(
     body: ConversationGiven, served: Served, caller: Called
 ) -> ConversationShown:
     """Pursue a goal; answers when it is recorded."""
-    await caller.require(served, Permission.OPERATE, subject=CONVERSATIONS)
+    await caller.require(served, Permission.OPERATE, subject=SUBJECT)
     text = goal(body.input)
     if not text.strip():
         raise InvalidAnswer(
@@ -234,26 +214,22 @@ async def start_conversation(
 
 async def _opened(served: Services, caller: Caller, body: ConversationGiven) -> str:
     """A conversation that nothing was said in yet."""
-    engine, given = served.app.engine, body.id
-    if given is not None and await served.journal.version(given):
-        view, state = _viewed(await _find(served, caller, given))
+    given = body.id
+    if given is not None and await served.reader.version(given):
+        view, state = viewed(await CONVERSATIONS.find(served, caller, given))
         if state.turn or view.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
             raise NotAllowed(
                 msg("there already is a conversation {id}: send it a message", id=given)
             )
         return given
-    run_id = f"conv_{await served.journal.next_number('conv'):06d}" if given is None else given
     settings = ConversationSettings(
         body.max_parallel, on_failure=body.on_failure, confirm_tasks=body.confirm_tasks
     )
-    command = c.OpenConversation(by=caller.principal.id)
     acts = current()
     assert acts is not None
     # The request is carried out when its goal is recorded: an empty conversation is not that yet.
     with acting(replace(acts, claim=None)):
-        checked = run_id if given is None else new_id(run_id)
-        await engine.begin(checked, pinned_settings(settings), command)
-    return run_id
+        return await open_conversation(served.app.engine, given, settings, caller.principal.id)
 
 
 async def _converse(served: Services, caller: Caller, run_id: str, text: str) -> ConversationShown:
@@ -273,13 +249,7 @@ async def list_conversations(
 ) -> ConversationsListed:
     """The conversations, the newest first, for whoever may read them."""
     await caller.require(served, Permission.READ)
-    query = RunQuery(
-        kind="conversation",
-        roots_only=True,
-        status=None if not status else frozenset(one.value for one in status),
-        before=before,
-        limit=limit,
-    )
+    query = query_of(RunKind.CONVERSATION, status, before=before, limit=limit)
     rows, following = await visible(served, caller, query)
     return ConversationsListed(conversations=[_listed(row) for row in rows], next=following)
 
@@ -306,17 +276,17 @@ async def get_conversation(
     conversation_id: ConversationId, served: Served, caller: Called
 ) -> ConversationShown:
     """A conversation: its phase, its tasks, and what came of them."""
-    return _shown(served, caller, await _find(served, caller, conversation_id))
+    return _shown(served, caller, await CONVERSATIONS.find(served, caller, conversation_id))
 
 
 @router.post("/conversations/{conversation_id}/messages", response_model=ConversationShown)
-@answered_again(_shown_again)
+@answered_again(CONVERSATIONS.again())
 async def send_input(
     conversation_id: ConversationId, body: InputGiven, served: Served, caller: Called
 ) -> ConversationShown:
     """The next goal; 409 while one is pursued. After a failure it is a new turn, which is told
     what was done."""
-    _, state = _viewed(await _operable(served, caller, conversation_id))
+    _, state = viewed(await CONVERSATIONS.operable(served, caller, conversation_id))
     text = goal(body.input)
     if state.phase is EngineState.ERROR and text.strip():
         acts = current()
@@ -328,7 +298,7 @@ async def send_input(
 
 
 @router.post("/conversations/{conversation_id}/pause", response_model=ConversationShown)
-@answered_again(_shown_again)
+@answered_again(CONVERSATIONS.again())
 async def pause_conversation(
     conversation_id: ConversationId, served: Served, caller: Called
 ) -> ConversationShown:
@@ -340,54 +310,9 @@ async def pause_conversation(
     return _shown(served, caller, await _do(served, caller, conversation_id, command))
 
 
-@router.post("/conversations/{conversation_id}/resume", response_model=ConversationShown)
-@answered_again(_shown_again)
-async def resume_conversation(
-    conversation_id: ConversationId,
-    served: Served,
-    caller: Called,
-    body: ResumeGiven | None = None,
-) -> ConversationShown:
-    """Go on from where it was paused; after a failure, as `failed` says."""
-    state = await _operable(served, caller, conversation_id)
-    command = _resuming(state, body.failed if body else None, caller.principal.id)
-    state = await _do(served, caller, conversation_id, command)
-    served.pursuits.pursue(conversation_id)
-    return _shown(served, caller, state)
-
-
-def _resuming(run: RunVersion, failed: AfterFailure | None, by: str) -> c.Unhold | c.GoOn:
-    """A person says how a failure is gone on from: nobody else chooses that."""
-    if failed is not None:
-        return c.GoOn(failed, by)
-    _, state = _viewed(run)
-    if state.phase is EngineState.ERROR:
-        choose = msg(
-            "say how to go on: failed is one of {choices}",
-            choices=", ".join(state.choices),
-        )
-        told = msg("{id} has failed; {remedy}", id=run.run_id, remedy=choose)
-        raise InvalidAnswer(told, {"failed": choose})
-    return c.Unhold()
-
-
-@router.post("/conversations/{conversation_id}/cancel", response_model=ConversationShown)
-@answered_again(_shown_again)
-async def cancel_conversation(
-    conversation_id: ConversationId,
-    served: Served,
-    caller: Called,
-    body: Reason | None = None,
-) -> ConversationShown:
-    """End the conversation for good: nothing more starts in it."""
-    reason = strict_text(body.reason if body else "", "reason")
-    command = c.Cancel(caller.principal.id, reason)
-    return _shown(served, caller, await _do(served, caller, conversation_id, command))
-
-
 @router.get("/conversations/{conversation_id}/snapshot", response_model=dict[str, Any])
 async def get_snapshot(
     conversation_id: ConversationId, served: Served, caller: Called
 ) -> dict[str, Any]:
     """Everything that another engine needs to go on with it."""
-    return snapshot_of(await _find(served, caller, conversation_id))
+    return snapshot_of(await CONVERSATIONS.find(served, caller, conversation_id))

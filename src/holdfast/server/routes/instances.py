@@ -13,18 +13,11 @@ from typing import Any
 from fastapi import Response
 from fastapi.responses import PlainTextResponse
 
-from holdfast.model.rows import RunQuery
-from holdfast.runtime.machines import PLAN
+from holdfast.model.run import RunKind
 from holdfast.runtime.offload import aside
 from holdfast.server.auth.authentication import Called, Caller
 from holdfast.server.auth.principal import Permission, plan
-from holdfast.server.commands import (
-    continued,
-    continued_again,
-    resumed,
-    shown_again,
-    started_again,
-)
+from holdfast.server.commands import continued, continued_again
 from holdfast.server.middleware.idempotency import answered_again
 from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.routes.plans import SVG, SVG_ANSWER
@@ -39,7 +32,6 @@ from holdfast.server.schemas.runs import (
     Limit,
     OneTask,
     PlanName,
-    Reason,
     Rerun,
     RunId,
     Skip,
@@ -48,14 +40,14 @@ from holdfast.server.schemas.runs import (
     Wait,
 )
 from holdfast.server.services import Served, Services
-from holdfast.server.showing import instance_shown, listed, readable_plan, visible_instance
+from holdfast.server.showing import INSTANCES, listed, query_of, readable_plan
 from holdfast.views.pictures import plan_svg, plan_text
 
 router = new_router("instances")
 
 
 @router.post("/instances", status_code=201)
-@answered_again(started_again)
+@answered_again(INSTANCES.again(201))
 async def start_instance(body: Start, served: Served, caller: Called) -> InstanceShown:
     """Start a plan; the instance drives itself from then on.
 
@@ -68,7 +60,7 @@ async def start_instance(body: Start, served: Served, caller: Called) -> Instanc
     instance = await served.app.plans.start_plan_by_prompt(
         body.prompt, body.plan_id, values=body.values, by=caller.principal.id
     )
-    return await instance_shown(served, instance.id)
+    return await _shown(served, caller, instance.id)
 
 
 @router.get("/instances", responses=NOT_FOUND)
@@ -82,14 +74,7 @@ async def list_instances(
 ) -> InstanceLines:
     """Instances that the caller may see, the newest first; sub-plans' stand in theirs."""
     await caller.require(served, Permission.READ)
-    query = RunQuery(
-        status=None if not status else frozenset(one.value for one in status),
-        name=plan_id,
-        kind=PLAN.kind,
-        roots_only=True,
-        before=before,
-        limit=limit,
-    )
+    query = query_of(RunKind.PLAN, status, name=plan_id, before=before, limit=limit)
     lines, following = await listed(served, caller, query)
     return InstanceLines(instances=lines, next=following, server_time=served.now())
 
@@ -97,21 +82,20 @@ async def list_instances(
 @router.get("/instances/{instance_id}")
 async def get_instance(instance_id: RunId, served: Served, caller: Called) -> InstanceShown:
     """An instance whole: tasks, steps, what it waits for, what a resume would do."""
-    await visible_instance(served, caller, instance_id)
-    return await instance_shown(served, instance_id)
+    return await _shown(served, caller, instance_id)
 
 
 @router.get("/instances/{instance_id}/graph.svg", response_class=Response, responses=SVG_ANSWER)
 async def draw_instance(instance_id: RunId, served: Served, caller: Called) -> Response:
     """The instance's plan as a graph, with the status of its tasks and steps."""
-    drawn = await aside(plan_svg, await visible_instance(served, caller, instance_id))
+    drawn = await aside(plan_svg, await INSTANCES.find(served, caller, instance_id))
     return Response(drawn, media_type=SVG)
 
 
 @router.get("/instances/{instance_id}/graph.txt", response_class=PlainTextResponse)
 async def outline_instance(instance_id: RunId, served: Served, caller: Called) -> PlainTextResponse:
     """As `graph.svg`, in lines of text."""
-    drawn = await aside(plan_text, await visible_instance(served, caller, instance_id))
+    drawn = await aside(plan_text, await INSTANCES.find(served, caller, instance_id))
     return PlainTextResponse(drawn)
 
 
@@ -124,77 +108,57 @@ async def continue_instance(
     return await continued(served, caller, instance_id, body.provided_params, wait)
 
 
-@router.post("/instances/{instance_id}/resume")
-@answered_again(shown_again)
-async def resume_instance(instance_id: RunId, served: Served, caller: Called) -> InstanceShown:
-    """Run again what failed; what is done stays done."""
-    await _operate(served, caller, instance_id)
-    await resumed(served, caller, instance_id)
-    return await instance_shown(served, instance_id)
-
-
 @router.post("/instances/{instance_id}/skip")
-@answered_again(shown_again)
+@answered_again(INSTANCES.again())
 async def skip_listener(
     instance_id: RunId, body: Skip, served: Served, caller: Called
 ) -> InstanceShown:
     """Pass a listener over: it does not run, and its task is Skipped."""
-    await _operate(served, caller, instance_id)
+    await INSTANCES.operable(served, caller, instance_id)
     listener_id = _inside(instance_id, body.listener_id)
     await served.app.skip(instance_id, listener_id, by=caller.principal.id, reason=body.reason)
-    return await instance_shown(served, instance_id)
+    return await _shown(served, caller, instance_id)
 
 
 @router.post("/instances/{instance_id}/mark-done")
-@answered_again(shown_again)
+@answered_again(INSTANCES.again())
 async def mark_task_done(
     instance_id: RunId, body: OneTask, served: Served, caller: Called
 ) -> InstanceShown:
     """A task is done by hand; `context` is what its listener would have brought."""
-    await _operate(served, caller, instance_id)
+    await INSTANCES.operable(served, caller, instance_id)
     context: Mapping[str, Any] = body.context
     await served.app.mark_done(instance_id, body.task_id, context=context, by=caller.principal.id)
-    return await instance_shown(served, instance_id)
+    return await _shown(served, caller, instance_id)
 
 
 @router.post("/instances/{instance_id}/context")
-@answered_again(shown_again)
+@answered_again(INSTANCES.again())
 async def edit_task_context(
     instance_id: RunId, body: EditTask, served: Served, caller: Called
 ) -> InstanceShown:
     """Change values of a task's context; those that are not named stay."""
-    await _operate(served, caller, instance_id)
+    await INSTANCES.operable(served, caller, instance_id)
     await served.app.edit_context(instance_id, body.task_id, body.context, by=caller.principal.id)
-    return await instance_shown(served, instance_id)
+    return await _shown(served, caller, instance_id)
 
 
 @router.post("/instances/{instance_id}/rerun")
-@answered_again(shown_again)
+@answered_again(INSTANCES.again())
 async def rerun_from_listener(
     instance_id: RunId, body: Rerun, served: Served, caller: Called
 ) -> InstanceShown:
     """Run the plan again from a listener on, and whatever follows from it."""
-    await _operate(served, caller, instance_id)
+    await INSTANCES.operable(served, caller, instance_id)
     listener_id = _inside(instance_id, body.listener_id)
     await served.app.rerun_from(instance_id, listener_id, by=caller.principal.id)
-    return await instance_shown(served, instance_id)
+    return await _shown(served, caller, instance_id)
 
 
-@router.post("/instances/{instance_id}/cancel")
-@answered_again(shown_again)
-async def cancel_instance(
-    instance_id: RunId, served: Served, caller: Called, body: Reason | None = None
-) -> InstanceShown:
-    """Nothing new starts; what is in flight ends first."""
-    await _operate(served, caller, instance_id)
-    reason = "" if body is None else body.reason
-    await served.app.cancel(instance_id, by=caller.principal.id, reason=reason)
-    return await instance_shown(served, instance_id)
-
-
-async def _operate(served: Services, caller: Caller, instance_id: str) -> None:
-    await visible_instance(served, caller, instance_id)
-    await caller.require(served, Permission.OPERATE, instance_id)
+async def _shown(served: Services, caller: Caller, instance_id: str) -> InstanceShown:
+    run = await INSTANCES.find(served, caller, instance_id)
+    shown: InstanceShown = await INSTANCES.show(served, caller, run)
+    return shown
 
 
 def _inside(instance_id: str, listener_id: str) -> str:

@@ -96,7 +96,7 @@ async def _in_turn(questions: Questions, question: Question, language: str) -> s
 
 async def _run(served: Services, caller: Caller, run_id: str) -> RunRow:
     await caller.require(served, Permission.READ, run_id)
-    row = await served.journal.run(run_id)
+    row = await served.reader.row(run_id)
     assert row is not None
     return row
 

@@ -44,15 +44,15 @@ async def get_metrics(served: Served, caller: Called) -> Response:
 
 
 async def _families(services: Services) -> AsyncIterator[Iterator[str]]:
-    journal, streams, counts = services.journal, services.streams, services.counts
-    runs = (await journal.run_counts()).items()
+    reader, streams, counts = services.reader, services.streams, services.counts
+    runs = (await reader.run_counts()).items()
     yield _family(
         "holdfast_runs",
         "gauge",
         "Runs by kind and status.",
         [({"kind": kind, "status": status}, count) for (kind, status), count in sorted(runs)],
     )
-    questions = (await journal.question_counts()).items()
+    questions = (await reader.question_counts()).items()
     yield _family(
         "holdfast_interactions",
         "gauge",
@@ -93,7 +93,7 @@ async def _families(services: Services) -> AsyncIterator[Iterator[str]]:
             "holdfast_commits_total",
             "counter",
             "Appends to the journal, since it was begun.",
-            await journal.last_commit(),
+            await reader.last_position(),
         ),
         ("holdfast_uptime_seconds", "gauge", "Since the server was made.", counts.uptime),
     ):

@@ -18,16 +18,13 @@ from holdfast.errors import NotFound, NotPermitted
 from holdfast.forms.schemas import json_schema
 from holdfast.i18n.message import msg, term
 from holdfast.model.plan import AgentAction, CodeAction, Plan, PlanAction, ToolAction
-from holdfast.model.rows import RunQuery
-from holdfast.runtime.machines import PLAN
 from holdfast.runtime.offload import aside
 from holdfast.runtime.registry import CompiledPlan
 from holdfast.runtime.store import StoredDefinition
 from holdfast.server.auth.authentication import Called, Caller, identify
 from holdfast.server.auth.principal import Permission, agent, plan, tool
-from holdfast.server.commands import continued, continued_again, resumed
+from holdfast.server.commands import continued, continued_again
 from holdfast.server.middleware.idempotency import Claimed, answered_again
-from holdfast.server.problems import Refusal
 from holdfast.server.routing import new_router
 from holdfast.server.schemas.runs import (
     Checked,
@@ -37,8 +34,6 @@ from holdfast.server.schemas.runs import (
     PlanLine,
     PlanLines,
     PlanShown,
-    Resumed,
-    ResumePlan,
     RunId,
     Source,
     VersionLine,
@@ -47,7 +42,7 @@ from holdfast.server.schemas.runs import (
     Wait,
 )
 from holdfast.server.services import Served, Services
-from holdfast.server.showing import readable_plan, visible_instance
+from holdfast.server.showing import readable_plan
 from holdfast.source.planjson import plan_digest, plan_to_json
 
 router = new_router("plans")
@@ -187,62 +182,12 @@ async def continue_plan(
     return await continued(served, caller, plan_instance_id, params, wait)
 
 
-async def _resumed_again(claimed: Claimed, request: Request, served: Services) -> Response:
-    await (await identify(request)).require(served, Permission.READ, claimed.run_id)
-    state = await served.app.engine.state(claimed.run_id)
-    shown = Resumed(plan_instance_id=state.run_id, status=state.status)
-    return JSONResponse(shown.model_dump(mode="json"))
-
-
-@router.post("/plans/{plan_id}/resume", tags=["instances"])
-@answered_again(_resumed_again)
-async def resume_plan(
-    plan_id: PlanId, served: Served, caller: Called, body: ResumePlan | None = None
-) -> Resumed:
-    """Run again what failed in an instance of this plan; what is done stays done.
-
-    The instance may be left out when only one waits; with several, 409 lists them.
-    """
-    instance_id = None if body is None else body.plan_instance_id
-    if instance_id is None:
-        instance_id = await _only_one_waiting(served, caller, plan_id)
-    instance = await visible_instance(served, caller, instance_id)
-    if instance.view(parts=False).name != plan_id:
-        raise NotFound(
-            msg("Plan instance {id} not found among those of {plan}", id=instance_id, plan=plan_id)
-        )
-    status = await resumed(served, caller, instance_id)
-    return Resumed(plan_instance_id=instance_id, status=status)
-
-
-async def _only_one_waiting(served: Services, caller: Caller, plan_id: str) -> str:
-    if not caller.sees(plan(plan_id)):
-        raise NotFound(msg("there is no {kind} {name}", kind=term("plan"), name=plan_id))
-    query = RunQuery(
-        status=frozenset({"error"}), name=plan_id, kind=PLAN.kind, roots_only=True, limit=100
-    )
-    waiting = [row.run_id for row in await served.journal.runs(query)]
-    if not waiting:
-        raise NotFound(msg("no instance of {plan} waits for a resume", plan=plan_id))
-    if len(waiting) > 1:
-        names = ", ".join(waiting)
-        raise Refusal(
-            msg(
-                "several instances of {plan} wait for a resume: name one of {names}",
-                plan=plan_id,
-                names=names,
-            ),
-            plan_instance_ids=waiting,
-        )
-    return waiting[0]
-
-
 async def _versions(served: Services, caller: Caller, plan_id: str) -> list[VersionShown]:
     if not caller.sees(plan(plan_id)):
         raise NotFound(msg("there is no {kind} {name!r}", kind=term("plan"), name=plan_id))
     library = served.app.engine.definitions
     current = library.current(plan_id) if plan_id in library.plan_ids() else None
-    stored = await served.journal.definitions(PLAN.kind, plan_id)
+    stored = await served.reader.plan_versions(plan_id)
     versions = [_version(one, current) for one in stored]
     if current is not None and not any(one.current for one in versions):
         versions.insert(0, _never_run(current))

@@ -1,4 +1,4 @@
-"""Runs of every kind, read only: plans' instances, chats and conversations side by side."""
+"""Runs of every kind, to be read: plans' instances, chats and conversations side by side."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Annotated
 
 from fastapi import Query
 
-from holdfast.model.rows import RunQuery
-from holdfast.model.run import JOURNAL_KINDS, RunKind
+from holdfast.model.run import RunKind
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.openapi import NOT_FOUND
@@ -29,7 +28,7 @@ from holdfast.server.schemas.runs import (
     TracebackShown,
 )
 from holdfast.server.services import Served
-from holdfast.server.showing import listed, run_shown
+from holdfast.server.showing import listed, query_of, run_shown
 from holdfast.views.records import EventRecord
 
 router = new_router("runs")
@@ -56,14 +55,9 @@ async def list_runs(
 ) -> RunLines:
     """Runs that the caller may see, the newest first."""
     await caller.require(served, Permission.READ)
-    query = RunQuery(
-        status=None if not status else frozenset(one.value for one in status),
-        name=name,
-        kind=None if kind is None else JOURNAL_KINDS[kind],
-        parent_id=parent,
-        roots_only=roots and parent is None,
-        before=before,
-        limit=limit,
+    only_roots = roots and parent is None
+    query = query_of(
+        kind, status, name=name, parent_id=parent, roots_only=only_roots, before=before, limit=limit
     )
     lines, following = await listed(served, caller, query)
     return RunLines(runs=lines, next=following, server_time=served.now())

@@ -27,7 +27,7 @@ from holdfast.server.auth.authentication import Called, Caller, identify
 from holdfast.server.auth.principal import Permission, agent
 from holdfast.server.middleware.idempotency import Claimed, answered_again
 from holdfast.server.questions import Questions
-from holdfast.server.routes.chats import find, open_session, say
+from holdfast.server.routes.chats import CHATS, open_session, say
 from holdfast.server.routes.interactions import answer
 from holdfast.server.routing import new_router
 from holdfast.server.schemas.chats import LONGEST_MESSAGE
@@ -106,8 +106,8 @@ class ResponseTaken(Shown):
 async def _turn_again(claimed: Claimed, request: Request, served: Services) -> Response:
     """The turn that this very request started before, from its beginning."""
     caller = await identify(request)
-    await find(served, caller, claimed.run_id)
-    records = await served.journal.read(claimed.run_id)
+    await CHATS.find(served, caller, claimed.run_id)
+    records = await served.reader.records(claimed.run_id)
     since, until = _stretch(records, claimed)
     if until is None:
         turn = Newest(claimed.run_id, since)
@@ -153,8 +153,8 @@ async def start_turn(
 
 
 async def _session(served: Services, caller: Caller, body: TurnGiven) -> str:
-    if body.session_id is not None and await served.journal.version(body.session_id):
-        await find(served, caller, body.session_id)
+    if body.session_id is not None and await served.reader.version(body.session_id):
+        await CHATS.find(served, caller, body.session_id)
         return body.session_id
     acts = current()
     assert acts is not None
@@ -210,13 +210,13 @@ async def follow_newest_session(
     """
     await caller.require(served, Permission.READ)
     if session_id is not None and not await _may_be_opened(served, session_id):
-        await find(served, caller, session_id)
+        await CHATS.find(served, caller, session_id)
     following = Following(served, caller, session_id)
     return await sse(served, following.frames(places_in(last_event_id or after)), request)
 
 
 async def _may_be_opened(served: Services, session_id: str) -> bool:
-    return may_be_chosen(session_id) and not await served.journal.version(session_id)
+    return may_be_chosen(session_id) and not await served.reader.version(session_id)
 
 
 async def _taken_again(claimed: Claimed, request: Request, served: Services) -> Response:

@@ -12,7 +12,7 @@ from fastapi import Query, Request, Response
 from holdfast.runtime.offload import aside
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
-from holdfast.server.endpoints import JSON
+from holdfast.server.problems import JSON
 from holdfast.server.routes.events import OVER, STREAM, After, LastEventId
 from holdfast.server.routing import new_router
 from holdfast.server.schemas.runs import RunId, TimelinePage

@@ -10,6 +10,7 @@ from typing import Annotated, Any, Final
 from fastapi import Path, Query
 from pydantic import BaseModel, ConfigDict, Field, StringConstraints
 
+from holdfast.model.conversation import AfterFailure
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunKind, RunStatus
 from holdfast.views.records import TimelineEntry
@@ -147,6 +148,15 @@ class ResumePlan(Given):
 
 class Reason(Given):
     reason: str = Field("", max_length=10_000, examples=["ordered by phone"])
+
+
+class ResumeGiven(Given):
+    failed: AfterFailure | None = Field(
+        None,
+        description="For a conversation that failed, and only then: `retry` what failed, `skip` it "
+        "with what depends on it, or `stop` the turn. What was completed stays so.",
+        examples=["retry"],
+    )
 
 
 class Skip(Reason):

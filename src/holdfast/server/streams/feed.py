@@ -23,19 +23,19 @@ from collections import OrderedDict
 from collections.abc import AsyncGenerator, Callable, Iterator, Sequence
 from contextlib import aclosing, contextmanager
 from dataclasses import dataclass
-from itertools import islice
 from types import TracebackType
 from typing import Final, NamedTuple, Self
 
 from holdfast.errors import HoldfastError, InvalidAnswer, JournalDamaged
 from holdfast.i18n.message import msg
-from holdfast.journal.port import Committed, Journal, Record
 from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.hub import Hub
 from holdfast.server.auth.principal import run_of
 from holdfast.server.streams.frames import moved, open_questions, told
 from holdfast.server.streams.sse import Frame, Frames, encoded
+from holdfast.views.published import StoredEvent
+from holdfast.views.reader import CommittedEvent, RunReader
 
 log = logging.getLogger("holdfast")
 
@@ -67,9 +67,6 @@ RESYNC: Final = "resync"
 NOW: Final = "now"
 
 Names = Callable[[str], bool]
-
-_Place = tuple[int, str, int]
-"""A record's position, its run, and its place in that."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -168,8 +165,8 @@ class Ring:
 
 
 class Feed:
-    def __init__(self, journal: Journal, hub: Hub, clock: Clock, ring: Ring | None = None) -> None:
-        self._journal = journal
+    def __init__(self, reader: RunReader, hub: Hub, clock: Clock, ring: Ring | None = None) -> None:
+        self._reader = reader
         self._hub = hub
         self._clock = clock
         self.ring = Ring() if ring is None else ring
@@ -203,7 +200,7 @@ class Feed:
         start = None if cursor in (None, NOW) else position_of(str(cursor))
         with self._listening() as bell:
             if start is None:
-                start = await self._journal.last_commit()
+                start = await self.last()
                 async with aclosing(self._questions(sight)) as asked:
                     async for frame in asked:
                         yield frame
@@ -217,25 +214,26 @@ class Feed:
         return self._tails and self.ring.low <= position + 1
 
     async def last(self) -> int:
-        return await self._journal.last_commit()
+        return await self._reader.last_position()
 
     async def after(self, position: int) -> Page | None:
         """What follows a position, as much as fills a chunk; None when it is forgotten."""
-        if position < await self._journal.forgotten():
+        wanted = await self._reader.committed(position, PAGE)
+        if wanted is None:
             return None
-        stretches = await self._journal.commits(position, PAGE)
-        wanted = list(islice(_places(stretches), PAGE))
         entries = [one async for one in self._entries(wanted)]
         return Page(entries, len(entries) == PAGE or len(entries) < len(wanted))
 
-    async def _entries(self, wanted: Sequence[_Place]) -> AsyncGenerator[tuple[int, Entry], None]:
+    async def _entries(
+        self, wanted: Sequence[CommittedEvent]
+    ) -> AsyncGenerator[tuple[int, Entry], None]:
         """Those of these records that fill a chunk, the first in any case.
 
         A run's records lie side by side, so those of one run are read together, as many as
         its share of the chunk allows: what is read and does not fit is read in vain.
         """
         ends = {run_id: seq for _, run_id, seq in wanted}
-        read: dict[tuple[str, int], Record] = {}
+        read: dict[tuple[str, int], StoredEvent] = {}
         room, share = CHUNK, CHUNK // max(len(ends), 1)
         for place, run_id, seq in wanted:
             if (run_id, seq) not in read:
@@ -247,20 +245,19 @@ class Feed:
             record = read.pop((run_id, seq))
             yield place, Entry(await self.name_of(run_id), told(run_id, record, place))
 
-    async def _read(self, run_id: str, first: int, last: int, most_text: int) -> list[Record]:
+    async def _read(self, run_id: str, first: int, last: int, most_text: int) -> list[StoredEvent]:
         """Of a run that is damaged its followers hear that, and of the others everything."""
         try:
-            return await self._journal.read(run_id, first - 1, last - first + 1, most_text)
+            return await self._reader.records(run_id, first - 1, last - first + 1, most_text)
         except JournalDamaged as error:
             log.error("the feed leaves out records of run %s: %s", run_id, error)
-            return [Record(seq, 0.0, DAMAGED, "{}") for seq in range(first, last + 1)]
+            return [StoredEvent(seq, 0.0, DAMAGED, "{}") for seq in range(first, last + 1)]
 
     async def name_of(self, run_id: str) -> str:
         """What the run is judged by: the subject of its root run."""
         known = self._names.get(run_id)
         if known is None:
-            row = await self._journal.run(run_id)
-            root = row if row is None else await self._journal.run(row.root_id)
+            root = await self._reader.root(run_id)
             known = self._names[run_id] = "" if root is None else run_of(root.kind, root.name)
             if len(self._names) > MOST_NAMES:
                 self._names.popitem(last=False)
@@ -281,8 +278,8 @@ class Feed:
         async def may_see(row: QuestionRow) -> bool:
             return sight.sees(await self.name_of(row.root_id))
 
-        journal, now = self._journal, self._clock.now
-        found = open_questions(journal, QuestionQuery(), may_see, now, sight.language)
+        reader, now = self._reader, self._clock.now
+        found = open_questions(reader, QuestionQuery(), may_see, now, sight.language)
         async with aclosing(found) as frames:
             async for frame in frames:
                 yield frame
@@ -320,13 +317,6 @@ class Feed:
             self._woken.set()
         for bell in self._bells:
             bell.set()
-
-
-def _places(stretches: list[Committed]) -> Iterator[_Place]:
-    """The records of these stretches: position, run, and place in the run."""
-    for one in stretches:
-        for seq in range(one.first, one.last + 1):
-            yield one.position - (one.last - seq), one.run_id, seq
 
 
 class _Follower:

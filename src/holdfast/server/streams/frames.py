@@ -10,13 +10,14 @@ import asyncio
 import json
 from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
 from dataclasses import replace
-from typing import Final, Protocol
+from typing import Final
 
 from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.runtime.projections import request_of
 from holdfast.server.cards import card
 from holdfast.server.streams.sse import Frame, spliced
 from holdfast.views.published import StoredEvent, published
+from holdfast.views.reader import RunReader
 
 INTERACTION: Final = "INTERACTION"
 MORE_QUESTIONS: Final = "MORE_QUESTIONS"
@@ -27,12 +28,6 @@ _OPEN: Final = frozenset({"open"})
 _PAGE: Final = 100
 _MOST_PAGES: Final = 20
 """How far a newcomer's questions are looked for among those that are not theirs to see."""
-
-
-class QuestionRows(Protocol):
-    """Where questions are listed: a journal."""
-
-    async def questions(self, query: QuestionQuery) -> list[QuestionRow]: ...
 
 
 def told(run_id: str, record: StoredEvent, cursor: str | int) -> bytes:
@@ -48,7 +43,7 @@ def moved(cursor: str | int) -> bytes:
 
 
 async def open_questions(
-    journal: QuestionRows,
+    reader: RunReader,
     query: QuestionQuery,
     shown_to: Callable[[QuestionRow], Awaitable[bool]],
     now: Callable[[], float],
@@ -59,7 +54,7 @@ async def open_questions(
     query = replace(query, status=_OPEN, limit=_PAGE)
     count, last = 0, ""
     for _ in range(_MOST_PAGES):
-        rows = await journal.questions(query)
+        rows = await reader.question_rows(query)
         for row in rows:
             shown = await shown_to(row)
             if shown and count == MOST_QUESTIONS:

@@ -1,7 +1,7 @@
 """Which session each principal last started or spoke in, and word of the next one.
 
 An EventSource names no session and sends no message: it follows the caller's newest one. That
-is kept beside the journal, so that it is known after a restart too; `since` is the record
+is kept in the store, so that it is known after a restart too; `since` is the record
 after which the newest turn begins.
 """
 
@@ -14,6 +14,7 @@ from dataclasses import asdict, dataclass
 from typing import Final
 
 from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.runtime.clock import Clock
 from holdfast.runtime.store import Store
 
 KIND: Final = "newest_session"
@@ -26,17 +27,19 @@ class Newest:
 
 
 class NewestSessions:
-    def __init__(self) -> None:
+    def __init__(self, store: Store, clock: Clock) -> None:
+        self._store = store
+        self._clock = clock
         self._watchers: defaultdict[str, set[Callable[[], None]]] = defaultdict(set)
 
-    async def note(self, store: Store, who: str, newest: Newest) -> None:
+    async def note(self, who: str, newest: Newest) -> None:
         kept = ExpiringValue(KIND, who, json.dumps(asdict(newest)))
-        await store.attach(Attached(kept=(kept,)))
+        await self._store.attach(Attached(kept=(kept,)))
         for told in tuple(self._watchers.get(who, ())):
             told()
 
-    async def of(self, store: Store, who: str, now: float) -> Newest | None:
-        kept = await store.kept(KIND, who, now)
+    async def of(self, who: str) -> Newest | None:
+        kept = await self._store.kept(KIND, who, self._clock.now())
         return None if kept is None else Newest(**json.loads(kept.body))
 
     def watch(self, who: str, told: Callable[[], None]) -> Callable[[], None]:

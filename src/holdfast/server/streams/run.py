@@ -62,10 +62,10 @@ class Place:
 
 async def place(services: Services, run_id: str, cursor: str | None) -> Place:
     """Where a client's cursor stands in the run, or why it cannot."""
-    row = await services.journal.run(run_id)
+    row = await services.reader.row(run_id)
     if row is None:
         raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
-    version = await services.journal.version(run_id)
+    version = await services.reader.version(run_id)
     after = {None: 0, NOW: version}.get(cursor)
     if after is None:
         after = _number(str(cursor))
@@ -181,7 +181,7 @@ class _Telling:
         return first
 
     async def _end(self) -> Frame:
-        row = await self._services.journal.run(self._start.run_id)
+        row = await self._services.reader.row(self._start.run_id)
         return Frame({"run_id": self._start.run_id, "status": row.status if row else ""}, END)
 
     async def questions(self, *, own: bool) -> Frames:
@@ -198,7 +198,7 @@ class _Telling:
 
         query = QuestionQuery(root_id=self._start.root_id)
         async with aclosing(
-            open_questions(services.journal, query, is_news, services.now, self._language)
+            open_questions(services.reader, query, is_news, services.now, self._language)
         ) as frames:
             async for frame in frames:
                 yield frame

@@ -24,9 +24,8 @@ from holdfast.errors import InvalidAnswer, NotFound
 from holdfast.interactions.cards import request_from_wire, request_to_wire
 from holdfast.model.interaction import InteractionStatus
 from holdfast.runs.live import AT_REST
-from holdfast.runtime.machines import as_session
 from holdfast.server.auth.authentication import Caller
-from holdfast.server.routes.chats import find
+from holdfast.server.routes.chats import CHATS
 from holdfast.server.seed_cards import seed_card
 from holdfast.server.services import Services
 from holdfast.server.streams.frames import moved
@@ -220,7 +219,7 @@ class Following:
 
     async def _still_open(self) -> Frame | None:
         """Another question, where the one that the page shows is closed."""
-        shown = None if self._shown is None else await self.served.journal.question(self._shown)
+        shown = None if self._shown is None else await self.served.reader.question_row(self._shown)
         if shown is None or shown.status == InteractionStatus.OPEN:
             return None
         self._shown = None
@@ -243,24 +242,18 @@ class Following:
         return ",".join(f"{seq}@{session_id}" for session_id, seq in self._places.items())
 
     async def _state(self, session_id: str) -> RunVersion:
-        return self.served.reader.of_state(
-            as_session(await self.served.app.engine.state(session_id))
-        )
+        return await CHATS.read(self.served, session_id)
 
     async def _visible(self, session_id: str) -> RunVersion | None:
         try:
-            return await find(self.served, self.caller, session_id)
+            return await CHATS.find(self.served, self.caller, session_id)
         except NotFound:
             return None
 
     async def _newest(self) -> Newest | None:
         """The session that is followed by its name, or the caller's newest; None if not theirs."""
         served, who = self.served, self.caller.principal.id
-        newest = (
-            Newest(self.only, 0)
-            if self.only is not None
-            else await served.newest.of(served.journal, who, served.now())
-        )
+        newest = Newest(self.only, 0) if self.only is not None else await served.newest.of(who)
         if newest is None or await self._visible(newest.session_id) is None:
             return None
         return newest
