@@ -17,7 +17,6 @@ from holdfast.forms.secrets import (
     HIDDEN,
     Scrubber,
     fill,
-    is_plain,
     is_reference,
     reference_of,
     references_in,
@@ -51,13 +50,6 @@ def test_references_are_found_in_values_of_ones_own_types_too() -> None:
         HIGH = 3
 
     assert references_in([Word.KEY, Level.HIGH, MappingProxyType({TWO: 1.5})]) == {ONE, TWO}
-
-
-def test_plain_arguments_have_nothing_to_fill_in_and_nothing_to_take_apart() -> None:
-    assert is_plain({})
-    assert is_plain({"a": "text", "b": 1, "c": 1.5, "d": True, "e": None})
-    others: list[Json] = [{"a": ONE}, {"a": f"Bearer {ONE}"}, {ONE: 1}, {"a": []}, {"a": {"b": 1}}]
-    assert not any(map(is_plain, others))
 
 
 def test_values_take_the_place_of_the_references_that_are_known() -> None:

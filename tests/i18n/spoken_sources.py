@@ -42,7 +42,7 @@ def _beside(node: ast.AST) -> Iterable[ast.AST]:
 
 
 def is_prose(text: str) -> bool:
-    """Whether somebody would read it: two words of letters at least."""
+    """Whether a person would read it: two words of letters at least."""
     return len(re.findall(r"(?<![\w.-])[A-Za-z`']{2,}(?![\w(=-])", text.replace(HOLE, " "))) >= 2
 
 
@@ -57,6 +57,7 @@ FOR_MODELS = frozenset(
         "{by} skipped this. Go on without it.",
         f"Everything for {HOLE} is said to be done. Check the outcome of your part.",
         "What is known:",
+        "There is no result: this call was not carried out.",
     }
 )
 """What is told to a model; people see it only as what the model was told."""
@@ -86,9 +87,11 @@ OURS_TO_MEND = frozenset(
         "a child run is prepared with its parent's start",
         "a conclusion waited for something",
         "only the listener of a plan runs code, or concludes",
+        f"results without a call in the turn before them: {HOLE}",
+        f"{HOLE}, whose traceback cannot be told",
     }
 )
-"""Mistakes of ours, the log's words, names of keys: nobody is told."""
+"""Mistakes of ours, the log's words, names of keys: no person reads them in another language."""
 
 SILENT = FOR_MODELS | OURS_TO_MEND
 
@@ -157,13 +160,12 @@ SPEAKING = (
     "runtime/tracebacks.py",
     "runtime/turns.py",
     "runtime/machines.py",
-    "work/calling.py",
+    "work/driver.py",
     "work/confidence.py",
     "work/failures.py",
-    "work/model_failures.py",
-    "work/failing.py",
-    "work/model_names.py",
-    "work/outcomes.py",
+    "work/model_wire.py",
+    "work/failed_attempts.py",
+    "work/models.py",
     "work/snippet.py",
     "interactions/service.py",
     "plans/results.py",

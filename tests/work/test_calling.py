@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, cast
 
@@ -9,10 +10,11 @@ import pytest
 
 from holdfast.core.interactions.calls import bind_consent, call_name
 from holdfast.errors import ForbiddenError
+from holdfast.forms.secrets import reference_of
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode, ApprovalRule
-from holdfast.model.values import JsonObject
-from holdfast.work.calling import call_tool
+from holdfast.model.values import Json, JsonObject
+from holdfast.work.driver import call_tool, is_plain
 from holdfast.work.tools import CallInfo, PythonTool, ToolRegistry, ToolSpec
 
 WORK = f.Work("chat_000001", "c1", 1, 1, 7, "chat_000001:c1:1:0")
@@ -133,3 +135,17 @@ async def test_arguments_that_a_tool_takes_apart_stay_whole(
         assert await call_tool(tools, call) == "done"
     assert args["who"] == "Will Zhang"
     assert args.get("rows", [1, 2]) == [1, 2]
+
+
+def test_plain_arguments_have_nothing_to_fill_in_and_nothing_to_take_apart() -> None:
+    assert is_plain({})
+    assert is_plain({"a": "text", "b": 1, "c": 1.5, "d": True, "e": None})
+    ref = reference_of(bytes(16))
+    others: list[Mapping[str, Json]] = [
+        {"a": ref},
+        {"a": f"Bearer {ref}"},
+        {ref: 1},
+        {"a": []},
+        {"a": {"b": 1}},
+    ]
+    assert not any(map(is_plain, others))

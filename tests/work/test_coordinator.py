@@ -11,7 +11,8 @@ from holdfast.language.strict import strict_json
 from holdfast.model.agent import Agent
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.plan import Plan
-from holdfast.work.coordinator import AppCoordinator, Context, Coordinator
+from holdfast.work.conversations import Coordinator
+from holdfast.work.coordinator import AppCoordinator, Context
 from holdfast.work.knowledge import Knowledge, Passage
 from holdfast.work.tools import PythonTool, ToolRegistry
 

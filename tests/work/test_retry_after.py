@@ -10,7 +10,7 @@ import httpx
 import pytest
 
 from holdfast.errors import PermanentError, TransientError
-from holdfast.work.retry_after import asked_by, asked_in, asked_seconds
+from holdfast.work.failed_attempts import asked_by, asked_in, asked_seconds
 
 SENT = "Wed, 21 Oct 2015 07:28:00 GMT"
 

@@ -83,8 +83,7 @@ from holdfast.runtime.engine import Engine
 from holdfast.runtime.executor import Worker
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_conversation, pinned_settings
-from holdfast.work.callables import one_thread_each
-from holdfast.work.conversations import Coordinator, GoalDecomposer, TaskExecutor
+from holdfast.work.conversations import Coordinator, GoalDecomposer, TaskExecutor, one_thread_each
 
 __all__ = [
     "VALID_STATE_TRANSITIONS",

@@ -6,12 +6,13 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 
 from holdfast.app import Holdfast
-from holdfast.work.callables import Attendant, offers_of
 from holdfast.work.conversations import (
+    Attendant,
     ConversationWorker,
     Coordinator,
     GoalDecomposer,
     TaskExecutor,
+    offers_of,
 )
 from holdfast.work.coordinator import AppCoordinator
 from holdfast.work.goals import GoalModel

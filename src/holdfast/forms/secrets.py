@@ -24,32 +24,19 @@ from holdfast.model.values import Json
 
 HIDDEN: Final = "(secret)"
 
-_PREFIX: Final = "secret:"
+PREFIX: Final = "secret:"
 _REFERENCE: Final = re.compile(r"secret:[0-9a-f]{32}")
-_WITHOUT_TEXT: Final = frozenset({int, float, bool, type(None)})
 _SHORTEST_PART: Final = 4
 _SHORTEST_BASE64: Final = 6
 
 
 def reference_of(digest: bytes) -> str:
     """The reference that a keyed digest makes; 16 bytes of it are enough."""
-    return f"{_PREFIX}{digest[:16].hex()}"
+    return f"{PREFIX}{digest[:16].hex()}"
 
 
 def is_reference(value: object) -> TypeGuard[str]:
     return isinstance(value, str) and _REFERENCE.fullmatch(value) is not None
-
-
-def is_plain(args: Mapping[str, Json]) -> bool:
-    """Whether there is no reference in it, and nothing that could be changed but itself.
-
-    It looks at exact types: the arguments of every call pass here."""
-    for one in [*args, *args.values()]:
-        kind = type(one)
-        if kind is int or (kind is str and _PREFIX not in one) or kind in _WITHOUT_TEXT:
-            continue
-        return False
-    return True
 
 
 def references_in(value: Json) -> frozenset[str]:

@@ -24,15 +24,19 @@ from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Envelope, envelope, report, report_outcome
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.tracebacks import noted
-from holdfast.work import outcomes
 from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
-from holdfast.work.driver import ListenerContext, ListenerWork, TaskDriver
-from holdfast.work.ending import ends_from_without
-from holdfast.work.failing import failed, settled
+from holdfast.work.driver import (
+    ListenerContext,
+    ListenerWork,
+    TaskDriver,
+    outcome_of_call,
+    outcome_of_listener,
+)
+from holdfast.work.failed_attempts import ends_from_without, failed
 from holdfast.work.tools import GATE, Gate, ToolSpec
 
 if TYPE_CHECKING:
-    from holdfast.work.callables import Attendant
+    from holdfast.work.conversations import Attendant
 
 
 Performed: TypeAlias = (
@@ -237,10 +241,10 @@ class Worker:
             # Our own driver's word needs no second look, where nobody has had a hand in it.
             ours = type(driver) is TaskDriver and not driver.__dict__
             bounded = ours and listener.bounded
-            return outcomes.of_listener(execution, effect, self.tool_facts, ours, bounded)
+            return outcome_of_listener(execution, effect, self.tool_facts, ours, bounded)
         match effect:
             case f.CallTool():
-                return outcomes.of_call(effect, await self.agents.call(effect), self.tool_facts)
+                return outcome_of_call(effect, await self.agents.call(effect), self.tool_facts)
             case f.CallFunction():
                 result = strict_json(await self.driver.call_function(effect))
                 return c.CallReturned(effect.index, result)
@@ -262,7 +266,7 @@ class Worker:
     ) -> c.Outcome:
         """Wait for the work, but not for ever: a call once sent cannot be called back. A `thread`
         goes on even where nobody waits any more, and then its result is late as well."""
-        task = asyncio.ensure_future(settled(work))
+        task = asyncio.ensure_future(_settled(work))
         try:
             done, _ = await asyncio.wait((task,), timeout=timeout)
         except asyncio.CancelledError:
@@ -289,6 +293,17 @@ class Worker:
                 self._threads.popitem(last=False)
         task.add_done_callback(self._outlasting.discard)
         task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
+
+
+async def _settled(work: Awaitable[c.Outcome]) -> c.Outcome:
+    """What came of work, whatever it raised: not even SystemExit ends more than the work."""
+    task = asyncio.current_task()
+    try:
+        return await work
+    except BaseException as error:
+        if ends_from_without(error, task):
+            raise
+        return failed(error)
 
 
 def _facts_of(spec: ToolSpec) -> c.ToolFacts:

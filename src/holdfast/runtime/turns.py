@@ -49,7 +49,7 @@ from holdfast.runtime.identity import unattributed
 from holdfast.runtime.machines import definition_of
 from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler, Turn, internal
-from holdfast.work.ending import ends_from_without
+from holdfast.work.failed_attempts import ends_from_without
 
 log = logging.getLogger("holdfast")
 

@@ -18,6 +18,7 @@ from holdfast.errors import AuthorError
 from holdfast.i18n.message import msg
 from holdfast.model.retry import Advice, GiveUp, Retry
 from holdfast.source.numbers import LONGEST_WAIT
+from holdfast.work.failed_attempts import sound
 from holdfast.work.tools import in_thread
 
 log = logging.getLogger("holdfast")
@@ -112,4 +113,4 @@ def _seconds(delay: object) -> float | None:
 
 
 def _words(why: object) -> str:
-    return str(why).encode("utf-8", "backslashreplace").decode()[:LONGEST_REASON]
+    return sound(str(why))[:LONGEST_REASON]

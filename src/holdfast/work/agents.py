@@ -17,7 +17,7 @@ from holdfast.model.agent import ASK_PERSON, Agent, helper_name
 from holdfast.model.form import FieldType
 from holdfast.model.message import ModelReply, ToolOffer
 from holdfast.model.values import Json, JsonObject
-from holdfast.work.calling import call_tool
+from holdfast.work.driver import call_tool
 from holdfast.work.models import ModelClient
 from holdfast.work.tools import ToolRegistry, ToolSpec, kept
 
@@ -99,7 +99,7 @@ class AgentWorker:
 
 
 def offered_parameters(spec: ToolSpec) -> JsonObject:
-    """A tool's parameters as a model sees them: nobody may expect it to know a secret."""
+    """A tool's parameters as a model sees them: secrets are left to the person."""
     parameters = spec.parameters
     asked = form_from_schema(parameters, list(parameters.get("properties", {})), spec.fields)
     names = [one.name for one in asked.fields if one.type is FieldType.SECRET]

@@ -1,10 +1,10 @@
-"""Calls in confidence: secrets are filled in for the length of one call, and told to nobody else.
+"""Calls in confidence: secrets are filled in for the length of one call, and reach nothing else.
 
 A call's arguments are recorded with references. Just before the call the values take their place,
-if they belong to the same root run; whatever the call returns, raises or logs is rid of them again
-before anybody hears of it. So it is with what the tool itself keeps secret, such as the headers of
-an HTTP tool, which a service may echo. An error keeps its kind but not its chain: causes and notes
-may quote what was sent.
+if they belong to the same root run; they are taken out again of whatever the call returns, raises
+or logs, before it is recorded or shown. So is what the tool itself keeps secret, such as the
+headers of an HTTP tool, which a service may echo. An error keeps its kind but not its chain: causes
+and notes may quote what was sent.
 
 Records that are logged meanwhile, by the tool or by the libraries under it (httpx writes whole
 addresses), are rewritten as they are made. That needs a record factory, which is put in place by
@@ -33,11 +33,9 @@ from holdfast.forms.secrets import Scrubber, fill, references_in
 from holdfast.i18n.message import msg
 from holdfast.language.strict import copied
 from holdfast.model.values import Json
-from holdfast.work.ending import ends_from_without
+from holdfast.work.failed_attempts import asked_by, ends_from_without, traceback_of
 from holdfast.work.failures import classify, error_of, words_of
-from holdfast.work.retry_after import asked_by
 from holdfast.work.tools import SecretSource
-from holdfast.work.traces import traceback_of
 
 Hide: TypeAlias = Callable[[str], str]
 
@@ -109,7 +107,7 @@ def _refuse_unknown(given: Json, unknown: frozenset[str]) -> None:
 
 
 def _retold(error: BaseException, hide: Hide) -> ToolError:
-    """The same failure to whoever classifies it, in words without secrets."""
+    """An error of the same kind, in words without secrets."""
     words = words_of(error)
     hidden = hide(words)
     told = words if hidden == words else hidden

@@ -1,16 +1,21 @@
-"""What a conversation's own people do: its coordinator, its model and its callables.
+"""A conversation's work, done by its coordinator, its model and its callables.
 
-They are foreign code. Whatever they take of what is offered, they get; whatever they return
-becomes plain JSON here, or is refused with its place. Functions that block get a thread,
-which nobody can break off: its result is dropped when nobody waits for it any more.
+They are the user's own code. Each is passed what its signature takes of what is offered; what it
+returns becomes plain JSON here, or is refused with its place. Functions that block run in a thread.
+A thread cannot be stopped: when its conversation is left or reset it goes on, and its result is
+dropped. The same task never runs in two threads of this process at once: the next attempt waits
+until the former thread has ended.
 """
 
 from __future__ import annotations
 
+import asyncio
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Mapping
+import threading
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from concurrent.futures import Future
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import partial, wraps
 from typing import Any, Protocol, TypeAlias
 
 from holdfast.errors import InvalidValue, PermanentError
@@ -23,7 +28,8 @@ from holdfast.model.values import Json
 from holdfast.work.confidence import in_confidence
 from holdfast.work.coordinator import Context
 from holdfast.work.goals import NotDecomposed, as_name, written_tasks
-from holdfast.work.tools import SecretSource, in_thread
+from holdfast.work.threads import in_own_thread
+from holdfast.work.tools import SecretSource, contained, in_thread
 
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "id": (str, "text"),
@@ -35,6 +41,8 @@ _KINDS: Mapping[str, tuple[Any, str]] = {
 }
 
 TaskExecutor: TypeAlias = Callable[..., Awaitable[Any] | Any]
+
+LONGEST_WORDS = 2_000
 
 
 class Coordinator(Protocol):
@@ -250,9 +258,7 @@ def _checked_task(task_id: str, raw: Mapping[str, Any]) -> SubTask:
 async def _call(function: Callable[..., Any], *given: Any, **offered: Any) -> Any:
     """Call with what it takes of what is offered; functions that block get a thread."""
     taken = copied(_taken(function, offered))
-    if inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
-        getattr(function, "__call__", None)  # noqa: B004
-    ):
+    if _is_asynchronous(function):
         return await function(*given, **taken)
     returned = await in_thread(function, *given, **taken)
     return await returned if inspect.isawaitable(returned) else returned
@@ -267,3 +273,101 @@ def _taken(function: Callable[..., Any], offered: Mapping[str, Json]) -> Mapping
         return offered
     names = {one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY}
     return {name: value for name, value in offered.items() if name in names}
+
+
+@dataclass(frozen=True, slots=True)
+class Attendant:
+    """Does a conversation's work; the model that decomposes its goal is offered its callables."""
+
+    worker: ConversationWorker
+    offers: Sequence[Json]
+
+    async def perform(self, effect: f.ConversationWork) -> c.Outcome:
+        if isinstance(effect, f.Decompose) and self.offers:
+            known = effect.context.get("tools") or ()
+            tools = [*known, *self.offers] if isinstance(known, Sequence) else [*self.offers]
+            effect = replace(effect, context={**effect.context, "tools": tools})
+        return await self.worker.perform(effect)
+
+
+def offers_of(executors: Mapping[str, TaskExecutor]) -> list[Json]:
+    """What a task's type may name, as a coordinator lists tools."""
+    return [
+        {"kind": "callable", "name": kind, "description": _words(executor)}
+        for kind, executor in executors.items()
+    ]
+
+
+def _words(executor: TaskExecutor) -> str:
+    own = inspect.isroutine(executor) or isinstance(executor, type)
+    return (inspect.getdoc(executor if own else type(executor)) or "")[:LONGEST_WORDS]
+
+
+def one_thread_each(executors: Mapping[str, TaskExecutor]) -> dict[str, TaskExecutor]:
+    """The same callables; those that block wait for the former thread of the same task."""
+    running: dict[tuple[str, str], _Thread] = {}
+    return {
+        kind: executor if _is_asynchronous(executor) else _threaded(executor, running)
+        for kind, executor in executors.items()
+    }
+
+
+def _is_asynchronous(function: Callable[..., Any]) -> bool:
+    called = getattr(function, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
+
+
+def _threaded(executor: TaskExecutor, running: dict[tuple[str, str], _Thread]) -> TaskExecutor:
+    @wraps(executor)
+    async def in_a_thread(task: SubTask, **more: Any) -> Any:
+        place = (task.type, task.id)
+        while (former := running.get(place)) is not None:
+            await asyncio.wait([asyncio.wrap_future(former.ended)])
+        thread = running[place] = _Thread(partial(contained, executor, task, **more))
+        thread.ended.add_done_callback(lambda _: running.pop(place, None))
+        try:
+            await in_own_thread(thread.work)
+        except asyncio.CancelledError:
+            thread.call_off()
+            raise
+        returned = thread.ended.result()()
+        return await returned if inspect.isawaitable(returned) else returned
+
+    return in_a_thread
+
+
+class _Thread:
+    """One call in a thread; `ended` has a function that returns or raises what came of it."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.ended: Future[Callable[[], Any]] = Future()
+        self._call = call
+        self._lock = threading.Lock()
+        self._begun = False
+
+    def work(self) -> None:
+        if self._begins():
+            self.ended.set_result(_what_came_of(self._call))
+
+    def call_off(self) -> None:
+        """One that has not begun never will; one that has goes on."""
+        if self._begins():
+            self.ended.set_result(lambda: None)
+
+    def _begins(self) -> bool:
+        with self._lock:
+            first, self._begun = not self._begun, True
+            return first
+
+
+def _what_came_of(call: Callable[[], Any]) -> Callable[[], Any]:
+    """Kept for the caller, which may no longer wait for it."""
+    try:
+        returned = call()
+    except BaseException as error:
+        return partial(_raise, error)
+    return lambda: returned
+
+
+def _raise(error: BaseException) -> None:
+    raise error

@@ -13,7 +13,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
-from typing import Protocol
 
 from holdfast.errors import InvalidValue
 from holdfast.forms.schemas import json_schema
@@ -39,10 +38,6 @@ class Context:
     def of(cls, raw: object) -> Context:
         """Whatever a coordinator returned; what is no JSON in it becomes text."""
         return cls(*(_part(raw, name) for name in ("rules", "knowledge", "tools")))
-
-
-class Coordinator(Protocol):
-    async def get_context_async(self, user_input: str) -> Context: ...
 
 
 class AppCoordinator:

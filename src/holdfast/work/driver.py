@@ -1,36 +1,57 @@
-"""The task driver: carries out one attempt of a listener and says what came of it.
+"""One attempt: a listener or a call is carried out, and what came of it becomes an outcome.
 
-The engine goes through `TaskDriver` for every listener, so a subclass that
-overrides `execute_listener` or `determine_task_updates` is honoured. The result
-has the shape of the seeds: `{success, task_updates, result, error}`, or
-`{success: False, reason: "missing_params", required_params: {...}}`. Code of your own may call it
-too, with a plan instance's context (see `by_hand`).
+The engine goes through `TaskDriver` for every listener, so a subclass that overrides
+`execute_listener` or `determine_task_updates` is honoured. A result has the shape of the seeds:
+`{success, task_updates, result, error}`, or `{success: False, reason: "missing_params",
+required_params: {...}}`. Application code may call it too, with a plan instance's context
+(`by_hand`).
+
+`call_tool` runs the arguments that were consented to, or nothing.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any, TypeAlias
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Any, Final, TypeAlias
 
 from immutables import Map
 
+from holdfast.core.approval import mode_of
+from holdfast.core.interactions.calls import bind_consent, call_name
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.outputs import told_updates
+from holdfast.core.plan.outputs import succeeded, told_updates
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.state import EMPTY
-from holdfast.errors import InvalidValue
+from holdfast.errors import AuthorError, ForbiddenError, InvalidValue
+from holdfast.forms.from_tools import form_from_schema
+from holdfast.forms.secrets import PREFIX
+from holdfast.forms.shapes import parse_form
 from holdfast.i18n.message import msg
 from holdfast.language.strict import copied, strict_json
+from holdfast.model import commands as c
 from holdfast.model import effects as f
-from holdfast.model.plan import Listener
+from holdfast.model.approval import ApprovalMode
+from holdfast.model.form import Form
+from holdfast.model.plan import Listener, TaskStatus, TaskUpdate
+from holdfast.model.record import constructor
+from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 from holdfast.work import by_hand
-from holdfast.work.calling import call_tool, call_with_secrets
+from holdfast.work.confidence import Hide, in_confidence
+from holdfast.work.failed_attempts import asked_seconds, kept_text
 from holdfast.work.sandbox import CallWanted, Sandbox
-from holdfast.work.tools import ToolRegistry, not_kept
+from holdfast.work.tools import CallInfo, PythonTool, Tool, ToolRegistry, ToolSpec, kept, not_kept
 
 ListenerWork: TypeAlias = f.CallTool | f.RunSnippet | f.Conclude
+FactsOf: TypeAlias = Callable[[str], c.ToolFacts | None]
+
+_AUTO: Final = ApprovalMode.AUTO
+_WITHOUT_TEXT: Final = frozenset({int, float, bool, type(None)})
+_call_info: Final = constructor(CallInfo)
+_succeeded: Final = constructor(c.Succeeded)
+_update: Final = constructor(TaskUpdate)
 
 
 class ListenerContext(Mapping[str, Any]):
@@ -111,7 +132,8 @@ class TaskDriver:
             execution["task_updates"] = self.determine_task_updates(listener, execution, context)
         except Exception as error:
             # The work is done: whatever went wrong here must not make it run again.
-            return {**execution, "task_updates": [], "output_error": f"{error}" or "no output"}
+            problem = str(error) or msg("no output")
+            return {**execution, "task_updates": [], "output_error": problem}
         return execution
 
     async def _execute_by_hand(
@@ -193,3 +215,161 @@ def snippet_context(context: ListenerContext) -> dict[str, Json]:
     known = state.plan.task_ids
     found = {one: state.task(one).context or EMPTY for one in reads if one in known}
     return {**found, **{one: named[one] for one in reads if one in named}}
+
+
+def call_tool(tools: ToolRegistry, effect: f.CallTool) -> Awaitable[Any]:
+    """What the tool returns, which the caller has yet to make strict."""
+    find, name = tools.find, effect.tool
+    tool = find(name) or tools.get(name)
+    rule, work = tool.spec.approval, effect.work
+    if rule.mode is not _AUTO or rule.when is not None:
+        _check_mode(tool.spec, effect)
+    if effect.consent is not None:
+        _check_consent(tool.spec, effect)
+    args = effect.args
+    if is_plain(args):
+        call = _call_info(work.key, work.run_id, work.attempt)
+        if type(tool) is PythonTool:  # it has no secrets, and leaves the dict as it is
+            return tool.call(args, call)
+        if not getattr(tool, "secrets", None):
+            return tool.call({**args}, call)
+    return call_with_secrets(tools, tool, args, work, work.key)
+
+
+def is_plain(args: Mapping[str, Json]) -> bool:
+    """Whether there is no reference to a secret in it, and nothing that could be changed but
+    itself. It looks at exact types: the arguments of every call pass here."""
+    for one in [*args, *args.values()]:
+        kind = type(one)
+        if kind is int or (kind is str and PREFIX not in one) or kind in _WITHOUT_TEXT:
+            continue
+        return False
+    return True
+
+
+def call_with_secrets(
+    tools: ToolRegistry, tool: Tool, args: Mapping[str, Json], work: f.Work, key: str
+) -> Awaitable[Json]:
+    """Call a tool with what its arguments refer to; what comes back has none of it."""
+
+    async def call(filled: Json, hide: Hide) -> Json:
+        called = CallInfo(key, work.run_id, work.attempt, hide)
+        return kept(tool.spec.name, await tool.call(filled, called))
+
+    own = getattr(tool, "secrets", ())
+    return in_confidence(tools.secrets, work.run_id, args, call, own)
+
+
+def _check_mode(spec: ToolSpec, effect: f.CallTool) -> None:
+    """What its author has disabled does not run, whatever was decided before that."""
+    if mode_of(spec.approval, effect.args) is ApprovalMode.DISABLED:
+        raise ForbiddenError(msg("the tool {tool} is disabled", tool=effect.tool))
+
+
+def _check_consent(spec: ToolSpec, effect: f.CallTool) -> None:
+    """The executor's own look at what a person agreed to, just before the call."""
+    work = effect.work
+    call = call_name(work.run_id, work.step_id, work.firing)
+    if bind_consent(call, effect.tool, spec.version, effect.args) != effect.consent:
+        raise ForbiddenError(msg("consent to {tool} does not fit what would run", tool=effect.tool))
+
+
+def outcome_of_call(effect: f.CallTool, result: Json, facts_of: FactsOf) -> c.Outcome:
+    """An agent's call: what the tool says of itself decides, as it does in a plan."""
+    if isinstance(result, Mapping) and result.get("reason") == "missing_params":
+        return _lacking(effect.tool, result.get("required_params") or {}, facts_of(effect.tool))
+    if succeeded(result):
+        return c.Succeeded(result)
+    return c.Failed(_failure(result, result), result=result)
+
+
+def _lacking(tool: str, wanted: Json, facts: c.ToolFacts | None) -> c.Outcome:
+    """A result may carry a model's words, so a person is shown those of the tool's schema."""
+    known = facts.parameters.get("properties", {}) if facts else {}
+    try:
+        names = [one.name for one in parse_form(wanted).fields]
+    except AuthorError as error:
+        return c.Failed(Failure(FailureKind.PERMANENT, kept_text(error)))
+    asked = [name for name in names if name in known]
+    if facts is None or not asked:
+        listed, own = ", ".join(names) or msg("nothing by name"), ", ".join(known) or "none"
+        why = msg(
+            "{tool} asks for {names}, but none of it is among its parameters: {own}",
+            tool=tool,
+            names=listed,
+            own=own,
+        )
+        return c.Failed(Failure(FailureKind.PERMANENT, kept_text(why)))
+    form = form_from_schema(facts.parameters, asked, facts.fields)
+    required = Form(tuple(replace(one, required=True) for one in form.fields))
+    return c.Missing(required, facts.version)
+
+
+def outcome_of_listener(
+    execution: Mapping[str, Any],
+    effect: ListenerWork,
+    facts_of: FactsOf,
+    strict: bool,
+    bounded: bool,
+) -> c.Outcome:
+    """In the words of a driver, whose result may be strict already, and its updates bounded."""
+    reason = execution.get("reason")
+    if reason is not None:
+        if reason == "missing_params":
+            facts = facts_of(effect.tool) if isinstance(effect, f.CallTool) else None
+            form = parse_form(execution.get("required_params") or {})
+            return c.Missing(form, facts.version if facts else "")
+        if reason == "call_wanted":
+            call: CallWanted = execution["call"]
+            return _call_wanted(call, facts_of(call.function))
+    result = execution.get("result")
+    if not strict:
+        result = strict_json(result)
+    if execution.get("output_error"):
+        return c.OutputBroken(result, str(execution["output_error"]))
+    try:
+        updates = _updates(execution.get("task_updates") or (), bounded)
+    except Exception as error:
+        return c.OutputBroken(
+            result, msg("{place}: {problem}", place="task_updates", problem=kept_text(error))
+        )
+    if execution.get("success"):
+        return _succeeded(result, updates)
+    return c.Failed(_failure(execution, result), updates, result)
+
+
+def _call_wanted(call: CallWanted, facts: c.ToolFacts | None) -> c.Outcome:
+    """No person can be asked in the middle of a snippet, so what needs consent is refused."""
+    if facts is None:
+        return c.Failed(
+            Failure(FailureKind.PERMANENT, msg("there is no tool {tool}", tool=call.function))
+        )
+    mode = mode_of(facts.approval, call.args)
+    if mode is not ApprovalMode.AUTO:
+        if mode is ApprovalMode.DISABLED:
+            why = msg("the tool {tool} is disabled", tool=call.function)
+        else:
+            why = msg(
+                "the tool {tool} needs approval: call it in a tool listener", tool=call.function
+            )
+        return c.Failed(Failure(FailureKind.FORBIDDEN, why))
+    return c.CallWanted(call.index, call.function, call.args, facts.idempotent)
+
+
+def _failure(result: Mapping[str, Any], value: Json) -> Failure:
+    named = value.get("error_class") if isinstance(value, Mapping) else None
+    kind = FailureKind(named) if named in set(FailureKind) else FailureKind.TRANSIENT
+    asked = asked_seconds(value.get("retry_after")) if isinstance(value, Mapping) else None
+    said = kept_text(result.get("error") or msg("the work failed without saying why"))
+    return Failure(kind, said, asked)
+
+
+def _updates(told: Iterable[Mapping[str, Any]], bounded: bool) -> tuple[TaskUpdate, ...]:
+    updates = []
+    for raw in told:
+        status, context = raw["status"], raw.get("context") or {}
+        status = status if type(status) is TaskStatus else TaskStatus(status)
+        if not bounded:
+            context = strict_json(context if type(context) is dict else dict(context))
+        updates.append(_update(str(raw["task_id"]), status, context, str(raw.get("reason", ""))))
+    return tuple(updates)

@@ -1,4 +1,4 @@
-"""What an HTTP tool sends that nobody may read when a service echoes it.
+"""What an HTTP tool sends that must be hidden where a service echoes it.
 
 That is whatever comes from the environment, except for what only names the server, and what is
 written in the declaration where names say that it is secret (`Authorization`, `?api_key=`). A

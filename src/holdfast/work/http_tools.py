@@ -45,16 +45,17 @@ from holdfast.language.strict import canonical_json, digest, strict_json
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject
-from holdfast.work.body_template import fill, placeholders
+from holdfast.work.failed_attempts import asked_in
 from holdfast.work.failures import error_of, kind_of_status
 from holdfast.work.http_secrets import secrets_in_address, secrets_in_header
-from holdfast.work.retry_after import asked_in
 from holdfast.work.tools import CallInfo, ToolSpec, asked_fields, read_only_by_name
 
 MAX_ANSWER_BYTES: Final = 1_000_000
 DEFAULT_TIMEOUT: Final = 30.0
 _LONGEST_REASON: Final = 300
 METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_PLACEHOLDER: Final = re.compile(r"\{(\w+)\}")
+_ABSENT: Final = object()
 _VARIABLE: Final = re.compile(r"\$\{(?P<name>[A-Za-z_]\w*)(?::-(?P<default>[^}]*))?\}")
 
 
@@ -129,7 +130,7 @@ class HttpTool:
         if self._method == "GET":
             url = url.copy_merge_params(_query(args))
         else:
-            body = fill(self._body, {"args": dict(args), **args})
+            body = _filled(self._body, {"args": dict(args), **args})
         limits = httpx.Timeout(timeout, connect=min(10.0, timeout / 2))
         return self._clients.current().build_request(
             self._method, url, headers=headers, json=body, timeout=limits
@@ -184,6 +185,32 @@ class HttpTool:
     @property
     def _named(self) -> dict[str, str]:
         return {"tool": self.spec.name, "host": self._endpoint.host}
+
+
+def _filled(template: Json, values: Mapping[str, Json]) -> Json:
+    """The template with its _placeholders replaced, types kept; absent arguments drop out."""
+    match template:
+        case str() if name := _PLACEHOLDER.fullmatch(template):
+            return values.get(name[1], _ABSENT)
+        case dict():
+            filled = {key: _filled(item, values) for key, item in template.items()}
+            return {key: item for key, item in filled.items() if item is not _ABSENT}
+        case list():
+            return [i for i in (_filled(item, values) for item in template) if i is not _ABSENT]
+    return template
+
+
+def _placeholders(template: Json) -> set[str]:
+    """The names that the template reads."""
+    match template:
+        case str():
+            name = _PLACEHOLDER.fullmatch(template)
+            return {name[1]} if name else set()
+        case dict():
+            return set().union(*map(_placeholders, template.values()))
+        case list():
+            return set().union(*map(_placeholders, template))
+    return set()
 
 
 def _header_safe(key: str) -> str:
@@ -400,6 +427,6 @@ class _Entry:
         except InvalidValue as error:
             self.wrong("body", str(error))
         known = {"args", *parameters.get("properties", {})}
-        for name in sorted(placeholders(body) - known):
+        for name in sorted(_placeholders(body) - known):
             self.wrong("body", f"{{{name}}} is not one of the tool's parameters")
         return body

@@ -8,11 +8,20 @@
 A model is asked through pydantic-ai's direct API, so any of its providers will do, and the loop
 around it stays ours. Attempts are counted here alone: the provider's own retries are turned off.
 Between two attempts the client waits as long as the provider asks (up to a bound), or backs off
-with jitter. What finally fails is `ModelUnavailable` or `ModelRefused` (see `model_failures`).
+with jitter. What finally fails is `ModelUnavailable` or `ModelRefused` (`model_wire`).
 
 With `on_text` the reply is streamed and its text handed over piece by piece. Those pieces are for
 eyes only: when a stream breaks and is begun again, `on_restart` says that they are void. Only the
 returned reply counts.
+
+Names:
+
+    openai:gpt-4o            any provider pydantic-ai knows; its key from its own variable
+    gpt-4o + base URL        any server that speaks OpenAI's chat protocol, with or without a key
+
+With a base URL every name goes to that server, whatever stands before a colon (`qwen2.5:7b` is a
+model, not a provider); only `openai:` and `openai-chat:` are taken off. A key meant for OpenAI is
+never sent to another server.
 
 Importing pydantic-ai blocks for more than a second; it happens at the first request, in a thread.
 """
@@ -22,23 +31,30 @@ from __future__ import annotations
 import asyncio
 import os
 import random
+import re
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.core.run.steps import retry_delay
 from holdfast.errors import ContextTooLong, ModelNotConfigured, ModelRefused, ModelUnavailable
 from holdfast.i18n.message import msg
 from holdfast.model.message import Message, ModelReply, ToolOffer
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
-from holdfast.work.model_failures import declined, read_failure
-from holdfast.work.model_names import resolve_model
-from holdfast.work.model_wire import call_ids, from_wire, to_parameters, to_wire
+from holdfast.work.model_wire import (
+    call_ids,
+    declined,
+    from_wire,
+    read_failure,
+    to_parameters,
+    to_wire,
+)
 
 if TYPE_CHECKING:
     from pydantic_ai.messages import ModelMessage, ModelResponse, ModelResponseStreamEvent
     from pydantic_ai.models import Model, ModelRequestParameters
+    from pydantic_ai.providers import Provider
     from pydantic_ai.settings import ModelSettings
 
 __all__ = [
@@ -53,6 +69,12 @@ __all__ = [
 DEFAULT_RETRY: Final = RetryPolicy(attempts=4, initial=1.0, factor=2.0, maximum=30.0, jitter=0.3)
 DEFAULT_TIMEOUT: Final = 120.0
 LONGEST_WAIT: Final = 60.0
+
+# Prices are looked up by this name too, and only a name that is like no provider's finds none:
+# what a server of the user's own costs is not known.
+_OWN_SERVER: Final = "own-server"
+_CHAT_PREFIXES: Final = ("openai-chat:", "openai:")
+_EXTRA: Final = re.compile(r"pydantic-ai-slim\[([\w-]+)\]")
 
 
 class ModelClient:
@@ -122,7 +144,7 @@ class ModelClient:
         """Closes the connections to the models this client has found by name."""
         while self._resolved:
             _, model = self._resolved.popitem()
-            # A model closes its connections when the last one who entered it leaves.
+            # A model closes its connections when it has been left as often as entered.
             async with model:
                 pass
 
@@ -168,7 +190,7 @@ class ModelClient:
         delay = retry_delay(self._retry, told, attempt, self._jitter())
         if delay is None or failure.retry_after is None:
             return delay
-        # Everybody was told the same moment, so the jitter is added, never taken off.
+        # All clients were told the same moment, so the jitter is added, never taken off.
         return min(failure.retry_after, self._longest_wait) + delay * self._retry.jitter
 
 
@@ -257,4 +279,72 @@ def _with_count(
         return failure
     return ModelUnavailable(
         msg("{problem} (after {n} attempts)", problem=str(failure), n=attempts), failure.retry_after
+    )
+
+
+def resolve_model(name: str, base_url: str | None = None, api_key: str | None = None) -> Model:
+    """The model called `name`, or ModelNotConfigured saying what is missing."""
+    try:
+        if base_url is not None:
+            return _compatible_model(name, base_url, api_key)
+        return _known_model(name, api_key)
+    except ImportError as error:
+        raise ModelNotConfigured(_missing_package(name, error)) from error
+
+
+def _compatible_model(name: str, base_url: str, api_key: str | None) -> Model:
+    from pydantic_ai.models.openai import OpenAIChatModel
+    from pydantic_ai.profiles.openai import OpenAIModelProfile
+    from pydantic_ai.providers.openai_compatible import OpenAICompatibleProvider
+
+    if not base_url.startswith(("http://", "https://")):
+        raise ModelNotConfigured(
+            msg(
+                "the model server's address {url!r} is no URL; set HOLDFAST_MODEL_BASE_URL to "
+                "something like {example}",
+                url=base_url,
+                example="http://127.0.0.1:8000/v1",
+            )
+        )
+    for prefix in _CHAT_PREFIXES:
+        name = name.removeprefix(prefix)
+    return OpenAIChatModel(
+        name,
+        provider=OpenAICompatibleProvider(_OWN_SERVER, base_url=base_url, api_key=api_key),
+        # A stream that merely stops would otherwise pass for a finished answer.
+        profile=OpenAIModelProfile(openai_chat_streaming_requires_finish_reason=True),
+    )
+
+
+def _known_model(name: str, api_key: str | None) -> Model:
+    from pydantic_ai.exceptions import UserError
+    from pydantic_ai.models import infer_model
+    from pydantic_ai.providers import infer_provider, infer_provider_class
+
+    def provider_with_key(provider: str) -> Provider[Any]:
+        made: Any = infer_provider_class(provider)
+        return made(api_key=api_key)  # type: ignore[no-any-return]
+
+    try:
+        return infer_model(name, infer_provider if api_key is None else provider_with_key)
+    except (UserError, ValueError) as error:
+        raise ModelNotConfigured(_unusable(name, str(error))) from error
+
+
+def _unusable(name: str, reason: str) -> str:
+    return msg(
+        "model {model!r} cannot be used: {reason}; name it provider:model "
+        "(HOLDFAST_MODEL=openai:gpt-4o) with the provider's key, or set "
+        "HOLDFAST_MODEL_BASE_URL for a server of your own",
+        model=name,
+        reason=reason.rstrip("."),
+    )
+
+
+def _missing_package(name: str, error: ImportError) -> str:
+    named = _EXTRA.search(str(error))
+    extra = named.group(1) if named else name.partition(":")[0]
+    package = f"'pydantic-ai-slim[{extra}]'"
+    return msg(
+        "model {model!r} needs a package: pip install {package}", model=name, package=package
     )

@@ -1,4 +1,4 @@
-"""Runs a plan's code snippets where they can hurt nobody.
+"""Runs a plan's code snippets where they can do no harm.
 
 A snippet is Python, interpreted by Monty in a worker process: no files, no network, no
 environment, one second, 32 MB, 200 calls deep. It reads `context` and sets `result`. Its clock

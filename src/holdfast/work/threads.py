@@ -79,7 +79,7 @@ def _work(
         settle = partial(future.set_result, work())
     except BaseException as error:
         settle = partial(future.set_exception, error)
-    with suppress(RuntimeError):  # the loop is closed: nobody waits
+    with suppress(RuntimeError):  # the loop is closed: nothing waits
         loop.call_soon_threadsafe(_unless_done, future, settle)
 
 

@@ -47,7 +47,7 @@ _READ_ONLY_PREFIXES: Final = ("query_", "check_")
 
 @dataclass(frozen=True, slots=True)
 class ToolSpec:
-    """What the engine knows of a tool; `timeout` in seconds is kept by whoever calls it.
+    """What the engine knows of a tool; `timeout` in seconds is kept by the caller.
 
     `fields` is how people are asked for its arguments. They are no part of `version`: consent is
     to what runs, and that is the same under another label.
@@ -121,7 +121,7 @@ class PythonTool:
     _function: Callable[..., Any]
     _validate: Callable[[Any], dict[str, Any]]
     blocks: bool
-    """Whether it runs in a thread, which nobody can break off."""
+    """Whether it runs in a thread, which cannot be stopped."""
     _call_parameter: str | None
 
     @classmethod

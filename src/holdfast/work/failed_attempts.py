@@ -1,20 +1,98 @@
-"""How long a service asked to be left alone: its Retry-After, wherever a tool's failure has it.
+"""What an attempt raised, as its outcome: kind and message, traceback, and the wait that a service
+asked for.
 
-That may be the failure itself (`TransientError(…, retry_after=30)`), the answer that an HTTP
-library's error carries, a result's `retry_after`, a member of a group, or whatever the failure was
-raised from.
+`work/failures.py` says which kind of failure an exception is. The wait is Retry-After, wherever a
+failure has it: the failure itself (`TransientError(…, retry_after=30)`), the answer that an HTTP
+library's error carries, a result's `retry_after`, a member of a group, or a cause.
 """
 
 from __future__ import annotations
 
+import asyncio
+import threading
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from email.utils import parsedate_to_datetime
+from functools import partial
+from traceback import TracebackException
+from types import TracebackType
 from typing import Any, Final
 
-from holdfast.work.failures import attribute_of, read
+from holdfast.errors import ToolError
+from holdfast.i18n.message import msg
+from holdfast.model import commands as c
+from holdfast.model.retry import Failure, FailureKind
+from holdfast.work.failures import attribute_of, classify, read, words_of
 
+LONGEST_MESSAGE: Final = 2_000
+_OURS: Final = ("holdfast", "asyncio", "concurrent")
 _ENDLESS: Final = 1e12
+
+
+def ends_from_without(error: BaseException, task: asyncio.Task[Any] | None) -> bool:
+    """Whether the work was cancelled by another, interrupted at the terminal, or thrown away, and
+    has not failed by itself; `task` did the work."""
+    match error:
+        case asyncio.CancelledError():
+            return task is not None and bool(task.cancelling())
+        case KeyboardInterrupt():
+            return threading.current_thread() is threading.main_thread()
+        case GeneratorExit():
+            return _running_task() is not task
+    return False
+
+
+def _running_task() -> asyncio.Task[Any] | None:
+    try:
+        return asyncio.current_task()
+    except RuntimeError:
+        return None
+
+
+def failed(error: BaseException) -> c.Outcome:
+    if isinstance(error, asyncio.CancelledError):
+        return c.Lost(msg("the work was cancelled from within"))
+    kind, message = classify(error), kept_text(words_of(error))
+    asked, traceback = asked_by(error), sound(traceback_of(error))
+    if kind is FailureKind.UNKNOWN:
+        return c.Lost(message, asked, traceback)
+    return c.Failed(Failure(kind, message, asked), traceback=traceback)
+
+
+def kept_text(said: object) -> str:
+    """Text of a tool as the journal can keep it: valid Unicode, up to `LONGEST_MESSAGE`."""
+    given = str(said)
+    text = sound(given)
+    if len(text) > LONGEST_MESSAGE:
+        return f"{text[:LONGEST_MESSAGE]}…"
+    return given if text == given else text
+
+
+def sound(text: str) -> str:
+    return text.encode("utf-8", "backslashreplace").decode()
+
+
+def traceback_of(error: BaseException) -> str:
+    """The traceback from the tool's own code on; empty where only our own code raised it."""
+    if isinstance(error, ToolError) and error.traceback is not None:
+        return error.traceback
+    own = _from_the_work_on(error.__traceback__)
+    if own is None:
+        return ""
+    told = partial(TracebackException, type(error), error, own, compact=True)
+    name = type(error).__name__
+    return read(lambda: "".join(told().format()), f"{name}, whose traceback cannot be told")
+
+
+def _from_the_work_on(traceback: TracebackType | None) -> TracebackType | None:
+    while traceback is not None and _is_ours(traceback):
+        traceback = traceback.tb_next
+    return traceback
+
+
+def _is_ours(traceback: TracebackType) -> bool:
+    module = str(traceback.tb_frame.f_globals.get("__name__", ""))
+    return module.partition(".")[0] in _OURS
 
 
 def asked_seconds(value: object, sent: object = None) -> float | None:
@@ -23,9 +101,9 @@ def asked_seconds(value: object, sent: object = None) -> float | None:
         case bool() | None:
             return None
         case timedelta():
-            return _sound(value.total_seconds())
+            return _capped(value.total_seconds())
         case int() | float():
-            return _sound(value)
+            return _capped(value)
         case str():
             return _of_text(value.strip(), sent)
         case _:
@@ -84,7 +162,7 @@ def _chain(error: BaseException | None, seen: set[int]) -> Iterator[BaseExceptio
 
 def _of_text(text: str, sent: object) -> float | None:
     if text.isascii() and text.replace(".", "", 1).isdigit():
-        return _sound(float(text))
+        return _capped(float(text))
     if (due := _date(text)) is None:
         return _longest(text)
     return max(0.0, (due - (_date(sent) or datetime.now(UTC))).total_seconds())
@@ -94,7 +172,7 @@ def _longest(text: str) -> float | None:
     """Of several headers, which HTTP libraries join with commas."""
     each = [one.strip() for one in text.split(",")]
     whole = all(one.isascii() and one.isdigit() for one in each)
-    return _sound(max(map(float, each))) if whole else None
+    return _capped(max(map(float, each))) if whole else None
 
 
 def _date(text: object) -> datetime | None:
@@ -105,6 +183,6 @@ def _date(text: object) -> datetime | None:
     return date if date.tzinfo else date.replace(tzinfo=UTC)
 
 
-def _sound(seconds: float) -> float | None:
+def _capped(seconds: float) -> float | None:
     seconds = min(seconds, _ENDLESS)
     return float(seconds) if seconds >= 0 else None
