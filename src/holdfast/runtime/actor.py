@@ -10,7 +10,7 @@ import heapq
 from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.run.builder import NO_MOMENT, DecisionBuilder
 from holdfast.core.run.state import ANY_STEP, RunState, StepState
@@ -22,13 +22,16 @@ from holdfast.model.commands import Command, Moment, Outcome, ReportOutcome
 from holdfast.model.effects import Effect, Work
 from holdfast.model.record import constructor
 from holdfast.model.recorded import Event
+from holdfast.model.run import RunStatus
 from holdfast.runtime import projections
 from holdfast.runtime.audit import left_by, together
 from holdfast.runtime.identity import Identity
-from holdfast.runtime.machines import Machine, machine_of
-from holdfast.runtime.projections import RowProjection
+from holdfast.runtime.machines import Machine, machine_of, run_row
 
 _READY: Final = StepStatus.READY
+
+RowProjection: TypeAlias = tuple[RunStatus, bool, float | None]
+"""What must be in a run's row at once; all else of it may lag behind a little."""
 
 
 class Readiness:
@@ -234,7 +237,7 @@ def append_of(
     at = unsaved[-1][0] if unsaved else 0.0
     if not goes_on or projected != actor.projected or at - actor.row_at >= ROW_LAG:
         actor.row_at, actor.projected = at, projected
-        row = projections.run_row(state)
+        row = run_row(state)
     return _append(
         actor.run_id,
         committed.version,

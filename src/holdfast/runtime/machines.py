@@ -1,15 +1,16 @@
-"""The machines, as the engine sees them: one port, a plan's and a session's.
+"""The three machines behind one port: plan, session and conversation.
 
-The engine moves commands, events and effects; what they mean is the machine's. Everything
-here is a thin word for something in the core.
+The engine moves commands, events and effects; what they mean is the machine's. Each method passes
+on to the core. `run_row` is what lists say of a run, `kind_and_body` how a definition is stored.
 """
 
 from __future__ import annotations
 
+import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, TypeAlias
 
 from holdfast.core.agent import decide as react
 from holdfast.core.agent import effects as react_effects
@@ -37,13 +38,15 @@ from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
 from holdfast.model.form import FieldType
 from holdfast.model.recorded import Event
+from holdfast.model.rows import RunRow
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.source.agentjson import agent_from_json, agent_to_json
 from holdfast.source.planjson import plan_from_json, plan_to_json
 
+to_json = json.JSONEncoder(ensure_ascii=False).encode
+
 Definition: TypeAlias = CompiledPlan | AgentDefinition | ConversationDefinition
-S = TypeVar("S", bound=RunState)
 
 _STARTING = (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE)
 
@@ -52,23 +55,23 @@ Description: TypeAlias = tuple[str, str, str, Mapping[str, Json]]
 
 
 class Machine(ABC):
-    """One of them; `state` is always its own."""
+    """`state` is always one of this machine."""
 
     kind: str
     pulled = False
-    """It moves when its consumer pulls, and has nobody to do its work where there is none."""
+    """It moves when its consumer pulls; without a consumer its work is not done."""
 
     blank: Callable[[str, Any], RunState]
     replay: Callable[[Any, Iterable[tuple[float, Any]]], RunState]
     decide: Callable[[Any, Command, Moment], Decision[Any, Any]]
     builder: Callable[[Any, Moment], DecisionBuilder[Any, Any]]
     carry_out: Callable[[Any, Command], Sequence[Effect]]
-    """As `decide`, into a draft that may have decided other commands before."""
+    """As `decide`, with a builder that may have decided other commands before."""
     effects_in_flight: Callable[[Any], Sequence[Effect]]
     goes_on_by_itself: Callable[[Any], bool]
 
     def may_start(self, state: Any) -> bool:
-        """Nobody may take a permit who cannot use it: others wait for it."""
+        """A run that could not use a permit takes none: others wait for it."""
         return state.status in _STARTING
 
     def priority(self, state: Any, step_id: str) -> int:
@@ -240,6 +243,27 @@ def machine_of(state: RunState) -> Machine:
     return _MACHINES[type(state)]
 
 
+def run_row(state: RunState) -> RunRow:
+    """What lists say of the run."""
+    machine = _MACHINES[type(state)]
+    name, definition, title, summary = machine.describe(state)
+    return RunRow(
+        run_id=state.run_id,
+        kind=machine.kind,
+        name=name,
+        definition=definition,
+        status=state.status.value,
+        active=machine.goes_on_by_itself(state),
+        wake_at=min(state.timers.values(), default=None),
+        root_id=state.root_id,
+        parent_id=state.parent.run_id if state.parent else None,
+        created_at=state.created_at,
+        updated_at=state.updated_at,
+        title=title,
+        summary=to_json(summary),
+    )
+
+
 def blank(run_id: str, definition: Definition) -> RunState:
     """The state of a run of which nothing has been recorded yet."""
     return _MACHINES[type(definition)].blank(run_id, definition)
@@ -254,21 +278,21 @@ def definition_of(state: RunState) -> Definition:
 
 
 def as_plan(state: RunState) -> PlanState:
-    return _as(PlanState, state, msg("{id} is not an instance of a plan", id=state.run_id))
+    if isinstance(state, PlanState):
+        return state
+    raise NotFound(msg("{id} is not an instance of a plan", id=state.run_id))
 
 
 def as_session(state: RunState) -> ReactState:
-    return _as(ReactState, state, msg("{id} is not a session with an agent", id=state.run_id))
+    if isinstance(state, ReactState):
+        return state
+    raise NotFound(msg("{id} is not a session with an agent", id=state.run_id))
 
 
 def as_conversation(state: RunState) -> ConversationState:
-    return _as(ConversationState, state, msg("{id} is not a conversation", id=state.run_id))
-
-
-def _as(kind: type[S], state: RunState, otherwise: str) -> S:
-    if not isinstance(state, kind):
-        raise NotFound(otherwise)
-    return state
+    if isinstance(state, ConversationState):
+        return state
+    raise NotFound(msg("{id} is not a conversation", id=state.run_id))
 
 
 def replay(state: RunState, records: Iterable[tuple[float, Event]]) -> RunState:

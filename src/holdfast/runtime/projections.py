@@ -1,4 +1,4 @@
-"""What the projections say of a run: its row for lists, its questions for inboxes."""
+"""What a run tells others: its questions as inboxes list them, and its outbox for its parent."""
 
 from __future__ import annotations
 
@@ -9,21 +9,16 @@ from typing import Any
 
 from holdfast.core.run.state import QuestionState, RunState, waits_for
 from holdfast.journal import messages
-from holdfast.journal.port import OutboxMessage, QuestionRow, RunRow
+from holdfast.journal.port import OutboxMessage, QuestionRow
 from holdfast.model import events as e
 from holdfast.model.adapters import adapter
 from holdfast.model.commands import HearChild
 from holdfast.model.interaction import InteractionRequest, Waiting
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
-from holdfast.runtime.machines import machine_of
+from holdfast.runtime.machines import machine_of, to_json
 
 _FOUR_EYES = "four_eyes"
-_to_json = json.JSONEncoder(ensure_ascii=False).encode
-
-RowProjection = tuple[RunStatus, bool, float | None]
-"""What must be in a run's row at once; all else of it may lag behind a little."""
-
 _TOLD = frozenset(
     {
         RunStatus.RUNNING,
@@ -44,26 +39,6 @@ _QUESTION_OF: Mapping[type[Event], Callable[[Any], str]] = {
     e.QuestionEscalated: _named,
 }
 """The question whose row an event changes."""
-
-
-def run_row(state: RunState) -> RunRow:
-    machine = machine_of(state)
-    name, definition, title, summary = machine.describe(state)
-    return RunRow(
-        run_id=state.run_id,
-        kind=machine.kind,
-        name=name,
-        definition=definition,
-        status=state.status.value,
-        active=machine.goes_on_by_itself(state),
-        wake_at=min(state.timers.values(), default=None),
-        root_id=state.root_id,
-        parent_id=state.parent.run_id if state.parent else None,
-        created_at=state.created_at,
-        updated_at=state.updated_at,
-        title=title,
-        summary=_to_json(summary),
-    )
 
 
 def question_rows(state: RunState, timed: Sequence[tuple[float, Event]]) -> Sequence[QuestionRow]:
@@ -93,7 +68,7 @@ def question_row(state: RunState, question: QuestionState) -> QuestionRow:
 
 
 def _body(question: QuestionState) -> str:
-    """The request as JSON, and whether it was asked under four eyes, for who lists it."""
+    """The request as JSON, and whether it was asked under four eyes."""
     to_json = adapter(InteractionRequest).serializer.to_json
     body = messages.beside(
         to_json(question.request, exclude_defaults=True).decode(), question.request
@@ -111,8 +86,8 @@ def request_of(row: QuestionRow) -> InteractionRequest:
 
 
 def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
-    """The word that a child run leaves for its parent when it stands otherwise, asks something
-    else, or was answered."""
+    """The message of a child run to its parent when its status or its question has changed, or it
+    was answered."""
     parent = state.parent
     if parent is None or state.status not in _TOLD or _word(before) == _word(state):
         return ()
@@ -132,7 +107,7 @@ def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
         "provided": dict(state.provided_params),
         "continued_at": state.continued_at,
     }
-    return (OutboxMessage(parent.run_id, state.run_id, state.version, _to_json(payload)),)
+    return (OutboxMessage(parent.run_id, state.run_id, state.version, to_json(payload)),)
 
 
 def heard(notice: OutboxMessage) -> HearChild:

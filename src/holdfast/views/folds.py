@@ -25,8 +25,7 @@ from holdfast.model.conversation import EngineState
 from holdfast.model.run import KINDS, RunKind, RunStatus, StepStatus
 from holdfast.model.values import Json
 from holdfast.runs.plan_instance import instance_context, resumed_listeners
-from holdfast.runtime.machines import machine_of
-from holdfast.runtime.projections import run_row
+from holdfast.runtime.machines import machine_of, run_row
 from holdfast.views.records import (
     ConversationTask,
     ConversationView,

@@ -15,7 +15,8 @@ from holdfast.journal.port import Journal
 from holdfast.journal.reading import ReadingJournal
 from holdfast.model.attached import AuditEntry
 from holdfast.model.rows import DAMAGED_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
-from holdfast.runtime.projections import question_row, request_of, run_row
+from holdfast.runtime.machines import run_row
+from holdfast.runtime.projections import question_row, request_of
 from holdfast.views.home import committed_state
 
 __all__ = ["Report", "broken_link", "compare", "examined", "looked_at", "to_json"]
