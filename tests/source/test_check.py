@@ -24,7 +24,7 @@ from holdfast.model.plan import (
 )
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.check import Catalog, find_problems
-from holdfast.source.places import reported, to_problem
+from holdfast.source.locations import reported, to_problem
 from holdfast.source.planfile import load_plan, read_plan
 from holdfast.source.planjson import plan_from_json, plan_to_json
 

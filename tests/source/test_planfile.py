@@ -27,7 +27,7 @@ from holdfast.model.plan import (
 )
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.check import Catalog
-from holdfast.source.planfile import load_plan, read_draft, read_plan
+from holdfast.source.planfile import load_plan, parse_plan, read_plan
 from holdfast.source.planjson import plan_to_json
 
 DEMO_PLANS = sorted((Path(holdfast.demo.__file__).parent / "plans").glob("*.yaml"))
@@ -422,10 +422,10 @@ class TestPlacesInsideTexts:
 
 
 def test_a_draft_never_raises_and_says_what_was_readable() -> None:
-    draft = read_draft("plan_id: p\nname: [x]\n")
-    assert draft.plan is not None
-    assert draft.plan.plan_id == "p"
-    assert ("name",) in draft.shape.broken
+    parsed = parse_plan("plan_id: p\nname: [x]\n")
+    assert parsed.plan is not None
+    assert parsed.plan.plan_id == "p"
+    assert ("name",) in parsed.shape.broken
 
 
 def problems_if_any(text: str) -> tuple[Problem, ...]:

@@ -1,6 +1,6 @@
 """Agents as an application declares them: in Python, in files, in a directory of files.
 
-One set of rules holds for all of them (`core.source.agentcheck`). In Python an agent may name
+One set of rules holds for all of them (`source.agentcheck`). In Python an agent may name
 tools and agents that are declared after it, so these are judged as far as they are known, again
 when a tool joins, and for good when a session is opened.
 """
@@ -23,7 +23,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.runtime.registry import DefinitionRegistry
 from holdfast.source.agentcheck import Surroundings, agent_problems
 from holdfast.source.asking import read_asking
-from holdfast.source.places import Places, to_problem
+from holdfast.source.locations import Locations, to_problem
 from holdfast.source.shape import ShapeReader
 from holdfast.work.tools import ToolRegistry, ToolSpec
 
@@ -163,7 +163,7 @@ def _asking(raw: Mapping[str, Any], problems: list[str]) -> Asking:
     from holdfast.source.yaml import read_document
 
     document = read_document(text, "asking", "how people are asked")
-    shape = ShapeReader("asking", Places(text), list(document.problems), whole="asking")
+    shape = ShapeReader("asking", Locations(text), list(document.problems), whole="asking")
     asking = read_asking(shape, document.root, ("asking",))
     problems += [f"asking: {one.message}" for one in shape.problems]
     return asking

@@ -1,7 +1,7 @@
 """Agents in Python: sessions, the hub that people follow and answer them through.
 
 The names are the seed's. A session is a run like a plan's: it survives its process, a
-pause in it is an event and not a waiting coroutine, and whoever follows it reads its
+pause in it is an event and not a waiting coroutine, and its followers read its
 journal. A further message is the next turn; while one is open it is refused.
 """
 
@@ -214,7 +214,7 @@ class AgentSessionHub(InteractionService):
     ) -> list[AgentExecutionEvent]:
         """Open questions of runs below, and of the session's `own`, that were not shown yet.
 
-        They have no place in the session's journal, so whoever comes back is shown them again.
+        They are not in the session's journal, so a follower that comes back is shown them again.
         """
         rows = [
             row
@@ -233,12 +233,12 @@ class AgentSessionHub(InteractionService):
     ) -> InteractionRequest:
         """Ask a person something in a session; the agent goes on with the answer.
 
-        Returns the question as it was opened: its id is ours, so that nobody can guess it.
+        Returns the question as it was opened: its id is ours, so that it cannot be guessed.
         """
         if isinstance(request, Mapping):
             request = request_from_wire(request)
         self.handlers.check(request)
-        request = deepcopy(sound(request))  # whoever asks may go on changing theirs
+        request = deepcopy(sound(request))  # the caller may go on changing theirs
         async with self._telling_apart:
             before = as_session(await self.engine.state(session_id)).questions
             state = await self.engine.submit(session_id, c.Ask(request))
@@ -283,7 +283,7 @@ class AgentSessionHub(InteractionService):
         return open_one.request
 
     def _refuse_closed(self, state: ReactState, tool: str, args: Mapping[str, Json]) -> None:
-        """Nothing is recorded of a call that nobody could consent to."""
+        """Nothing is recorded of a call that no person could consent to."""
         if tool not in state.tools:
             return  # the session itself says so
         facts = self.engine.worker.tool_facts(tool)

@@ -14,7 +14,7 @@ from pathlib import Path
 from holdfast.app import Holdfast
 from holdfast.errors import PlanRejected, Problem
 from holdfast.model.plan import Plan
-from holdfast.source.planfile import load_plan, read_draft
+from holdfast.source.planfile import load_plan, parse_plan
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,5 +112,5 @@ def _text(file: Path) -> str:
 
 
 def _plan_id(file: Path) -> str | None:
-    draft = read_draft(file.read_text(encoding="utf-8", errors="replace"), str(file))
-    return None if draft.plan is None else draft.plan.plan_id
+    parsed = parse_plan(file.read_text(encoding="utf-8", errors="replace"), str(file))
+    return None if parsed.plan is None else parsed.plan.plan_id

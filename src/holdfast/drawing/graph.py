@@ -316,5 +316,5 @@ def _work(listener: Listener, state: PlanState | None, say: Say) -> tuple[str, s
 
 
 def _asked(title: str, state: PlanState | None) -> str:
-    """A question as it is put; what it names and nobody knows yet is left open."""
+    """A question as it is put; what it names and is not known yet is left open."""
     return preview(title, TaskFacts(Map() if state is None else state.tasks))

@@ -1,9 +1,9 @@
-"""What a drawing shows, before anyone decides where or in which medium.
+"""What a drawing shows, before it is decided where or in which medium.
 
 Boxes are of two kinds: *solid* ones (tasks, states) and *dashed* ones between them
 (listeners, moves). A box's condition is one of a few words that every medium shows thrice:
 as a colour, as an icon, and in the note that says it in full. Notes are said in English, or
-as whoever draws wants them said: the English phrase is the key.
+as the caller wants them said: the English phrase is the key.
 """
 
 from __future__ import annotations

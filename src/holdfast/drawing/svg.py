@@ -6,7 +6,7 @@ page that inlines the drawing may set them itself, and may leave the style sheet
 paths, because markers and symbols would need ids. A node that will move by itself says when
 (`data-due`) and has room for a page to say it.
 
-An arrow that would cross very many layers, or go far back, is a line nobody can follow. It
+An arrow that would cross very many layers, or go far back, is a line that no eye can follow. It
 becomes a short one to a *reference* that names its target.
 """
 

@@ -22,7 +22,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from holdfast.errors import FormRejected
-from holdfast.forms.problems import Place
+from holdfast.forms.problems import Problems
 from holdfast.forms.rules import (
     applicable_rules,
     check_rules,
@@ -54,21 +54,21 @@ _AS_JSON: Final = msg("Write it as JSON.")
 
 def form_from_schema(schema: JsonObject, names: Sequence[str], *enrich: Form) -> Form:
     """Fields for the named properties of a tool's schema, with what each `enrich` says of them."""
-    return Form(tuple(_fields(schema, names, enrich, Place([]))))
+    return Form(tuple(_fields(schema, names, enrich, Problems())))
 
 
 def check_enrichment(schema: JsonObject, enrich: Form) -> None:
     """Raises FormRejected if `enrich` says what the tool's schema cannot have meant."""
-    place = Place([])
+    problems = Problems()
     if schema.get("additionalProperties") is not True:
         known = _mapping(schema.get("properties"))
         for field in enrich.fields:
-            _check_argument(field.name, known, place.at(field.name))
+            _check_argument(field.name, known, problems.at(field.name))
             for name in sorted(answers_asked(field)):
-                _check_argument(name, known, place.at(field.name, "visible_if"))
-    list(_fields(schema, [field.name for field in enrich.fields], (enrich,), place))
-    if place.problems:
-        raise FormRejected(place.problems)
+                _check_argument(name, known, problems.at(field.name, "visible_if"))
+    list(_fields(schema, [field.name for field in enrich.fields], (enrich,), problems))
+    if problems.found:
+        raise FormRejected(problems.found)
 
 
 def takes(schema: JsonObject, name: str, value: Json) -> bool:
@@ -104,9 +104,9 @@ def _says_of_null(
         yield from _says_of_null(_referred(reference, root), root, followed | {reference})
 
 
-def _check_argument(name: str, known: JsonObject, place: Place) -> None:
+def _check_argument(name: str, known: JsonObject, problems: Problems) -> None:
     if name not in known:
-        place.report(no_such_argument(name, known))
+        problems.add(no_such_argument(name, known))
 
 
 def no_such_argument(name: str, known: JsonObject) -> str:
@@ -117,14 +117,14 @@ def no_such_argument(name: str, known: JsonObject) -> str:
 
 
 def _fields(
-    schema: JsonObject, names: Sequence[str], enrich: Sequence[Form], place: Place
+    schema: JsonObject, names: Sequence[str], enrich: Sequence[Form], problems: Problems
 ) -> Iterator[Field]:
     for name in names:
         full = _field_from(schema, name)
         for own in (one for form in enrich for one in form.fields if one.name == name):
-            full = _enriched(full, own, place.at(name))
+            full = _enriched(full, own, problems.at(name))
         full = _told(full)
-        # Nobody could ever make a condition true that looks at what the form does not ask.
+        # A condition on what the form does not ask could never become true.
         yield full if answers_asked(full) <= set(names) else replace(full, visible_if=None)
 
 
@@ -138,8 +138,8 @@ def _field_from(schema: JsonObject, name: str) -> Field:
         required=isinstance(required, list) and name in required,
     )
     typed = _typed(field, source, schema)
-    ruled = _with_rules(typed, _rules_from(typed, source), Place([]))
-    return _with_default(ruled, _preselected(ruled, source.get("default")), Place([]))
+    ruled = _with_rules(typed, _rules_from(typed, source), Problems())
+    return _with_default(ruled, _preselected(ruled, source.get("default")), Problems())
 
 
 def _resolve(source: JsonObject, root: JsonObject, left: int = _MOST_REFERENCES) -> JsonObject:
@@ -284,25 +284,25 @@ def _exclusive_bounds(source: JsonObject, step: int) -> dict[str, Any]:
     }
 
 
-def _with_rules(field: Field, rules: Mapping[str, Any], place: Place) -> Field:
+def _with_rules(field: Field, rules: Mapping[str, Any], problems: Problems) -> Field:
     """The field with its rules, or without any if they do not go together."""
     ruled = replace(field, validation=make_validation(rules))
-    known_before = len(place.problems)
-    check_rules(ruled, place.at("validation"))
-    return ruled if len(place.problems) == known_before else field
+    known_before = len(problems.found)
+    check_rules(ruled, problems.at("validation"))
+    return ruled if len(problems.found) == known_before else field
 
 
-def _with_default(field: Field, default: Json, place: Place) -> Field:
+def _with_default(field: Field, default: Json, problems: Problems) -> Field:
     if is_empty(field, default):
         return field
     problem = default_problem(field, default)
     if problem is None:
         return replace(field, default=default)
-    place.at("default").report(problem)
+    problems.at("default").add(problem)
     return field
 
 
-def _enriched(field: Field, own: Field, place: Place) -> Field:
+def _enriched(field: Field, own: Field, problems: Problems) -> Field:
     merged = replace(
         _retyped(field, own),
         label=own.label or field.label,
@@ -314,10 +314,10 @@ def _enriched(field: Field, own: Field, place: Place) -> Field:
     )
     suitable = applicable_rules(merged)
     kept = {key: rule for key, rule in rules_of(field).items() if key in suitable}
-    ruled = _with_rules(merged, kept | rules_of(own), place)
+    ruled = _with_rules(merged, kept | rules_of(own), problems)
     if own.default is not None:
-        return _with_default(ruled, own.default, place)
-    return _with_default(ruled, _preselected(ruled, field.default), Place([]))
+        return _with_default(ruled, own.default, problems)
+    return _with_default(ruled, _preselected(ruled, field.default), Problems())
 
 
 def _retyped(field: Field, own: Field) -> Field:

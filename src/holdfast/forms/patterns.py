@@ -3,7 +3,7 @@
 They mean what JSON Schema means by them, a match anywhere unless anchored, and run on pydantic's
 engine, whose time is linear in the text, at the price of look-around and back-references, which it
 does not know. It is linear in the pattern too: in what the pattern becomes once its counted repeats
-are written out. One match gives the interpreter to nobody else, so a pattern's size, its repeats
+are written out. No other thread runs during a match, so a pattern's size, its repeats
 and the text that it is matched with are bounded together, in steps of about 7 µs to compile
 (`program`) and 20 ns for a character (`width`).
 

@@ -12,7 +12,7 @@ from dataclasses import fields
 from typing import Any, Final
 
 from holdfast.forms.patterns import LONGEST_PATTERN, compile_pattern, most_text
-from holdfast.forms.problems import Place
+from holdfast.forms.problems import Problems
 from holdfast.forms.values import (
     echo,
     longest,
@@ -71,28 +71,28 @@ def rule_problem(key: str, rule: Json) -> str | None:
     return _RULE_DEMANDS[key](rule)
 
 
-def read_validation(raw: Json, place: Place) -> Validation:
+def read_validation(raw: Json, problems: Problems) -> Validation:
     if not isinstance(raw, dict | None):
-        place.report(
+        problems.add(
             msg("must be keys and values, such as {{max_length: 80}}, not {value}", value=echo(raw))
         )
         return Validation()
     given = {key: rule for key, rule in (raw or {}).items() if rule is not None}
-    place.known_keys(given, ("type", *RULE_KEYS))
+    problems.known_keys(given, ("type", *RULE_KEYS))
     if given.pop("type", "enum") != "enum":
-        place.at("type").report(msg('only "enum" is known; every other rule stands for itself'))
+        problems.at("type").add(msg('only "enum" is known; every other rule stands for itself'))
     elif raw and "type" in raw and "values" not in given:
-        place.at("values").report(msg("an enum needs its values"))
-    return make_validation(dict(_read_rules(given, place)))
+        problems.at("values").add(msg("an enum needs its values"))
+    return make_validation(dict(_read_rules(given, problems)))
 
 
-def _read_rules(given: Mapping[str, Json], place: Place) -> Iterator[tuple[str, Any]]:
+def _read_rules(given: Mapping[str, Json], problems: Problems) -> Iterator[tuple[str, Any]]:
     for key in [key for key in RULE_KEYS if key in given]:
         demand = rule_problem(key, given[key])
         if demand is None:
             yield key, tuple(given[key]) if key == "values" else given[key]
         else:
-            place.at(key).report(demand)
+            problems.at(key).add(demand)
 
 
 def _demand_list(rule: Json) -> str | None:
@@ -143,20 +143,20 @@ _RULE_DEMANDS: Final[Mapping[str, Callable[[Json], str | None]]] = {
 }
 
 
-def check_rules(field: Field, place: Place) -> None:
+def check_rules(field: Field, problems: Problems) -> None:
     rules = rules_of(field)
     suitable = applicable_rules(field)
     for key in [key for key in rules if key not in suitable]:
-        place.at(key).report(msg("means nothing for a field of type {type}", type=field.type))
+        problems.at(key).add(msg("means nothing for a field of type {type}", type=field.type))
     for low, high in _BOUNDS:
         if {low, high} <= suitable:
-            _check_bounds(field, low, high, place)
-    _check_text_bound(rules, place)
+            _check_bounds(field, low, high, problems)
+    _check_text_bound(rules, problems)
 
 
-def _check_text_bound(rules: Mapping[str, Any], place: Place) -> None:
+def _check_text_bound(rules: Mapping[str, Any], problems: Problems) -> None:
     if "pattern" in rules and rules.get("max_length", 0) > (most := most_text(rules["pattern"])):
-        place.at("max_length").report(
+        problems.at("max_length").add(
             msg(
                 "must be at most {n:,} with this pattern: a text and its pattern are matched "
                 "within bounds",
@@ -165,14 +165,14 @@ def _check_text_bound(rules: Mapping[str, Any], place: Place) -> None:
         )
 
 
-def _check_bounds(field: Field, low: str, high: str, place: Place) -> None:
+def _check_bounds(field: Field, low: str, high: str, problems: Problems) -> None:
     usual = {"max_length": longest(field), "max_items": len(field.options)}
     rules = usual | rules_of(field)
     read: Callable[[Any], Any] = _MOMENT_READERS.get(field.type, lambda rule: rule)
     bounds = {key: read(rules[key]) for key in (low, high) if key in rules}
     for key, bound in bounds.items():
         if bound is None:
-            place.at(key).report(
+            problems.at(key).add(
                 msg(
                     "{value} is no {type}: write {example}",
                     value=echo(rules[key]),
@@ -181,7 +181,7 @@ def _check_bounds(field: Field, low: str, high: str, place: Place) -> None:
                 )
             )
     if len(bounds) == 2 and None not in bounds.values() and bounds[low] > bounds[high]:
-        place.at(low).report(
+        problems.at(low).add(
             msg("is beyond {key}, which is {value}: nothing would fit", key=high, value=rules[high])
         )
 

@@ -25,7 +25,7 @@ from holdfast.forms.patterns import (
     match_cost,
     programs,
 )
-from holdfast.forms.problems import Place
+from holdfast.forms.problems import Problems
 from holdfast.forms.rules import check_rules, read_validation, rules_of
 from holdfast.forms.validation import answers_asked
 from holdfast.forms.values import Refusal, clean, echo, is_empty, texts
@@ -50,23 +50,23 @@ def parse_form(raw: object, *, enriches: bool = False) -> Form:
 
     A form that `enriches` a tool's may leave out what the tool's schema says: its conditions may
     name the tool's other arguments, a choice needs no options of its own, and a field without a
-    type is checked against the tool's (`tool_forms.check_enrichment`).
+    type is checked against the tool's (`from_tools.check_enrichment`).
     """
-    place = Place([])
+    problems = Problems()
     if isinstance(raw, Sized) and len(raw) > MOST_FIELDS:
-        place.report(
+        problems.add(
             msg("a form has at most {n} fields; this has {m:,}", n=MOST_FIELDS, m=len(raw))
         )
-        raise FormRejected(place.problems)
-    shape = {name: {} for name in raw} if _is_name_list(raw, place) else raw
+        raise FormRejected(problems.found)
+    shape = {name: {} for name in raw} if _is_name_list(raw, problems) else raw
     if isinstance(shape, Mapping):
-        _check_patterns(shape, place)
-        form = Form(tuple(_read_fields(shape, place, enriches)))
-        _check_visibility(form, place, enriches)
+        _check_patterns(shape, problems)
+        form = Form(tuple(_read_fields(shape, problems, enriches)))
+        _check_visibility(form, problems, enriches)
     else:
-        place.report(msg("a form is fields by name, or a list of names"))
-    if place.problems:
-        raise FormRejected(place.problems)
+        problems.add(msg("a form is fields by name, or a list of names"))
+    if problems.found:
+        raise FormRejected(problems.found)
     return form
 
 
@@ -75,27 +75,27 @@ def dump_form(form: Form) -> dict[str, Any]:
     return {field.name: _dump_field(field) for field in form.fields}
 
 
-def _is_name_list(raw: object, place: Place) -> TypeGuard[list[str]]:
+def _is_name_list(raw: object, problems: Problems) -> TypeGuard[list[str]]:
     if not isinstance(raw, list) or not all(isinstance(name, str) for name in raw):
         return False
     for index, name in enumerate(raw):
         if name in raw[:index]:
-            place.at(index).report(msg("{name} is named twice", name=echo(name)))
+            problems.at(index).add(msg("{name} is named twice", name=echo(name)))
     return True
 
 
-def _check_patterns(shape: Mapping[Any, object], place: Place) -> None:
+def _check_patterns(shape: Mapping[Any, object], problems: Problems) -> None:
     """All of a form's patterns are used at once, for its defaults here and later for answers."""
     ruled = [one for one in map(_pattern_and_default, shape.values()) if is_usable(one[0])]
     matched = sum(match_cost(one, text) for one, default in ruled for text in texts(default))
     if programs(one for one, _ in ruled) > LARGEST_PROGRAMS or matched > MATCH_BUDGET:
-        place.report(
+        problems.add(
             msg(
                 "the patterns of this form are too large together: let max_length bound the "
                 "texts instead of counted repeats"
             )
         )
-        raise FormRejected(place.problems)
+        raise FormRejected(problems.found)
 
 
 def _pattern_and_default(raw: object) -> tuple[str, Any]:
@@ -105,31 +105,33 @@ def _pattern_and_default(raw: object) -> tuple[str, Any]:
     return "", None
 
 
-def _read_fields(shape: Mapping[Any, object], place: Place, enriches: bool) -> Iterator[Field]:
+def _read_fields(
+    shape: Mapping[Any, object], problems: Problems, enriches: bool
+) -> Iterator[Field]:
     for name, raw in shape.items():
         if not isinstance(name, str) or not name.strip():
-            place.at(str(name)).report(msg("a field's name must be text, in quotes if need be"))
+            problems.at(str(name)).add(msg("a field's name must be text, in quotes if need be"))
         elif not isinstance(raw, Mapping | None):
-            place.at(name).report(msg("a field is keys and values, such as {{type: text}}"))
+            problems.at(name).add(msg("a field is keys and values, such as {{type: text}}"))
         else:
-            yield _read_field(name, raw or {}, place.at(name), enriches)
+            yield _read_field(name, raw or {}, problems.at(name), enriches)
 
 
-def _read_field(name: str, raw: Mapping[str, Json], place: Place, enriches: bool) -> Field:
-    known_before = len(place.problems)
+def _read_field(name: str, raw: Mapping[str, Json], problems: Problems, enriches: bool) -> Field:
+    known_before = len(problems.found)
     field = Field(name)
     try:
         plain = strict_json({name: dict(raw)})[name]
     except InvalidValue as error:
-        place.report(str(error))
+        problems.add(str(error))
         return field
-    place.known_keys(plain, FIELD_KEYS)
-    field = _field_of(name, plain, place)
+    problems.known_keys(plain, FIELD_KEYS)
+    field = _field_of(name, plain, problems)
     if not (enriches and _is_open(field)):
-        _check_type(field, place)
-        check_rules(field, place.at("validation"))
-        if len(place.problems) == known_before:
-            _check_values(field, place)
+        _check_type(field, problems)
+        check_rules(field, problems.at("validation"))
+        if len(problems.found) == known_before:
+            _check_values(field, problems)
     return field
 
 
@@ -138,46 +140,46 @@ def _is_open(field: Field) -> bool:
     return not field.options and (field.type is FieldType.TEXT or field.type in CHOICES)
 
 
-def _field_of(name: str, raw: Mapping[str, Json], place: Place) -> Field:
-    options = tuple(_read_options(raw.get("options"), place.at("options")))
+def _field_of(name: str, raw: Mapping[str, Json], problems: Problems) -> Field:
+    options = tuple(_read_options(raw.get("options"), problems.at("options")))
     field = Field(
         name=name,
-        type=_read_type(raw, options, place),
-        label=place.text(raw, "label"),
-        description=place.text(raw, "description"),
+        type=_read_type(raw, options, problems),
+        label=problems.text(raw, "label"),
+        description=problems.text(raw, "description"),
         options=options,
-        required=place.flag(raw, "required", default=True),
-        visible_if=place.text(raw, "visible_if") or None,
-        validation=read_validation(raw.get("validation"), place.at("validation")),
-        integer=place.flag(raw, "integer"),
-        json=_read_json_type(raw, place),
-        nullable=place.flag(raw, "nullable"),
+        required=problems.flag(raw, "required", default=True),
+        visible_if=problems.text(raw, "visible_if") or None,
+        validation=read_validation(raw.get("validation"), problems.at("validation")),
+        integer=problems.flag(raw, "integer"),
+        json=_read_json_type(raw, problems),
+        nullable=problems.flag(raw, "nullable"),
     )
     default = raw.get("default")
     return field if is_empty(field, default) else replace(field, default=default)
 
 
-def _read_json_type(raw: Mapping[str, Json], place: Place) -> bool | JsonType:
+def _read_json_type(raw: Mapping[str, Json], problems: Problems) -> bool | JsonType:
     match raw.get("json"):
         case "array":
             return "array"
         case "object":
             return "object"
         case str(word):
-            place.at("json").report(
+            problems.at("json").add(
                 msg("must be true, array or object, not {value}", value=echo(word))
             )
             return False
-    return place.flag(raw, "json")
+    return problems.flag(raw, "json")
 
 
-def _read_type(raw: Mapping[str, Json], options: Sequence[Option], place: Place) -> FieldType:
-    word = place.text(raw, "type")
+def _read_type(raw: Mapping[str, Json], options: Sequence[Option], problems: Problems) -> FieldType:
+    word = problems.text(raw, "type")
     if word in _TYPES:
         return _TYPES[word]
     if word:
         hint = remedy(word, _TYPES, msg("use {names}", names=", ".join(_TYPES)))
-        place.at("type").report(
+        problems.at("type").add(
             msg("there is no field type {name}: {hint}", name=echo(word), hint=hint)
         )
     return type_of_choice(options) if options else FieldType.TEXT
@@ -187,21 +189,21 @@ def type_of_choice(options: Sequence[Option]) -> FieldType:
     return FieldType.RADIO if len(options) <= MOST_RADIO_OPTIONS else FieldType.SELECT
 
 
-def _read_options(raw: Json, place: Place) -> Iterator[Option]:
+def _read_options(raw: Json, problems: Problems) -> Iterator[Option]:
     if not isinstance(raw, list | None):
-        place.report(msg("must be a list of options, not {value}", value=echo(raw)))
+        problems.add(msg("must be a list of options, not {value}", value=echo(raw)))
         return
     if raw and len(raw) > MOST_OPTIONS:
-        place.report(
+        problems.add(
             msg("a choice has at most {n:,} options; this has {m:,}", n=MOST_OPTIONS, m=len(raw))
         )
         return
     for index, each in enumerate(raw or ()):
         option = {"value": each} if not isinstance(each, dict) else each
-        yield _read_option(option, place.at(index))
+        yield _read_option(option, problems.at(index))
 
 
-def _read_option(raw: Mapping[str, Json], place: Place) -> Option:
+def _read_option(raw: Mapping[str, Json], problems: Problems) -> Option:
     value = raw.get("value")
     if not isinstance(value, str) or not value.strip():
         scalar = isinstance(value, bool | int | float)
@@ -210,38 +212,38 @@ def _read_option(raw: Mapping[str, Json], place: Place) -> Option:
             if scalar
             else msg("give it one")
         )
-        place.at("value").report(msg("an option's value must be text: {hint}", hint=hint))
+        problems.at("value").add(msg("an option's value must be text: {hint}", hint=hint))
         value = ""
     extras = {key: each for key, each in raw.items() if key not in OPTION_KEYS}
-    label = place.text(raw, "label", default=value)
-    return Option(value, label, place.flag(raw, "requires_input"), extras)
+    label = problems.text(raw, "label", default=value)
+    return Option(value, label, problems.flag(raw, "requires_input"), extras)
 
 
-def _check_type(field: Field, place: Place) -> None:
+def _check_type(field: Field, problems: Problems) -> None:
     if field.type not in CHOICES and field.options:
-        place.at("options").report(
+        problems.at("options").add(
             msg(
                 "a field of type {type} has none: use radio, select or multiselect", type=field.type
             )
         )
     if field.type in CHOICES and not field.options:
-        place.at("options").report(
+        problems.at("options").add(
             msg("a field of type {type} needs options to choose from", type=field.type)
         )
     if field.integer and field.type is not FieldType.NUMBER:
-        place.at("integer").report(msg("only a field of type number can be an integer"))
+        problems.at("integer").add(msg("only a field of type number can be an integer"))
     if field.json and field.type is not FieldType.TEXTAREA:
-        place.at("json").report(msg("only a field of type textarea can hold JSON"))
+        problems.at("json").add(msg("only a field of type textarea can hold JSON"))
     seen = set()
     for index, option in enumerate(field.options):
         if option.value and option.value in seen:
-            place.at("options", index, "value").report(
+            problems.at("options", index, "value").add(
                 msg("{value} is already an option", value=echo(option.value))
             )
         seen.add(option.value)
 
 
-def _check_values(field: Field, place: Place) -> None:
+def _check_values(field: Field, problems: Problems) -> None:
     """The default and the enum must be answers that the field itself would take."""
     plain = replace(field, validation=Validation())
     options = [option.value for option in field.options]
@@ -251,10 +253,10 @@ def _check_values(field: Field, place: Place) -> None:
         else:
             problem = answer_problem(plain, value)
         if problem:
-            place.at("validation", "values", index).report(problem)
+            problems.at("validation", "values", index).add(problem)
     problem = None if field.default is None else default_problem(field, field.default)
     if problem:
-        place.at("default").report(problem)
+        problems.at("default").add(problem)
 
 
 def default_problem(field: Field, default: Json) -> str | None:
@@ -277,22 +279,22 @@ def answer_problem(field: Field, answer: Json) -> str | None:
     return None
 
 
-def _check_visibility(form: Form, place: Place, enriches: bool) -> None:
+def _check_visibility(form: Form, problems: Problems, enriches: bool) -> None:
     names = [field.name for field in form.fields]
     for index, field in enumerate(form.fields):
         if field.visible_if is None:
             continue
-        here = place.at(field.name, "visible_if")
+        here = problems.at(field.name, "visible_if")
         try:
             condition = parse(field.visible_if)
         except ConditionError as error:
-            here.report(str(error))
+            here.add(str(error))
         else:
             wrong = answers_asked(field) - set(names[:index])
             for name in sorted(wrong & set(names) if enriches else wrong):
-                here.report(msg("{name} is no field above this one", name=f"values.{name}"))
+                here.add(msg("{name} is no field above this one", name=f"values.{name}"))
             if condition.task_ids or condition.asks_triggers:
-                here.report(msg("a form knows only its own answers: ask about values.<field>"))
+                here.add(msg("a form knows only its own answers: ask about values.<field>"))
 
 
 def _dump_field(field: Field) -> dict[str, Any]:

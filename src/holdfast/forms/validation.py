@@ -3,7 +3,7 @@
 A field is asked when its `visible_if` holds over the answers. There a choice counts as the option
 that was chosen, not as the text that came with it; a default counts where nothing was given; and a
 field that is itself not asked counts as empty for the fields below it. An answer to a field that is
-not asked is an error: to drop it would lose what somebody typed.
+not asked is an error: to drop it would lose what a person typed.
 
 Nothing given at all lets the default speak. Something emptied on purpose does not: a cleared
 optional field is left out, a cleared required one is still required. Only a `nullable` field takes

@@ -137,7 +137,7 @@ def read_date(text: str) -> date | None:
 
 
 def read_datetime(text: str) -> datetime | None:
-    """An RFC 3339 moment; one without an offset is none, since nobody knows when it is."""
+    """An RFC 3339 moment; one without an offset is none: it could be any of 24 hours."""
     return _read_moment(_DATETIME, datetime.fromisoformat, text.upper())
 
 

@@ -53,7 +53,7 @@ class Handlers:
         return self._registering(self._types, "type", name)
 
     def check(self, request: InteractionRequest) -> None:
-        """Refuse a question of a type that nobody has registered."""
+        """Refuse a question of a type that is not registered."""
         known = request.type is not InteractionType.CUSTOM or request.custom_type in self._types
         if not known:
             names = ", ".join(sorted(self._types)) or "none"

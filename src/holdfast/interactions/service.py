@@ -1,4 +1,4 @@
-"""The desk at which questions are answered, whichever run asked them."""
+"""The service that takes answers to questions, whichever run asked them."""
 
 from __future__ import annotations
 

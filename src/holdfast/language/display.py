@@ -84,7 +84,7 @@ def _head(text: str, limit: int) -> str:
 
 
 def unquoted(text: str) -> str:
-    """Without quotation marks around all of it: whoever tells it puts their own."""
+    """Without quotation marks around all of it: the sentence around it has its own."""
     return text[1:-1] if len(text) > 1 and text[0] == "“" and text[-1] == "”" else text
 
 

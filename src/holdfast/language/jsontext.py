@@ -1,8 +1,8 @@
 """JSON text, measured before it is parsed.
 
-Parsing gives the interpreter to nobody until it has ended, and a short text may hold a great many
-values: a megabyte of `[],` took a third of a second. So a text is refused by its depth and by how
-many values it holds, found in linear time and without a single Python object for any of them.
+No other thread runs until parsing has ended, and a short text may hold a great many values: a
+megabyte of `[],` took a third of a second. So a text is refused by its depth and by how many values
+it holds, found in linear time and without a single Python object for any of them.
 """
 
 from __future__ import annotations

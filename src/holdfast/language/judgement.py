@@ -1,4 +1,4 @@
-"""Judgements: what a condition says about the arguments of a call, or that nobody can tell.
+"""Judgements: what a condition says about the arguments of a call, or that it cannot be told.
 
 An argument is written as its bare name, `amount > 1000`, or as `args.amount`; dots lead into it.
 The grammar is that of plan conditions, but the answer has three values. A plan's condition asks

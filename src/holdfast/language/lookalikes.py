@@ -1,4 +1,4 @@
-"""Ids that look like other ids: letters of another alphabet, marks, and signs that nobody sees.
+"""Ids that look like other ids: letters of another alphabet, marks, and invisible signs.
 
 Chinese, Japanese and Korean stand beside Latin letters in honest ids, and cannot be taken for them.
 """
@@ -26,7 +26,7 @@ def plain(text: str) -> str:
 
 
 def disguised(text: str) -> bool:
-    """Whether it has signs that nobody sees, letters of two alphabets, or rare Latin ones."""
+    """Whether it has invisible signs, letters of two alphabets, or rare Latin ones."""
     if text.isascii():
         return not text.isprintable()
     letters = [one for one in unicodedata.normalize("NFKC", text) if one.isalpha()]

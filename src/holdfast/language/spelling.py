@@ -1,4 +1,4 @@
-"""Spelling: what somebody who wrote an unknown word may have meant."""
+"""Spelling: which known word an unknown one may stand for."""
 
 from __future__ import annotations
 

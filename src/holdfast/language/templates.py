@@ -8,8 +8,8 @@ a dict; inside other text a string is inserted as it is and anything else as JSO
 rendered. Braces around anything that is not words joined by dots are ordinary text, such as
 `{"a": 1}`; `\\{` is a brace that is meant as one, and `\\\\{` a backslash before a placeholder.
 
-What a placeholder names must be there: a message that goes out with `{001.context.nmae}` in it
-helps nobody. Errors list names, never values.
+What a placeholder names must be there: a message must not go out with `{001.context.nmae}`
+in it. Errors list names, never values.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
 """What came of an answer: the result of the listener that it was for.
 
 The listener may have asked itself, or an agent that works for it, or an agent that works for
-that one. Whoever answered waits until the listener is through, or until the next question
+that one. The caller who answered waits until the listener is through, or until the next question
 stands in its way.
 """
 
@@ -59,7 +59,7 @@ def _with_remedy(result: dict[str, Any], state: RunState, of: Parent) -> dict[st
 
 
 async def _of_agent(engine: Engine, step: Parent) -> dict[str, Any]:
-    """An agent's part is over with its turn; whoever it works for goes on with that."""
+    """An agent's part is over with its turn; what it works for goes on with that."""
     state = await engine.wait_for(step.run_id, lambda state: _settled(state, step))
     assert isinstance(state, ReactState)
     if state.status is not RunStatus.DONE:

@@ -3,7 +3,7 @@
 `continue_plan` gives values by name; they go to the open forms of a run and of the child
 runs below it. Nothing is answered unless everything fits.
 
-Several forms are several answers, and one may be on disk when the next one fails. Whoever then
+Several forms are several answers, and one may be on disk when the next one fails. A caller who then
 gives everything again repeats the answers that were taken, which are judged as such, and gives
 the rest.
 """

@@ -1,1 +1,1 @@
-"""Plans as files: read from YAML with places, checked, and written as canonical JSON."""
+"""Plans as files: read from YAML with locations, checked, and written as canonical JSON."""

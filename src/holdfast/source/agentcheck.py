@@ -16,9 +16,9 @@ from holdfast.i18n.message import msg
 from holdfast.model.agent import ASK_PERSON, Agent, helper_name
 from holdfast.model.form import Form
 from holdfast.model.interaction import InteractionType
+from holdfast.source.locations import Finding, Path
 from holdfast.source.names import meant_by, not_known, not_looking, only_looks
 from holdfast.source.numbers import range_problems
-from holdfast.source.places import Finding, Path
 from holdfast.source.retry import retry_problems
 from holdfast.source.soundness import asking_problems
 

@@ -1,4 +1,4 @@
-"""Agent files: YAML text in, agents out, or every problem at once with its place.
+"""Agent files: YAML text in, agents out, or every problem at once with its location.
 
 A file has one agent at its top, or `agents`: a list, or a mapping by id. As with plans,
 reading never stops at the first mistake, and what could not be read is not judged again.
@@ -18,8 +18,8 @@ from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule
 from holdfast.source.agentcheck import Placed, Surroundings, agent_problems
 from holdfast.source.asking import read_asking
+from holdfast.source.locations import Locations, Path, reported
 from holdfast.source.nodes import Mapping, Node, Scalar
-from holdfast.source.places import Path, Places, reported
 from holdfast.source.retry import read_retry
 from holdfast.source.shape import ShapeReader
 from holdfast.source.yaml import read_document
@@ -59,7 +59,7 @@ def load_agents(
     `agents` and `others` are those outside the file, which the ones in it may hand work to.
     """
     document = read_document(text, file, msg("an agent"))
-    shape = ShapeReader(file, Places(text), list(document.problems), whole=msg("the agent"))
+    shape = ShapeReader(file, Locations(text), list(document.problems), whole=msg("the agent"))
     placed = [] if document.root is None else list(_AgentReader(shape).agents(document.root))
     known = Surroundings(tools, read_only, agents, others)
     problems = [*shape.problems, *shape.judged(agent_problems(placed, known))]
@@ -73,7 +73,7 @@ class _AgentReader:
     shape: ShapeReader
 
     def agents(self, root: Node) -> Iterator[Placed]:
-        self.shape.places.record((), root)
+        self.shape.locations.record((), root)
         if _is_one_agent(root):
             yield (), self.agent(root, ())
             return
@@ -118,7 +118,7 @@ class _AgentReader:
         if key is None:
             return own
         if "agent_id" not in found:
-            self.shape.places.record(path, key)
+            self.shape.locations.record(path, key)
         elif own != key.text and path not in self.shape.broken:
             message = msg(
                 "this agent stands under {key!r} already; leave its agent_id out", key=key.text

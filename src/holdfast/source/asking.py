@@ -1,4 +1,4 @@
-"""How people are asked, as authors write it: in YAML with places, and as canonical JSON.
+"""How people are asked, as authors write it: in YAML with locations, and as canonical JSON.
 
 The keys are the same in both, so that a plan in JSON is also a plan file. JSON leaves out
 what has its usual value, says every action by its full name, and keeps the handler of a
@@ -19,7 +19,7 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.values import Json, JsonObject
 from holdfast.source.nodes import Node
-from holdfast.source.places import Path
+from holdfast.source.locations import Path
 from holdfast.source.shape import ShapeReader
 
 ASKING_KEYS: Final = (

@@ -1,11 +1,11 @@
 """What a plan must satisfy before it may run; all its mistakes at once.
 
 Checked here: ids, references between the parts, conditions, templates and snippets, numbers,
-and the tools, agents and plans that it names. `plan_flow` looks at what can happen at all.
+and the tools, agents and plans that it names. `flow` looks at what can happen at all.
 
 A catalogue says what an installation has. Where it has None (or a test has no catalogue), that
-kind of name is not checked. Snippets are only parsed here; whoever knows the sandbox gives a
-sharper `snippet_checker`.
+kind of name is not checked. Snippets are only parsed here; a caller that knows the sandbox gives
+a sharper `snippet_checker`.
 """
 
 from __future__ import annotations
@@ -42,9 +42,9 @@ from holdfast.model.plan import (
 )
 from holdfast.model.values import Json, JsonObject
 from holdfast.source.flow import flow_problems
+from holdfast.source.locations import Finding, Path
 from holdfast.source.names import not_known, not_looking, only_looks, unknown
 from holdfast.source.numbers import range_problems, wait_problems
-from holdfast.source.places import Finding, Path
 from holdfast.source.retry import retry_problems
 from holdfast.source.snippets import SnippetProblem, syntax_problems
 from holdfast.source.soundness import WHAT_IS_MISSING, asking_problems
@@ -316,7 +316,7 @@ def _argument_names(tools: Mapping[str, JsonObject] | None, tool: str) -> Collec
     schema = (tools or {}).get(tool)
     if schema is None or ("properties" not in schema and "additionalProperties" not in schema):
         return None
-    # JSON schema allows further properties by default, but nobody means that of a tool.
+    # JSON schema allows further properties by default, but no author of a tool means that.
     if schema.get("additionalProperties", False) is not False:
         return None
     names: Collection[str] = schema.get("properties", {})

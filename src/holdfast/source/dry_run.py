@@ -1,4 +1,4 @@
-"""Foresight: what a condition can come to, given which statuses each task may have.
+"""Dry run: what a condition can come to, given which statuses each task may have.
 
 The answer is the set of possible verdicts. Only statuses are foreseen; a comparison that
 reads a context or a value may come out either way, and parts of one condition are taken as

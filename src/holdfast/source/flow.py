@@ -14,7 +14,7 @@ every task whose id it spells out as a string, and every task at all when it spe
 is endless only if everything in it repeats, and only if each firing is sure to cause the
 next: its success puts a task into a status for which the next condition must hold, whatever
 else may be, because it reads nothing but statuses. People can end a cycle, and so can a
-snippet that chooses its target: listeners that ask someone, or that choose, are no part of
+snippet that chooses its target: listeners that ask a person, or that choose, are no part of
 one. Neither is the main task becoming Done, which ends the run.
 """
 
@@ -30,7 +30,7 @@ from holdfast.i18n.message import msg
 from holdfast.language.conditions import Condition, parse
 from holdfast.model.plan import CodeAction, HumanAction, Listener, Plan, TaskStatus, ToolAction
 from holdfast.source.dry_run import Outlook, Statuses, may_hold, must_hold
-from holdfast.source.places import Finding
+from holdfast.source.locations import Finding
 from holdfast.source.snippets import chooses_target, texts_in
 
 _ANY: Final[Statuses] = frozenset(status.value for status in TaskStatus)

@@ -1,4 +1,4 @@
-"""Forms in plan files: read by `core.forms`, their mistakes placed in the file."""
+"""Forms in plan files: read by `forms.shapes`, their mistakes located in the file."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from holdfast.errors import FormRejected, Problem
 from holdfast.forms.shapes import parse_form
 from holdfast.i18n.message import msg
 from holdfast.model.form import Form
+from holdfast.source.locations import Path
 from holdfast.source.nodes import Mapping, Node, Scalar, Sequence
-from holdfast.source.places import Path
 from holdfast.source.shape import ShapeReader
 
 
@@ -20,8 +20,8 @@ def read_form(shape: ShapeReader, node: Node | None, path: Path, *, enriches: bo
     except FormRejected as rejected:
         shape.broken.add(path)
         for problem in rejected.problems:
-            place = shape.places.key((*path, *problem.path))
-            shape.problems.append(Problem(str(problem), shape.file, *place))
+            location = shape.locations.key((*path, *problem.path))
+            shape.problems.append(Problem(str(problem), shape.file, *location))
         return Form()
 
 
@@ -38,7 +38,7 @@ def _by_name(shape: ShapeReader, node: Node, path: Path) -> Node:
         else:
             named[name.text] = (name, rest)
     form = Mapping(tuple(named.values()), node.line, node.column)
-    shape.places.record(path, form)
+    shape.locations.record(path, form)
     return form
 
 

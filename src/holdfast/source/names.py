@@ -7,7 +7,7 @@ from typing import Final
 
 from holdfast.i18n.message import msg, term
 from holdfast.language.spelling import nearest
-from holdfast.source.places import Finding, Path
+from holdfast.source.locations import Finding, Path
 
 READ_ONLY_PREFIXES: Final = ("query_", "check_")
 

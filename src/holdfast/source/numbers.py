@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from holdfast.i18n.message import msg
-from holdfast.source.places import Finding, Path
+from holdfast.source.locations import Finding, Path
 
 LONGEST_WAIT: Final = 366 * 86_400.0
 

@@ -1,7 +1,7 @@
-"""Plan files: YAML text in, a checked plan out, or every problem at once with its place.
+"""Plan files: YAML text in, a checked plan out, or every problem at once with its location.
 
-Three steps, none of which stops at the first mistake: `yaml_source` finds nodes,
-`plan_shape` makes typed values of them and puts stand-ins where it cannot, `check`
+Three steps, none of which stops at the first mistake: `yaml` finds nodes,
+`shape` makes typed values of them and puts stand-ins where it cannot, `check`
 judges the plan that results. A problem of the last step is dropped when it only
 repeats that a broken part is broken. See `check` for what a plan must satisfy.
 """
@@ -35,8 +35,8 @@ from holdfast.model.plan import (
 from holdfast.source.asking import ASKING_KEYS, SHORT_KEYS, asking_from, read_asking
 from holdfast.source.check import Catalog, find_problems
 from holdfast.source.forms import read_form
+from holdfast.source.locations import Locations, Path, reported
 from holdfast.source.nodes import Mapping, Node
-from holdfast.source.places import Path, Places, reported
 from holdfast.source.retry import read_retry
 from holdfast.source.shape import ShapeReader
 from holdfast.source.yaml import read_document
@@ -91,7 +91,7 @@ class ListenerType(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Draft:
+class ParsedPlan:
     """A plan as far as it could be read; `plan` is None when nothing could."""
 
     plan: Plan | None
@@ -105,20 +105,20 @@ def read_plan(text: str, file: str = "<plan>") -> Plan:
 
 def load_plan(text: str, file: str, catalog: Catalog) -> Plan:
     """The plan in `text`, or PlanRejected with its problems in the file's order."""
-    draft = read_draft(text, file)
-    found = () if draft.plan is None else find_problems(draft.plan, catalog)
-    problems = [*draft.shape.problems, *draft.shape.judged(found)]
-    if problems or draft.plan is None:
+    parsed = parse_plan(text, file)
+    found = () if parsed.plan is None else find_problems(parsed.plan, catalog)
+    problems = [*parsed.shape.problems, *parsed.shape.judged(found)]
+    if problems or parsed.plan is None:
         raise PlanRejected(reported(problems))
-    return draft.plan
+    return parsed.plan
 
 
-def read_draft(text: str, file: str = "<plan>") -> Draft:
+def parse_plan(text: str, file: str = "<plan>") -> ParsedPlan:
     """Never raises: whatever the text, there is a plan or a problem."""
     document = read_document(text, file)
-    shape = ShapeReader(file, Places(text), list(document.problems))
+    shape = ShapeReader(file, Locations(text), list(document.problems))
     root = document.root
-    return Draft(None if root is None else _PlanReader(shape).plan(root), shape)
+    return ParsedPlan(None if root is None else _PlanReader(shape).plan(root), shape)
 
 
 @dataclass(slots=True)
@@ -129,10 +129,10 @@ class _PlanReader:
         if not isinstance(node, Mapping):
             self.shape.wrong(node, (), msg("a plan is a mapping; it begins with plan_id: …"))
             return None
-        self.shape.places.record((), Mapping((), node.line, node.column))
+        self.shape.locations.record((), Mapping((), node.line, node.column))
         found = self.shape.entries(node, (), known=PLAN_KEYS, required=PLAN_REQUIRED)
         for key in found.keys() - {"tasks", "listeners", "verify"}:
-            self.shape.places.record((key,), found[key])
+            self.shape.locations.record((key,), found[key])
         shape = self.shape
         plan_id = shape.text(found.get("plan_id"), ("plan_id",))
         return Plan(
@@ -156,11 +156,11 @@ class _PlanReader:
         parts: list[Part] = []
         if key in found:
             node = found[key]
-            self.shape.places.record((key,), Mapping((), node.line, node.column))
+            self.shape.locations.record((key,), Mapping((), node.line, node.column))
         for item in self.shape.items(found.get(key), (key,)):
             path = (key, len(parts))
             if isinstance(item, Mapping):
-                self.shape.places.record(path, item)
+                self.shape.locations.record(path, item)
                 parts.append(read(item, path))
             else:
                 self.shape.note(item, msg("each of {key} must be a mapping", key=key))
@@ -284,7 +284,7 @@ class _PlanReader:
             self.shape.note(
                 found["consent"], msg("approval says how consent is asked; keep one of them")
             )
-        self.shape.places.record(path, approval)
+        self.shape.locations.record(path, approval)
         return read_asking(self.shape, approval, path)
 
     def _output(self, node: Node | None, path: Path) -> Output | None:

@@ -13,7 +13,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.values import JsonObject
 from holdfast.source.nodes import Mapping, Node
 from holdfast.source.numbers import LONGEST_WAIT, range_problems
-from holdfast.source.places import Finding, Path
+from holdfast.source.locations import Finding, Path
 from holdfast.source.shape import ShapeReader
 
 MOST_ATTEMPTS: Final = 100

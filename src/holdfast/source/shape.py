@@ -1,4 +1,4 @@
-"""The shape of a plan file: nodes in, typed values out, every misfit noted with its place.
+"""The shape of a plan file: nodes in, typed values out, every misfit noted with its location.
 
 A mistake here must not hide the mistakes after it, so nothing raises. What cannot be read
 is noted, its path is remembered as broken, and a harmless stand-in takes its place: the
@@ -19,6 +19,7 @@ from holdfast.errors import Problem
 from holdfast.i18n.message import msg
 from holdfast.language.spelling import nearest
 from holdfast.model.values import Json
+from holdfast.source.locations import Finding, Locations, Path, repeats, to_problem
 from holdfast.source.nodes import (
     Mapping,
     Node,
@@ -27,7 +28,6 @@ from holdfast.source.nodes import (
     Unreadable,
     scalar_value,
 )
-from holdfast.source.places import Finding, Path, Places, repeats, to_problem
 
 Word = TypeVar("Word", bound=StrEnum)
 Meaning = TypeVar("Meaning")
@@ -44,7 +44,7 @@ class ShapeReader:
     """
 
     file: str
-    places: Places
+    locations: Locations
     problems: list[Problem] = field(default_factory=list)
     broken: set[Path] = field(default_factory=set)
     whole: str = msg("the plan")
@@ -60,7 +60,7 @@ class ShapeReader:
         """What is reported of them; not that a broken part is broken."""
         for finding in findings:
             if not repeats(finding, self.broken):
-                yield to_problem(finding, self.file, self.places)
+                yield to_problem(finding, self.file, self.locations)
 
     def entries(
         self,
@@ -114,7 +114,7 @@ class ShapeReader:
             )
             return
         found[name] = value
-        self.places.record(path, value)
+        self.locations.record(path, value)
 
     def _unknown_key(
         self,
@@ -137,7 +137,7 @@ class ShapeReader:
         self.note(key, msg("unknown key {key}; {hint}", key=_shown(key), hint=remedy))
         if meant is not None and meant not in found:
             found[meant] = value
-            self.places.record((*path, meant), value)
+            self.locations.record((*path, meant), value)
 
     def items(self, node: Node | None, path: Path) -> tuple[Node, ...]:
         if node is None:

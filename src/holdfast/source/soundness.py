@@ -15,7 +15,7 @@ from holdfast.errors import InvalidAnswer
 from holdfast.i18n.message import msg
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import Asking, InteractionType
-from holdfast.source.places import Finding, Path
+from holdfast.source.locations import Finding, Path
 
 WHAT_IS_MISSING: Final = Form((Field("what is missing"),))
 """Stands for the form that a call's arguments will make: only its being there is known."""

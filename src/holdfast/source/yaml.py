@@ -96,7 +96,7 @@ class _Composer:
     anchors: dict[str, Node | None] = field(default_factory=dict)
     nodes: int = 0
     aliased: int = 0
-    place: tuple[int, int] = (1, 1)
+    location: tuple[int, int] = (1, 1)
 
     def document(self, text: str) -> Node:
         yaml = YAML(typ="safe", pure=True)
@@ -114,7 +114,7 @@ class _Composer:
             message = msg(
                 "not valid YAML: an escape or a directive after this place is out of range"
             )
-            raise _Fatal(Problem(message, self.file, *self.place)) from None
+            raise _Fatal(Problem(message, self.file, *self.location)) from None
 
     def _only_document(self, events: Iterator[Any]) -> Node:
         root: Node | None = None
@@ -156,7 +156,7 @@ class _Composer:
         return node
 
     def _content(self, event: Any, events: Iterator[Any], depth: int) -> Node:
-        self.place = line, column = _place(event.start_mark)
+        self.location = line, column = _location(event.start_mark)
         if isinstance(event, ScalarEvent):
             return Scalar(self._clean(event), event.style or "", line, column)
         if isinstance(event, SequenceStartEvent):
@@ -226,17 +226,17 @@ class _Composer:
         self.problems.append(self._fatal(event, message).problem)
 
     def _fatal(self, event: Any, message: str) -> _Fatal:
-        return _Fatal(Problem(message, self.file, *_place(event.start_mark)))
+        return _Fatal(Problem(message, self.file, *_location(event.start_mark)))
 
     def _too_deep(self, mark: Any) -> _Fatal:
         message = msg("nested more than {n} levels deep; flatten it", n=MAX_DEPTH)
-        return _Fatal(Problem(message, self.file, *_place(mark)))
+        return _Fatal(Problem(message, self.file, *_location(mark)))
 
     def _syntax(self, error: Any) -> _Fatal:
         mark = error.problem_mark or error.context_mark
         reason = parser_message(error.problem or error.context)
         return _Fatal(
-            Problem(msg("not valid YAML: {reason}", reason=reason), self.file, *_place(mark))
+            Problem(msg("not valid YAML: {reason}", reason=reason), self.file, *_location(mark))
         )
 
     def _unprintable(self, text: str, error: Any) -> _Fatal:
@@ -248,12 +248,12 @@ class _Composer:
         return _Fatal(Problem(message, self.file, before.count("\n") + 1, column))
 
 
-def _place(mark: Any) -> tuple[int, int]:
+def _location(mark: Any) -> tuple[int, int]:
     return mark.line + 1, mark.column + 1
 
 
 def _beside(key: Scalar, value: Node) -> Node:
-    """ruamel places a value that is not there at whatever comes next; the key is its place."""
+    """ruamel locates a missing value at what comes next; the key is its location."""
     absent = isinstance(value, Scalar) and not value.text and not value.style
     return Scalar("", "", key.line, key.column) if absent else value
 

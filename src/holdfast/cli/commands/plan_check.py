@@ -11,7 +11,7 @@ from holdfast.cli.opening import AnyEnvironment, agent_places, app_with_tools
 from holdfast.cli.shell import Settings
 from holdfast.errors import NotFound, PlanRejected, Problem
 from holdfast.source.check import Catalog
-from holdfast.source.planfile import load_plan, read_draft
+from holdfast.source.planfile import load_plan, parse_plan
 
 
 def find_problems(settings: Settings, path: Path) -> tuple[list[Problem], int]:
@@ -44,6 +44,6 @@ def _catalog(settings: Settings, path: Path) -> Catalog:
 def _plan_ids(files: Sequence[Path]) -> Iterator[str]:
     for file in files:
         text = file.read_text(encoding="utf-8", errors="replace")
-        draft = read_draft(text, str(file))
-        if draft.plan is not None:
-            yield draft.plan.plan_id
+        parsed = parse_plan(text, str(file))
+        if parsed.plan is not None:
+            yield parsed.plan.plan_id

@@ -126,7 +126,7 @@ def _unused_turn(state: ConversationState, turn: int) -> int:
 
 
 def _in_doubt(state: ConversationState) -> ConversationState:
-    """Work that may have happened elsewhere and has no owner: nobody starts it again unasked."""
+    """Work that may have happened elsewhere and has no owner: it is not started again unasked."""
     for step_id in state.order:
         task = state.tasks[step_id]
         if task.status == "running":
@@ -140,7 +140,7 @@ def _unknown(state: ConversationState, task: SubTask) -> StepState:
 
 
 def _failed_or_in_doubt(state: ConversationState) -> Map[str, StepState]:
-    """What somebody who goes on after the failure must be asked about."""
+    """What must be asked about when the conversation goes on after the failure."""
     failed = evolve(NEW_STEP, status=StepStatus.FAILED)
     kept = {
         step_id: _unknown(state, task) if task.status == "running" else failed

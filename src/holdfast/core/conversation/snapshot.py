@@ -5,8 +5,8 @@ description, status, priority), completed_tasks and total_tasks; it knows of no 
 dependencies or context. A snapshot that contradicts itself is refused, with the reason.
 
 A task is `doubtful` if it was under way and must not be repeated: its process may still be
-at it, so whoever restores the snapshot is asked what became of it. The child run of an agent
-or a plan is such a task too, because nobody knows how far it has come.
+at it, so the person who restores the snapshot is asked what became of it. The child run of an agent
+or a plan is such a task too, because it is not known how far it has come.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ _CONTEXT = ("rules", "knowledge", "tools")
 AS_THEY_ARE = ("error", "kept", "pausing", "confirmed", "feedback", "by_model", "answer")
 """What a state and its snapshot both have under one name, and a new turn has not yet."""
 _NEAR = 0.01
-"""How far a progress may be from the counts: somebody may have rounded it."""
+"""How far a progress may be from the counts: another program may have rounded it."""
 _BEFORE_TASKS = (EngineState.IDLE, EngineState.RECEIVING, EngineState.CONTEXT_FETCHING)
 _NEEDS_GOAL = THINKING
 _BEFORE_WORK = (EngineState.DECOMPOSING, EngineState.SCHEDULING)
@@ -294,7 +294,7 @@ def _out_of_order(tasks: Sequence[SubTask]) -> str | None:
 
 
 def _is_skipped(task: SubTask) -> bool:
-    """Whoever skips a task skips what depends on it, whatever else that waits for. Snapshots of
+    """Skipping a task skips what depends on it, whatever else that waits for. Snapshots of
     old say so in the result alone."""
     result = task.result
     return bool(task.skipped) or (isinstance(result, Mapping) and result.get("skipped") is True)

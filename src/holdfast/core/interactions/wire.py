@@ -2,7 +2,7 @@
 
 Python says `request_id`, JavaScript says `requestId`; both are read, camelCase is written. A flag
 such as `is_default` is also read as `default`, because Java's bean setters drop the `is`. A field
-in two spellings is refused even if both say the same: nobody could tell which one was meant. Keys
+in two spellings is refused even if both say the same: which one was meant is not known. Keys
 inside `context`, `data` and `metadata` belong to the user and are never renamed.
 
 Reading guesses nothing. Unknown keys, wrong types and unknown words are refused, all of them at
@@ -23,7 +23,7 @@ from enum import StrEnum
 from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
 
 from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
-from holdfast.forms.problems import Place
+from holdfast.forms.problems import Problems
 from holdfast.forms.schemas import json_schema
 from holdfast.forms.shapes import dump_form, parse_form
 from holdfast.forms.values import echo
@@ -46,7 +46,7 @@ from holdfast.model.interaction import (
 from holdfast.model.values import Json
 
 T = TypeVar("T")
-Reader: TypeAlias = Callable[[Any, Place], Any]
+Reader: TypeAlias = Callable[[Any, Problems], Any]
 
 _OUR_FIELDS: Final = ("role", "reminders", "escalate_after", "escalate_to", "custom_type")
 
@@ -104,10 +104,10 @@ def camel(name: str) -> str:
 
 
 def _from_wire(kind: type[T], raw: object, what: str) -> T:
-    place = Place([])
-    made = _read(kind, raw, place)
+    problems = Problems()
+    made = _read(kind, raw, problems)
     if made is None:
-        raise _refusal(place.problems, what)
+        raise _refusal(problems.found, what)
     return made
 
 
@@ -125,28 +125,28 @@ def _refusal(problems: list[FormProblem], what: str) -> InvalidAnswer:
     return InvalidAnswer(told, messages)
 
 
-def _read(kind: type[T], raw: object, place: Place) -> T | None:
+def _read(kind: type[T], raw: object, problems: Problems) -> T | None:
     """What was read, or None after everything wrong with it was reported."""
     if not isinstance(raw, Mapping):
-        place.report(msg("must be an object, not {sort}", sort=_sort(raw)))
+        problems.add(msg("must be an object, not {sort}", sort=_sort(raw)))
         return None
-    known_before = len(place.problems)
-    given = dict(_given(kind, raw, place))
-    values = dict(_values(kind, raw, given, place))
-    return kind(**values) if len(place.problems) == known_before else None
+    known_before = len(problems.found)
+    given = dict(_given(kind, raw, problems))
+    values = dict(_values(kind, raw, given, problems))
+    return kind(**values) if len(problems.found) == known_before else None
 
 
-def _given(kind: type, raw: Mapping[Any, object], place: Place) -> Iterator[tuple[str, str]]:
+def _given(kind: type, raw: Mapping[Any, object], problems: Problems) -> Iterator[tuple[str, str]]:
     """The fields that are given, each with the key that gives it."""
     names = _SPELLINGS[kind]
     first: dict[str, str] = {}
     for key in raw:
         name = names.get(key)
         if name is None:
-            if len(place.problems) < MOST_UNKNOWN:
-                _report_unknown(str(key), names, place)
+            if len(problems.found) < MOST_UNKNOWN:
+                _report_unknown(str(key), names, problems)
         elif name in first:
-            place.at(key).report(
+            problems.at(key).add(
                 msg("says the same as {name}: give only one of them", name=first[name])
             )
         else:
@@ -154,22 +154,22 @@ def _given(kind: type, raw: Mapping[Any, object], place: Place) -> Iterator[tupl
             yield name, key
 
 
-def _report_unknown(key: str, known: Mapping[str, str], place: Place) -> None:
+def _report_unknown(key: str, known: Mapping[str, str], problems: Problems) -> None:
     names = [camel(name) for name in dict.fromkeys(known.values())]
     hint = remedy(key[:LONGEST_NAME_SHOWN], names, msg("known are {names}", names=", ".join(names)))
-    place.at(key).report(msg("unknown key: {hint}", hint=hint))
+    problems.at(key).add(msg("unknown key: {hint}", hint=hint))
 
 
 def _values(
-    kind: Any, raw: Mapping[str, object], given: Mapping[str, str], place: Place
+    kind: Any, raw: Mapping[str, object], given: Mapping[str, str], problems: Problems
 ) -> Iterator[tuple[str, Any]]:
     for each in fields(kind):
         key = given.get(each.name)
         value = None if key is None else raw[key]
         if key is not None and value is not None:
-            yield each.name, _READERS[each.name](value, place.at(key))
+            yield each.name, _READERS[each.name](value, problems.at(key))
         elif _is_needed(each):
-            place.at(key or camel(each.name)).report(msg("is required"))
+            problems.at(key or camel(each.name)).add(msg("is required"))
 
 
 def _is_needed(each: Field[Any]) -> bool:
@@ -194,14 +194,14 @@ def _sort(value: object) -> str:
 def _reader(wanted: str, *kinds: type) -> Reader:
     """Reads a value of one kind; strict JSON has exact types, so true is no number."""
 
-    def read(value: object, place: Place) -> Json:
+    def read(value: object, problems: Problems) -> Json:
         try:
             plain = strict_json(value)
         except InvalidValue as error:
-            place.report(str(error))
+            problems.add(str(error))
             return None
         if (str if isinstance(plain, str) else type(plain)) not in kinds:
-            place.report(msg("must be {wanted}, not {sort}", wanted=wanted, sort=_sort(plain)))
+            problems.add(msg("must be {wanted}, not {sort}", wanted=wanted, sort=_sort(plain)))
         return plain
 
     return read
@@ -213,13 +213,13 @@ _number: Final = _reader(msg("a number"), int, float)
 _mapping: Final = _reader(msg("an object"), dict)
 
 
-def _numbers(value: object, place: Place) -> tuple[Json, ...]:
-    return tuple(_number(each, place.at(index)) for index, each in _items(value, place))
+def _numbers(value: object, problems: Problems) -> tuple[Json, ...]:
+    return tuple(_number(each, problems.at(index)) for index, each in _items(value, problems))
 
 
-def _items(value: object, place: Place) -> Iterator[tuple[int, object]]:
+def _items(value: object, problems: Problems) -> Iterator[tuple[int, object]]:
     if not isinstance(value, list | tuple):
-        place.report(msg("must be a list, not {sort}", sort=_sort(value)))
+        problems.add(msg("must be a list, not {sort}", sort=_sort(value)))
         return
     yield from enumerate(value)
 
@@ -227,33 +227,34 @@ def _items(value: object, place: Place) -> Iterator[tuple[int, object]]:
 def _word_of(words: type[StrEnum]) -> Reader:
     known = {each.value: each for each in words}
 
-    def read(value: object, place: Place) -> StrEnum | None:
-        word = _text(value, place)
+    def read(value: object, problems: Problems) -> StrEnum | None:
+        word = _text(value, problems)
         if not isinstance(word, str):
             return None
         if word not in known:
             hint = remedy(
                 word[:LONGEST_NAME_SHOWN], known, msg("use {names}", names=", ".join(known))
             )
-            place.report(msg("there is no {name}: {hint}", name=echo(word), hint=hint))
+            problems.add(msg("there is no {name}: {hint}", name=echo(word), hint=hint))
         return known.get(word)
 
     return read
 
 
-def _options(value: object, place: Place) -> tuple[InteractionOption, ...]:
+def _options(value: object, problems: Problems) -> tuple[InteractionOption, ...]:
     found = [
-        _read(InteractionOption, each, place.at(index)) for index, each in _items(value, place)
+        _read(InteractionOption, each, problems.at(index))
+        for index, each in _items(value, problems)
     ]
     return tuple(option for option in found if option is not None)
 
 
-def _form(value: object, place: Place) -> Form:
+def _form(value: object, problems: Problems) -> Form:
     try:
         return parse_form(value)
     except FormRejected as rejected:
         for problem in rejected.problems:
-            place.at(*problem.path).report(problem.message)
+            problems.at(*problem.path).add(problem.message)
         return Form()
 
 

@@ -6,7 +6,13 @@ from holdfast.errors import PlanRejected, Problem
 from holdfast.model.plan import Plan, Task
 from holdfast.source.agentfile import load_agents
 from holdfast.source.check import Catalog, find_problems
-from holdfast.source.places import LONGEST_MESSAGE, MOST_REPORTED, Places, reported, to_problem
+from holdfast.source.locations import (
+    LONGEST_MESSAGE,
+    MOST_REPORTED,
+    Locations,
+    reported,
+    to_problem,
+)
 from holdfast.source.planfile import read_plan
 from holdfast.source.yaml import read_document
 
@@ -19,41 +25,41 @@ code: |
 """
 
 
-def places_of(source: str) -> Places:
-    places = Places(source)
+def locations_of(source: str) -> Locations:
+    locations = Locations(source)
     root = read_document(source, "f").root
     assert root is not None
-    places.record((), root)
-    return places
+    locations.record((), root)
+    return locations
 
 
-def test_keys_and_values_have_places() -> None:
-    places = places_of(SOURCE)
-    assert places.key(("a", "b")) == (1, 5)
-    assert places.value(("a", "b")) == (1, 8)
-    assert places.value(("a", "b", 1)) == (1, 12)
+def test_keys_and_values_have_locations() -> None:
+    locations = locations_of(SOURCE)
+    assert locations.key(("a", "b")) == (1, 5)
+    assert locations.value(("a", "b")) == (1, 8)
+    assert locations.value(("a", "b", 1)) == (1, 12)
 
 
 def test_what_is_not_spelled_out_stands_where_its_nearest_owner_does() -> None:
-    places = places_of(SOURCE)
-    assert places.value(("a", "b", 7, "c")) == places.key(("a", "b", 7)) == (1, 8)
-    assert places.value(("z",)) == (1, 1)
-    assert places.inside(("a", "z"), 1, 9) == (1, 4)
+    locations = locations_of(SOURCE)
+    assert locations.value(("a", "b", 7, "c")) == locations.key(("a", "b", 7)) == (1, 8)
+    assert locations.value(("z",)) == (1, 1)
+    assert locations.inside(("a", "z"), 1, 9) == (1, 4)
 
 
-def test_places_inside_a_block_count_its_indentation() -> None:
-    places = places_of(SOURCE)
-    assert places.inside(("code",), 1, 1) == (3, 5)
-    assert places.inside(("code",), 3, 3) == (5, 7)
-    assert places.inside(("code",), 9, 1) == (2, 7)
+def test_locations_inside_a_block_count_its_indentation() -> None:
+    locations = locations_of(SOURCE)
+    assert locations.inside(("code",), 1, 1) == (3, 5)
+    assert locations.inside(("code",), 3, 3) == (5, 7)
+    assert locations.inside(("code",), 9, 1) == (2, 7)
 
 
 def test_places_inside_quotes_count_the_quote() -> None:
-    assert places_of(SOURCE).inside(("a", "b", 1), 1, 2) == (1, 14)
+    assert locations_of(SOURCE).inside(("a", "b", 1), 1, 2) == (1, 14)
 
 
 def test_a_plan_without_a_file_has_no_places() -> None:
-    assert Places().value(("tasks", 3)) == (1, 1)
+    assert Locations().value(("tasks", 3)) == (1, 1)
 
 
 def mistakes(count: int) -> list[Problem]:

@@ -1,8 +1,8 @@
-"""Places: where in its file each part of a plan stands.
+"""Locations: where in its file each part of a plan stands.
 
 A part is named by its path, such as `("listeners", 2, "success_output", "task_id")`; a
 listener's action has no level of its own, as in the file. What the file does not spell
-out is placed where its nearest spelled-out owner stands, so every mistake has a place.
+out is located where its nearest spelled-out owner stands, so every mistake has a location.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from holdfast.i18n.message import msg
 from holdfast.source.nodes import Mapping, Node, Scalar, Sequence
 
 Path: TypeAlias = tuple[str | int, ...]
-Place: TypeAlias = tuple[int, int]
+Location: TypeAlias = tuple[int, int]
 
 MOST_REPORTED: Final = 100
 LONGEST_MESSAGE: Final = 1_000
@@ -38,7 +38,7 @@ _LINE_BREAK = re.compile(r"\r\n|\r|\n")
 
 
 @dataclass(slots=True)
-class Places:
+class Locations:
     """Lines and columns of a plan's keys and values, both from 1."""
 
     source: str = ""
@@ -57,17 +57,17 @@ class Places:
                 self._keys[(*path, key.text)] = key
                 self.record((*path, key.text), value)
 
-    def value(self, path: Path) -> Place:
+    def value(self, path: Path) -> Location:
         node = self._nearest(path)
         return (node.line, node.column) if node else (1, 1)
 
-    def key(self, path: Path) -> Place:
+    def key(self, path: Path) -> Location:
         """Where the key stands; that of its owner when there is no such key."""
         key = self._keys.get(path)
         return (key.line, key.column) if key else self.value(path)
 
-    def inside(self, path: Path, line: int, column: int) -> Place:
-        """A place within a text; its beginning when the text is folded or has escapes."""
+    def inside(self, path: Path, line: int, column: int) -> Location:
+        """A location within a text; its beginning when the text is folded or has escapes."""
         node = self._values.get(path)
         if not isinstance(node, Scalar):
             return self.value(path)
@@ -97,15 +97,15 @@ class Places:
         return self._values[path]
 
 
-def to_problem(finding: Finding, file: str, places: Places | None) -> Problem:
-    """What is reported of a finding; without places its path says where."""
-    if places is None:
+def to_problem(finding: Finding, file: str, locations: Locations | None) -> Problem:
+    """What is reported of a finding; without locations its path says where."""
+    if locations is None:
         return Problem(f"{_owner(finding.path)}{finding.message}", file)
     if finding.line:
-        place = places.inside(finding.path, finding.line, finding.column)
+        location = locations.inside(finding.path, finding.line, finding.column)
     else:
-        place = places.key(finding.path) if finding.at_key else places.value(finding.path)
-    return Problem(finding.message, file, *place)
+        location = locations.key(finding.path) if finding.at_key else locations.value(finding.path)
+    return Problem(finding.message, file, *location)
 
 
 def reported(problems: Iterable[Problem]) -> list[Problem]:
