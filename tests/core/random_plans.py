@@ -31,7 +31,7 @@ from holdfast.model.plan import (
     WhilePaused,
 )
 from holdfast.model.retry import RetryPolicy
-from holdfast.source.planjson import plan_digest
+from holdfast.source.storing import plan_digest
 
 MAIN = "001"
 

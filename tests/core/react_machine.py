@@ -31,7 +31,7 @@ from holdfast.model.message import Message, ModelReply, ToolCall, ToolReturned, 
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
-from holdfast.source.agentjson import agent_digest
+from holdfast.source.storing import agent_digest
 
 WILL = "Will Zhang"
 RUN_ID = "chat_000001"

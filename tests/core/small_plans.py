@@ -25,7 +25,7 @@ from holdfast.model.plan import (
     ToolAction,
 )
 from holdfast.model.retry import Failure, FailureKind
-from holdfast.source.planjson import plan_digest
+from holdfast.source.storing import plan_digest
 
 WILL = "Will Zhang"
 

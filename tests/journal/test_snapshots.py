@@ -32,7 +32,7 @@ from holdfast.model.interaction import (
 from holdfast.model.plan import CodeAction, Listener, Plan, PlanInstanceStatus, Task, TaskStatus
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import Parent
-from holdfast.source.planjson import plan_digest
+from holdfast.source.storing import plan_digest
 
 LISTENER = Listener("L001", ("001",), "Running", CodeAction("result = 1"))
 PLAN = Plan("p", "P", "001", (Task("001"),), (LISTENER,))

@@ -18,6 +18,8 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
+from holdfast.model.agent import Agent
+from holdfast.model.plan import Plan
 from holdfast.runtime.machines import (
     Definition,
     blank,
@@ -26,8 +28,7 @@ from holdfast.runtime.machines import (
     kind_and_body,
     replay,
 )
-from holdfast.source.agentjson import agent_digest, agent_from_json
-from holdfast.source.planjson import plan_digest, plan_from_json
+from holdfast.source.storing import agent_digest, plan_digest, record_from_json
 
 HERE = Path(__file__).parent
 
@@ -101,9 +102,9 @@ def digest_of(kind: str, body: dict[str, Any]) -> str | None:
     """The name by content that the version at hand gives it."""
     match kind:
         case "plan":
-            return plan_digest(plan_from_json(body))
+            return plan_digest(record_from_json(Plan, body))
         case "react":
-            return agent_digest(agent_from_json(body))
+            return agent_digest(record_from_json(Agent, body))
         case _:
             return None
 

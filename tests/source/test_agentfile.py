@@ -19,7 +19,7 @@ from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.interaction import Asking, InteractionAction, InteractionOption
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.agentfile import load_agents
-from holdfast.source.agentjson import agent_digest, agent_from_json, agent_to_json
+from holdfast.source.storing import agent_digest, record_from_json, record_to_json
 
 WHOLE = """\
 agent_id: hr
@@ -105,7 +105,7 @@ class TestAFile:
         assert load_agents("agents: []") == ()
 
     def test_may_be_the_json_of_an_agent(self) -> None:
-        assert load_agents(json.dumps(agent_to_json(HR)), agents=["mailer"]) == (HR,)
+        assert load_agents(json.dumps(record_to_json(HR)), agents=["mailer"]) == (HR,)
 
     @pytest.mark.parametrize(
         ("text", "problem"),
@@ -347,7 +347,7 @@ agents = st.builds(
 @settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_an_agent_with_any_value_anywhere_is_accepted_or_rejected(data: st.DataObject) -> None:
-    shape = json.loads(json.dumps(agent_to_json(HR)))
+    shape = json.loads(json.dumps(record_to_json(HR)))
     odd: st.SearchStrategy[Any] = st.sampled_from(
         [None, True, -1, 1e9, "", "hr", [], [[]], ["hr"], {}, {"a": {"b": None}}]
     )
@@ -368,12 +368,12 @@ class TestAsJson:
     @settings(max_examples=100, deadline=None)
     @given(agents)
     def test_an_agent_survives_storage_with_its_digest(self, agent: Agent) -> None:
-        stored = agent_from_json(json.loads(json.dumps(agent_to_json(agent))))
+        stored = record_from_json(Agent, json.loads(json.dumps(record_to_json(agent))))
         assert stored == agent
         assert agent_digest(stored) == agent_digest(agent)
 
     def test_what_has_its_usual_value_is_left_out(self) -> None:
-        assert agent_to_json(Agent("hr")) == {"agent_id": "hr"}
+        assert record_to_json(Agent("hr")) == {"agent_id": "hr"}
 
     def test_the_digest_changes_with_whatever_matters(self) -> None:
         option = InteractionOption("ok", "OK", InteractionAction.APPROVE_AND_EXECUTE)

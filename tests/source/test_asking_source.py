@@ -17,10 +17,9 @@ from holdfast.model.interaction import (
     InteractionType,
 )
 from holdfast.model.plan import HumanAction, Listener, Plan, ToolAction
-from holdfast.source.asking import asking_from_json, asking_to_json
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan, read_plan
-from holdfast.source.planjson import plan_digest, plan_from_json, plan_to_json
+from holdfast.source.storing import plan_digest, record_from_json, record_to_json
 
 TOP = """\
 plan_id: p
@@ -325,12 +324,12 @@ class TestAsJson:
     @settings(max_examples=100, deadline=None)
     @given(ASKINGS)
     def test_an_asking_survives_storage(self, asking: Asking) -> None:
-        assert asking_from_json(json.loads(json.dumps(asking_to_json(asking)))) == asking
+        assert record_from_json(Asking, json.loads(json.dumps(record_to_json(asking)))) == asking
 
     def test_what_is_usual_is_left_out(self) -> None:
-        assert asking_to_json(Asking()) == {}
+        assert record_to_json(Asking()) == {}
         option = InteractionOption("go", "go", InteractionAction.SKIP)
-        assert asking_to_json(Asking(required=False, options=(option,), reminders=(1,))) == {
+        assert record_to_json(Asking(required=False, options=(option,), reminders=(1,))) == {
             "required": False,
             "options": [{"option_id": "go", "action": "SKIP"}],
             "reminders": [1.0],
@@ -338,7 +337,7 @@ class TestAsJson:
 
     def test_a_listener_keeps_its_question_flat(self) -> None:
         lines = ("title: Sure?", "escalate: {after: 60, role: boss}", "form: [why]")
-        (listener,) = plan_to_json(plan_read(HUMAN, *lines))["listeners"]
+        (listener,) = record_to_json(plan_read(HUMAN, *lines))["listeners"]
         assert listener["title"] == "Sure?"
         assert listener["escalate"] == {"after": 60.0, "role": "boss"}
         assert [field["name"] for field in listener["form"]] == ["why"]
@@ -353,8 +352,8 @@ class TestAsJson:
     )
     def test_a_plan_in_json_is_also_a_plan_file(self, lines: tuple[str, ...]) -> None:
         plan = plan_read(*lines)
-        stored = json.dumps(plan_to_json(plan))
-        assert read_plan(stored) == plan_from_json(json.loads(stored)) == plan
+        stored = json.dumps(record_to_json(plan))
+        assert read_plan(stored) == record_from_json(Plan, json.loads(stored)) == plan
 
     def test_the_digest_changes_with_how_people_are_asked(self) -> None:
         plan = plan_read(*ORDER)

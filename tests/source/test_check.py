@@ -26,7 +26,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.source.check import Catalog, find_problems
 from holdfast.source.locations import reported, to_problem
 from holdfast.source.planfile import load_plan, read_plan
-from holdfast.source.planjson import plan_from_json, plan_to_json
+from holdfast.source.storing import record_from_json, record_to_json
 
 CODE = CodeAction("result = 1")
 
@@ -405,7 +405,7 @@ def wait_plan(*lines: str) -> str:
 )
 def test_a_listener_waits_for_a_moment(lines: list[str]) -> None:
     plan = read_plan(wait_plan(*lines))
-    assert plan_from_json(plan_to_json(plan)) == plan
+    assert record_from_json(Plan, record_to_json(plan)) == plan
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ from holdfast.model.plan import (
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan, parse_plan, read_plan
-from holdfast.source.planjson import plan_to_json
+from holdfast.source.storing import record_to_json
 
 DEMO_PLANS = sorted((Path(holdfast.demo.__file__).parent / "plans").glob("*.yaml"))
 
@@ -167,7 +167,7 @@ verify:
     def test_may_be_json_whose_forms_are_lists_of_named_fields(self) -> None:
         for path in DEMO_PLANS:
             plan = read_plan(path.read_text(encoding="utf-8"))
-            assert read_plan(json.dumps(plan_to_json(plan))) == plan
+            assert read_plan(json.dumps(record_to_json(plan))) == plan
 
 
 TWELVE = """\
@@ -475,10 +475,10 @@ json_values = st.recursive(
 
 @cache
 def demo_plan_as_json(path: Path) -> str:
-    return json.dumps(plan_to_json(read_plan(path.read_text(encoding="utf-8"))))
+    return json.dumps(record_to_json(read_plan(path.read_text(encoding="utf-8"))))
 
 
-ASKING_AS_JSON = json.dumps(plan_to_json(read_plan(ASKING)))
+ASKING_AS_JSON = json.dumps(record_to_json(read_plan(ASKING)))
 
 
 @settings(max_examples=100, deadline=None)

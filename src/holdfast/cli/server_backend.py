@@ -39,7 +39,7 @@ from holdfast.model.plan import Plan
 from holdfast.model.rows import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
 from holdfast.runtime.hub import AskedBelow, Spoken
-from holdfast.source.planjson import plan_from_json
+from holdfast.source.storing import record_from_json
 from holdfast.views.records import InteractionView, Raised, RunLine, RunView, TimelineEntry
 from holdfast.views.rows import run_line
 from holdfast.views.wire import from_json
@@ -237,7 +237,7 @@ class ServerBackend:
             raise NotAllowed(f"{name} is a file here: a server runs the plans that it has, by id")
         async with connected(self._address) as client:
             told = await client.plans.get(name)
-        return plan_from_json(told["definition"])
+        return record_from_json(Plan, told["definition"])
 
     async def start(self, plan_id: str, prompt: str, values: Mapping[str, Any]) -> str:
         await self._require_views()

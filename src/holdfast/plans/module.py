@@ -43,7 +43,7 @@ from holdfast.runs.plan_instance import (
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_plan
-from holdfast.source.planjson import plan_digest
+from holdfast.source.storing import plan_digest
 from holdfast.work.advice import hook_advice
 from holdfast.work.driver import ListenerContext, TaskDriver
 

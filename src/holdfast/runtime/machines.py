@@ -33,16 +33,17 @@ from holdfast.errors import NotFound
 from holdfast.i18n.message import msg
 from holdfast.language.strict import digest
 from holdfast.model.adapters import adapter
+from holdfast.model.agent import Agent
 from holdfast.model.commands import Command, Moment
 from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
 from holdfast.model.form import FieldType
+from holdfast.model.plan import Plan
 from holdfast.model.recorded import Event
 from holdfast.model.rows import RunRow
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
-from holdfast.source.agentjson import agent_from_json, agent_to_json
-from holdfast.source.planjson import plan_from_json, plan_to_json
+from holdfast.source.storing import record_from_json, record_to_json
 
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
@@ -303,9 +304,9 @@ def kind_and_body(definition: Definition) -> tuple[str, str, dict[str, Json]]:
     """A definition's kind, name and content, as it is stored."""
     match definition:
         case CompiledPlan(plan=one):
-            return PLAN.kind, one.plan_id, plan_to_json(one)
+            return PLAN.kind, one.plan_id, record_to_json(one)
         case AgentDefinition(agent=agent):
-            return REACT.kind, agent.agent_id, agent_to_json(agent)
+            return REACT.kind, agent.agent_id, record_to_json(agent)
         case ConversationDefinition(settings=settings):
             return CONVERSATION.kind, "conversation", _dumped(settings)
 
@@ -313,9 +314,9 @@ def kind_and_body(definition: Definition) -> tuple[str, str, dict[str, Json]]:
 def definition_from(kind: str, body: Mapping[str, Json], name: str) -> Definition:
     """A stored definition; its digest is its name."""
     if kind == PLAN.kind:
-        return CompiledPlan(plan_from_json(body), name)
+        return CompiledPlan(record_from_json(Plan, body), name)
     if kind == REACT.kind:
-        return AgentDefinition(agent_from_json(body), name)
+        return AgentDefinition(record_from_json(Agent, body), name)
     return ConversationDefinition(adapter(ConversationSettings).validate_python(body), name)
 
 

@@ -31,8 +31,7 @@ from holdfast.model.plan import Plan
 from holdfast.runtime.actor import Actor, Envelope
 from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.machines import Definition, blank, definition_from, kind_and_body, replay
-from holdfast.source.agentjson import agent_digest
-from holdfast.source.planjson import plan_digest
+from holdfast.source.storing import agent_digest, plan_digest
 
 D = TypeVar("D", bound=Definition)
 _OF_MOST_PLANS = (

@@ -26,7 +26,7 @@ from holdfast.runtime.registry import CompiledPlan, compiled
 from holdfast.server.auth.principal import agent, plan
 from holdfast.source.check import Catalog
 from holdfast.source.planfile import load_plan
-from holdfast.source.planjson import plan_digest
+from holdfast.source.storing import plan_digest
 
 log = logging.getLogger("holdfast")
 

@@ -1,14 +1,12 @@
-"""How people are asked, as authors write it: in YAML with locations, and as canonical JSON.
+"""How people are asked, as authors write it.
 
-The keys are the same in both, so that a plan in JSON is also a plan file. JSON leaves out
-what has its usual value, says every action by its full name, and keeps the handler of a
-custom option in its metadata, where `handler` beside the other keys puts it too.
+An option's `handler` is kept in its metadata.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping as Lookup
-from typing import Any, Final
+from typing import Final
 
 from holdfast.i18n.message import msg
 from holdfast.model.interaction import (
@@ -17,9 +15,9 @@ from holdfast.model.interaction import (
     InteractionOption,
     InteractionType,
 )
-from holdfast.model.values import Json, JsonObject
-from holdfast.source.nodes import Node
+from holdfast.model.values import Json
 from holdfast.source.locations import Path
+from holdfast.source.nodes import Node
 from holdfast.source.shape import ShapeReader
 
 ASKING_KEYS: Final = (
@@ -38,9 +36,6 @@ ASKING_KEYS: Final = (
 )
 ESCALATE_KEYS: Final = ("after", "role")
 SHORT_KEYS: Final = {"default": "default_option_id"}
-_AS_THEY_ARE: Final = {*ASKING_KEYS} - {"type", "options", "reminders", "escalate"}
-
-_USUAL: Final = Asking()
 
 OPTION_KEYS: Final = (
     "option_id",
@@ -56,7 +51,6 @@ OPTION_KEYS: Final = (
 )
 OPTION_SHORT_KEYS: Final = {"id": "option_id"}
 OPTION_REQUIRED: Final = ("option_id", "action")
-OPTION_FLAGS: Final = {"default": "is_default", "dangerous": "is_dangerous"}
 TYPES: Final = {each.value.lower(): each for each in InteractionType}
 ACTIONS: Final = {
     "approve": InteractionAction.APPROVE_AND_EXECUTE,
@@ -149,65 +143,3 @@ def _metadata(shape: ShapeReader, found: Lookup[str, Node], path: Path) -> dict[
             )
         metadata["handler"] = shape.text(found["handler"], (*path, "handler"))
     return metadata
-
-
-def asking_to_json(asking: Asking) -> dict[str, Any]:
-    """What is unusual about it; nothing for the usual asking."""
-    if asking == _USUAL:
-        return {}
-    shape: dict[str, Any] = {
-        "title": asking.title or None,
-        "message": asking.message or None,
-        "details": asking.details or None,
-        "type": asking.type and asking.type.value,
-        "custom_type": asking.custom_type,
-        "options": [_option_to_json(option) for option in asking.options] or None,
-        "required": None if asking.required else False,
-        "role": asking.role,
-        "timeout_seconds": _number(asking.timeout_seconds),
-        "default_option_id": asking.default_option_id,
-        "reminders": [float(seconds) for seconds in asking.reminders] or None,
-        "escalate": _said(after=_number(asking.escalate_after), role=asking.escalate_to) or None,
-    }
-    return _said(**shape)
-
-
-def asking_from_json(raw: JsonObject) -> Asking:
-    """The asking behind `asking_to_json`'s answer; other keys of its owner are left alone."""
-    escalate = raw.get("escalate", {})
-    return Asking(
-        **{key: raw[key] for key in _AS_THEY_ARE if key in raw},
-        type=InteractionType(raw["type"]) if "type" in raw else None,
-        options=tuple(_option_from_json(option) for option in raw.get("options", ())),
-        reminders=tuple(raw.get("reminders", ())),
-        escalate_after=escalate.get("after"),
-        escalate_to=escalate.get("role"),
-    )
-
-
-def _said(**entries: Any) -> dict[str, Any]:
-    return {key: value for key, value in entries.items() if value is not None}
-
-
-def _number(seconds: float | None) -> float | None:
-    # 1 and 1.0 are equal askings and must have one spelling.
-    return None if seconds is None else float(seconds)
-
-
-def _option_to_json(option: InteractionOption) -> dict[str, Any]:
-    return {"option_id": option.option_id, "action": option.action.value} | _said(
-        label=option.label if option.label != option.option_id else None,
-        description=option.description or None,
-        default=option.is_default or None,
-        dangerous=option.is_dangerous or None,
-        requires_input=option.requires_input or None,
-        input_prompt=option.input_prompt or None,
-        metadata=dict(option.metadata) or None,
-    )
-
-
-def _option_from_json(raw: JsonObject) -> InteractionOption:
-    shape = {key: raw[key] for key in OPTION_KEYS if key in raw}
-    shape |= {"label": raw.get("label", raw["option_id"])}
-    shape |= {"action": InteractionAction(raw["action"])}
-    return InteractionOption(**{OPTION_FLAGS.get(key, key): value for key, value in shape.items()})

@@ -1,19 +1,15 @@
-"""Retry policies as authors write them: a number of attempts, or the whole policy.
-
-JSON leaves out what has its usual value, and a policy that is usual altogether.
-"""
+"""Retry policies as authors write them: a number of attempts, or the whole policy."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import fields
-from typing import Any, Final
+from typing import Final
 
 from holdfast.model.retry import RetryPolicy
-from holdfast.model.values import JsonObject
+from holdfast.source.locations import Finding, Path
 from holdfast.source.nodes import Mapping, Node
 from holdfast.source.numbers import LONGEST_WAIT, range_problems
-from holdfast.source.locations import Finding, Path
 from holdfast.source.shape import ShapeReader
 
 MOST_ATTEMPTS: Final = 100
@@ -43,15 +39,3 @@ def retry_problems(retry: RetryPolicy, path: Path) -> Iterator[Finding]:
     yield from range_problems(retry.maximum, 0, LONGEST_WAIT, (*path, "maximum"))
     yield from range_problems(retry.jitter, 0, 1, (*path, "jitter"))
     yield from range_problems(retry.longest_wait, 0, LONGEST_WAIT, (*path, "longest_wait"))
-
-
-def retry_to_json(retry: RetryPolicy) -> dict[str, Any] | None:
-    if retry == _USUAL:
-        return None
-    numbers = {name: float(getattr(retry, name)) for name in _NUMBERS}
-    shape = {"attempts": retry.attempts, **numbers}
-    return {name: value for name, value in shape.items() if value != getattr(_USUAL, name)}
-
-
-def retry_from_json(raw: JsonObject | None) -> RetryPolicy:
-    return RetryPolicy(**(raw or {}))

@@ -29,6 +29,7 @@ from holdfast.model.retry import RetryPolicy
 from holdfast.model.values import Json, JsonObject
 from holdfast.source import agentfile, asking, planfile
 from holdfast.source.retry import RETRY_KEYS
+from holdfast.source.storing import FLAG_KEYS
 
 Schema: TypeAlias = dict[str, Any]
 
@@ -249,7 +250,7 @@ def _option() -> Schema:
         asking.OPTION_KEYS,
         asking.OPTION_REQUIRED,
         asking.OPTION_SHORT_KEYS,
-        names=asking.OPTION_FLAGS,
+        names={key: name for name, key in FLAG_KEYS.items()},
         special={"handler": SCALARS.text},
     )
 

@@ -25,7 +25,7 @@ from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.plan import CodeAction, Listener, ToolAction
 from holdfast.model.values import Json
-from holdfast.source.planjson import listener_from_json, listener_to_json
+from holdfast.source.storing import record_from_json, record_to_json
 from holdfast.work.tools import ToolRegistry
 
 States: TypeAlias = Callable[[str], Awaitable[RunState]]
@@ -43,7 +43,7 @@ def as_listener(given: Listener | Mapping[str, Any]) -> Listener:
     kind = next((kind for name, kind in _TYPES.items() if name in given), "human")
     usual = {"trigger_task_id": (), "trigger_condition": "", "listener_type": kind}
     try:
-        return listener_from_json({**usual, **given, "listener_id": _id_of(given)})
+        return record_from_json(Listener, {**usual, **given, "listener_id": _id_of(given)})
     except (KeyError, ValueError, TypeError, AttributeError) as error:
         raise CallerError(f"this is no listener: {type(error).__name__} {error}") from None
 
@@ -62,7 +62,7 @@ def of_plan(state: PlanState, given: Listener | Mapping[str, Any]) -> CompiledLi
         same = found.listener == given
     else:
         found = state.plan.listener(_id_of(given).removeprefix(f"{state.run_id}_"))
-        told = listener_to_json(found.listener)
+        told = record_to_json(found.listener)
         same = all(told.get(name) == given[name] for name in given if name not in _NAMES)
     if not same:
         raise CallerError(

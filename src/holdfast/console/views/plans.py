@@ -25,7 +25,7 @@ from holdfast.server.routes.plans import list_plan_versions, list_plans
 from holdfast.server.schemas.runs import PlanLine, VersionLine
 from holdfast.server.services import Services
 from holdfast.server.showing import readable_plan
-from holdfast.source.planjson import plan_from_json, plan_to_json
+from holdfast.source.storing import record_from_json, record_to_json
 from holdfast.views.stories.phrases import Voice
 
 MOST_RUNS: Final = 100
@@ -119,9 +119,9 @@ async def _shown(
 ) -> tuple[Plan, str]:
     if version is None or version == digest:
         written = served.plans.origin(current.plan_id).source
-        return current, written or plan_text(plan_to_json(current))
+        return current, written or plan_text(record_to_json(current))
     definition = await _definition(served, current.plan_id, version)
-    return plan_from_json(definition), plan_text(definition)
+    return record_from_json(Plan, definition), plan_text(definition)
 
 
 async def _definition(served: Services, plan_id: str, version: str) -> dict[str, Any]:

@@ -43,7 +43,7 @@ from holdfast.server.schemas.runs import (
 )
 from holdfast.server.services import Served, Services
 from holdfast.server.showing import readable_plan
-from holdfast.source.planjson import plan_digest, plan_to_json
+from holdfast.source.storing import plan_digest, record_to_json
 
 router = new_router("plans")
 
@@ -213,7 +213,7 @@ def _never_run(plan: CompiledPlan) -> VersionShown:
         digest=plan.digest,
         stored_at=None,
         current=True,
-        definition=plan_to_json(plan.plan),
+        definition=record_to_json(plan.plan),
     )
 
 
@@ -236,7 +236,7 @@ def _shown(served: Services, compiled: CompiledPlan) -> PlanShown:
     plan = compiled.plan
     return PlanShown(
         **_line(served, compiled).model_dump(),
-        definition=plan_to_json(plan),
+        definition=record_to_json(plan),
         inputs=json_schema(plan.inputs),
         source=served.plans.origin(plan.plan_id).source,
     )

@@ -27,7 +27,7 @@ from holdfast.model.plan import (
     WhilePaused,
 )
 from holdfast.model.retry import RetryPolicy
-from holdfast.source.planjson import plan_digest, plan_from_json, plan_to_json
+from holdfast.source.storing import plan_digest, record_from_json, record_to_json
 
 texts = st.text(st.characters(exclude_categories=["Cs"]), max_size=6)
 seconds = st.floats(0, 100) | st.integers(0, 100)
@@ -171,23 +171,23 @@ LARGE = Plan(
 @example(SMALL)
 @example(LARGE)
 def test_a_plan_survives_storage(plan: Plan) -> None:
-    stored = canonical_json(plan_to_json(plan))
-    assert plan_from_json(json.loads(stored)) == plan
+    stored = canonical_json(record_to_json(plan))
+    assert record_from_json(Plan, json.loads(stored)) == plan
 
 
 @settings(max_examples=50, deadline=None)
 @given(plans)
 def test_a_digest_is_the_same_after_storage(plan: Plan) -> None:
-    stored = plan_from_json(json.loads(json.dumps(plan_to_json(plan))))
+    stored = record_from_json(Plan, json.loads(json.dumps(record_to_json(plan))))
     assert plan_digest(stored) == plan_digest(plan)
 
 
 def test_a_plan_with_everything_survives_storage() -> None:
-    assert plan_from_json(json.loads(canonical_json(plan_to_json(LARGE)))) == LARGE
+    assert record_from_json(Plan, json.loads(canonical_json(record_to_json(LARGE)))) == LARGE
 
 
 def test_what_has_its_usual_value_is_left_out() -> None:
-    assert plan_to_json(SMALL) == {
+    assert record_to_json(SMALL) == {
         "plan_id": "p",
         "name": "P",
         "main_task_id": "001",
