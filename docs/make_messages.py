@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from io import BytesIO
 from pathlib import Path
+from typing import Final
 
 from babel.messages.catalog import Catalog
 from babel.messages.extract import extract_from_dir
@@ -16,7 +17,7 @@ from babel.messages.pofile import read_po, write_po
 from holdfast.i18n.catalogue import LOCALES
 
 PACKAGE = Path(__file__).parent.parent / "src" / "holdfast"
-KEYWORDS = {"msg": None, "msgid": None}
+KEYWORDS: Final = {"msg": None, "msgid": None, "nmsg": (1, 2), "pmsg": ((1, "c"), 2)}
 HEADER = """\
 msgid ""
 msgstr ""
@@ -27,18 +28,18 @@ msgstr ""
 """
 
 
-def extracted() -> Iterator[tuple[str, str]]:
-    """Each message with a file that says it."""
-    for file, _, found, _, _ in extract_from_dir(str(PACKAGE), keywords=KEYWORDS):
-        if isinstance(found, str):
-            yield found, file
+def extracted() -> Iterator[tuple[str, str | tuple[str, ...], str | None]]:
+    """Each message with a file that says it, and its context."""
+    for file, _, found, _, context in extract_from_dir(str(PACKAGE), keywords=KEYWORDS):
+        if isinstance(found, str) or all(found):
+            yield file, found, context
 
 
 def updated(before: Catalog, locale: str) -> str:
     made = Catalog(locale=locale)
-    for text, file in extracted():
-        known = before.get(text)
-        made.add(text, known.string if known else "", locations=[(file, 1)])
+    for file, text, context in extracted():
+        known = before.get(text if isinstance(text, str) else text[0], context)
+        made.add(text, known.string if known else "", locations=[(file, 1)], context=context)
     written = BytesIO()
     write_po(written, made, width=100, sort_output=True, omit_header=True, include_lineno=False)
     return HEADER.format(locale=locale) + written.getvalue().decode()

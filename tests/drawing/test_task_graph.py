@@ -13,7 +13,7 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import StepState, retry_timer
 from holdfast.core.run.tables import StepStatus
 from holdfast.drawing.graph import render_svg
-from holdfast.drawing.picture import Condition, Edge, english
+from holdfast.drawing.picture import Condition, Edge
 from holdfast.drawing.svg import draw
 from holdfast.drawing.tasks import picture_of_tasks, standing
 from holdfast.model.conversation import ConversationSettings, EngineState, SubTask
@@ -69,21 +69,17 @@ def test_a_task_is_as_its_step_is_while_that_is_under_way(
     steps = {"t2": StepState(status=step)} if step else {}
     state = replace(STATE, tasks=Map(tasks), steps=Map(steps))
 
-    assert standing(state, "t2", english)[0] is condition
+    assert standing(state, "t2")[0] is condition
 
 
 def test_a_conversation_that_has_failed_tries_nothing_again() -> None:
     failed = replace(STATE, status=RunStatus.ERROR)
 
-    assert standing(failed, "t2", english) == (Condition.CANCELLED, "stopped")
+    assert standing(failed, "t2") == (Condition.CANCELLED, "stopped")
     assert "data-due" not in draw(picture_of_tasks(failed))
 
 
-def shout(phrase: str, /, **values: object) -> str:
-    return phrase.upper().format_map({name.upper(): value for name, value in values.items()})
-
-
-def test_whoever_draws_chooses_the_words() -> None:
+def test_a_drawing_is_in_the_readers_language() -> None:
     listener = Listener("L1", ("1",), "Done", ToolAction("work"))
     plan = Plan("p", "Plan", "1", (Task("1", "One"),), (listener,))
     waits = StepState(status=StepStatus.BACKOFF, attempt=1)
@@ -94,18 +90,18 @@ def test_whoever_draws_chooses_the_words() -> None:
         steps=Map({"L1": waits}),
     )
 
-    drawn = render_svg(plan, state, say=shout)
+    drawn = render_svg(plan, state, language="zh")
 
-    assert "RETRYING, TRY 2 OF 3" in drawn
-    assert "WHEN Done" in drawn
-    assert "1 TASK, 1 LISTENER; TASKS: 1 NOT STARTED" in drawn
+    assert "重试中，第 2/3 次尝试" in drawn
+    assert "条件 Done" in drawn
+    assert "1 个任务, 1 个监听器；任务：1 未开始" in drawn
 
 
 @pytest.mark.parametrize("status", ["finished", "skipped"])
 def test_what_is_skipped_is_drawn_and_counted_so(status: str) -> None:
     skipped = replace(SUM, status=status, skipped="it failed")
     state = replace(STATE, tasks=STATE.tasks.set("t2", skipped), steps=Map(), skipped=1)
-    assert standing(state, "t2", english) == (Condition.SKIPPED, "skipped")
+    assert standing(state, "t2") == (Condition.SKIPPED, "skipped")
     assert picture_of_tasks(state).description == "1 of 2 tasks done, 1 skipped"
 
 
@@ -123,10 +119,10 @@ def test_a_turn_that_a_person_has_ended_is_stopped_and_has_nothing_to_come(
 ) -> None:
     tasks = STATE.tasks.set("t2", replace(SUM, status=status))
     ended = replace(STATE, status=RunStatus.DONE, kept=True, tasks=tasks, steps=Map())
-    assert standing(ended, "t2", english) == shown
+    assert standing(ended, "t2") == shown
     assert picture_of_tasks(ended).title == "conv_000001 ⊘ stopped"
 
 
 def test_what_was_under_way_when_a_turn_failed_does_not_run_any_more() -> None:
     failed = replace(STATE, status=RunStatus.ERROR, phase=EngineState.ERROR, steps=Map())
-    assert standing(failed, "t2", english) == (Condition.CANCELLED, "stopped")
+    assert standing(failed, "t2") == (Condition.CANCELLED, "stopped")

@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.errors import ConditionError, InvalidValue, NotFound, PlanRejected, Problem
 from holdfast.i18n.catalogue import said
-from holdfast.i18n.message import Message, joined, msg, term
+from holdfast.i18n.message import Message, joined, msg, nmsg, pmsg, recalled, span, term
 
 REQUIRED = msg("this is required: please fill it in")
 
@@ -78,3 +78,39 @@ def test_a_text_that_reads_as_a_message_is_taken_for_it() -> None:
     assert said("a list", "zh") == "a list"
     assert said("no answer within {n} s", "zh") == "no answer within {n} s"
     assert said("", "zh") == ""
+
+
+@pytest.mark.parametrize(
+    ("seconds", "english", "chinese"),
+    [
+        (12.4, "12 s", "12 秒"),
+        (-3, "0 s", "0 秒"),
+        (75, "1 min 15 s", "1 分 15 秒"),
+        (3_700, "1 h 1 min", "1 小时 1 分"),
+        (90_000, "1 d 1 h", "1 天 1 小时"),
+    ],
+)
+def test_a_duration_has_its_two_largest_units(seconds: float, english: str, chinese: str) -> None:
+    assert span(seconds) == english
+    assert said(span(seconds), "zh") == chinese
+    assert said(msg("in {span}", span=span(seconds)), "zh") == f"{chinese}后"
+
+
+def test_one_and_many() -> None:
+    counted = [nmsg("{n} task", "{n} tasks", n) for n in (0, 1, 2)]
+    assert counted == ["0 tasks", "1 task", "2 tasks"]
+    assert [said(one, "zh") for one in counted] == ["0 个任务", "1 个任务", "2 个任务"]
+
+
+def test_the_same_english_is_said_otherwise_in_another_context() -> None:
+    assert pmsg("drawing", "cancelling") == term("cancelling") == "cancelling"
+    assert said(pmsg("drawing", "cancelling"), "zh") == "取消中"
+    assert said(term("cancelling"), "zh") == "正在取消"
+    assert said(pmsg("elsewhere", "the printer is on fire"), "zh") == "the printer is on fire"
+
+
+def test_a_text_of_a_record_is_a_message_again_inside_another_one() -> None:
+    told = msg("{told}: {reason}", told="L001", reason=recalled(str.__str__(REQUIRED)))
+    assert said(told, "zh") == "L001：此项必填，请填写"
+    for other in ("a list", "on fire {now}", "one }\ntwo", "Total"):
+        assert said(recalled(other), "zh") == other

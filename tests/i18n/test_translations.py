@@ -5,21 +5,29 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from string import Formatter
+from typing import Final
 
 import pytest
 from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
 from holdfast.i18n.catalogue import LOCALES, catalogue, prepare, said
+from holdfast.i18n.message import CONTEXT
 
-KEYWORDS = {"msg": None, "msgid": None}
+KEYWORDS: Final = {"msg": None, "msgid": None, "nmsg": (1, 2), "pmsg": ((1, "c"), 2)}
 LANGUAGES = pytest.mark.parametrize("language", LOCALES)
 
 
 @cache
 def extracted() -> frozenset[str]:
     found = extract_from_dir(str(files("holdfast")), keywords=KEYWORDS)
-    return frozenset(one[2] for one in found if isinstance(one[2], str))
+    return frozenset(key(one[2], one[4]) for one in found if isinstance(one[2], str) or all(one[2]))
+
+
+def key(text: str | tuple[str, ...], context: str | None) -> str:
+    """The id of a message; of one with a plural the singular, as gettext has it."""
+    one = text if isinstance(text, str) else text[0]
+    return f"{context}{CONTEXT}{one}" if context else one
 
 
 def parameters(text: str) -> set[str]:
@@ -44,7 +52,8 @@ def test_a_translation_has_the_parameters_of_its_message(language: str) -> None:
 def test_a_catalogue_is_read_as_gettext_reads_it(language: str) -> None:
     place = files("holdfast.i18n").joinpath("locale", LOCALES[language], "LC_MESSAGES/holdfast.po")
     with place.open("rb") as file:
-        entries = {one.id: one.string for one in read_po(file) if one.id}
+        entries = {key(one.id, one.context): one.string for one in read_po(file) if one.id}
+    entries = {k: text if isinstance(text, str) else text[0] for k, text in entries.items()}
     prepare()
     assert catalogue(language) == entries
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from listeners import all_of, listening_to
+from listeners import Listener, all_of, listening_to
 from server_scene import Scene, start
 from test_run_events import PARENT, finished
 
@@ -37,6 +37,26 @@ async def test_its_timeline_comes_in_pages(scene: Scene) -> None:
     assert (seen[-1].status, seen[-1].rests) == (RunStatus.DONE, True)
     history = (await scene.admin.get(f"/runs/{run_id}/history")).json()["events"]
     assert [one.data for one in seen] == [one["data"] for one in history]
+
+
+async def test_a_timeline_is_in_the_readers_language(scene: Scene) -> None:
+    run_id, last = await finished(scene)
+    path, chinese = f"/runs/{run_id}/timeline", {"accept-language": "zh-CN,zh;q=0.9"}
+    english = (await scene.admin.get(path)).json()["entries"]
+    entries = (await scene.admin.get(path, headers=chinese)).json()["entries"]
+    assert [(one["who"], one["what"]) for one in (english[1], entries[1])] == [
+        ("plan", "asks a person: apply_computer needs more (电脑型号)"),
+        ("计划", "询问人员：apply_computer 还缺少信息 (电脑型号)"),
+    ]
+    assert entries[1]["moves"] == ["002 Ordered：等待中 (等待人工处理)"]
+    assert [one["data"] for one in entries] == [one["data"] for one in english]
+    async with scene.admin.stream("GET", f"{path}/stream", headers=chinese) as response:
+        live = await Listener(response).rest()
+    told = [one.data for one in live if one.event == "entry"]
+    assert [(one["seq"], one["what"]) for one in told] == [
+        (one["seq"], one["what"]) for one in entries
+    ]
+    assert len(told) == last
 
 
 async def test_a_finished_run_is_told_live_to_its_end(scene: Scene) -> None:

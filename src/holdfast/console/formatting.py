@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
 from urllib.parse import urlencode
 
@@ -22,16 +21,3 @@ def query(**members: object) -> str:
 
 def iso(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def span(seconds: float, units: Sequence[str]) -> str:
-    """A duration in its two largest units, by the same rule as `static/clock.js`."""
-    s, minute, hour, day = units
-    n = max(0, round(seconds))
-    if n < 60:
-        return f"{n} {s}"
-    if n < 3600:
-        return f"{n // 60} {minute} {n % 60} {s}"
-    if n < 86400:
-        return f"{n // 3600} {hour} {n // 60 % 60} {minute}"
-    return f"{n // 86400} {day} {n // 3600 % 24} {hour}"

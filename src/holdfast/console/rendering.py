@@ -21,10 +21,11 @@ from markupsafe import Markup
 
 from holdfast.console import icons
 from holdfast.console.assets import address, imported_by
-from holdfast.console.formatting import iso, query, seen, span
+from holdfast.console.formatting import iso, query, seen
 from holdfast.console.words import Words, language_of
-from holdfast.i18n.catalogue import said
+from holdfast.i18n.catalogue import said, worded
 from holdfast.i18n.languages import LANGUAGES
+from holdfast.i18n.message import span
 from holdfast.language.display import clip
 from holdfast.model.rows import QuestionQuery
 from holdfast.server.auth.authentication import Caller
@@ -56,6 +57,7 @@ def environment(language: str, root: str) -> Environment:
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
+        finalize=lambda value: worded(value, language) if isinstance(value, str) else value,
     )
     words = Words(language)
     made.globals.update(
@@ -70,14 +72,13 @@ def environment(language: str, root: str) -> Environment:
         condition=icons.condition,
         query=query,
     )
-    units = words("js.units").split()
     made.filters.update(
-        seen=seen,
+        seen=lambda text: seen(worded(text, language) if isinstance(text, str) else text),
         spoken=lambda text: seen(said(text, language)),
         labelled=lambda text: said(text, language),
         clipped=clip,
         iso=iso,
-        span=lambda took: span(took, units),
+        span=span,
     )
     return made
 

@@ -20,8 +20,9 @@ from holdfast.core.plan.state import PlanState, TaskFacts, TaskState
 from holdfast.core.run.state import RunState, StepState, retry_timer, wait_timer
 from holdfast.core.run.tables import StepStatus
 from holdfast.drawing.outline import outline
-from holdfast.drawing.picture import GLYPHS, Condition, Edge, Node, Picture, Say, english
+from holdfast.drawing.picture import GLYPHS, Condition, Edge, Node, Picture
 from holdfast.drawing.svg import draw
+from holdfast.i18n.message import joined, msg, nmsg, pmsg
 from holdfast.language.templates import preview
 from holdfast.model.plan import (
     AgentAction,
@@ -39,26 +40,26 @@ from holdfast.model.plan import (
 from holdfast.model.run import RunStatus
 
 TASKS: Final[Mapping[TaskStatus, tuple[Condition, str]]] = {
-    TaskStatus.NOT_STARTED: (Condition.IDLE, "not started"),
-    TaskStatus.RUNNING: (Condition.RUNNING, "running"),
-    TaskStatus.DONE: (Condition.DONE, "done"),
-    TaskStatus.ERROR: (Condition.FAILED, "failed"),
-    TaskStatus.RETRYING: (Condition.RETRYING, "retrying"),
-    TaskStatus.PENDING: (Condition.WAITING, "waiting"),
-    TaskStatus.SKIPPED: (Condition.SKIPPED, "skipped"),
-    TaskStatus.CANCELLED: (Condition.CANCELLED, "cancelled"),
+    TaskStatus.NOT_STARTED: (Condition.IDLE, msg("not started")),
+    TaskStatus.RUNNING: (Condition.RUNNING, msg("running")),
+    TaskStatus.DONE: (Condition.DONE, msg("done")),
+    TaskStatus.ERROR: (Condition.FAILED, msg("failed")),
+    TaskStatus.RETRYING: (Condition.RETRYING, msg("retrying")),
+    TaskStatus.PENDING: (Condition.WAITING, msg("waiting")),
+    TaskStatus.SKIPPED: (Condition.SKIPPED, msg("skipped")),
+    TaskStatus.CANCELLED: (Condition.CANCELLED, msg("cancelled")),
 }
 
 STEPS: Final[Mapping[StepStatus, tuple[Condition, str]]] = {
-    StepStatus.READY: (Condition.IDLE, "ready"),
-    StepStatus.RUNNING: (Condition.RUNNING, "running"),
-    StepStatus.BACKOFF: (Condition.RETRYING, "retrying"),
-    StepStatus.WAITING: (Condition.WAITING, "waiting"),
-    StepStatus.CONSULTING: (Condition.RETRYING, "planner decides"),
-    StepStatus.FAILED: (Condition.FAILED, "failed"),
-    StepStatus.DONE: (Condition.DONE, "done"),
-    StepStatus.SKIPPED: (Condition.SKIPPED, "skipped"),
-    StepStatus.STOPPED: (Condition.CANCELLED, "stopped"),
+    StepStatus.READY: (Condition.IDLE, msg("ready")),
+    StepStatus.RUNNING: (Condition.RUNNING, msg("running")),
+    StepStatus.BACKOFF: (Condition.RETRYING, msg("retrying")),
+    StepStatus.WAITING: (Condition.WAITING, msg("waiting")),
+    StepStatus.CONSULTING: (Condition.RETRYING, msg("planner decides")),
+    StepStatus.FAILED: (Condition.FAILED, msg("failed")),
+    StepStatus.DONE: (Condition.DONE, msg("done")),
+    StepStatus.SKIPPED: (Condition.SKIPPED, msg("skipped")),
+    StepStatus.STOPPED: (Condition.CANCELLED, msg("stopped")),
 }
 
 INSTANCES: Final[Mapping[PlanInstanceStatus, Condition]] = {
@@ -73,23 +74,37 @@ INSTANCES: Final[Mapping[PlanInstanceStatus, Condition]] = {
 }
 
 _RUNS: Final[Mapping[RunStatus, str]] = {
-    RunStatus.NOT_STARTED: "not started",
-    RunStatus.PAUSE: "waiting",
-    RunStatus.CONTINUE: "continuing",
-    RunStatus.ERROR: "failed",
+    RunStatus.NOT_STARTED: msg("not started"),
+    RunStatus.RUNNING: msg("running"),
+    RunStatus.PAUSE: msg("waiting"),
+    RunStatus.CONTINUE: msg("continuing"),
+    RunStatus.DONE: msg("done"),
+    RunStatus.ERROR: msg("failed"),
+    RunStatus.CANCELLING: pmsg("drawing", "cancelling"),
+    RunStatus.CANCELLED: msg("cancelled"),
 }
-"""How a run is, where its status is not a word of people's."""
 
+KINDS: Final[Mapping[str, str]] = {
+    "tool": msg("tool"),
+    "code": msg("code"),
+    "human": msg("human"),
+    "plan": msg("plan"),
+    "agent": msg("agent"),
+    "wait_until": pmsg("drawing", "wait_until"),
+}
+"""What a listener is by, in a word."""
+
+_FOR_A_PERSON: Final = msg("waiting for a person")
 _ENDS: Final = frozenset(
     {TaskStatus.DONE, TaskStatus.ERROR, TaskStatus.SKIPPED, TaskStatus.CANCELLED}
 )
 
 
 def render_svg(
-    plan: Plan, state: PlanState | None = None, *, styled: bool = True, say: Say = english
+    plan: Plan, state: PlanState | None = None, *, styled: bool = True, language: str = "en"
 ) -> str:
     """The plan as SVG; without its style sheet when `styled` is false."""
-    return draw(picture_of(plan, state, say), styled=styled, say=say)
+    return draw(picture_of(plan, state), styled=styled, language=language)
 
 
 def render_text(plan: Plan, state: PlanState | None = None, *, width: int = 80) -> str:
@@ -98,39 +113,38 @@ def render_text(plan: Plan, state: PlanState | None = None, *, width: int = 80) 
 
 
 def run_words(status: RunStatus) -> str:
-    return _RUNS.get(status, status.value)
+    return _RUNS[status]
 
 
-def picture_of(plan: Plan, state: PlanState | None = None, say: Say = english) -> Picture:
-    sketch = _Sketch(plan, state, say)
+def picture_of(plan: Plan, state: PlanState | None = None) -> Picture:
+    sketch = _Sketch(plan, state)
     sketch.add_tasks()
     sketch.add_inputs()
     for listener in plan.listeners:
         sketch.add_listener(listener)
     sketch.add_goal()
-    return Picture(_title(plan, state, say), _description(plan, state, say), *sketch.finished())
+    return Picture(_title(plan, state), _description(plan, state), *sketch.finished())
 
 
-def _title(plan: Plan, state: PlanState | None, say: Say) -> str:
+def _title(plan: Plan, state: PlanState | None) -> str:
     name = plan.name or plan.plan_id
     if state is None:
         return name
-    return f"{name} {GLYPHS[INSTANCES[state.status]]} {say(run_words(state.status))}"
+    return joined(" ", (name, GLYPHS[INSTANCES[state.status]], run_words(state.status)))
 
 
-def _description(plan: Plan, state: PlanState | None, say: Say) -> str:
+def _description(plan: Plan, state: PlanState | None) -> str:
     tasks, listeners = len(plan.tasks), len(plan.listeners)
-    size = ", ".join(
-        [
-            say("{n} task" if tasks == 1 else "{n} tasks", n=tasks),
-            say("{n} listener" if listeners == 1 else "{n} listeners", n=listeners),
-        ]
+    counted = (
+        nmsg("{n} task", "{n} tasks", tasks),
+        nmsg("{n} listener", "{n} listeners", listeners),
     )
+    size = joined(", ", counted)
     if state is None:
         return size
     counts = Counter(task_standing(state, task.task_id)[1] for task in plan.tasks)
-    told = (f"{counts[text]} {say(text)}" for _, text in TASKS.values() if counts[text])
-    return say("{size}; tasks: {told}", size=size, told=", ".join(told))
+    told = (joined(" ", (f"{counts[text]}", text)) for _, text in TASKS.values() if counts[text])
+    return msg("{size}; tasks: {told}", size=size, told=joined(", ", told))
 
 
 @dataclass(slots=True)
@@ -139,7 +153,6 @@ class _Sketch:
 
     plan: Plan
     state: PlanState | None
-    say: Say
     nodes: list[Node] = field(default_factory=list)
     edges: list[Edge] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
@@ -159,11 +172,11 @@ class _Sketch:
 
     def add_inputs(self) -> None:
         if self.plan.inputs.fields and self.plan.main_task_id in self.places:
-            place = self._place_listener(INPUTS, self.say("form"), "human")
+            place = self._place_listener(INPUTS, msg("form"), "human")
             self.edges.append(Edge(place, self.places[self.plan.main_task_id]))
 
     def add_listener(self, listener: Listener) -> None:
-        what, kind = _work(listener, self.state, self.say)
+        what, kind = _work(listener, self.state)
         place = self._place_listener(listener.listener_id, what, kind, listener)
         for task_id in listener.trigger_task_id:
             if task_id in self.places:
@@ -185,7 +198,7 @@ class _Sketch:
         goal = len(self.nodes)
         main = self.plan.main_task_id
         condition, told = self._task_standing(main)
-        label = f"{main} {self.say('goal')}"
+        label = joined(" ", (main, msg("goal")))
         self.nodes.append(Node(main, label, told, "task goal", condition=condition))
         self.edges.extend(Edge(one.source, goal, one.label, one.failure) for one in self.endings)
         for number, check in enumerate(self.plan.verify, 1):
@@ -196,11 +209,11 @@ class _Sketch:
         self, listener_id: str, what: str, kind: str, listener: Listener | None = None
     ) -> int:
         condition, told = self._step_standing(listener_id, listener)
-        note = ", ".join(filter(None, [self.say(kind), told]))
+        note = joined(", ", filter(None, [KINDS[kind], told]))
         when = listener.trigger_condition if listener else ""
-        hint = self.say("when {condition}", condition=when) if listener else ""
+        hint = msg("when {condition}", condition=when) if listener else ""
         classes = f"listener {kind}"
-        label = f"{listener_id} {what}".strip()
+        label = joined(" ", filter(None, [listener_id, what]))
         due = next_try(self.state, listener_id) if self.state else None
         self.nodes.append(Node(listener_id, label, note, classes, True, condition, hint, due))
         return len(self.nodes) - 1
@@ -209,7 +222,7 @@ class _Sketch:
         if self.state is None:
             return None, ""
         condition, told = task_standing(self.state, task_id)
-        return condition, _round(self.state.task(task_id), self.say) or self.say(told)
+        return condition, _round(self.state.task(task_id)) or told
 
     def _step_standing(
         self, listener_id: str, listener: Listener | None
@@ -220,13 +233,13 @@ class _Sketch:
         if step is None:
             return self._before_its_turn(listener_id)
         condition, told = step_standing(self.state, step)
-        return condition, _tries(step, listener, self.say, told) or self.say(told)
+        return condition, _tries(step, listener, told) or told
 
     def _before_its_turn(self, listener_id: str) -> tuple[Condition, str]:
         assert self.state is not None
         begun = self.state.status is not PlanInstanceStatus.NOT_STARTED
         if listener_id == INPUTS and begun:
-            return Condition.SKIPPED, self.say("not needed")
+            return Condition.SKIPPED, msg("not needed")
         return Condition.IDLE, ""
 
 
@@ -247,13 +260,13 @@ def _at_rest(state: PlanState) -> bool:
 def step_standing(
     state: RunState,
     step: StepState,
-    held_up: tuple[Condition, str] = (Condition.WAITING, "waiting for a resume"),
+    held_up: tuple[Condition, str] = (Condition.WAITING, msg("waiting for a resume")),
 ) -> tuple[Condition, str]:
     """How a step is; `held_up` if it would start, had the run not failed. A child run may wait."""
     if state.status is RunStatus.ERROR and step.status in (StepStatus.READY, StepStatus.BACKOFF):
         return held_up
     if step.status is StepStatus.RUNNING and step.child_status == RunStatus.PAUSE:
-        return Condition.WAITING, "waiting for a person"
+        return Condition.WAITING, _FOR_A_PERSON
     return STEPS[step.status]
 
 
@@ -264,7 +277,7 @@ def next_try(state: RunState, step_id: str) -> float | None:
     return waits if stopped else state.timers.get(retry_timer(step_id), waits)
 
 
-def _round(task: TaskState, say: Say) -> str:
+def _round(task: TaskState) -> str:
     """The planner's retries are rounds; a resume begins them anew, without a number."""
     counts = task.context.get("retry_count"), task.context.get("max_retries")
     newest = next(iter(task.trace), None)
@@ -272,31 +285,31 @@ def _round(task: TaskState, say: Say) -> str:
         return ""
     match counts:
         case int(count), int(most):
-            return say("retrying, round {n} of {most}", n=count + 1, most=most + 1)
+            return msg("retrying, round {n} of {most}", n=count + 1, most=most + 1)
         case _:
             return ""
 
 
-def _tries(step: StepState, listener: Listener | None, say: Say, told: str) -> str:
+def _tries(step: StepState, listener: Listener | None, told: str) -> str:
     if listener is None:
         return ""
     most = listener.retry.attempts
     match step.status:
         case StepStatus.BACKOFF if told == "retrying" and not step.attempt:
-            return say("retrying, round {n}", n=step.retries + 1)
+            return msg("retrying, round {n}", n=step.retries + 1)
         case StepStatus.BACKOFF if told == "retrying":
-            return say("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
+            return msg("retrying, try {n} of {most}", n=step.attempt + 1, most=most)
         case StepStatus.RUNNING if told == "running" and 1 < step.attempt <= most:
-            return say("running, try {n} of {most}", n=step.attempt, most=most)
+            return msg("running, try {n} of {most}", n=step.attempt, most=most)
         case StepStatus.WAITING if isinstance(listener.action, WaitAction):
-            return say("waiting for a moment")
+            return msg("waiting for a moment")
         case StepStatus.WAITING:
-            return say("waiting for a run" if step.question_id is None else "waiting for a person")
+            return _FOR_A_PERSON if step.question_id else msg("waiting for a run")
         case _:
             return ""
 
 
-def _work(listener: Listener, state: PlanState | None, say: Say) -> tuple[str, str]:
+def _work(listener: Listener, state: PlanState | None) -> tuple[str, str]:
     """What a listener does, in a word or two, and the kind of it."""
     match listener.action:
         case ToolAction(tool=tool):
@@ -304,7 +317,7 @@ def _work(listener: Listener, state: PlanState | None, say: Say) -> tuple[str, s
         case CodeAction():
             return "", "code"
         case HumanAction(asking=asking):
-            return _asked(asking.title, state) or say("ask a person"), "human"
+            return _asked(asking.title, state) or msg("ask a person"), "human"
         case PlanAction(plan_id=plan_id):
             return plan_id, "plan"
         case AgentAction(agent_id=agent_id):

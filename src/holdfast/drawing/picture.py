@@ -2,16 +2,18 @@
 
 Boxes are of two kinds: *solid* ones (tasks, states) and *dashed* ones between them
 (listeners, moves). A box's condition is one of a few words that every medium shows thrice:
-as a colour, as an icon, and in the note that says it in full. Notes are said in English, or
-as the caller wants them said: the English phrase is the key.
+as a colour, as an icon, and in the note that says it in full. Texts of ours are messages, which
+`in_language` puts into the reader's words.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import StrEnum
-from typing import Final, Protocol
+from typing import Final
+
+from holdfast.i18n.catalogue import worded
 
 
 class Condition(StrEnum):
@@ -35,16 +37,6 @@ GLYPHS: Final[Mapping[Condition, str]] = {
     Condition.SKIPPED: "»",
     Condition.CANCELLED: "⊘",
 }
-
-
-class Say(Protocol):
-    """Says an English phrase, perhaps in another language; `values` fill its braces."""
-
-    def __call__(self, phrase: str, /, **values: object) -> str: ...
-
-
-def english(phrase: str, /, **values: object) -> str:
-    return phrase.format_map(values)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,3 +72,17 @@ class Picture:
     description: str
     nodes: tuple[Node, ...]
     edges: tuple[Edge, ...]
+
+
+def in_language(picture: Picture, language: str) -> Picture:
+    return replace(
+        picture,
+        title=worded(picture.title, language),
+        description=worded(picture.description, language),
+        nodes=tuple(_in_language(one, language) for one in picture.nodes),
+    )
+
+
+def _in_language(node: Node, language: str) -> Node:
+    label, note, hint = (worded(one, language) for one in (node.label, node.note, node.hint))
+    return replace(node, label=label, note=note, hint=hint)

@@ -18,7 +18,8 @@ from typing import Final
 from xml.sax.saxutils import escape, quoteattr
 
 from holdfast.drawing.layout import Box, Layout, Link, Point, arrange, rank
-from holdfast.drawing.picture import Condition, Edge, Node, Picture, Say, english
+from holdfast.drawing.picture import Condition, Edge, Node, Picture, in_language
+from holdfast.i18n.message import msg
 from holdfast.language.display import clip, columns, visible
 
 _LABEL_COLUMNS: Final = 28
@@ -99,9 +100,11 @@ stroke-width:3px;paint-order:stroke;text-anchor:middle}}
 """
 
 
-def draw(picture: Picture, *, styled: bool = True, reach_back: int = 6, say: Say = english) -> str:
+def draw(
+    picture: Picture, *, styled: bool = True, reach_back: int = 6, language: str = "en"
+) -> str:
     """The drawing; arrows that lead back over more than `reach_back` layers are cut short."""
-    shown = _with_references(picture, reach_back, say)
+    shown = in_language(_with_references(picture, reach_back), language)
     links = _links(shown)
     boxes = [_box(node) for node in shown.nodes]
     layout = arrange(boxes, links, rank(len(boxes), links), _label_widths(shown.edges))
@@ -120,7 +123,7 @@ def _links(picture: Picture) -> list[Link]:
     return [(edge.source, edge.target) for edge in picture.edges]
 
 
-def _with_references(picture: Picture, reach_back: int, say: Say) -> Picture:
+def _with_references(picture: Picture, reach_back: int) -> Picture:
     links = _links(picture)
     ranking = rank(len(picture.nodes), links)
     forward = _REACH if len(picture.nodes) < _LARGE else _REACH_OF_LARGE
@@ -131,14 +134,14 @@ def _with_references(picture: Picture, reach_back: int, say: Say) -> Picture:
             edges.append(edge)
             continue
         edges.append(replace(edge, target=len(nodes), label=""))
-        nodes.append(_reference(picture.nodes[edge.target], edge, say))
+        nodes.append(_reference(picture.nodes[edge.target], edge))
     return replace(picture, nodes=tuple(nodes), edges=tuple(edges))
 
 
-def _reference(target: Node, edge: Edge, say: Say) -> Node:
+def _reference(target: Node, edge: Edge) -> Node:
     label = f"{target.id} {edge.label}".strip()
     classes = "reference failure" if edge.failure else "reference"
-    hint = say("goes on at {place}", place=target.label)
+    hint = msg("goes on at {place}", place=target.label)
     return Node(target.id, label, classes=classes, hint=hint)
 
 

@@ -13,12 +13,14 @@ from functools import cache
 from importlib.resources import files
 from typing import Final
 
-from holdfast.i18n.message import Message
+from holdfast.i18n.message import CONTEXT, Message, recalled
 
 LOCALES: Final[Mapping[str, str]] = {"zh": "zh_CN"}
 """The catalogue of each language but English, which messages have in themselves."""
 
-_STRING: Final = re.compile(r'(msgid|msgstr)?\s*("(?:[^"\\]|\\.)*")')
+_STRING: Final = re.compile(
+    r'(?:(msgctxt|msgid_plural|msgid|msgstr)(?:\[0\])?\s+)?("(?:[^"\\]|\\.)*")'
+)
 
 
 def said(text: str, language: str) -> str:
@@ -27,15 +29,12 @@ def said(text: str, language: str) -> str:
     if language not in LOCALES:
         return text
     found = catalogue(language)
-    if isinstance(text, Message):
-        return text.worded(lambda msgid: found.get(msgid, msgid))
-    return "\n".join(_recalled(line, found) for line in text.split("\n"))
+    return recalled(text).worded(lambda msgid: found.get(msgid, msgid))
 
 
-def _recalled(line: str, found: Mapping[str, str]) -> str:
-    """A few words in lower case are a part of a message: alone they are another author's."""
-    ours = "{" not in line and (line[:1].isupper() or line.count(" ") > 2)
-    return found.get(line, line) if ours else line
+def worded(text: str, language: str) -> str:
+    """As `said`; a text that is no message is another author's, and stays."""
+    return said(text, language) if isinstance(text, Message) else text
 
 
 @cache
@@ -47,21 +46,24 @@ def catalogue(language: str) -> Mapping[str, str]:
 
 
 def _entries(po: str) -> Iterator[tuple[str, str]]:
-    msgid = text = inside = ""
+    """The id of each message, with its context in front as gettext has it, and its text; of the
+    plural forms the first one, which is the only one of our languages."""
+    entry: dict[str, str] = {}
+    inside = ""
     for line in po.splitlines():
         if (part := _STRING.match(line)) is None:
             continue
-        keyword, string = part[1], ast.literal_eval(part[2])
-        if keyword == "msgid":
-            yield msgid, text
-            msgid, text, inside = string, "", "id"
-        elif keyword == "msgstr":
-            text, inside = string, "text"
-        elif inside == "id":
-            msgid += string
-        else:
-            text += string
-    yield msgid, text
+        if part[1] and inside == "msgstr":
+            yield _id(entry), entry["msgstr"]
+            entry = {}
+        inside = part[1] or inside
+        entry[inside] = entry.get(inside, "") + ast.literal_eval(part[2])
+    yield _id(entry), entry["msgstr"]
+
+
+def _id(entry: Mapping[str, str]) -> str:
+    context = entry.get("msgctxt")
+    return f"{context}{CONTEXT}{entry['msgid']}" if context else entry["msgid"]
 
 
 def prepare() -> None:

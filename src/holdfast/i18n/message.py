@@ -9,10 +9,13 @@ is a plain `str` again, so a message that has another one in it takes it as a pa
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 Param: TypeAlias = str | int | float | None
 Params: TypeAlias = Mapping[str, Param] | tuple[str, ...]
+
+CONTEXT: Final = "\x04"
+"""What gettext puts between the context of a message and its text."""
 
 
 class Message(str):
@@ -35,7 +38,7 @@ class Message(str):
 
     def worded(self, translated: Callable[[str], str]) -> str:
         """The text that translated ids make; other texts among the parameters stay."""
-        own = translated(self.id)
+        own = translated(self.id).rpartition(CONTEXT)[2]
         if isinstance(self.params, tuple):
             return own.join(_worded(one, translated) for one in self.params)
         return own.format_map({k: _worded(v, translated) for k, v in self.params.items()})
@@ -53,6 +56,41 @@ def msg(form: str, /, **params: Param) -> str:
 
 SEPARATORS = (msgid("; "),)
 """Those that other languages write otherwise."""
+
+
+def pmsg(context: str, form: str, /, **params: Param) -> str:
+    """As `msg`, for a text that other languages say otherwise elsewhere (gettext's `msgctxt`)."""
+    return remade(form.format_map(params), f"{context}{CONTEXT}{form}", params)
+
+
+def nmsg(one: str, many: str, /, n: int, **params: Param) -> str:
+    """As `msg`, in the form for the number `n` (gettext's `ngettext`)."""
+    return remade((one if n == 1 else many).format_map({"n": n, **params}), one, {"n": n, **params})
+
+
+def recalled(text: str) -> Message:
+    """A text of a record, which reads as a message of ours where it has lost its id. A few words
+    in lower case are a part of a message: alone they are another author's."""
+    if isinstance(text, Message):
+        return text
+    lines = (remade(one, one, {}) if _ours(one) else one for one in text.split("\n"))
+    return remade(text, "\n", tuple(lines))
+
+
+def _ours(line: str) -> bool:
+    return not {"{", "}"} & {*line} and (line[:1].isupper() or line.count(" ") > 2)
+
+
+def span(seconds: float) -> str:
+    """A duration in its two largest units, by the same rule as the console's `clock.js`."""
+    n = max(0, round(seconds))
+    if n < 60:
+        return msg("{n} s", n=n)
+    if n < 3600:
+        return msg("{n} min {s} s", n=n // 60, s=n % 60)
+    if n < 86400:
+        return msg("{n} h {min} min", n=n // 3600, min=n // 60 % 60)
+    return msg("{n} d {h} h", n=n // 86400, h=n // 3600 % 24)
 
 
 def joined(separator: str, parts: Iterable[str]) -> str:

@@ -24,7 +24,6 @@ from holdfast.server.streams.newest import NewestSessions
 from holdfast.server.streams.sse import Streams
 from holdfast.server.supervisor import Supervisor
 from holdfast.views.reader import RunReader
-from holdfast.views.stories.phrases import ENGLISH, Voice
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,10 +81,6 @@ class Services:
 
     def now(self) -> float:
         return self.app.engine.clock.now()
-
-    def voice(self, language: str) -> Voice:
-        """What timelines are told in."""
-        return ENGLISH
 
 
 def services(request: Request) -> Services:

@@ -17,7 +17,6 @@ from holdfast.model.message import UserSaid
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.views.reader import RunVersion
-from holdfast.views.stories.phrases import ENGLISH, Voice
 
 LONGEST_WORDS: Final = 2_000
 SHORT: Final = 200
@@ -55,7 +54,7 @@ class About:
         return tuple(one for one in self.results if one.name)
 
 
-def about(run: RunVersion, say: Voice = ENGLISH) -> About:
+def about(run: RunVersion) -> About:
     state, done = run.state, run.state.status is RunStatus.DONE
     if isinstance(state, PlanState):
         inputs = tuple(_inputs(state))
@@ -64,7 +63,7 @@ def about(run: RunVersion, say: Voice = ENGLISH) -> About:
         answer = (NamedText("", _bounded(state.answer)),) if done and state.answer else ()
         return About(_words(_first_message(state)), (), answer)
     assert isinstance(state, ConversationState)
-    return About(_words(state.text), (), tuple(_outcome(state, say)) if done else ())
+    return About(_words(state.text), (), tuple(_outcome(state)) if done else ())
 
 
 def _words(text: str) -> NamedText | None:
@@ -97,14 +96,14 @@ def _first_message(state: ReactState) -> str:
     return said[-1] if said else ""
 
 
-def _outcome(state: ConversationState, say: Voice) -> Iterator[NamedText]:
+def _outcome(state: ConversationState) -> Iterator[NamedText]:
     """The model's answer, else the results of the last tasks; and what was skipped."""
     if state.answer:
         yield NamedText("", _bounded(state.answer))
     for task in last_tasks(state):
         answered = state.answer and not task.skipped
         if not answered and task.result not in (None, {}, ""):
-            yield NamedText(task.id, _bounded(came_of(task, say.why)))
+            yield NamedText(task.id, _bounded(came_of(task)))
 
 
 def _spelled(value: Json) -> str:

@@ -22,7 +22,6 @@ from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus, StepStatus
 from holdfast.views.dry_run import Consequences, consequences, dry_run
 from holdfast.views.reader import RunVersion
-from holdfast.views.stories.phrases import ENGLISH, Voice
 from holdfast.views.stories.storyteller import storyteller
 
 GO_ON: Final = {f"go-on-{one}": one for one in AfterFailure}
@@ -106,9 +105,7 @@ def node_actions(run: RunVersion, node_id: str) -> tuple[ActionOf, ...]:
     return (again,) if _is_possible(run, *again) else ()
 
 
-def check_action(
-    run: RunVersion, name: str, of: str, by: str, say: Voice = ENGLISH
-) -> CheckedAction:
+def check_action(run: RunVersion, name: str, of: str, by: str) -> CheckedAction:
     """The action and what it would change; NotAllowed where the core would refuse it."""
     state = run.state
     action = _action(state, name, of, by)
@@ -117,8 +114,8 @@ def check_action(
         raise NotAllowed(
             msg("{command} is not possible: {id} has moved on", command=term(name), id=state.run_id)
         )
-    about = storyteller(state, say).step(of) if name in STEP else of
-    return CheckedAction(action, about, consequences(state, say, outcome), outcome.status)
+    about = storyteller(state).step(of) if name in STEP else of
+    return CheckedAction(action, about, consequences(state, outcome), outcome.status)
 
 
 def _is_possible(run: RunVersion, name: str, of: str) -> bool:

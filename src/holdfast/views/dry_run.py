@@ -14,11 +14,11 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.drawing.graph import TASKS
 from holdfast.errors import CallerError
+from holdfast.i18n.message import joined
 from holdfast.model import commands as c
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunStatus, StepStatus
 from holdfast.runtime.machines import machine_of
-from holdfast.views.stories.phrases import Voice
 from holdfast.views.stories.storyteller import storyteller
 
 
@@ -67,17 +67,21 @@ def dry_run(state: RunState, command: c.Command, now: float) -> DryRun | None:
     return _difference(state, after)
 
 
-def consequences(state: RunState, say: Voice, outcome: DryRun) -> Consequences:
-    step = storyteller(state, say).step
+def consequences(state: RunState, outcome: DryRun) -> Consequences:
+    step = storyteller(state).step
     return Consequences(
         again=tuple(map(step, outcome.again)),
         begins=tuple(map(step, outcome.begins)),
         children=tuple(map(step, outcome.children)),
         passed=tuple(map(step, outcome.passed)),
-        tasks=tuple(f"{_named(state, one)} → {say(TASKS[to][1])}" for one, to in outcome.tasks),
+        tasks=tuple(_becomes(state, *each) for each in outcome.tasks),
         withdrawn=tuple(state.questions[one].request.title for one in outcome.withdrawn),
         stays=tuple(map(step, outcome.stays)),
     )
+
+
+def _becomes(state: RunState, task_id: str, status: TaskStatus) -> str:
+    return joined(" → ", (_named(state, task_id), TASKS[status][1]))
 
 
 def _named(state: RunState, task_id: str) -> str:

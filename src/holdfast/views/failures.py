@@ -13,7 +13,6 @@ from holdfast.runs.plan_instance import resumed_listeners
 from holdfast.views.actions import GO_ON, ActionOf, run_actions, step_actions
 from holdfast.views.attempts import Count, in_vain
 from holdfast.views.reader import RunReader, RunVersion
-from holdfast.views.stories.phrases import ENGLISH, Voice
 from holdfast.views.stories.storyteller import storyteller
 
 MOST_FAILURES: Final = 20
@@ -50,14 +49,12 @@ class Failures:
     mended: bool
 
 
-async def failures(
-    reader: RunReader, run: RunVersion, say: Voice = ENGLISH, *, operates: bool = True
-) -> Failures | None:
+async def failures(reader: RunReader, run: RunVersion, *, operates: bool = True) -> Failures | None:
     """None where no step is failed and the run has no error; actions only for who `operates`."""
     state, error = run.state, run.view(parts=False).error
     if not state.failed and not error:
         return None
-    name = storyteller(state, say).step
+    name = storyteller(state).step
     possible = run_actions(run) if operates else ()
     again = resumed_listeners(state, run.now) if isinstance(state, PlanState) else state.failed
     made = await reader.attempts(run, state.failed[:MOST_FAILURES])

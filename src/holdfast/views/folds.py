@@ -19,7 +19,6 @@ from holdfast.core.conversation.tables import PAUSABLE, THINKING
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import QuestionState, RunState, StepState, retry_timer, wait_timer
 from holdfast.drawing.graph import step_standing, task_standing
-from holdfast.drawing.picture import english
 from holdfast.drawing.tasks import standing
 from holdfast.model.conversation import EngineState
 from holdfast.model.run import KINDS, RunKind, RunStatus, StepStatus
@@ -166,7 +165,7 @@ def conversation_view(state: ConversationState) -> ConversationView:
 
 
 def _conversation_task(state: ConversationState, step_id: str) -> ConversationTask:
-    condition, words = standing(state, step_id, english)
+    condition, words = standing(state, step_id)
     return ConversationTask(step_id, state.tasks[step_id], condition, words)
 
 

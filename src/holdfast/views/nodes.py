@@ -18,7 +18,6 @@ from holdfast.views.pictures import picture
 from holdfast.views.reader import RunReader, RunVersion
 from holdfast.views.records import InteractionView
 from holdfast.views.rows import interaction_view
-from holdfast.views.stories.phrases import Voice
 from holdfast.views.stories.plans import told_reason
 
 MOST_ATTEMPTS: Final = 20
@@ -58,9 +57,9 @@ class NodeDetails:
         return next((one.output for one in reversed(self.attempts) if one.output), None)
 
 
-async def node_details(reader: RunReader, run: RunVersion, say: Voice, node_id: str) -> NodeDetails:
+async def node_details(reader: RunReader, run: RunVersion, node_id: str) -> NodeDetails:
     """The box as it is in that version; NotFound where the graph has none of that id."""
-    state, drawn = run.state, picture(run, say)
+    state, drawn = run.state, picture(run)
     found = next((one for one in drawn.nodes if one.id == node_id), None) if drawn else None
     if found is None:
         raise NotFound(f"{state.run_id} has no step or task {node_id}")
@@ -71,7 +70,7 @@ async def node_details(reader: RunReader, run: RunVersion, say: Voice, node_id: 
         node=found,
         why=step.why if step and found.due else "",
         attempts=made[-MOST_ATTEMPTS:],
-        changes=_changes(state, node_id, say),
+        changes=_changes(state, node_id),
         context=_context(state, node_id),
         child_id=step.child_id if step else None,
         question=await _question(reader, step),
@@ -94,10 +93,10 @@ def _context(state: RunState, node_id: str) -> str | None:
     return None
 
 
-def _changes(state: RunState, task_id: str, say: Voice) -> tuple[Change, ...]:
+def _changes(state: RunState, task_id: str) -> tuple[Change, ...]:
     if not isinstance(state, PlanState) or task_id not in state.plan.task_ids:
         return ()
     return tuple(
-        Change(one.at, say(TASKS[one.status][1]), told_reason(one.reason, say))
+        Change(one.at, TASKS[one.status][1], told_reason(one.reason))
         for one in state.task(task_id).trace
     )

@@ -16,7 +16,6 @@ from holdfast.drawing.picture import Condition, Picture
 from holdfast.drawing.svg import draw
 from holdfast.drawing.tasks import picture_of_tasks, standing
 from holdfast.views.reader import RunVersion
-from holdfast.views.stories.phrases import ENGLISH, Voice
 
 ORDER: Final = (
     Condition.RUNNING,
@@ -46,13 +45,13 @@ class TaskRow:
     skipped: str
 
 
-def picture(run: RunVersion, say: Voice) -> Picture | None:
+def picture(run: RunVersion) -> Picture | None:
     """None for a chat, and for a conversation before its first turn."""
     state = run.state
     if isinstance(state, PlanState):
-        return picture_of(state.plan.plan, state, say)
+        return picture_of(state.plan.plan, state)
     if isinstance(state, ConversationState) and state.turn:
-        return picture_of_tasks(state, say)
+        return picture_of_tasks(state)
     return None
 
 
@@ -67,34 +66,34 @@ def plan_text(run: RunVersion, width: int = 80) -> str:
 
 
 def _drawn(run: RunVersion) -> Picture:
-    drawn = picture(run, ENGLISH)
+    drawn = picture(run)
     assert drawn is not None, "a plan has a graph"
     return drawn
 
 
-def task_counts(run: RunVersion, say: Voice) -> Mapping[Condition, int]:
+def task_counts(run: RunVersion) -> Mapping[Condition, int]:
     """Tasks per condition; the goal, which is the main task again, is not counted."""
-    drawn = picture(run, say)
+    drawn = picture(run)
     nodes = drawn.nodes if drawn else ()
     tasks = [one for one in nodes if not {"goal", "listener"} & {*one.classes.split()}]
     counts = Counter(one.condition for one in tasks)
     return {one: counts[one] for one in ORDER if counts[one]}
 
 
-def task_rows(run: RunVersion, say: Voice) -> tuple[TaskRow, ...]:
+def task_rows(run: RunVersion) -> tuple[TaskRow, ...]:
     """The tasks of a conversation in an order in which they may run."""
     state = run.state
     if not isinstance(state, ConversationState):
         return ()
-    edges = picture_of_tasks(state, say).edges
+    edges = picture_of_tasks(state).edges
     ranks = rank(len(state.order), [(one.source, one.target) for one in edges]).ranks
     places = sorted(range(len(state.order)), key=lambda place: (ranks[place], place))
-    return tuple(_task_row(state, state.order[place], say) for place in places)
+    return tuple(_task_row(state, state.order[place]) for place in places)
 
 
-def _task_row(state: ConversationState, step_id: str, say: Voice) -> TaskRow:
+def _task_row(state: ConversationState, step_id: str) -> TaskRow:
     task = state.tasks[step_id]
-    condition, words = standing(state, step_id, say)
+    condition, words = standing(state, step_id)
     return TaskRow(
         step_id=step_id,
         id=task.id,

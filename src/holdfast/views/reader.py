@@ -22,7 +22,6 @@ from holdfast.model.run import KINDS, RunKind, RunStatus
 from holdfast.runtime.about import about_row
 from holdfast.views.records import EventRecord, InteractionView, Raised, RunLine, RunView
 from holdfast.views.rows import interaction_view, run_line
-from holdfast.views.stories.phrases import ENGLISH, Voice
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -175,17 +174,17 @@ class RunReader:
         return [event_record(run_id, one) for one in records]
 
     async def timeline(
-        self, run_id: str, after: int = 0, limit: int | None = None, say: Voice = ENGLISH
+        self, run_id: str, after: int = 0, limit: int | None = None
     ) -> list[TimelineEntry]:
         """The run's events in words, from the one after `after`, with how the run was then."""
-        return await self.more(await self.following(run_id, after, say), limit)
+        return await self.more(await self.following(run_id, after), limit)
 
-    async def following(self, run_id: str, after: int = 0, say: Voice = ENGLISH) -> Following:
+    async def following(self, run_id: str, after: int = 0) -> Following:
         """The run after event `after`, to be folded along with what comes next."""
         from holdfast.views.timeline import Following, is_session
 
         now = await self._state(run_id)
-        following = Following(await self._earlier(now, after), say)
+        following = Following(await self._earlier(now, after))
         if after and is_session(now):
             following.recall(await self.journal.read(run_id, 0, after))
         return following
@@ -196,7 +195,7 @@ class RunReader:
         return [following.tell(one) for one in records]
 
     async def follow(
-        self, run_id: str, after: int = 0, say: Voice = ENGLISH, *, views: bool = False
+        self, run_id: str, after: int = 0, *, views: bool = False
     ) -> AsyncGenerator[TimelineEntry | Spoken | AskedBelow | RunView, None]:
         """As `timeline`, and then each event as it is committed; with `views` the run itself after
         each page of events."""
@@ -208,7 +207,7 @@ class RunReader:
                     yield one
                     continue
                 # Read once the hub listens, so that no live words are missed meanwhile.
-                following = following or await self.following(run_id, after, say)
+                following = following or await self.following(run_id, after)
                 for record in one:
                     yield following.tell(record)
                 if one and views:
@@ -235,7 +234,7 @@ class RunReader:
         records = await self.journal.read(run.run_id, 0, run.version) if step_ids else []
         return attempts(run.state, records, step_ids)
 
-    async def tracebacks(self, run_id: str, say: Voice = ENGLISH) -> list[Raised]:
+    async def tracebacks(self, run_id: str) -> list[Raised]:
         """What its tools raised: the last of each step, the newest first."""
         from holdfast.runtime.tracebacks import tracebacks_of
         from holdfast.views.stories.storyteller import storyteller
@@ -243,7 +242,7 @@ class RunReader:
         found = await tracebacks_of(self.journal, run_id, self.clock())
         if not found:
             return []
-        name = storyteller(await self._state(run_id), say).step
+        name = storyteller(await self._state(run_id)).step
         return [
             Raised(one.step_id, name(one.step_id), one.attempt, one.at, one.text) for one in found
         ]

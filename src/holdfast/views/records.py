@@ -1,7 +1,7 @@
 """The records that surfaces show: frozen, without behaviour, and JSON as they are (`wire`).
 
-Texts that are ours are English phrases, which a surface says in the reader's language
-(`TimelineEntry` excepted, which is told in it). Times are seconds since the epoch.
+Texts that are ours are messages, which a surface puts into the reader's language
+(`wire.in_language` does it for an entry of a timeline). Times are seconds since the epoch.
 """
 
 from __future__ import annotations

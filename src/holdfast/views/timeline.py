@@ -18,6 +18,7 @@ from holdfast.core.agent.state import THINK, ReactState
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState
 from holdfast.drawing.picture import Condition
+from holdfast.i18n.message import joined
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Record
 from holdfast.model import agent_events as r
@@ -30,7 +31,6 @@ from holdfast.views.folds import rests, run_view
 from holdfast.views.published import published
 from holdfast.views.records import ChatLine, RunView, TimelineEntry
 from holdfast.views.stories.lines import UNTOLD, Line, Teller
-from holdfast.views.stories.phrases import ENGLISH, Voice
 from holdfast.views.stories.sessions import ended, spelled
 from holdfast.views.stories.storyteller import storyteller
 from holdfast.views.stories.text import named, visible
@@ -142,8 +142,8 @@ class Chronicle:
     _began: dict[str, float] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, state: RunState, say: Voice = ENGLISH) -> Chronicle:
-        return cls(storyteller(state, say), state.created_at)
+    def of(cls, state: RunState) -> Chronicle:
+        return cls(storyteller(state), state.created_at)
 
     def tell(self, recorded: Recorded) -> TimelineEntry:
         return self._entry(recorded, self.teller.lines(recorded))
@@ -156,7 +156,7 @@ class Chronicle:
             type=kind,
             who=lines[0].who,
             what=lines[0].what,
-            moves=tuple(one.what.strip() for one in lines[1:]),
+            moves=tuple(one.what for one in lines[1:]),
             tone=_TONE_OF.get(kind, Condition.RUNNING),
             took=self._took(kind, recorded.event, recorded.at),
             told=not isinstance(recorded.event, UNTOLD),
@@ -176,10 +176,9 @@ class Chronicle:
 class Following:
     """As `Chronicle`, from a state on: folds each record into it."""
 
-    def __init__(self, state: RunState, say: Voice = ENGLISH) -> None:
+    def __init__(self, state: RunState) -> None:
         self.state = state
-        self._say = say
-        self._chronicle = Chronicle.of(state, say)
+        self._chronicle = Chronicle.of(state)
         self._narrator = Narrator(state.run_id)
 
     @property
@@ -229,9 +228,9 @@ class Following:
                 call = f"{self._tool(step_id)} {visible(spelled(args), _LONGEST_ARGS)}"
                 return ChatLine("call", call)
             case r.StepEnded(step_id=step_id) as event if step_id != THINK:
-                return ChatLine("result", ended(event, self._tool(step_id), self._say))
+                return ChatLine("result", ended(event, self._tool(step_id)))
             case r.TurnStarted():
-                return ChatLine("said", f"{entry.who} {entry.what}")
+                return ChatLine("said", joined(" ", (entry.who, entry.what)))
             case (
                 e.AttemptFailed()
                 | e.OutcomeLost()
@@ -244,7 +243,7 @@ class Following:
                 | r.StepAbandoned()
                 | r.TurnResumed()
             ):
-                return ChatLine("note", f"{entry.who} {entry.what}")
+                return ChatLine("note", joined(" ", (entry.who, entry.what)))
             case _:
                 return None
 

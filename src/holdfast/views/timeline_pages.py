@@ -13,7 +13,6 @@ from typing import Final
 from holdfast.runtime.hub import Recorded
 from holdfast.views.reader import RunReader, RunVersion
 from holdfast.views.records import TimelineEntry
-from holdfast.views.stories.phrases import Voice
 from holdfast.views.timeline import FURTHER_BACK, Chronicle, decoded, worth_telling
 
 PAGE: Final = 20
@@ -29,30 +28,30 @@ class TimelinePage:
 
 
 async def timeline_page(
-    reader: RunReader, run: RunVersion, say: Voice, before: int | None, since: int | None = None
+    reader: RunReader, run: RunVersion, before: int | None, since: int | None = None
 ) -> TimelinePage:
     """At least `PAGE` entries before event `before`; with `since` all from that event on, at most
     `LONGEST`."""
     last = run.version if before is None else min(before - 1, run.version)
     first = max(min(since or last, last - PAGE), last - LONGEST)
     back = max(first - FURTHER_BACK, 0)
-    told = _told(run, say, worth_telling(await _events(reader, run.run_id, back, last)))
+    told = _told(run, worth_telling(await _events(reader, run.run_id, back, last)))
     shown = sum(one.seq >= first for one in told) if since else 0
     entries = told[-max(shown, PAGE) :]
     earlier = entries[0].seq if len(told) > len(entries) else back + 1
     return TimelinePage(tuple(reversed(entries)), earlier if earlier > 1 else None)
 
 
-async def last_entry(reader: RunReader, run: RunVersion, say: Voice) -> TimelineEntry:
+async def last_entry(reader: RunReader, run: RunVersion) -> TimelineEntry:
     """The event that led to this version."""
     back = max(run.version - FURTHER_BACK, 0)
-    return _told(run, say, await _events(reader, run.run_id, back, run.version))[-1]
+    return _told(run, await _events(reader, run.run_id, back, run.version))[-1]
 
 
 async def _events(reader: RunReader, run_id: str, after: int, last: int) -> list[Recorded]:
     return decoded(await reader.journal.read(run_id, after, last - after))
 
 
-def _told(run: RunVersion, say: Voice, events: Iterable[Recorded]) -> list[TimelineEntry]:
-    chronicle = Chronicle.of(run.state, say)
+def _told(run: RunVersion, events: Iterable[Recorded]) -> list[TimelineEntry]:
+    chronicle = Chronicle.of(run.state)
     return [chronicle.tell(one) for one in events]

@@ -7,11 +7,26 @@ different versions: a field that is added to a view has a default.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Any, TypeVar
 
+from holdfast.i18n.catalogue import worded
 from holdfast.model.adapters import adapter
+from holdfast.views.records import TimelineEntry
 
 V = TypeVar("V")
+
+
+def in_language(entry: TimelineEntry, language: str) -> TimelineEntry:
+    """The entry as its reader is told it; other authors' words stay."""
+    chat = entry.chat and replace(entry.chat, text=worded(entry.chat.text, language))
+    return replace(
+        entry,
+        who=worded(entry.who, language),
+        what=worded(entry.what, language),
+        moves=tuple(worded(one, language) for one in entry.moves),
+        chat=chat,
+    )
 
 
 def to_json(view: object) -> dict[str, Any]:

@@ -6,7 +6,6 @@ from typing import Annotated, Any
 
 from fastapi import APIRouter, Body, Query, Request, Response
 
-from holdfast.console.phrases import phrases_in
 from holdfast.console.rendering import language, show_page
 from holdfast.console.views.plans import BLANK, MOST_RUNS, may_write, plan_rows, plan_view
 from holdfast.errors import NotPermitted
@@ -48,7 +47,7 @@ async def new_plan(request: Request, served: Served, caller: Called) -> Response
 async def plan(
     request: Request, plan_id: PlanId, served: Served, caller: Called, version: Version = None
 ) -> Response:
-    view = await plan_view(served, caller, plan_id, version, phrases_in(language(request)))
+    view = await plan_view(served, caller, plan_id, version, language(request))
     return await show_page(request, served, caller, "plan.html", view=view)
 
 

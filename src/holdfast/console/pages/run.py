@@ -7,7 +7,6 @@ from typing import Annotated, Literal
 
 from fastapi import APIRouter, Depends, Query, Request, Response
 
-from holdfast.console.phrases import phrases_in
 from holdfast.console.rendering import language, show_page, show_part
 from holdfast.console.views.graph import graph_of
 from holdfast.console.views.node import node_of
@@ -32,7 +31,6 @@ from holdfast.views.about import about
 from holdfast.views.actions import CheckedAction, check_action
 from holdfast.views.pictures import task_rows
 from holdfast.views.reader import RunVersion
-from holdfast.views.stories.phrases import Voice
 
 router = APIRouter()
 
@@ -58,41 +56,32 @@ async def seen_run(run_id: RunId, served: Served, caller: Called) -> RunVersion:
     return await served.reader.at(run_id)
 
 
-def reader_phrases(request: Request) -> Voice:
-    return phrases_in(language(request))
-
-
 Seen = Annotated[RunVersion, Depends(seen_run)]
-Said = Annotated[Voice, Depends(reader_phrases)]
 
 
 @router.get("/runs/{run_id}")
-async def run_page(
-    request: Request, served: Served, caller: Called, run: Seen, say: Said
-) -> Response:
+async def run_page(request: Request, served: Served, caller: Called, run: Seen) -> Response:
     return await show_page(
         request,
         served,
         caller,
         "run.html",
         kind=run.kind,
-        head=await head_of(served, caller, run, say),
-        graph=await graph_of(served, run, say, None),
-        about=about(run, say),
-        tasks=task_rows(run, say),
-        failures=await failures_of(served, caller, run, say),
-        tracebacks=await raised_in(served, caller, run, say),
+        head=await head_of(served, caller, run),
+        graph=await graph_of(served, run, language(request), None),
+        about=about(run),
+        tasks=task_rows(run),
+        failures=await failures_of(served, caller, run),
+        tracebacks=await raised_in(served, caller, run),
         children=await children_of(served, caller, run),
         cards=await open_cards(served, caller, run),
-        timeline=await timeline_of(served, run, say, None),
+        timeline=await timeline_of(served, run, None),
     )
 
 
 @router.get("/parts/runs/{run_id}/head")
-async def head_part(
-    request: Request, served: Served, caller: Called, run: Seen, say: Said
-) -> Response:
-    head = await head_of(served, caller, run, say)
+async def head_part(request: Request, served: Served, caller: Called, run: Seen) -> Response:
+    head = await head_of(served, caller, run)
     return show_part(request, caller, "run_head.html", head=head)
 
 
@@ -102,27 +91,24 @@ async def graph_part(
     served: Served,
     caller: Called,
     run: Seen,
-    say: Said,
     at: Seq = None,
 ) -> Response:
-    graph = await graph_of(served, run, say, at)
+    graph = await graph_of(served, run, language(request), at)
     return show_part(request, caller, "run_graph.html", graph=graph, run_id=run.run_id)
 
 
 @router.get("/parts/runs/{run_id}/beside")
-async def beside_part(
-    request: Request, served: Served, caller: Called, run: Seen, say: Said
-) -> Response:
+async def beside_part(request: Request, served: Served, caller: Called, run: Seen) -> Response:
     """Inputs, results, failures, tasks and sub-runs, which change together."""
     return show_part(
         request,
         caller,
         "run_beside.html",
         run_id=run.run_id,
-        about=about(run, say),
-        tasks=task_rows(run, say),
-        failures=await failures_of(served, caller, run, say),
-        tracebacks=await raised_in(served, caller, run, say),
+        about=about(run),
+        tasks=task_rows(run),
+        failures=await failures_of(served, caller, run),
+        tracebacks=await raised_in(served, caller, run),
         children=await children_of(served, caller, run),
     )
 
@@ -139,11 +125,10 @@ async def timeline_part(
     served: Served,
     caller: Called,
     run: Seen,
-    say: Said,
     before: Seq = None,
     since: Seq = None,
 ) -> Response:
-    timeline = await timeline_of(served, run, say, before, since)
+    timeline = await timeline_of(served, run, before, since)
     return show_part(request, caller, "run_timeline.html", timeline=timeline)
 
 
@@ -153,13 +138,12 @@ async def node_part(
     served: Served,
     caller: Called,
     run: Seen,
-    say: Said,
     node: NodeId,
     at: Seq = None,
 ) -> Response:
     shown = run if at is None else await served.reader.at(run.run_id, at)
     operates = await may_operate(served, caller, run.run_id)
-    view = await node_of(served, shown, say, node, operates=operates, past=at is not None)
+    view = await node_of(served, shown, node, operates=operates, past=at is not None)
     return show_part(request, caller, "run_node.html", node=view)
 
 
@@ -169,14 +153,13 @@ async def action_part(
     served: Served,
     caller: Called,
     run: Seen,
-    say: Said,
     name: ActionName,
     of: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
     """The dialog that asks for confirmation, and says what the action would do."""
     if not await may_operate(served, caller, run.run_id):
         raise NotPermitted(msg("your roles do not permit you to operate this run"))
-    checked = check_action(run, name, of, caller.principal.id, say)
+    checked = check_action(run, name, of, caller.principal.id)
     return show_part(request, caller, "run_action.html", **_dialog(run, checked))
 
 

@@ -12,7 +12,6 @@ from holdfast.server.services import Services
 from holdfast.views.pictures import picture
 from holdfast.views.reader import RunVersion
 from holdfast.views.records import TimelineEntry
-from holdfast.views.stories.phrases import Voice
 from holdfast.views.timeline_pages import last_entry
 
 
@@ -32,18 +31,21 @@ class Graph:
         return f"/console/parts/runs/{self.run_id}/graph{at}"
 
 
-async def graph_of(served: Services, run: RunVersion, say: Voice, at: int | None) -> Graph | None:
+async def graph_of(
+    served: Services, run: RunVersion, language: str, at: int | None
+) -> Graph | None:
     """None for a chat, and for a conversation before its first turn."""
-    if picture(run, say) is None:
+    if picture(run) is None:
         return None
     shown = run if at is None else await served.reader.at(run.run_id, max(at, 1))
-    told = None if at is None else await last_entry(served.reader, shown, say)
-    svg = await aside(_drawn, shown, say)
+    told = None if at is None else await last_entry(served.reader, shown)
+    svg = await aside(_drawn, shown, language)
     return None if svg is None else Graph(run.run_id, svg, shown.version, run.version, told)
 
 
-def _drawn(run: RunVersion, say: Voice) -> Markup | None:
-    shown = picture(run, say)
+def _drawn(run: RunVersion, language: str) -> Markup | None:
+    shown = picture(run)
     if shown is None:
         return None
-    return Markup(draw(shown, styled=False, say=say))  # noqa: S704 (escaped where it is drawn)
+    drawn = draw(shown, styled=False, language=language)
+    return Markup(drawn)  # noqa: S704 (the drawing escapes every text itself)

@@ -10,7 +10,6 @@ from holdfast.server.services import Services
 from holdfast.views.actions import ActionOf, node_actions
 from holdfast.views.nodes import NodeDetails, node_details
 from holdfast.views.reader import RunVersion
-from holdfast.views.stories.phrases import Voice
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +29,10 @@ class NodeView:
 
 
 async def node_of(
-    served: Services, run: RunVersion, say: Voice, node_id: str, *, operates: bool, past: bool
+    served: Services, run: RunVersion, node_id: str, *, operates: bool, past: bool
 ) -> NodeView:
     """The box as it is in `run`; in the `past` it has no actions."""
-    details = await node_details(served.reader, run, say, node_id)
+    details = await node_details(served.reader, run, node_id)
     return NodeView(
         run_id=run.run_id,
         details=details,

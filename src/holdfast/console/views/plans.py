@@ -26,7 +26,6 @@ from holdfast.server.schemas.runs import PlanLine, VersionLine
 from holdfast.server.services import Services
 from holdfast.server.showing import readable_plan
 from holdfast.source.storing import record_from_json, record_to_json
-from holdfast.views.stories.phrases import Voice
 
 MOST_RUNS: Final = 100
 """Runs of a plan are counted up to this number."""
@@ -95,13 +94,13 @@ def may_write(served: Services, caller: Caller) -> bool:
 
 
 async def plan_view(
-    served: Services, caller: Caller, plan_id: str, version: str | None, say: Voice
+    served: Services, caller: Caller, plan_id: str, version: str | None, language: str
 ) -> PlanView:
     current = readable_plan(served, caller, plan_id)
     lines = (await list_plans(served, caller)).plans
     versions = (await list_plan_versions(plan_id, served, caller)).versions
     plan, source = await _shown(served, current.plan, current.digest, version)
-    graph = await aside(render_svg, plan, styled=False, say=say)
+    graph = await aside(render_svg, plan, styled=False, language=language)
     return PlanView(
         plan=next(one for one in lines if one.plan_id == plan_id),
         shown=version or current.digest,

@@ -22,7 +22,6 @@ from holdfast.views.failures import Failures, failures
 from holdfast.views.pictures import task_counts
 from holdfast.views.reader import RunVersion
 from holdfast.views.records import Raised
-from holdfast.views.stories.phrases import Voice
 
 MOST_TRACEBACKS: Final = 20
 MOST_CARDS: Final = 10
@@ -48,7 +47,7 @@ async def may_operate(served: Services, caller: Caller, run_id: str) -> bool:
     return root is not None and caller.may(Permission.OPERATE, run_of(root.kind, root.name))
 
 
-async def head_of(served: Services, caller: Caller, run: RunVersion, say: Voice) -> Head:
+async def head_of(served: Services, caller: Caller, run: RunVersion) -> Head:
     shown = await run_shown(served, run.run_id)
     operates = await may_operate(served, caller, run.run_id)
     view, talk = run.view(parts=False), run.conversation()
@@ -58,26 +57,22 @@ async def head_of(served: Services, caller: Caller, run: RunVersion, say: Voice)
         digest=view.definition,
         phase=talk.phase if talk else None,
         will_pause=talk is not None and talk.pausing,
-        counts=task_counts(run, say),
+        counts=task_counts(run),
         ended_at=view.updated_at if view.status in ENDED else None,
         actions=run_actions(run) if operates else (),
     )
 
 
-async def failures_of(
-    served: Services, caller: Caller, run: RunVersion, say: Voice
-) -> Failures | None:
+async def failures_of(served: Services, caller: Caller, run: RunVersion) -> Failures | None:
     operates = await may_operate(served, caller, run.run_id)
-    return await failures(served.reader, run, say, operates=operates)
+    return await failures(served.reader, run, operates=operates)
 
 
-async def raised_in(
-    served: Services, caller: Caller, run: RunVersion, say: Voice
-) -> Sequence[Raised]:
+async def raised_in(served: Services, caller: Caller, run: RunVersion) -> Sequence[Raised]:
     """Tracebacks, the newest first; only for callers who may operate the run."""
     if not await may_operate(served, caller, run.run_id):
         return ()
-    return (await served.reader.tracebacks(run.run_id, say))[:MOST_TRACEBACKS]
+    return (await served.reader.tracebacks(run.run_id))[:MOST_TRACEBACKS]
 
 
 async def open_cards(served: Services, caller: Caller, run: RunVersion) -> list[Card]:

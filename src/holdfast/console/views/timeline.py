@@ -9,7 +9,6 @@ from holdfast.model.run import RunKind
 from holdfast.server.services import Services
 from holdfast.views.reader import RunVersion
 from holdfast.views.records import TimelineEntry
-from holdfast.views.stories.phrases import Voice
 from holdfast.views.timeline_pages import timeline_page
 
 
@@ -35,8 +34,8 @@ class Timeline:
 
 
 async def timeline_of(
-    served: Services, run: RunVersion, say: Voice, before: int | None, since: int | None = None
+    served: Services, run: RunVersion, before: int | None, since: int | None = None
 ) -> Timeline:
-    page = await timeline_page(served.reader, run, say, before, since)
+    page = await timeline_page(served.reader, run, before, since)
     drawn = run.kind is not RunKind.CHAT
     return Timeline(run.run_id, page.entries, before, page.older, drawn)

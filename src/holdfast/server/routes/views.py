@@ -21,7 +21,7 @@ from holdfast.server.streams.run import place, run_frames
 from holdfast.server.streams.sse import sse
 from holdfast.server.streams.timeline import Telling
 from holdfast.views.records import RunView
-from holdfast.views.wire import to_text
+from holdfast.views.wire import in_language, to_text
 
 router = new_router("runs")
 
@@ -45,10 +45,10 @@ async def get_run_timeline(
     after: Annotated[int, Query(ge=0, le=LATEST, description="A sequence number.")] = 0,
     limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 200,
 ) -> TimelinePage:
-    """What happened in a run, in words, with how the run was after each event."""
+    """What happened in a run, in the reader's words, with how the run was after each event."""
     await caller.require(served, Permission.READ, run_id)
-    entries = await served.reader.timeline(run_id, after, limit + 1, served.voice(caller.language))
-    page = entries[:limit]
+    entries = await served.reader.timeline(run_id, after, limit + 1)
+    page = [in_language(one, caller.language) for one in entries[:limit]]
     return TimelinePage(
         entries=page,
         next=page[-1].seq if len(entries) > limit else None,
@@ -73,9 +73,7 @@ async def stream_run_timeline(
     start = await place(services, run_id, last_event_id or after)
     if start.at_the_end:
         return Response(status_code=204)
-    following = await services.reader.following(
-        run_id, start.after, services.voice(caller.language)
-    )
-    telling = Telling(following, services.now, views=views)
+    following = await services.reader.following(run_id, start.after)
+    telling = Telling(following, services.now, caller.language, views=views)
     frames = run_frames(services, start, caller.language, telling.told, telling.view)
     return await sse(services, frames, request)

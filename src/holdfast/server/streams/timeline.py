@@ -9,21 +9,26 @@ from holdfast.runtime.offload import aside
 from holdfast.server.streams.sse import spliced
 from holdfast.views.published import StoredEvent
 from holdfast.views.timeline import Following
-from holdfast.views.wire import to_text
+from holdfast.views.wire import in_language, to_text
 
 ENTRY: Final = "entry"
 VIEW: Final = "view"
 
 
 class Telling:
-    def __init__(self, following: Following, now: Callable[[], float], *, views: bool) -> None:
+    def __init__(
+        self, following: Following, now: Callable[[], float], language: str, *, views: bool
+    ) -> None:
+        self._language = language
         self._following = following
         self._now = now
         self._views = views
 
     def told(self, records: Sequence[StoredEvent]) -> bytes:
-        entries = map(self._following.tell, records)
-        return b"".join(spliced(ENTRY, one.seq, to_text(one)) for one in entries)
+        return b"".join(spliced(ENTRY, one.seq, self._text(one)) for one in records)
+
+    def _text(self, record: StoredEvent) -> str:
+        return to_text(in_language(self._following.tell(record), self._language))
 
     async def view(self) -> bytes:
         """The run after the last entry; of a large one this takes a while."""

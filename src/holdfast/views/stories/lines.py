@@ -2,7 +2,8 @@
 
 An event becomes a line: when, who, what. A teller remembers the questions it has told
 of, because the events that close one name it by its id only. Answers to secret fields
-are never told.
+are never told. Lines are messages, which each surface puts into its reader's language; a time to
+come is told by how far away it is, because the reader's time zone is not known.
 
 A *try* is one start of a step's work; `try 2 of 3` counts within a *round*. The planner's retry
 begins the next round. Whatever is tried again without a person is told as `tries again`, so that
@@ -18,6 +19,7 @@ from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, assert_never
 
 from holdfast.drawing.graph import run_words
+from holdfast.i18n.message import joined, msg, recalled, span
 from holdfast.language.strict import canonical_json
 from holdfast.model import events as e
 from holdfast.model.form import FieldType
@@ -26,8 +28,7 @@ from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.runtime.hub import Recorded
-from holdfast.views.stories.phrases import ENGLISH, Voice
-from holdfast.views.stories.text import clock, visible
+from holdfast.views.stories.text import visible
 
 Sentence: TypeAlias = tuple[str, str]
 """Who did it, and what it was."""
@@ -35,17 +36,11 @@ Sentence: TypeAlias = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Line:
-    """Something that happened: when, by whom, what."""
+    """Something that happened: when, by whom, what. What an event has moved has no `who`."""
 
     at: float
     who: str
     what: str
-
-    def __str__(self) -> str:
-        return self.render()
-
-    def render(self, *, date: bool = False) -> str:
-        return f"{clock(self.at, date=date)}  {self.who:<8} {self.what}"
 
 
 Question: TypeAlias = (
@@ -70,6 +65,11 @@ Shared: TypeAlias = (
     | e.RunCancelled
 )
 
+SOON: Final = 0.5
+"""A wait of so many seconds is not noticed."""
+
+CLOCK: Final = msg("clock")
+
 UNTOLD: Final = (e.StepWoken,)
 """What the event before has announced, and the next one does."""
 
@@ -79,12 +79,11 @@ Fate: TypeAlias = e.AttemptFailed | e.StepWoken | e.StepReleased | e.OutcomeLost
 class Teller(ABC):
     """Tells the events of one run, in order."""
 
-    engine: ClassVar[str]
-    """Who is said to do what nobody in particular does."""
+    itself: ClassVar[str]
+    """Who is said to do what no person does."""
 
-    def __init__(self, asked: Iterable[InteractionRequest] = (), say: Voice = ENGLISH) -> None:
+    def __init__(self, asked: Iterable[InteractionRequest] = ()) -> None:
         self._asked = {request.request_id: request for request in asked}
-        self.say = say
         self._now = 0.0
 
     def tell(self, recorded: Recorded) -> list[Line]:
@@ -97,14 +96,6 @@ class Teller(ABC):
         who, what = self.sentence(recorded.event)
         return [Line(recorded.at, visible(who), what)]
 
-    @property
-    def itself(self) -> str:
-        return self.say(self.engine)
-
-    @property
-    def clock(self) -> str:
-        return self.say("clock")
-
     @abstractmethod
     def sentence(self, event: Event) -> Sentence: ...
 
@@ -115,12 +106,12 @@ class Teller(ABC):
     def shared(self, event: Shared) -> Sentence:
         match event:
             case e.RunRecovered():
-                told = self.say("the process that ran this went down; another took over")
+                told = msg("the process that ran this went down; another took over")
                 return self.itself, told
             case e.CancelRequested():
-                return event.by, self.because(self.say("cancelled the run"), event.reason)
+                return event.by, self.because(msg("cancelled the run"), event.reason)
             case e.RunCancelled():
-                told = self.say("nothing is in flight any more: the run is cancelled")
+                told = msg("nothing is in flight any more: the run is cancelled")
                 return self.itself, told
             case e.ChildHeard():
                 return self.itself, self._child(event)
@@ -140,45 +131,52 @@ class Teller(ABC):
         if n < 2:
             return ""
         if n > most:
-            return self.say(", try {n}", n=n)
-        return self.say(", try {n} of {most}", n=n, most=most)
+            return msg(", try {n}", n=n)
+        return msg(", try {n} of {most}", n=n, most=most)
 
     def because(self, told: str, reason: str) -> str:
-        """What was told, and why if somebody said so."""
+        """What was told, and why if a reason was given."""
         if not reason:
             return told
-        return self.say("{told}: {reason}", told=told, reason=visible(self.say.why(reason)))
+        return msg("{told}: {reason}", told=told, reason=visible(recalled(reason)))
 
     def aside(self, reason: str) -> str:
         """A reason in brackets, if there is one."""
-        return f" ({visible(self.say.why(reason))})" if reason else ""
+        return in_brackets(visible(recalled(reason))) if reason else ""
+
+    def due(self, at: float) -> str:
+        """When something will happen that the event announces."""
+        away = at - self._now
+        if away >= SOON:
+            return msg("in {span}", span=span(away))
+        return msg("in a moment") if away > 0 else msg("at once")
 
     def _child(self, event: e.ChildHeard) -> str:
         child = visible(event.child_id)
         if event.status == RunStatus.ERROR:
-            told = self.say("the sub-run {child} has failed", child=child)
+            told = msg("the sub-run {child} has failed", child=child)
         elif event.status == RunStatus.PAUSE:
-            told = self.say("the sub-run {child} waits for a person", child=child)
+            told = msg("the sub-run {child} waits for a person", child=child)
         else:
-            status = self.say(run_words(RunStatus(event.status)))
-            told = self.say("the sub-run {child} is {status}", child=child, status=status)
+            status = run_words(RunStatus(event.status))
+            told = msg("the sub-run {child} is {status}", child=child, status=status)
         return self.because(told, event.message)
 
     def _fate(self, event: Fate, step: str) -> str:
         match event:
             case e.AttemptFailed():
-                told = self.because(self.say("{step} failed", step=step), event.failure.message)
-                due = self.say.due(event.retry_at, self._now)
-                return told + self.say("; tries again {due}", due=due) + self.aside(event.why)
+                told = self.because(msg("{step} failed", step=step), event.failure.message)
+                again = msg("; tries again {due}", due=self.due(event.retry_at))
+                return joined("", (told, again, self.aside(event.why)))
             case e.StepWoken():
-                return self.say("{step} is ready for its next try", step=step)
+                return msg("{step} is ready for its next try", step=step)
             case e.StepReleased():
-                return self.say("{step} was taken back and is ready again", step=step)
+                return msg("{step} was taken back and is ready again", step=step)
             case e.OutcomeLost():
-                told = self.say("{step} was sent, but nobody knows whether it happened", step=step)
+                told = msg("{step} was sent, but nobody knows whether it happened", step=step)
                 return self.because(told, event.reason)
             case e.LateResultKept():
-                return self.say(
+                return msg(
                     "{step} answered too late; the result is kept, without effect", step=step
                 )
             case _:
@@ -188,55 +186,56 @@ class Teller(ABC):
         match event:
             case e.QuestionOpened(request=request):
                 self._asked[request.request_id] = request
-                asked = self._title(request.request_id) + self._wants(request)
-                return self.itself, self.say("asks a person: {title}", title=asked)
+                asked = joined("", (self._title(request.request_id), self._wants(request)))
+                return self.itself, msg("asks a person: {title}", title=asked)
             case e.QuestionAnswered():
                 return event.by, self._answer(event)
             case e.QuestionExpired():
-                return self.clock, self._expired(event)
+                return CLOCK, self._expired(event)
             case e.QuestionWithdrawn():
                 title = self._title(event.question_id)
                 return self.itself, self.because(
-                    self.say("no longer asks {title}", title=title), event.reason
+                    msg("no longer asks {title}", title=title), event.reason
                 )
             case e.QuestionReminded():
                 title = self._title(event.question_id)
-                told = self.say("{title} still waits, reminder {n}", title=title, n=event.count)
-                return self.clock, told
+                told = msg("{title} still waits, reminder {n}", title=title, n=event.count)
+                return CLOCK, told
             case e.QuestionEscalated():
                 title, role = self._title(event.question_id), visible(event.role)
-                told = self.say("{title} now waits for the role {role}", title=title, role=role)
-                return self.clock, told
+                told = msg("{title} now waits for the role {role}", title=title, role=role)
+                return CLOCK, told
             case e.DraftKept():
                 title = self._title(event.question_id)
-                return event.by, self.say("has begun to answer {title}", title=title)
+                return event.by, msg("has begun to answer {title}", title=title)
             case _:
                 assert_never(event)
 
     def _title(self, question_id: str) -> str:
         request = self._asked.get(question_id)
-        return visible(self.say.asked(request.title)) if request else question_id[:8]
+        return visible(recalled(request.title)) if request else question_id[:8]
 
     def _answer(self, event: e.QuestionAnswered) -> str:
         secret = self._secrets(event.question_id)
         told = [
-            f"{name} = {self._value(value, name in secret)}" for name, value in event.data.items()
+            joined(" = ", (name, self._value(value, name in secret)))
+            for name, value in event.data.items()
         ]
-        parts = [", ".join(told), visible(event.feedback or "")]
+        parts = filter(None, [joined(", ", told), visible(event.feedback or "")])
         request, title = self._asked.get(event.question_id), self._title(event.question_id)
         if request is None or len(request.options) > 1:
             option = event.option_id
-            answered = self.say("answered {title} with {option}", title=title, option=option)
+            answered = msg("answered {title} with {option}", title=title, option=option)
         else:
-            answered = self.say("answered {title}", title=title)
-        words = "; ".join(part for part in parts if part)
-        return self.say("{told}: {reason}", told=answered, reason=words) if words else answered
+            answered = msg("answered {title}", title=title)
+        words = joined("; ", parts)
+        return msg("{told}: {reason}", told=answered, reason=words) if words else answered
 
     def _expired(self, event: e.QuestionExpired) -> str:
         title = self._title(event.question_id)
         if not event.option_id:
-            return self.say("nobody answered {title} in time", title=title)
-        return self.say(
+            return msg("nobody answered {title} in time", title=title)
+        return msg(
             "nobody answered {title} in time; {option} was taken",
             title=title,
             option=event.option_id,
@@ -246,19 +245,19 @@ class Teller(ABC):
         """What a form asks for; that of an approval only allows changes."""
         if request.type is InteractionType.TOOL_APPROVAL:
             return ""
-        wants = ", ".join(one.label or one.name for one in request.form.fields)
-        return f" ({visible(wants)})" if wants else ""
+        wants = joined(", ", (one.label or one.name for one in request.form.fields))
+        return in_brackets(visible(wants)) if wants else ""
 
     def _value(self, value: Json, secret: bool) -> str:
         if secret:
-            return self.say("(secret)")
+            return msg("(secret)")
         match value:
             case {"value": chosen, "text": text}:
                 return visible(f"{chosen} ({text})")
             case bool():
-                return self.say("yes") if value else self.say("no")
+                return msg("yes") if value else msg("no")
             case [*items] if not any(map(_nests, items)):
-                return ", ".join(self._value(one, secret) for one in items)
+                return joined(", ", (self._value(one, secret) for one in items))
             case list() | dict():
                 return visible(canonical_json(value))
             case _:
@@ -268,6 +267,15 @@ class Teller(ABC):
         request = self._asked.get(question_id)
         fields = request.form.fields if request else ()
         return frozenset(one.name for one in fields if one.type is FieldType.SECRET)
+
+
+def as_child(child_id: str | None) -> str:
+    """What follows `started` where a sub-run does the work."""
+    return msg(" as {child}", child=visible(child_id)) if child_id else ""
+
+
+def in_brackets(text: str) -> str:
+    return joined("", (" (", text, ")"))
 
 
 def _nests(value: Json) -> bool:

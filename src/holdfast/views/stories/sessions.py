@@ -6,52 +6,47 @@ from collections.abc import Iterable, Mapping
 from typing import ClassVar, TypeAlias, assert_never, cast
 
 from holdfast.core.agent.state import THINK, ReactState
+from holdfast.i18n.message import joined, msg, msgid
 from holdfast.language.strict import canonical_json
 from holdfast.model import agent_events as r
 from holdfast.model.approval import Grant
 from holdfast.model.interaction import InteractionRequest
 from holdfast.model.recorded import Event
 from holdfast.model.values import Json
-from holdfast.views.stories.lines import Sentence, Teller
-from holdfast.views.stories.phrases import ENGLISH, Voice
+from holdfast.views.stories.lines import Sentence, Teller, as_child
 from holdfast.views.stories.text import named, visible
 
 _Turn: TypeAlias = r.TurnStarted | r.TurnCompleted | r.TurnFailed | r.TurnResumed
 _Call: TypeAlias = r.CallProposed | r.CallStarted | r.StepEnded | r.StepAbandoned
 
 _ENDS: Mapping[str, str] = {
-    "done": "{step} returned",
-    "failed": "{step} failed",
-    "refused": "{step} was refused",
-    "rejected": "{step} was rejected and did not run",
-    "retry": "{step} did not run; the agent thinks again",
-    "skipped": "{step} was skipped and did not run",
-    "expired": "{step} did not run: nobody answered in time",
-    "provided": "{step} is answered",
+    "done": msgid("{step} returned"),
+    "failed": msgid("{step} failed"),
+    "refused": msgid("{step} was refused"),
+    "rejected": msgid("{step} was rejected and did not run"),
+    "retry": msgid("{step} did not run; the agent thinks again"),
+    "skipped": msgid("{step} was skipped and did not run"),
+    "expired": msgid("{step} did not run: nobody answered in time"),
+    "provided": msgid("{step} is answered"),
 }
 
 
 class SessionStory(Teller):
     """Remembers which call is which: later events name it by its number only."""
 
-    engine: ClassVar[str] = "agent"
+    itself: ClassVar[str] = msg("agent")
 
-    def __init__(
-        self,
-        state: ReactState,
-        asked: Iterable[InteractionRequest] = (),
-        say: Voice = ENGLISH,
-    ) -> None:
-        super().__init__(asked, say)
+    def __init__(self, state: ReactState, asked: Iterable[InteractionRequest] = ()) -> None:
+        super().__init__(asked)
         self._tools = {step_id: call.tool for step_id, call in state.calls.items()}
         self._most = state.agent.retry.attempts
 
     def step(self, step_id: str) -> str:
         if step_id == THINK:
-            return self.say("the model")
+            return msg("the model")
         tool = self._tools.get(step_id)
         if not tool:
-            return self.say("question {step}", step=step_id)
+            return msg("question {step}", step=step_id)
         return f"{named(tool)} ({step_id})"
 
     def sentence(self, event: Event) -> Sentence:
@@ -62,11 +57,11 @@ class SessionStory(Teller):
         match event:
             case r.SessionStarted():
                 agent = visible(event.agent_id)
-                return event.by or self.itself, self.say("opened a chat with {agent}", agent=agent)
+                return event.by or self.itself, msg("opened a chat with {agent}", agent=agent)
             case r.TurnStarted() | r.TurnCompleted() | r.TurnFailed() | r.TurnResumed():
                 return self._turn(event)
             case r.ThinkingStarted():
-                return self.itself, self.say("asks the model") + self._try(event.attempt)
+                return self.itself, joined("", (msg("asks the model"), self._try(event.attempt)))
             case r.ModelReplied():
                 return self.itself, self._reply(event)
             case r.CallProposed() | r.CallStarted() | r.StepEnded() | r.StepAbandoned():
@@ -74,7 +69,7 @@ class SessionStory(Teller):
             case r.ApprovalRemembered(grant=grant):
                 return grant.by, self._allows(grant)
             case r.ApprovalRevoked():
-                told = self.say(
+                told = msg(
                     "takes the remembered approval {grant} back", grant=visible(event.grant_id)
                 )
                 return event.by, told
@@ -84,28 +79,28 @@ class SessionStory(Teller):
     def _turn(self, event: _Turn) -> Sentence:
         match event:
             case r.TurnStarted():
-                return event.by, self.say("said: {text}", text=visible(event.text))
+                return event.by, msg("said: {text}", text=visible(event.text))
             case r.TurnCompleted(text=""):
-                return self.itself, self.say("answered without a word")
+                return self.itself, msg("answered without a word")
             case r.TurnCompleted():
-                return self.itself, self.say("answered: {text}", text=visible(event.text))
+                return self.itself, msg("answered: {text}", text=visible(event.text))
             case r.TurnFailed():
-                return self.itself, self.because(self.say("cannot go on by itself"), event.message)
+                return self.itself, self.because(msg("cannot go on by itself"), event.message)
             case r.TurnResumed():
-                return event.by, self.say("resumed the turn")
+                return event.by, msg("resumed the turn")
             case _:
                 assert_never(event)
 
     def _reply(self, event: r.ModelReplied) -> str:
         for call in event.calls:
             self._tools[call.step_id] = call.tool
-        wants = ", ".join(self.step(call.step_id) for call in event.calls)
+        wants = joined(", ", (self.step(call.step_id) for call in event.calls))
         if wants:
-            told = self.say("wants to call {calls}", calls=wants)
-            words = self.say(", saying: {text}", text=visible(event.text)) if event.text else ""
-            return told + words
+            told = msg("wants to call {calls}", calls=wants)
+            words = msg(", saying: {text}", text=visible(event.text)) if event.text else ""
+            return joined("", (told, words))
         tokens = event.usage.input_tokens + event.usage.output_tokens
-        return self.say("has a reply ({tokens} tokens)", tokens=tokens)
+        return msg("has a reply ({tokens} tokens)", tokens=tokens)
 
     def _try(self, n: int) -> str:
         return self.nth_try(n, self._most)
@@ -113,42 +108,41 @@ class SessionStory(Teller):
     def _allows(self, grant: Grant) -> str:
         tool = visible(grant.tool)
         if not grant.pattern:
-            return self.say("always allows {tool}", tool=tool)
+            return msg("always allows {tool}", tool=tool)
         args = visible(spelled(grant.pattern))
-        return self.say("always allows {tool} with {args}", tool=tool, args=args)
+        return msg("always allows {tool} with {args}", tool=tool, args=args)
 
     def _call(self, event: _Call) -> Sentence:
         match event:
             case r.CallProposed(call=call):
                 self._tools[call.step_id] = call.tool
                 step, args = self.step(call.step_id), visible(spelled(call.args))
-                return event.by, self.say("proposed {step} {args}", step=step, args=args)
+                return event.by, msg("proposed {step} {args}", step=step, args=args)
             case r.CallStarted():
                 return self.itself, self._started(event)
             case r.StepEnded():
-                return self.itself, ended(event, self.step(event.step_id), self.say)
+                return self.itself, ended(event, self.step(event.step_id))
             case r.StepAbandoned():
                 step = self.step(event.step_id)
-                return event.by, self.say("goes on without {step}", step=step)
+                return event.by, msg("goes on without {step}", step=step)
             case _:
                 assert_never(event)
 
     def _started(self, event: r.CallStarted) -> str:
         step, args = self.step(event.step_id), visible(spelled(event.args))
-        told = self.say("calls {step} {args}", step=step, args=args) + self._try(event.attempt)
-        child = visible(event.child_id or "")
-        return told + self.say(" as {child}", child=child) if child else told
+        told = msg("calls {step} {args}", step=step, args=args)
+        return joined("", (told, self._try(event.attempt), as_child(event.child_id)))
 
 
 def spelled(value: Mapping[str, Json]) -> str:
     return canonical_json(dict(value))
 
 
-def ended(event: r.StepEnded, step: str, say: Voice = ENGLISH) -> str:
+def ended(event: r.StepEnded, step: str) -> str:
     """How a call or a question ended, and what the model is told of it."""
     content = event.content
     words = content if isinstance(content, str) else canonical_json(content)
     note = f" {visible(event.note)}" if event.note else ""
     phrase = _ENDS.get(event.how)
-    how = say(phrase, step=step) if phrase else f"{step} {visible(event.how)}"
-    return say("{told}: {reason}", told=how, reason=visible(words) + note)
+    how = msg(phrase, step=step) if phrase else f"{step} {visible(event.how)}"
+    return msg("{told}: {reason}", told=how, reason=visible(words) + note)

@@ -8,17 +8,16 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.views.stories.conversations import ConversationStory
 from holdfast.views.stories.lines import Teller
-from holdfast.views.stories.phrases import ENGLISH, Voice
 from holdfast.views.stories.plans import PlanStory
 from holdfast.views.stories.sessions import SessionStory
 
 
-def storyteller(state: RunState, say: Voice = ENGLISH) -> Teller:
+def storyteller(state: RunState) -> Teller:
     """Tells what happens after `state`, whose questions it knows."""
     asked = [one.request for one in state.questions.values()]
     if isinstance(state, PlanState):
-        return PlanStory(state.plan, asked, say)
+        return PlanStory(state.plan, asked)
     if isinstance(state, ReactState):
-        return SessionStory(state, asked, say)
+        return SessionStory(state, asked)
     assert isinstance(state, ConversationState)
-    return ConversationStory(state, asked, say)
+    return ConversationStory(state, asked)

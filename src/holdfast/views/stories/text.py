@@ -1,4 +1,4 @@
-"""Foreign text in a story: on one line, and nothing hidden in it."""
+"""Text of other authors in a story: on one line, and nothing hidden in it."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ import unicodedata
 from datetime import datetime
 from typing import Final
 
+from holdfast.i18n.message import Message, remade
 from holdfast.language.strict import canonical_json
 
 _HIDDEN: Final = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
@@ -15,10 +16,18 @@ _LONGEST_NAME: Final = 60
 
 
 def visible(text: object, limit: int = 400) -> str:
-    """Foreign text on one line, with what would not be seen made visible."""
+    """Text of other authors on one line, with what would not be seen made visible; of a message
+    that holds for its parameters."""
     whole = str(text)
     short = whole if len(whole) <= limit else whole[: limit - 1] + "…"
-    return "".join(map(_shown, short))
+    shown = "".join(map(_shown, short))
+    if not isinstance(text, Message):
+        return shown
+    if isinstance(text.params, tuple):
+        parts = tuple(visible(one, limit) for one in text.params)
+        return remade(shown, visible(text.id), parts)
+    named = {k: visible(v, limit) if isinstance(v, str) else v for k, v in text.params.items()}
+    return remade(shown, text.id, named)
 
 
 def visible_lines(text: str) -> str:
@@ -35,7 +44,7 @@ def _shown(character: str) -> str:
 
 
 def named(name: str) -> str:
-    """A name that somebody else chose: as it is if it looks like one, else as a quotation."""
+    """Another author's name: as it is if it looks like one, else as a quotation."""
     return name if _PLAIN_NAME.fullmatch(name) else visible(canonical_json(name), _LONGEST_NAME)
 
 
