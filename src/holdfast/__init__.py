@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from holdfast.model.plan import PlanInstanceStatus
     from holdfast.model.retry import GiveUp, Retry
     from holdfast.plans.module import PlanModule, PlannerAgent, RetrySituation
-    from holdfast.runs.plan_instance import PlanInstance, TaskInstance
+    from holdfast.runs.handles import PlanInstance, TaskInstance
     from holdfast.work.coordinator import AppCoordinator
     from holdfast.work.driver import TaskDriver
     from holdfast.work.goals import GoalModel
@@ -116,7 +116,7 @@ _HOMES = {
     "InteractionResponse": "holdfast.model.interaction",
     "InteractionType": "holdfast.model.interaction",
     "Knowledge": "holdfast.work.knowledge",
-    "PlanInstance": "holdfast.runs.plan_instance",
+    "PlanInstance": "holdfast.runs.handles",
     "PlanInstanceStatus": "holdfast.model.plan",
     "PlanModule": "holdfast.plans.module",
     "PlannerAgent": "holdfast.plans.module",
@@ -129,7 +129,7 @@ _HOMES = {
     "ServerEvent": "holdfast.client",
     "SubTask": "holdfast.conversations.engine",
     "TaskDriver": "holdfast.work.driver",
-    "TaskInstance": "holdfast.runs.plan_instance",
+    "TaskInstance": "holdfast.runs.handles",
     "ToolApprovalCallback": "holdfast.agents.contexts",
 }
 

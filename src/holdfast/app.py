@@ -42,8 +42,7 @@ from holdfast.model.agent import Agent
 from holdfast.model.interaction import InteractionResponse
 from holdfast.model.plan import Plan
 from holdfast.plans.module import PlanModule, PlannerAgent
-from holdfast.runs.handles import AgentSession, ConversationRun, opened
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import AgentSession, ConversationRun, PlanInstance, opened
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.engine import Engine
@@ -341,7 +340,7 @@ class Holdfast:
     async def keep_draft(
         self, question_id: str, data: Mapping[str, Any], *, by: str = LOCAL
     ) -> None:
-        """What somebody has filled in so far; it binds nobody and is gone with the answer."""
+        """What a person has filled in so far; it is no answer, and is gone with the answer."""
         await self.sessions.keep_draft(question_id, data, by=by)
 
     async def cancel(

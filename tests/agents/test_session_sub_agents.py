@@ -28,7 +28,7 @@ from holdfast.journal.port import QuestionQuery
 from holdfast.model import agent_events as r
 from holdfast.model import events as e
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import PlanInstance
 from holdfast.testing.model_script import Entry, Fault, Seen, Turn, call, fail, say
 from holdfast.testing.scripted_model import ScriptedModel
 from holdfast.work.tools import CallInfo

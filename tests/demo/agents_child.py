@@ -18,7 +18,7 @@ from typing import Any
 from holdfast.app import Holdfast
 from holdfast.demo.colleagues import office_model
 from holdfast.demo.onboarding import HERE, ONBOARDING_WITH_AGENTS, WILL_ZHANG
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import PlanInstance
 from holdfast.runtime.executor import FaultPoints
 from holdfast.source.check import syntax_problems
 from holdfast.source.planfile import load_plan

@@ -23,8 +23,7 @@ from holdfast import (
     SubTask,
 )
 from holdfast.demo.office import Office
-from holdfast.runs.handles import ConversationRun
-from holdfast.runs.live import LiveRun
+from holdfast.runs.handles import ConversationRun, LiveRun
 from holdfast.runtime.projections import request_of
 from holdfast.testing.model_script import Fault, call, fail, say
 from holdfast.testing.scripted_model import ScriptedModel

@@ -27,7 +27,7 @@ from holdfast.journal.port import Append, Attached, AuditEntry, ExpiringValue
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.retry import Failure, FailureKind, Retry
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import PlanInstance
 from holdfast.runtime.audit import deed_of, request_digest
 from holdfast.runtime.identity import Claim, Identity, acting, current
 from holdfast.runtime.projections import request_of

@@ -24,7 +24,7 @@ from holdfast.journal.port import Append, Journal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
 from holdfast.model.plan import ToolAction
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import PlanInstance
 from holdfast.runtime import clock as clocks
 from holdfast.runtime import turns
 from holdfast.testing.clock import ManualClock

@@ -31,7 +31,7 @@ from holdfast.journal.home import DATABASE
 from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import PlanInstance
 from holdfast.runtime.projections import request_of
 
 ONBOARDING = "onboard_will_zhang"

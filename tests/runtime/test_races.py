@@ -15,7 +15,7 @@ from holdfast.journal.port import Append
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.commands import Answer, Tick
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import PlanInstance
 from holdfast.runtime import registry
 from holdfast.testing.clock import ManualClock
 

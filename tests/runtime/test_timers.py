@@ -12,7 +12,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import JournalDamaged, JournalUnavailable, TransientError
 from holdfast.journal.memory import MemoryJournal
 from holdfast.model import events as e
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import PlanInstance
 from holdfast.runtime import clock as clocks
 from holdfast.runtime.clock import SystemClock, Timers
 from holdfast.source.planfile import read_plan

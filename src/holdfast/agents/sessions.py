@@ -39,9 +39,7 @@ from holdfast.model.approval import ApprovalMode, Grant, Rules
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
-from holdfast.runs.handles import AgentSession, ConversationRun, opened
-from holdfast.runs.live import AT_REST
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import AT_REST, AgentSession, ConversationRun, PlanInstance, opened
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.identity import LOCAL

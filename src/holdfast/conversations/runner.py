@@ -29,7 +29,9 @@ from holdfast.work.goals import GoalModel
 
 T = TypeVar("T")
 
-_ENDED = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLING, RunStatus.CANCELLED})
+_ENDED_OR_CANCELLING = frozenset(
+    {RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLING, RunStatus.CANCELLED}
+)
 _UNDER_WAY = frozenset({RunStatus.RUNNING, RunStatus.CONTINUE, RunStatus.PAUSE})
 _RESTS = (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
 _OF_QUESTIONS = ("question:", "remind:", "escalate:")
@@ -181,7 +183,7 @@ async def pursuit_of(
     app: Holdfast, state: ConversationState, by: str = LOCAL
 ) -> ConversationRunner | None:
     """For whoever goes on with a turn that is under way; None where that cannot be done here."""
-    if state.status in _ENDED or lacks_model(app, state):
+    if state.status in _ENDED_OR_CANCELLING or lacks_model(app, state):
         return None
     engine = await ConversationEngine.open(
         app, state.run_id, coordinator=coordinator_of(app), llm=model_of(app), by=by

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING, Any
 from holdfast.app import Holdfast
 from holdfast.demo.office import Office
 from holdfast.errors import InvalidAnswer
-from holdfast.runs.plan_instance import PlanInstance
+from holdfast.runs.handles import PlanInstance
 from holdfast.runtime.identity import LOCAL
 
 if TYPE_CHECKING:

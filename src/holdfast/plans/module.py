@@ -34,7 +34,7 @@ from holdfast.model.values import Json
 from holdfast.plans.results import Taken, result_of_answer
 from holdfast.plans.routing import Routed, route
 from holdfast.plans.selection import chooser, chosen_plan, inputs_in, named_plan, secret_inputs
-from holdfast.runs.plan_instance import (
+from holdfast.runs.handles import (
     PlanInstance,
     TaskInstance,
     changed_tasks,

@@ -19,8 +19,8 @@ from holdfast.model.run import StepStatus
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.registry import DefinitionRegistry
 
-_OVER = frozenset({StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
-_ENDED = frozenset({"completed", "skipped", "finished"})
+_ENDED_STEPS = frozenset({StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
+_ENDED_TASKS = frozenset({"completed", "skipped", "finished"})
 
 
 async def missing_tools(engine: Engine, tools: Container[str], run_id: str) -> list[str]:
@@ -33,7 +33,7 @@ async def _of_tree(engine: Engine, state: RunState) -> AsyncIterator[str]:
     for tool in _Needs(engine.definitions).of_run(state):
         yield tool
     for step in state.steps.values():
-        if step.child_id is not None and step.status not in _OVER:
+        if step.child_id is not None and step.status not in _ENDED_STEPS:
             async for tool in _of_tree(engine, await engine.state(step.child_id)):
                 yield tool
 
@@ -58,7 +58,7 @@ class _Needs:
         plan = state.plan.plan
         for listener in plan.listeners:
             step = state.steps.get(listener.listener_id)
-            if step is None or (step.status not in _OVER and step.child_id is None):
+            if step is None or (step.status not in _ENDED_STEPS and step.child_id is None):
                 yield from self._of_action(listener.action, frozenset({plan.plan_id}))
         yield from (check.tool for check in plan.verify)
 
@@ -70,7 +70,7 @@ class _Needs:
         """Of the tasks that have not been done yet."""
         for step_id, task in state.tasks.items():
             step = state.steps.get(step_id)
-            if task.status in _ENDED or (step is not None and step.child_id is not None):
+            if task.status in _ENDED_TASKS or (step is not None and step.child_id is not None):
                 continue
             match task.route:
                 case "tool":

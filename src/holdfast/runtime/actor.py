@@ -35,6 +35,8 @@ RowProjection: TypeAlias = tuple[RunStatus, bool, float | None]
 
 
 class Readiness:
+    """The steps that are ready, the most urgent first."""
+
     __slots__ = ("_priority", "_pushed", "heap", "readied")
 
     def __init__(self, state: RunState, readied: list[str]) -> None:
@@ -90,7 +92,7 @@ def is_ready(state: RunState, step_id: str) -> bool:
 
 @dataclass(slots=True)
 class Envelope:
-    """A command on its way to a run; `reply` is None when nobody waits for it.
+    """A command on its way to a run; `reply` is None where no caller waits for it.
 
     What a `lazy` one decides could be decided again at no cost, so it may wait for
     company on its way to disk. `attached` becomes true with the command, if it is accepted;
@@ -106,7 +108,7 @@ class Envelope:
     attempts: int = 0
 
     def answer(self, state: RunState, refusal: HoldfastError | None) -> None:
-        """Tell whoever waits, if somebody still does."""
+        """Tell the caller, if one still waits."""
         if self.reply is None or self.reply.done():
             return
         if refusal is None:
@@ -181,7 +183,7 @@ class Actor:
             raise
 
     def take(self, envelope: Envelope) -> Sequence[Effect]:
-        """As `decide`, with what goes along with the letter when it is accepted."""
+        """As `decide`, with what commits together with the envelope when it is accepted."""
         before, self.builder.shared = self.state, True
         effects = self.decide(envelope.command)
         if envelope.acting is not None:

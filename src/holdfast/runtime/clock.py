@@ -1,4 +1,4 @@
-"""Time, as the runtime sees it: a clock that can be replaced by one that tests turn."""
+"""The clock, which tests replace by their own, and the timers of runs."""
 
 from __future__ import annotations
 
@@ -25,8 +25,7 @@ class Clock(Protocol):
 
 
 class SystemClock:
-    def now(self) -> float:
-        return time.time()
+    now = staticmethod(time.time)
 
     async def wait(self, until: float | None, nudge: asyncio.Event) -> None:
         # A nap at most: the wall clock may be set while we wait.
@@ -65,9 +64,9 @@ class Timers:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-    def note(self, wake_at: float | None) -> None:
+    def note(self, wake_at: float) -> None:
         """A run wants to be woken at `wake_at`, perhaps sooner than any other."""
-        if wake_at is not None and (self._until is None or wake_at < self._until):
+        if self._until is None or wake_at < self._until:
             self._nudge.set()
 
     async def _run(self) -> None:
@@ -90,7 +89,7 @@ class Timers:
         await self._clock.wait(self._until, self._nudge)
 
     async def _wake_due(self, run_ids: list[str]) -> None:
-        """All at once, so that they share commits; one that cannot be woken holds nobody up."""
+        """All at once, so that they share commits; one that cannot be woken holds no other up."""
         wakes = (self._wake(run_id) for run_id in run_ids)
         outcomes = await asyncio.gather(*wakes, return_exceptions=True)
         for run_id, outcome in zip(run_ids, outcomes, strict=True):

@@ -1,6 +1,6 @@
-"""The engine: takes commands for runs, and tells their committed states.
+"""The engine: takes commands for runs, and gives their committed states.
 
-It puts the parts together; `runtime/turns.py` carries the runs.
+It wires the parts of the runtime together; `runtime/turns.py` carries the runs.
 """
 
 from __future__ import annotations
@@ -136,8 +136,8 @@ class Engine:
         attached: Attached = NOTHING,
         further: Sequence[c.Command] = (),
     ) -> RunState:
-        """A new run under an id that nobody has used yet; NotAllowed if somebody has.
-        `further` commands are decided with the first."""
+        """A new run under an id of its own; NotAllowed where the id is in use. `further` commands
+        are decided with the first."""
         command = self._signed(command)
         await self.definitions.keep(definition, self.clock.now())
         if isinstance(command, c.StartRun):
@@ -164,8 +164,8 @@ class Engine:
         return (await self._turns.find(run_id)).committed
 
     async def state_since(self, run_id: str, version: int) -> RunState:
-        """As `state`, for one who has read up to `version` from the disk himself: the engine
-        may learn a moment later than the disk that an event is there."""
+        """As `state`, at `version` or later: a reader of the disk may be ahead of the engine, which
+        learns a moment later that an event is there."""
         return await self.wait_for(run_id, lambda state: state.version >= version)
 
     @property
@@ -190,7 +190,7 @@ class Engine:
 
         unwatch = (watch or self.hub.watch)(run_id, look)
         try:
-            # Let the others have a turn: whoever only polls must not keep the loop to himself.
+            # Let other tasks have a turn: a caller that polls must not keep the loop to itself.
             await asyncio.sleep(0)
             state = await self.state(run_id)
             if settled(state):
@@ -225,11 +225,11 @@ class Engine:
         return reply
 
     def _signed(self, command: c.Command) -> c.Command:
-        """With the name of whoever acts, where the command was given without one."""
+        """With the name under which the caller acts, where the command was given without one."""
         by = getattr(command, "by", None)
         if by == "" and (self.four_eyes.enabled or isinstance(command, _UNSIGNED)):
-            acts, nobody = current(), LOCAL if self.four_eyes.enabled else ""
-            by = nobody if acts is None else acts.who
+            acts, otherwise = current(), LOCAL if self.four_eyes.enabled else ""
+            by = otherwise if acts is None else acts.who
             command = cast(c.Command, replace(cast(c.StartOver, command), by=by))
         if by == CLOCK:
             message = msg("{name} is a name of ours: give that of a person or a service", name=by)

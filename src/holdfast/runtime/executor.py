@@ -106,15 +106,14 @@ class FaultPoints(Protocol):
 
 
 MOST_THREADS: Final = 1_000
-"""Of so many calls that nobody waits for any more it is known what became of them."""
+"""How many calls that outlasted their waiting are remembered, with their results."""
 
 _LISTENER_WORK: Final = (f.CallTool, f.RunSnippet, f.Conclude)
 
 
 class Worker:
-    """Carries out effects. `conversations` has who does the work of a conversation, by its run,
-    while its consumer holds its engine; `asking` the runs whose consumer waits for the next event.
-    """
+    """Carries out effects. `conversations` has what does the work of a conversation, by its run,
+    while it has a consumer; `asking` the runs whose consumer waits for the next event."""
 
     def __init__(self, driver: TaskDriver, agents: AgentWorker) -> None:
         self.driver = driver
@@ -168,7 +167,7 @@ class Worker:
             timeout = tool.spec.timeout
         if timeout is None and not isinstance(state, PlanState):
             timeout = CALL_TIMEOUT
-        # A thread, which nobody can break off, and that must not run twice at once.
+        # A thread cannot be stopped, and must not run twice at once.
         blocks = getattr(tool, "blocks", False)
         if timeout is None and not blocks:
             return self._work(effect, state)
@@ -238,7 +237,7 @@ class Worker:
             listener = state.plan.listeners[effect.work.step_id]
             context, driver = ListenerContext(effect, listener, state), self.driver
             execution = await driver.execute_listener(listener.listener, context)
-            # Our own driver's word needs no second look, where nobody has had a hand in it.
+            # What our own driver says, without overrides, needs no second check.
             ours = type(driver) is TaskDriver and not driver.__dict__
             bounded = ours and listener.bounded
             return outcome_of_listener(execution, effect, self.tool_facts, ours, bounded)
@@ -265,7 +264,7 @@ class Worker:
         thread: f.CallTool | None = None,
     ) -> c.Outcome:
         """Wait for the work, but not for ever: a call once sent cannot be called back. A `thread`
-        goes on even where nobody waits any more, and then its result is late as well."""
+        goes on when it is not waited for any more, and then its result is late as well."""
         task = asyncio.ensure_future(_settled(work))
         try:
             done, _ = await asyncio.wait((task,), timeout=timeout)

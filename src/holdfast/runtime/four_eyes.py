@@ -65,7 +65,7 @@ class FourEyes:
         return self._trees.get(root_id, {})
 
     def note(self, state: RunState) -> None:
-        """A run of the tree has gone on; whoever is read meanwhile is not forgotten."""
+        """A run of the tree has gone on; a tree that is being read is told as well."""
         for trees in (self._trees, self._reading):
             if (known := trees.get(state.root_id)) is not None:
                 known.update(state.wanting)

@@ -1,10 +1,9 @@
-"""The hub: tells the living what has been committed, and what a model is saying just now.
+"""The hub: tells subscribers what has been committed, and what a model is saying just now.
 
-It holds no events. A subscriber reads the journal from where it stands and waits
-here for word that there is more, so a slow one costs nothing and misses nothing.
+It holds no events. A subscriber reads the journal from where it stands and is told here that there
+is more, so a slow one costs nothing and misses nothing.
 
-What a model says while it speaks is for eyes only: it has no place in the journal, and
-whoever was not there has missed nothing, because the finished reply is recorded.
+The pieces of a model's reply are shown while they come and are not recorded; the finished reply is.
 """
 
 from __future__ import annotations
@@ -66,7 +65,7 @@ class _Listener:
 
 @dataclass(slots=True, eq=False)
 class Latest:
-    """A run's newest committed state, for one who looks at it now and then."""
+    """A run's newest committed state, to be read now and then."""
 
     state: RunState
 

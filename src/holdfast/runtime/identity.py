@@ -1,15 +1,14 @@
-"""Who acts: the person or service on whose behalf this piece of code speaks to runs.
+"""Who acts: the person or service on whose behalf this code gives commands to runs.
 
-Whoever lets people in from outside says so around each request; the engine looks when a
-command is handed in. What the engine does afterwards it does on its own behalf: its tasks
-inherit nobody.
+A surface that admits people enters `acting` around each request; the engine reads it when a command
+is handed in. What the engine does afterwards it does on its own behalf (`background`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from contextvars import Context, ContextVar, copy_context
+from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
@@ -39,7 +38,10 @@ class Identity:
     claim: Claim | None = None
 
 
-_ACTING: ContextVar[Identity | None] = ContextVar("holdfast_acting", default=None)
+ACTING: Final[ContextVar[Identity | None]] = ContextVar("holdfast_acting", default=None)
+
+current: Final = ACTING.get
+"""The identity under which this code runs, or None."""
 
 
 @contextmanager
@@ -47,21 +49,8 @@ def acting(one: Identity) -> Iterator[None]:
     """InvalidValue for a name that no record could hold: a deed must never fail halfway."""
     for name in ("who", "origin", "via"):
         strict_text(getattr(one, name), name)
-    token = _ACTING.set(one)
+    token = ACTING.set(one)
     try:
         yield
     finally:
-        _ACTING.reset(token)
-
-
-def current() -> Identity | None:
-    return _ACTING.get()
-
-
-def unattributed() -> Context | None:
-    """A context without an identity; None when this one has none."""
-    if _ACTING.get() is None:
-        return None
-    context = copy_context()
-    context.run(_ACTING.set, None)
-    return context
+        ACTING.reset(token)

@@ -2,8 +2,8 @@
 
 It is for work that gives the interpreter up between its steps, as reading a plan or drawing one
 does: the loop then waits for a few milliseconds at most. With several workers it would wait for
-each of them in turn, so there is one, whoever asks. Only so much waits for it: beyond that the
-caller is told to come again, before anything of theirs is kept.
+each of them in turn, so there is one for all. At most `MOST_WAITING` pieces wait for it: beyond
+that the caller gets Busy, before anything of the request is kept.
 """
 
 from __future__ import annotations

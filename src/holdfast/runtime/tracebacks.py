@@ -1,8 +1,8 @@
 """Tracebacks of what tools raised: in the log, and kept beside the run for those who operate it.
 
-A traceback is no event: whoever may read a run sees all its events, and a traceback tells of files
-and code. So it is kept by name, the last one of each step, in the transaction of the outcome that
-it belongs to. Secrets of the call are taken out before it gets here.
+A traceback is no event: viewers of a run see all its events, and a traceback tells of files and
+code. So it is kept by name, the last one of each step, in the transaction of the outcome that it
+belongs to. Secrets of the call are taken out before it gets here.
 """
 
 from __future__ import annotations

@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Coroutine, Sequence
-from contextvars import Context, copy_context
+from collections.abc import Sequence
+from contextvars import copy_context
 from dataclasses import replace
-from typing import Any, Final, assert_never, cast
+from typing import Final, assert_never, cast
 
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
@@ -33,6 +33,7 @@ from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.runtime import projections
 from holdfast.runtime.actor import Actor, Envelope, append_of, report
+from holdfast.runtime.background import BackgroundTasks
 from holdfast.runtime.clock import Clock, Timers
 from holdfast.runtime.executor import (
     PERFORMED,
@@ -45,7 +46,6 @@ from holdfast.runtime.executor import (
 )
 from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.hub import Hub
-from holdfast.runtime.identity import unattributed
 from holdfast.runtime.machines import definition_of
 from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler, Turn, internal
@@ -64,39 +64,6 @@ LONGEST_RETRY = 600.0
 mistake of ours keeps from it."""
 
 _CANCELLING: Final = RunStatus.CANCELLING
-
-
-class BackgroundTasks:
-    """The engine's tasks: none is lost, a failure is logged, all end with the engine. They act for
-    no caller, whatever command has started them."""
-
-    def __init__(self) -> None:
-        self.running: set[asyncio.Task[Any]] = set()
-
-    def spawn(
-        self, work: Coroutine[Any, Any, None], context: Context | None = None
-    ) -> asyncio.Task[None]:
-        task = asyncio.get_running_loop().create_task(
-            work, context=unattributed() if context is None else context
-        )
-        self.running.add(task)
-        task.add_done_callback(self._ended)
-        return task
-
-    async def finish(self, grace: float) -> None:
-        """Wait for what is under way, and cancel what has not ended after `grace`."""
-        give_up_at = asyncio.get_running_loop().time() + grace
-        while self.running:
-            left = give_up_at - asyncio.get_running_loop().time()
-            if left <= 0:
-                for task in self.running:
-                    task.cancel()
-            await asyncio.wait(tuple(self.running), timeout=max(left, 0.1))
-
-    def _ended(self, task: asyncio.Task[Any]) -> None:
-        self.running.discard(task)
-        if not task.cancelled() and (error := task.exception()) is not None:
-            log.error("a background task failed", exc_info=error)
 
 
 class TurnLoop:
@@ -200,7 +167,7 @@ class TurnLoop:
                 try:
                     envelope = await self._executor.perform(actor, call, task, self)
                 except GeneratorExit as error:
-                    # One that a future carries closes whatever waits for it, up to here.
+                    # A coroutine that a future closes closes those that wait for it, up to here.
                     if ends_from_without(error, task):
                         raise
                     envelope = self._executor.failed(call, error)
@@ -267,7 +234,8 @@ class TurnLoop:
         actor.committed = state
         actor.forget()
         actor.stale = False
-        self._timers.note(min(state.timers.values(), default=None))
+        if state.timers:
+            self._timers.note(min(state.timers.values()))
         if before.version != state.version:
             # What was refused has happened after all, and has not been published.
             self._inform(before, state)
@@ -309,7 +277,7 @@ class TurnLoop:
         self._hub.publish(before, state, append.records)
         for _, child in children:
             self._take_up(child)
-        if append.row is not None:
+        if append.row is not None and append.row.wake_at is not None:
             self._timers.note(append.row.wake_at)
         for message in append.notices:
             self.background.spawn(self.deliver(message))

@@ -9,7 +9,7 @@ from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState, StepState
 from holdfast.model.run import StepStatus
-from holdfast.runs.plan_instance import resumed_listeners
+from holdfast.runs.handles import resumed_listeners
 from holdfast.views.actions import GO_ON, ActionOf, run_actions, step_actions
 from holdfast.views.attempts import Count, in_vain
 from holdfast.views.reader import RunReader, RunVersion

@@ -23,7 +23,7 @@ from holdfast.drawing.tasks import standing
 from holdfast.model.conversation import EngineState
 from holdfast.model.run import KINDS, RunKind, RunStatus, StepStatus
 from holdfast.model.values import Json
-from holdfast.runs.plan_instance import instance_context, resumed_listeners
+from holdfast.runs.handles import instance_context, resumed_listeners
 from holdfast.runtime.machines import machine_of, run_row
 from holdfast.views.records import (
     ConversationTask,

@@ -16,7 +16,7 @@ from holdfast.cli.shell import OK, Interrupted, Settings
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
     from holdfast.demo.onboarding import Stage
-    from holdfast.runs.plan_instance import PlanInstance
+    from holdfast.runs.handles import PlanInstance
 
 UNHURRIED = 0.4
 """Seconds that the office takes for each call in a terminal."""

@@ -23,7 +23,7 @@ from holdfast.agents.events import AgentEventType, AgentExecutionEvent
 from holdfast.errors import InvalidAnswer, NotFound
 from holdfast.interactions.cards import request_from_wire, request_to_wire
 from holdfast.model.interaction import InteractionStatus
-from holdfast.runs.live import AT_REST
+from holdfast.runs.handles import AT_REST
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.routes.chats import CHATS
 from holdfast.server.seed_cards import seed_card
