@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from zoneinfo import ZoneInfo, reset_tzpath
 
 import pytest
 
@@ -115,3 +116,14 @@ def test_what_no_clock_shows_is_refused(clock: str, weekdays: tuple[str, ...], k
 
 def test_an_offset_is_a_zone() -> None:
     assert datetime(2026, 1, 1, tzinfo=read_zone("-05:30")).astimezone(UTC).hour == 5
+
+
+def test_time_zones_are_known_where_the_system_has_none() -> None:
+    ZoneInfo.clear_cache()
+    reset_tzpath(to=[])
+    try:
+        assert read_moment("2026-12-01T09:00:00", "Asia/Shanghai") == at(
+            "2026-12-01T09:00:00+08:00"
+        )
+    finally:
+        reset_tzpath()

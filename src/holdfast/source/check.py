@@ -56,6 +56,12 @@ MOST_FIRINGS: Final = 1_000_000
 
 _ID: Final = re.compile(r"[\w-]{1,100}")
 _ANY_CLOCK: Final = "00:00"
+_WAITS_WHOLE: Final = msg(
+    "a wait_until listener has no timeout: it ends at its moment; leave timeout out"
+)
+_NO_ZONE: Final = msg(
+    "after counts from the start, in any time zone: leave timezone out, or write until or clock"
+)
 _PLAN_ID: Final = re.compile(r"[\w.-]{1,100}")
 
 
@@ -153,6 +159,8 @@ class _Checker:
                 yield from self.template(action.action_prompt, (*path, "action_prompt"))
             case WaitAction() as action:
                 yield from self.wait_action(action, path)
+                if one.timeout is not None:
+                    yield Finding((*path, "timeout"), _WAITS_WHOLE)
             case _:
                 assert_never(one.action)
 
@@ -216,6 +224,8 @@ class _Checker:
         yield from self.template(said[given[0]], (*path, given[0]))
         if action.weekdays and not action.clock:
             yield Finding((*path, "weekdays"), msg("weekdays go with clock only"))
+        if action.timezone and action.after:
+            yield Finding((*path, "timezone"), _NO_ZONE)
         known = action
         if "{" in said[given[0]]:
             known = WaitAction(clock=_ANY_CLOCK, timezone=action.timezone, weekdays=action.weekdays)

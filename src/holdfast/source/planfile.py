@@ -263,7 +263,11 @@ class _PlanReader:
     def _wait(self, found: dict[str, Node], path: Path) -> WaitAction:
         keys = ("until", "after", "clock", "timezone")
         texts = {key: self.shape.text(found.get(key), (*path, key)) for key in keys}
-        weekdays = self.shape.texts(found.get("weekdays"), (*path, "weekdays"))
+        named = found.get("weekdays")
+        weekdays = self.shape.texts(named, (*path, "weekdays"))
+        if named is not None and not weekdays and (*path, "weekdays") not in self.shape.broken:
+            every_day = msg("weekdays names no day: name some, or leave it out for every day")
+            self.shape.wrong(named, (*path, "weekdays"), every_day)
         return WaitAction(**texts, weekdays=weekdays)
 
     def _tool(self, found: dict[str, Node], path: Path) -> ToolAction:
