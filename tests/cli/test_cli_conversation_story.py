@@ -102,7 +102,7 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
     (
         e.OutcomeLost("t1", 1, "cut off"),
         "engine",
-        "task pay was sent, but nobody knows whether it happened: cut off",
+        "task pay was sent, but it is not known whether it happened: cut off",
     ),
     (
         e.LateResultKept("t1", 1),
@@ -130,7 +130,7 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
 @pytest.fixture
 def teller() -> ConversationStory:
     state = blank("conv_000001", pinned_settings(ConversationSettings()))
-    story = ConversationStory(state, [QUESTION])
+    story = ConversationStory(state, [e.QuestionOpened(QUESTION, "t1", 1, "unknown")])
     story.tell(Recorded(1, 0.0, v.GoalDecomposed(TASKS)))
     return story
 

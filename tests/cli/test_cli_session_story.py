@@ -57,7 +57,7 @@ TOLD: list[tuple[r.ReactEvent, str, str]] = [
     (
         e.OutcomeLost("c1", 1, "cut off"),
         "agent",
-        "pay (c1) was sent, but nobody knows whether it happened: cut off",
+        "pay (c1) was sent, but it is not known whether it happened: cut off",
     ),
     (
         e.LateResultKept("c1", 1),
@@ -84,7 +84,10 @@ TOLD: list[tuple[r.ReactEvent, str, str]] = [
 
 @pytest.fixture
 def teller() -> SessionStory:
-    story = SessionStory(blank("chat_000001", AgentDefinition(Agent("clerk"), "d")), [QUESTION])
+    story = SessionStory(
+        blank("chat_000001", AgentDefinition(Agent("clerk"), "d")),
+        [e.QuestionOpened(QUESTION, "c1", 1, "unknown")],
+    )
     story.tell(Recorded(1, 0.0, r.ModelReplied(1, "", (PAY,))))
     return story
 

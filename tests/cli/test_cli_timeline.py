@@ -57,7 +57,7 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (
         e.OutcomeLost("L001", 1, "no answer"),
         "plan",
-        "L001 (human) was sent, but nobody knows whether it happened: no answer",
+        "L001 (human) was sent, but it is not known whether it happened: no answer",
     ),
     (
         e.LateResultKept("L001", 1),
@@ -135,7 +135,9 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
 @pytest.fixture
 def teller() -> PlanStory:
     text = ASK + "verify:\n  - {tool: query_it}\n"
-    return PlanStory(CompiledPlan(read_plan(text), "d"), [QUESTION])
+    return PlanStory(
+        CompiledPlan(read_plan(text), "d"), [e.QuestionOpened(QUESTION, "L001", 1, "unknown")]
+    )
 
 
 @pytest.mark.parametrize(("event", "who", "what"), TOLD, ids=lambda one: str(one)[:30])

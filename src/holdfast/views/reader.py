@@ -8,7 +8,15 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Collection, Mapping
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Collection,
+    Mapping,
+    Sequence,
+)
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from itertools import islice
@@ -16,7 +24,7 @@ from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg, term
-from holdfast.journal.port import Journal
+from holdfast.journal.port import Journal, Record
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunKind, RunStatus
 from holdfast.runtime.about import about_row
@@ -192,6 +200,11 @@ class RunReader:
     async def more(self, following: Following, limit: int | None = None) -> list[TimelineEntry]:
         """What was committed since, in words; a home that another process drives is polled so."""
         records = await self.journal.read(following.run_id, following.state.version, limit)
+        return await self.told(following, records)
+
+    async def told(self, following: Following, records: Sequence[Record]) -> list[TimelineEntry]:
+        """These records in words, which come next in the run."""
+        await following.look_below(self.journal, records)
         return [following.tell(one) for one in records]
 
     async def follow(
@@ -208,8 +221,8 @@ class RunReader:
                     continue
                 # Read once the hub listens, so that no live words are missed meanwhile.
                 following = following or await self.following(run_id, after)
-                for record in one:
-                    yield following.tell(record)
+                for entry in await self.told(following, one):
+                    yield entry
                 if one and views:
                     yield following.view(self.clock())
 

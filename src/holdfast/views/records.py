@@ -265,7 +265,7 @@ class ChatLine:
 
 @dataclass(frozen=True, slots=True)
 class TimelineEntry:
-    """One event in words: who did what, and what it did to tasks (`moves`).
+    """One event in words: who did what, and what it did to tasks or a sub-run asked (`moves`).
 
     `took` is how long what it ends has taken. `told` is false where its neighbours tell it
     already. The rest is known where the run was folded along (`RunReader.timeline`, `follow`):

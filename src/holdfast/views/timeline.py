@@ -20,7 +20,7 @@ from holdfast.core.run.state import RunState
 from holdfast.drawing.picture import Condition
 from holdfast.i18n.message import joined
 from holdfast.journal.codec import decode
-from holdfast.journal.port import Record
+from holdfast.journal.port import Journal, Record
 from holdfast.model import agent_events as r
 from holdfast.model import events as e
 from holdfast.model.recorded import Event
@@ -30,6 +30,7 @@ from holdfast.runtime.machines import replay
 from holdfast.views.folds import rests, run_view
 from holdfast.views.published import published
 from holdfast.views.records import ChatLine, RunView, TimelineEntry
+from holdfast.views.stories.below import Below, words_in
 from holdfast.views.stories.lines import UNTOLD, Line, Teller
 from holdfast.views.stories.sessions import ended, spelled
 from holdfast.views.stories.storyteller import storyteller
@@ -180,6 +181,12 @@ class Following:
         self.state = state
         self._chronicle = Chronicle.of(state)
         self._narrator = Narrator(state.run_id)
+        self._heard = dict(state.heard)
+
+    async def look_below(self, journal: Journal, records: Iterable[Record]) -> None:
+        """Read what sub-runs asked, as far as these records have heard of them."""
+        below = Below(journal, self._heard)
+        self._chronicle.teller.below |= await below.told(words_in(records))
 
     @property
     def run_id(self) -> str:
@@ -228,7 +235,8 @@ class Following:
                 call = f"{self._tool(step_id)} {visible(spelled(args), _LONGEST_ARGS)}"
                 return ChatLine("call", call)
             case r.StepEnded(step_id=step_id) as event if step_id != THINK:
-                return ChatLine("result", ended(event, self._tool(step_id)))
+                by = self._chronicle.teller.calls.confirmed_by(step_id)
+                return ChatLine("result", ended(event, self._tool(step_id), by))
             case r.TurnStarted():
                 return ChatLine("said", joined(" ", (entry.who, entry.what)))
             case (

@@ -40,7 +40,7 @@ class EngineTelling:
         self._language = language
         self._narration = Narration(run, lambda text: said(text, language))
 
-    def __call__(self, records: Sequence[StoredEvent]) -> bytes:
+    async def __call__(self, records: Sequence[StoredEvent]) -> bytes:
         frames = [frame for one in records if (frame := self._told(one)) is not None]
         return b"".join((*frames, moved(records[-1].seq)))
 

@@ -74,6 +74,6 @@ async def stream_run_timeline(
     if start.at_the_end:
         return Response(status_code=204)
     following = await services.reader.following(run_id, start.after)
-    telling = Telling(following, services.now, caller.language, views=views)
+    telling = Telling(services.reader, following, services.now, caller.language, views=views)
     frames = run_frames(services, start, caller.language, telling.told, telling.view)
     return await sse(services, frames, request)

@@ -32,7 +32,7 @@ NOW: Final = "now"
 END: Final = "end"
 SPOKEN: Final = "Spoken"
 
-Tell: TypeAlias = Callable[[Sequence[StoredEvent]], bytes]
+Tell: TypeAlias = Callable[[Sequence[StoredEvent]], Awaitable[bytes]]
 
 
 def is_over(kind: str, status: str) -> bool:
@@ -100,7 +100,7 @@ async def run_frames(
 ) -> Frames:
     """`tell` makes frames of records, by default each as it is published, and `and_then` what
     follows each page of them. Questions that are open are told in the reader's language."""
-    tell = tell or partial(joined, start.run_id)
+    tell = tell or partial(_as_published, start.run_id)
     telling = _Telling(services, start, language, tell, and_then or _nothing)
     async with aclosing(telling.questions(own=start.newcomer)) as asked:
         async for frame in asked:
@@ -165,7 +165,7 @@ class _Telling:
                 return
             case list() if one:
                 self._seen = one[-1].seq
-                yield self._tell(one)
+                yield await self._tell(one)
                 if more := await self._and_then():
                     yield more
         if self._may_be_asked_below(one):
@@ -203,6 +203,10 @@ class _Telling:
             async for frame in frames:
                 yield frame
         self._shown = frozenset(still)
+
+
+async def _as_published(run_id: str, records: Sequence[StoredEvent]) -> bytes:
+    return joined(run_id, records)
 
 
 async def _nothing() -> bytes:

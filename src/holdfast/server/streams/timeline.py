@@ -8,6 +8,8 @@ from typing import Final
 from holdfast.runtime.offload import aside
 from holdfast.server.streams.sse import spliced
 from holdfast.views.published import StoredEvent
+from holdfast.views.reader import RunReader
+from holdfast.views.records import TimelineEntry
 from holdfast.views.timeline import Following
 from holdfast.views.wire import in_language, to_text
 
@@ -17,18 +19,26 @@ VIEW: Final = "view"
 
 class Telling:
     def __init__(
-        self, following: Following, now: Callable[[], float], language: str, *, views: bool
+        self,
+        reader: RunReader,
+        following: Following,
+        now: Callable[[], float],
+        language: str,
+        *,
+        views: bool,
     ) -> None:
+        self._reader = reader
         self._language = language
         self._following = following
         self._now = now
         self._views = views
 
-    def told(self, records: Sequence[StoredEvent]) -> bytes:
-        return b"".join(spliced(ENTRY, one.seq, self._text(one)) for one in records)
+    async def told(self, records: Sequence[StoredEvent]) -> bytes:
+        entries = await self._reader.told(self._following, records)
+        return b"".join(spliced(ENTRY, one.seq, self._text(one)) for one in entries)
 
-    def _text(self, record: StoredEvent) -> str:
-        return to_text(in_language(self._following.tell(record), self._language))
+    def _text(self, entry: TimelineEntry) -> str:
+        return to_text(in_language(entry, self._language))
 
     async def view(self) -> bytes:
         """The run after the last entry; of a large one this takes a while."""

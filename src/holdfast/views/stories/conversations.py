@@ -10,10 +10,10 @@ from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE
 from holdfast.i18n.message import joined, msg, nmsg, pmsg
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
-from holdfast.model.interaction import InteractionRequest
 from holdfast.model.recorded import Event
 from holdfast.model.values import Json
-from holdfast.views.stories.lines import Sentence, Teller, as_child
+from holdfast.views.stories.calls import Asked
+from holdfast.views.stories.lines import Sentence, Teller, as_child, said_so
 from holdfast.views.stories.text import visible
 
 _Work: TypeAlias = (
@@ -86,7 +86,7 @@ class ConversationStory(Teller):
 
     itself: ClassVar[str] = msg("engine")
 
-    def __init__(self, state: ConversationState, asked: Iterable[InteractionRequest] = ()) -> None:
+    def __init__(self, state: ConversationState, asked: Iterable[Asked] = ()) -> None:
         super().__init__(asked)
         self._tasks = {step_id: task.id for step_id, task in state.tasks.items()}
         self._skipped = {step_id for step_id, task in state.tasks.items() if task.skipped}
@@ -261,8 +261,7 @@ class ConversationStory(Teller):
                 self._skipped.add(event.step_id)
                 return self.because(msg("{step} is left out", step=step), why)
             case v.TaskFinished():
-                result = visible(spelled_result(event.result))
-                return msg("{step} returned: {result}", step=step, result=result)
+                return self._finished(event, step)
             case v.TaskBroke():
                 return self.because(msg("{step} failed", step=step), event.failure.message)
             case v.TaskCompleted():
@@ -273,6 +272,12 @@ class ConversationStory(Teller):
                 return msg("{step} waits for a person to decide", step=step)
             case _:
                 assert_never(event)
+
+    def _finished(self, event: v.TaskFinished, step: str) -> str:
+        result = visible(spelled_result(event.result))
+        if by := self.calls.confirmed_by(event.step_id):
+            return self.because(said_so(step, by), result)
+        return msg("{step} returned: {result}", step=step, result=result)
 
     def _started(self, event: v.TaskStarted, step: str) -> str:
         nth = self.nth_try(event.attempt, self._most)

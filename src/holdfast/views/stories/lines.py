@@ -14,7 +14,7 @@ the words of the graph.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Final, TypeAlias, assert_never
 
@@ -28,6 +28,8 @@ from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.runtime.hub import Recorded
+from holdfast.views.stories.below import BelowEvent, Word
+from holdfast.views.stories.calls import Asked, Calls
 from holdfast.views.stories.text import visible
 
 Sentence: TypeAlias = tuple[str, str]
@@ -82,8 +84,10 @@ class Teller(ABC):
     itself: ClassVar[str]
     """Who is said to do what no person does."""
 
-    def __init__(self, asked: Iterable[InteractionRequest] = ()) -> None:
-        self._asked = {request.request_id: request for request in asked}
+    def __init__(self, asked: Iterable[Asked] = ()) -> None:
+        self._asked = {one.request.request_id: one for one in asked}
+        self.calls = Calls()
+        self.below: dict[Word, Sequence[BelowEvent]] = {}
         self._now = 0.0
 
     def tell(self, recorded: Recorded) -> list[Line]:
@@ -94,7 +98,21 @@ class Teller(ABC):
         """As `tell`, and of every event."""
         self._now = recorded.at
         who, what = self.sentence(recorded.event)
-        return [Line(recorded.at, visible(who), what)]
+        self.calls.note(recorded.event, self._asked)
+        asked = [Line(recorded.at, "", one) for one in self._asked_below(recorded.event)]
+        return [Line(recorded.at, visible(who), what), *asked]
+
+    def _asked_below(self, event: Event) -> Iterator[str]:
+        """What a sub-run has asked since it was last heard of, and who answered."""
+        if not isinstance(event, e.ChildHeard):
+            return
+        for one in self.below.pop((event.child_id, event.seq), ()):
+            if isinstance(one, e.QuestionOpened) and not one.firing:
+                self._asked[one.request.request_id] = one
+                continue
+            who, what = self._question(one)
+            by_person = isinstance(one, e.QuestionAnswered)
+            yield joined(" ", (visible(who), what)) if by_person else what
 
     @abstractmethod
     def sentence(self, event: Event) -> Sentence: ...
@@ -173,20 +191,35 @@ class Teller(ABC):
             case e.StepReleased():
                 return msg("{step} was taken back and is ready again", step=step)
             case e.OutcomeLost():
-                told = msg("{step} was sent, but nobody knows whether it happened", step=step)
+                told = msg("{step} was sent, but it is not known whether it happened", step=step)
                 return self.because(told, event.reason)
             case e.LateResultKept():
-                return msg(
-                    "{step} answered too late; the result is kept, without effect", step=step
-                )
+                return self._late(event.step_id, step)
             case _:
                 assert_never(event)
+
+    def _late(self, step_id: str, step: str) -> str:
+        """A call that may not run twice is not made again while its earlier try runs, and takes
+        what that one brings."""
+        if self.calls.waits_for_former(step_id):
+            return msg(
+                "an earlier try of {step} has answered after all; its result is kept", step=step
+            )
+        if self.calls.repeats(step_id):
+            return msg(
+                "an earlier try of {step} answered too late; its result is kept, without effect",
+                step=step,
+            )
+        return msg("{step} answered too late; the result is kept, without effect", step=step)
 
     def _question(self, event: Question) -> Sentence:
         match event:
             case e.QuestionOpened(request=request):
-                self._asked[request.request_id] = request
+                self._asked[request.request_id] = event
                 asked = joined("", (self._title(request.request_id), self._wants(request)))
+                if request.role:
+                    role = visible(request.role)
+                    return self.itself, msg("asks the role {role}: {title}", role=role, title=asked)
                 return self.itself, msg("asks a person: {title}", title=asked)
             case e.QuestionAnswered():
                 return event.by, self._answer(event)
@@ -212,8 +245,8 @@ class Teller(ABC):
                 assert_never(event)
 
     def _title(self, question_id: str) -> str:
-        request = self._asked.get(question_id)
-        return visible(recalled(request.title)) if request else question_id[:8]
+        asked = self._asked.get(question_id)
+        return visible(recalled(asked.request.title)) if asked else question_id[:8]
 
     def _answer(self, event: e.QuestionAnswered) -> str:
         secret = self._secrets(event.question_id)
@@ -222,8 +255,8 @@ class Teller(ABC):
             for name, value in event.data.items()
         ]
         parts = filter(None, [joined(", ", told), visible(event.feedback or "")])
-        request, title = self._asked.get(event.question_id), self._title(event.question_id)
-        if request is None or len(request.options) > 1:
+        asked, title = self._asked.get(event.question_id), self._title(event.question_id)
+        if asked is None or len(asked.request.options) > 1:
             option = event.option_id
             answered = msg("answered {title} with {option}", title=title, option=option)
         else:
@@ -264,9 +297,14 @@ class Teller(ABC):
                 return visible(value)
 
     def _secrets(self, question_id: str) -> frozenset[str]:
-        request = self._asked.get(question_id)
-        fields = request.form.fields if request else ()
+        asked = self._asked.get(question_id)
+        fields = asked.request.form.fields if asked else ()
         return frozenset(one.name for one in fields if one.type is FieldType.SECRET)
+
+
+def said_so(step: str, by: str) -> str:
+    """Of a call of which only that person knew whether it took effect."""
+    return msg("{step} counts as done: {by} said so", step=step, by=visible(by))
 
 
 def as_child(child_id: str | None) -> str:

@@ -12,10 +12,10 @@ from holdfast.drawing.picture import Condition
 from holdfast.i18n.message import joined, msg, pmsg
 from holdfast.language.moments import utc_text
 from holdfast.model import events as e
-from holdfast.model.interaction import InteractionRequest
 from holdfast.model.plan import AgentAction, PlanAction, ToolAction
 from holdfast.model.recorded import Event
 from holdfast.runtime.hub import Recorded
+from holdfast.views.stories.calls import Asked
 from holdfast.views.stories.lines import (
     CLOCK,
     Line,
@@ -23,6 +23,7 @@ from holdfast.views.stories.lines import (
     Teller,
     as_child,
     in_brackets,
+    said_so,
 )
 from holdfast.views.stories.text import visible
 
@@ -71,7 +72,7 @@ def told_reason(reason: str) -> str:
 class PlanStory(Teller):
     itself: ClassVar[str] = msg("plan")
 
-    def __init__(self, plan: CompiledPlan, asked: Iterable[InteractionRequest] = ()) -> None:
+    def __init__(self, plan: CompiledPlan, asked: Iterable[Asked] = ()) -> None:
         super().__init__(asked)
         self._tasks = {task.task_id: task.name for task in plan.plan.tasks}
         self._actions = {one.listener_id: one.action for one in plan.plan.listeners}
@@ -204,13 +205,10 @@ class PlanStory(Teller):
     def _listener(self, event: _Listener) -> Sentence:
         step = self.step(event.listener_id)
         match event:
-            case e.ListenerStarted(child_id=None) if event.listener_id in self._concluding:
-                self._concluding.discard(event.listener_id)
-                return self.itself, msg("{step} takes up what its sub-run returned", step=step)
             case e.ListenerStarted():
-                return self.itself, self._started(event, step)
+                return self.itself, self._taken_up(event, step) or self._started(event, step)
             case e.ListenerSucceeded():
-                return self.itself, msg("{step} succeeded", step=step)
+                return self.itself, self._succeeded(event, step)
             case e.ListenerFailed():
                 handled = msg("; the plan has a branch for that") if event.handled else ""
                 told = self.because(msg("{step} failed", step=step), event.failure.message)
@@ -244,6 +242,28 @@ class PlanStory(Teller):
         at = event.retry_at
         due = "" if at is None else msg(", {due}", due=self.due(at))
         return joined("", (told, due, self.aside(event.why)))
+
+    def _taken_up(self, event: e.ListenerStarted, step: str) -> str:
+        """Of a result that is at hand, which calls nothing; empty for work that begins."""
+        listener_id, by = event.listener_id, self.calls.confirmed_by(event.listener_id)
+        if event.child_id is not None:
+            return ""
+        if listener_id in self._concluding:
+            self._concluding.discard(listener_id)
+            return msg("{step} takes up what its sub-run returned", step=step)
+        if by:
+            return msg("{step} takes up what {by} said of it", step=step, by=visible(by))
+        if event.args is None and isinstance(self._actions.get(listener_id), ToolAction):
+            return msg("{step} takes up the result that it has", step=step)
+        return ""
+
+    def _succeeded(self, event: e.ListenerSucceeded, step: str) -> str:
+        by = self.calls.confirmed_by(event.listener_id)
+        if by and isinstance(self._actions.get(event.listener_id), ToolAction):
+            return said_so(step, by)
+        if self.calls.takes_late(event.listener_id, event.result):
+            return msg("{step} succeeded with the result of that earlier try", step=step)
+        return msg("{step} succeeded", step=step)
 
     def _started(self, event: e.ListenerStarted, step: str) -> str:
         nth = self.nth_try(event.attempt, self._tries.get(event.listener_id, 0))

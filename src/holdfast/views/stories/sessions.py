@@ -10,10 +10,10 @@ from holdfast.i18n.message import joined, msg, msgid
 from holdfast.language.strict import canonical_json
 from holdfast.model import agent_events as r
 from holdfast.model.approval import Grant
-from holdfast.model.interaction import InteractionRequest
 from holdfast.model.recorded import Event
 from holdfast.model.values import Json
-from holdfast.views.stories.lines import Sentence, Teller, as_child
+from holdfast.views.stories.calls import Asked
+from holdfast.views.stories.lines import Sentence, Teller, as_child, said_so
 from holdfast.views.stories.text import named, visible
 
 _Turn: TypeAlias = r.TurnStarted | r.TurnCompleted | r.TurnFailed | r.TurnResumed
@@ -36,7 +36,7 @@ class SessionStory(Teller):
 
     itself: ClassVar[str] = msg("agent")
 
-    def __init__(self, state: ReactState, asked: Iterable[InteractionRequest] = ()) -> None:
+    def __init__(self, state: ReactState, asked: Iterable[Asked] = ()) -> None:
         super().__init__(asked)
         self._tools = {step_id: call.tool for step_id, call in state.calls.items()}
         self._most = state.agent.retry.attempts
@@ -121,7 +121,8 @@ class SessionStory(Teller):
             case r.CallStarted():
                 return self.itself, self._started(event)
             case r.StepEnded():
-                return self.itself, ended(event, self.step(event.step_id))
+                by = self.calls.confirmed_by(event.step_id)
+                return self.itself, ended(event, self.step(event.step_id), by)
             case r.StepAbandoned():
                 step = self.step(event.step_id)
                 return event.by, msg("goes on without {step}", step=step)
@@ -138,11 +139,16 @@ def spelled(value: Mapping[str, Json]) -> str:
     return canonical_json(dict(value))
 
 
-def ended(event: r.StepEnded, step: str) -> str:
-    """How a call or a question ended, and what the model is told of it."""
+def ended(event: r.StepEnded, step: str, by: str = "") -> str:
+    """How a call or a question ended, and what the model is told of it; `by` said that the call
+    took effect, where nothing else tells."""
     content = event.content
     words = content if isinstance(content, str) else canonical_json(content)
     note = f" {visible(event.note)}" if event.note else ""
-    phrase = _ENDS.get(event.how)
-    how = msg(phrase, step=step) if phrase else f"{step} {visible(event.how)}"
+    if by and event.how == "done":
+        how = said_so(step, by)
+    elif phrase := _ENDS.get(event.how):
+        how = msg(phrase, step=step)
+    else:
+        how = f"{step} {visible(event.how)}"
     return msg("{told}: {reason}", told=how, reason=visible(words) + note)

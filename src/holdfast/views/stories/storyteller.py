@@ -14,7 +14,7 @@ from holdfast.views.stories.sessions import SessionStory
 
 def storyteller(state: RunState) -> Teller:
     """Tells what happens after `state`, whose questions it knows."""
-    asked = [one.request for one in state.questions.values()]
+    asked = state.questions.values()
     if isinstance(state, PlanState):
         return PlanStory(state.plan, asked)
     if isinstance(state, ReactState):
