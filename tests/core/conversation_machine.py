@@ -19,7 +19,7 @@ from holdfast.core.conversation.state import (
     ConversationDefinition,
     ConversationState,
 )
-from holdfast.core.run.builder import Decision
+from holdfast.core.decider import Decision
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import CallerError
 from holdfast.journal.codec import decode, encode

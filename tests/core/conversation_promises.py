@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from holdfast.core.approval import mode_of
-from holdfast.core.conversation import heap
+from holdfast.core.conversation import schedule
 from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE, ConversationState
 from holdfast.core.conversation.tables import VALID_STATE_TRANSITIONS
 from holdfast.core.interactions.calls import bind_consent
@@ -32,7 +32,7 @@ Working = f.CallTool | f.RunTask | f.StartAgent | f.StartChild | f.FetchContext 
 
 def fields_of(state: ConversationState) -> dict[str, Any]:
     """Everything that the state says; a heap is what it holds, however it is built."""
-    return {**state.__dict__, "queue": heap.items(state.queue), "readied": ()}
+    return {**state.__dict__, "queue": schedule.heap_items(state.queue), "readied": ()}
 
 
 def check_event(state: ConversationState) -> None:
@@ -70,7 +70,7 @@ def _check_tasks(state: ConversationState) -> None:
         assert state.steps_of[task.id] == step_id
         left = {one for one in task.dependencies if state.steps_of[one] not in done}
         assert step_id in done or state.waits_for[step_id] == len(left)
-    queued = [f"t{number}" for _, number in heap.items(state.queue)]
+    queued = [f"t{number}" for _, number in schedule.heap_items(state.queue)]
     assert len(queued) == len(set(queued))
     free = {one for one, count in state.waits_for.items() if not count} - done
     begun = set(state.steps) if state.phase not in (EngineState.ERROR, EngineState.IDLE) else free

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from holdfast.core.approval import mode_of
+from holdfast.core.decider import Decision
 from holdfast.core.interactions.calls import bind_consent
-from holdfast.core.plan.decide import Decision
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.tables import StepStatus
 from holdfast.model import effects as f

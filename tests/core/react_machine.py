@@ -15,7 +15,7 @@ from react_promises import Auditor, check_decision, check_event
 
 from holdfast.core.agent.decide import blank, decide, replay
 from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
-from holdfast.core.run.builder import Decision
+from holdfast.core.decider import Decision
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import CallerError
 from holdfast.journal.codec import decode, encode

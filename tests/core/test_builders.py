@@ -16,25 +16,23 @@ import test_react_properties
 from random_plans import TOOLS
 from small_plans import CALL, WILL, compiled, on
 
-from holdfast.core.agent.builder import Builder as SessionBuilder
+from holdfast.core.agent.decide import SessionDecider
 from holdfast.core.agent.reducers import REDUCERS as REACT_FOLDS
 from holdfast.core.conversation.builder import REDUCERS as CONVERSATION_FOLDS
-from holdfast.core.conversation.builder import Builder as ConversationBuilder
+from holdfast.core.conversation.decide import ConversationDecider
+from holdfast.core.decider import Decider
 from holdfast.core.plan import decide as plan
-from holdfast.core.plan.builder import Builder as PlanBuilder
 from holdfast.core.plan.reducers import REDUCERS as PLAN_FOLDS
-from holdfast.core.plan.tables import COMMANDS
-from holdfast.core.run.builder import DecisionBuilder
 from holdfast.journal.snapshots import dump_state
 from holdfast.model import commands as c
 from holdfast.model.agent_events import ReactEvent
 from holdfast.model.conversation_events import ConversationEvent
 from holdfast.model.events import PlanEvent
 
-KINDS: tuple[tuple[ModuleType, Any, type[DecisionBuilder[Any, Any]]], ...] = (
-    (machine, test_machine_properties, PlanBuilder),
-    (react_machine, test_react_properties, SessionBuilder),
-    (conversation_machine, test_conversation_properties, ConversationBuilder),
+KINDS: tuple[tuple[ModuleType, Any, type[Decider[Any, Any]]], ...] = (
+    (machine, test_machine_properties, plan.PlanDecider),
+    (react_machine, test_react_properties, SessionDecider),
+    (conversation_machine, test_conversation_properties, ConversationDecider),
 )
 
 
@@ -54,8 +52,19 @@ def test_every_event_of_a_machine_has_its_fold_and_no_other_has(events: Any, fol
     assert set(folds) == set(get_args(events))
 
 
-def test_every_command_that_a_plan_may_be_given_leads_to_a_decision() -> None:
-    assert set(plan.DECISIONS) == set(COMMANDS) == set(get_args(c.PlanCommand))
+@pytest.mark.parametrize(
+    ("decider", "commands"),
+    [
+        (plan.PlanDecider, c.PlanCommand),
+        (SessionDecider, c.ReactCommand),
+        (ConversationDecider, c.ConversationCommand),
+    ],
+    ids=["plan", "session", "conversation"],
+)
+def test_every_command_that_a_machine_may_be_given_leads_to_a_decision(
+    decider: type[Decider[Any, Any]], commands: Any
+) -> None:
+    assert set(decider.DECISIONS) == set(decider.COMMANDS) == set(get_args(commands))
 
 
 @pytest.mark.parametrize("number", range(30))
@@ -96,12 +105,12 @@ def test_what_is_decided_after_a_rewinding_is_decided_now() -> None:
     state = plan.decide(
         plan.blank("run", compiled(on("L001", "001 Running", CALL, "002"))), START, c.Moment(1.0)
     ).state
-    builder = PlanBuilder(state, c.Moment(2.0))
-    plan.carry_out(builder, c.StartStep("L001", TOOLS["plain"]))
+    builder = plan.PlanDecider(state, c.Moment(2.0))
+    builder.carry_out(c.StartStep("L001", TOOLS["plain"]))
     builder.shared, builder.now = True, 3.0
-    plan.carry_out(builder, c.Cancel(WILL))
+    builder.carry_out(c.Cancel(WILL))
     builder.rewind(state, (1, 0))
-    plan.carry_out(builder, c.Cancel(WILL))
+    builder.carry_out(c.Cancel(WILL))
     assert [at for at, _ in builder.events] == [2.0, 3.0]
     assert builder.state.updated_at == 3.0
     assert builder.moment == c.Moment(3.0)

@@ -18,7 +18,7 @@ from conversation_machine import (
     wanted,
 )
 
-from holdfast.core.conversation import recovery, snapshot
+from holdfast.core.conversation import phases, snapshot
 from holdfast.core.conversation.briefing import final_answer
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
 from holdfast.core.run.state import changed
@@ -112,7 +112,7 @@ def test_what_may_have_happened_keeps_its_key_when_it_is_tried_again() -> None:
 
 def test_skip_leaves_out_what_failed_and_whatever_depends_on_it_and_says_which() -> None:
     talk = mail_failed(REPORT, FILE, OTHER, max_parallel=1)
-    assert recovery.to_skip(talk.state) == ["t2", "t3", "t4"]
+    assert phases.to_skip(talk.state) == ["t2", "t3", "t4"]
     talk.go_on("skip")
     assert talk.happened(v.ConversationResumed)[-1].skipped == ("t2", "t3", "t4")
     assert talk.settle().phase is EngineState.COMPLETED
@@ -183,7 +183,7 @@ def test_what_is_skipped_already_is_not_skipped_again() -> None:
     talk.until(EngineState.EXECUTING).fill()
     talk.fails("other")
     talk.advance()
-    assert recovery.to_skip(talk.state) == ["t3"]
+    assert phases.to_skip(talk.state) == ["t3"]
     talk.go_on("skip")
     assert talk.settle().phase is EngineState.COMPLETED
     told = [data["task_id"] for name, data in talk.told() if name == "task_completed"]
@@ -286,7 +286,7 @@ def test_what_was_under_way_and_must_not_be_repeated_is_asked_about_first(choice
     talk = executing(PAY, OTHER, retry=ONCE, max_parallel=2).fill()
     talk.fails("other")
     talk.advance()
-    assert recovery.doubtful(talk.state) == ["t1"]
+    assert phases.doubtful(talk.state) == ["t1"]
     talk.flying.clear()
     talk.go_on(choice)
     asked = talk.question()
@@ -332,7 +332,7 @@ def test_what_a_person_had_told_to_run_again_is_not_asked_about_twice() -> None:
     talk.hold()
     talk.answer("run_again")
     talk.submit(c.Abort())
-    assert recovery.doubtful(talk.state) == []
+    assert phases.doubtful(talk.state) == []
     talk.go_on()
     assert not talk.state.open_questions
     assert talk.settle().phase is EngineState.COMPLETED
@@ -356,9 +356,9 @@ def test_word_that_comes_after_the_failure_is_kept_for_going_on() -> None:
     assert not talk.report(late, c.Failed(Failure(FailureKind.UNKNOWN, "?"))).events
     stale = c.ReportOutcome("t1", 1, late.work.claim + 1, c.Succeeded("wrong"))
     assert talk.submit(stale).events == (e.LateResultKept("t1", 1, "wrong", stale=True),)
-    assert recovery.doubtful(talk.state) == ["t1"]
+    assert phases.doubtful(talk.state) == ["t1"]
     assert talk.report(late, c.Succeeded("paid")).events == (e.LateResultKept("t1", 1, "paid"),)
-    assert recovery.doubtful(talk.state) == []
+    assert phases.doubtful(talk.state) == []
     talk.go_on("skip")
     assert not talk.state.open_questions
     assert talk.settle().phase is EngineState.COMPLETED
@@ -371,7 +371,7 @@ def test_a_failure_that_is_heard_of_after_the_turns_is_no_doubt_any_more() -> No
     talk.fails("other")
     talk.advance()
     talk.report(late, PERMANENT)
-    assert recovery.to_skip(talk.state) == ["t1", "t2"]
+    assert phases.to_skip(talk.state) == ["t1", "t2"]
     talk.go_on("retry")
     assert not talk.state.open_questions
     assert talk.settle().phase is EngineState.COMPLETED
@@ -611,9 +611,9 @@ def test_with_a_person_to_ask_a_failure_is_still_theirs_to_decide() -> None:
 def test_the_choices_are_told_and_a_task_that_two_depend_on_is_skipped_once() -> None:
     both = SubTask("both", dependencies=("mail", "report"))
     talk = mail_failed(REPORT, both)
-    assert recovery.choices(talk.state) == ["retry", "skip", "stop"]
-    assert recovery.to_skip(talk.state) == ["t2", "t3", "t4"]
-    assert recovery.choices(at_phase(EngineState.ERROR).state) == ["retry", "stop"]
+    assert phases.choices(talk.state) == ["retry", "skip", "stop"]
+    assert phases.to_skip(talk.state) == ["t2", "t3", "t4"]
+    assert phases.choices(at_phase(EngineState.ERROR).state) == ["retry", "stop"]
 
 
 @pytest.mark.parametrize("word", [c.Succeeded("late"), PERMANENT])

@@ -15,7 +15,7 @@ from conversation_machine import (
     wanted,
 )
 
-from holdfast.core.conversation.effects import effects_in_flight, goes_on_by_itself
+from holdfast.core.conversation.decide import ConversationDecider, effects_in_flight
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, TooLate
@@ -333,7 +333,7 @@ def test_a_new_owner_takes_up_what_is_in_flight_but_child_runs() -> None:
     talk = busy()
     (effect,) = effects_in_flight(talk.state)
     assert effect == talk.out("runs")
-    assert not goes_on_by_itself(talk.state)
+    assert not ConversationDecider.goes_on_by_itself(talk.state)
 
 
 def test_cancelling_lets_what_is_in_flight_end_and_starts_nothing_more() -> None:

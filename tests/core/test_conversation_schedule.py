@@ -11,9 +11,9 @@ from conversation_machine import chain
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.core.conversation import heap, schedule
+from holdfast.core.conversation import schedule
 from holdfast.core.conversation.decide import blank, decide, replay
-from holdfast.core.conversation.heap import Heap, Item
+from holdfast.core.conversation.schedule import Heap, Item
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
@@ -27,7 +27,7 @@ def drained(stock: Heap) -> list[Item]:
     found = []
     while stock is not None:
         found.append(stock[1])
-        stock = heap.pop(stock)
+        stock = schedule.pop(stock)
     return found
 
 
@@ -45,22 +45,22 @@ def check_shape(stock: Heap) -> int:
 
 @given(ITEMS)
 def test_a_heap_gives_its_items_in_order(items: list[Item]) -> None:
-    stock = heap.of(items)
+    stock = schedule.heap_of(items)
     check_shape(stock)
-    assert drained(stock) == heap.items(stock) == sorted(items)
+    assert drained(stock) == schedule.heap_items(stock) == sorted(items)
 
 
 @given(ITEMS, st.lists(st.none() | st.tuples(st.integers(-5, 5), st.integers(0, 300))))
 def test_every_heap_that_ever_was_stays_as_it_was(
     items: list[Item], more: list[Item | None]
 ) -> None:
-    stock, expected = heap.of(items), sorted(items)
+    stock, expected = schedule.heap_of(items), sorted(items)
     history = [(stock, list(expected))]
     for one in more:
         if one is not None:
-            stock, expected = heap.push(stock, one), sorted([*expected, one])
+            stock, expected = schedule.push(stock, one), sorted([*expected, one])
         elif stock is not None:
-            stock, expected = heap.pop(stock), expected[1:]
+            stock, expected = schedule.pop(stock), expected[1:]
         history.append((stock, list(expected)))
     for kept, held in history:
         check_shape(kept)
@@ -69,13 +69,13 @@ def test_every_heap_that_ever_was_stays_as_it_was(
 
 @contextmanager
 def counted_merges(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[int]]:
-    real, counts = heap._merge, [0]
+    real, counts = schedule._merge, [0]
 
     def merge(one: Heap, other: Heap) -> Heap:
         counts[0] += 1
         return real(one, other)
 
-    monkeypatch.setattr(heap, "_merge", merge)
+    monkeypatch.setattr(schedule, "_merge", merge)
     yield counts
 
 
@@ -84,13 +84,13 @@ def test_each_item_of_many_costs_the_logarithm_and_no_deep_recursion(
     order: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with counted_merges(monkeypatch) as counts:
-        stock = heap.of((number % 7, number) for number in order)
+        stock = schedule.heap_of((number % 7, number) for number in order)
         before = counts[0]
         assert before < 20 * MANY
         dearest = 0
         while stock is not None:
             spent = counts[0]
-            stock = heap.pop(stock)
+            stock = schedule.pop(stock)
             dearest = max(dearest, counts[0] - spent)
     assert dearest <= 40
 

@@ -19,7 +19,7 @@ from holdfast.core.conversation.tables import (
     VALID_STATE_TRANSITIONS,
     next_phase,
 )
-from holdfast.core.run.builder import SAID
+from holdfast.core.decider import SAID
 from holdfast.core.run.tables import INSTANCE, Signal, Verdict, next_instance
 from holdfast.errors import CallerError, IllegalTransition, NotAllowed
 from holdfast.model import commands as c

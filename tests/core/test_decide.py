@@ -29,8 +29,7 @@ from small_plans import (
     succeed,
 )
 
-from holdfast.core.plan.decide import blank, replay
-from holdfast.core.plan.effects import effects_in_flight, goes_on_by_itself
+from holdfast.core.plan.decide import blank, effects_in_flight, goes_on_by_itself, replay
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.journal.codec import decode

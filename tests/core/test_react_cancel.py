@@ -18,7 +18,7 @@ from react_machine import (
     request,
 )
 
-from holdfast.core.agent.effects import goes_on_by_itself
+from holdfast.core.agent.decide import goes_on_by_itself
 from holdfast.core.agent.state import THINK
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed, TooLate

@@ -10,8 +10,8 @@ import pytest
 from machine import Machine
 from small_plans import ASK, CALL, CODE, WILL, compiled, give_up, on, only, reply, started, succeed
 
+from holdfast.core.decider import SAID
 from holdfast.core.plan.tables import COMMANDS, TASK, next_task
-from holdfast.core.run.builder import SAID
 from holdfast.core.run.tables import (
     INSTANCE,
     QUESTION,

@@ -9,7 +9,7 @@ from typing import Any
 from immutables import Map
 from rpds import HashTrieSet, List
 
-from holdfast.core.conversation import heap
+from holdfast.core.conversation import schedule
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState, Turn
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank, decide
@@ -192,7 +192,7 @@ CONVERSATION: dict[str, Any] = {
     "scheduled": 1,
     "waits_for": Map({"t1": 1, "t2": 0}),
     "frees": Map({"t2": ("t1",)}),
-    "queue": heap.of([(2, 1), (0, 2), (1, 3)]),
+    "queue": schedule.heap_of([(2, 1), (0, 2), (1, 3)]),
     "untold": ("t2",),
     "total": 2,
     "completed": 1,
@@ -222,7 +222,11 @@ def test_every_field_of_a_conversation_comes_back() -> None:
     for name in said:
         if name != "queue":
             assert getattr(loaded, name) == getattr(state, name), name
-    assert heap.items(loaded.queue) == heap.items(state.queue) == [(0, 2), (1, 3), (2, 1)]
+    assert (
+        schedule.heap_items(loaded.queue)
+        == schedule.heap_items(state.queue)
+        == [(0, 2), (1, 3), (2, 1)]
+    )
 
 
 def test_a_blank_conversation_comes_back() -> None:

@@ -15,7 +15,7 @@ from typing import Any, TypeVar
 from immutables import Map
 from rpds import HashTrieSet, List
 
-from holdfast.core.conversation import heap
+from holdfast.core.conversation import schedule
 from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.plan.state import TaskState
 from holdfast.core.run.state import QuestionState, RunState, StepState
@@ -118,7 +118,7 @@ _CONVERSATION_FORMS: Mapping[str, Form] = {
     "order": (list, tuple),
     "waits_for": (dict, Map),
     "frees": _mapped(tuple[str, ...]),
-    "queue": (heap.items, lambda body: heap.of(tuple(one) for one in body)),
+    "queue": (schedule.heap_items, lambda body: schedule.heap_of(tuple(one) for one in body)),
     "untold": (list, tuple),
     "former": _mapped(StepState),
     "filling": (dict, Map),

@@ -13,21 +13,16 @@ from itertools import islice
 from typing import Any, TypeAlias
 
 from holdfast.core.agent import decide as react
-from holdfast.core.agent import effects as react_effects
-from holdfast.core.agent.builder import Builder as SessionBuilder
 from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
 from holdfast.core.agent.state import result as session_result
 from holdfast.core.conversation import decide as conversation
-from holdfast.core.conversation import effects as conversation_effects
-from holdfast.core.conversation.builder import Builder as ConversationBuilder
 from holdfast.core.conversation.state import ConversationDefinition, ConversationState
+from holdfast.core.decider import Decision
 from holdfast.core.plan import decide as plan
-from holdfast.core.plan import effects as plan_effects
-from holdfast.core.plan.builder import Builder as PlanBuilder
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.planner import error_info
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.builder import Decision, DecisionBuilder
+from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import RunState, StepState, asks
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg
@@ -121,10 +116,10 @@ class PlanMachine(Machine):
     blank = staticmethod(plan.blank)
     replay = staticmethod(plan.replay)
     decide = staticmethod(plan.decide)
-    builder = PlanBuilder
-    carry_out = staticmethod(plan.carry_out)
-    effects_in_flight = staticmethod(plan_effects.effects_in_flight)
-    goes_on_by_itself = staticmethod(plan_effects.goes_on_by_itself)
+    builder = plan.PlanDecider
+    carry_out = staticmethod(plan.PlanDecider.carry_out)
+    effects_in_flight = staticmethod(plan.effects_in_flight)
+    goes_on_by_itself = staticmethod(plan.goes_on_by_itself)
 
     def may_start(self, state: PlanState) -> bool:
         return state.status in _STARTING and not (state.plan.holds and asks(state))
@@ -159,10 +154,10 @@ class ReactMachine(Machine):
     blank = staticmethod(react.blank)
     replay = staticmethod(react.replay)
     decide = staticmethod(react.decide)
-    builder = SessionBuilder
-    carry_out = staticmethod(react.carry_out)
-    effects_in_flight = staticmethod(react_effects.effects_in_flight)
-    goes_on_by_itself = staticmethod(react_effects.goes_on_by_itself)
+    builder = react.SessionDecider
+    carry_out = staticmethod(react.SessionDecider.carry_out)
+    effects_in_flight = staticmethod(react.effects_in_flight)
+    goes_on_by_itself = staticmethod(react.goes_on_by_itself)
     result = staticmethod(session_result)
 
     def tool_of(self, state: ReactState, step_id: str, step: StepState) -> str | None:
@@ -190,10 +185,10 @@ class ConversationMachine(Machine):
     blank = staticmethod(conversation.blank)
     replay = staticmethod(conversation.replay)
     decide = staticmethod(conversation.decide)
-    builder = ConversationBuilder
-    carry_out = staticmethod(conversation.carry_out)
-    effects_in_flight = staticmethod(conversation_effects.effects_in_flight)
-    goes_on_by_itself = staticmethod(conversation_effects.goes_on_by_itself)
+    builder = conversation.ConversationDecider
+    carry_out = staticmethod(conversation.ConversationDecider.carry_out)
+    effects_in_flight = staticmethod(conversation.effects_in_flight)
+    goes_on_by_itself = staticmethod(conversation.ConversationDecider.goes_on_by_itself)
 
     def may_start(self, state: ConversationState) -> bool:
         return state.phase is EngineState.EXECUTING and state.status in _STARTING

@@ -12,7 +12,7 @@ from typing import Any, Final
 
 from holdfast.core.agent.state import THINK, ReactState
 from holdfast.core.approval import rule_to_json
-from holdfast.core.conversation import recovery
+from holdfast.core.conversation import phases
 from holdfast.core.conversation.briefing import final_answer, last_tasks
 from holdfast.core.conversation.state import CONFIRM, ConversationState
 from holdfast.core.conversation.tables import PAUSABLE, THINKING
@@ -155,11 +155,11 @@ def conversation_view(state: ConversationState) -> ConversationView:
         pausing=state.pausing,
         pausable=state.phase in (*PAUSABLE, *THINKING) and not state.pausing,
         stopped=state.stopped,
-        choices=tuple(recovery.choices(state)) if failed else (),
-        retried=tuple(named[one].id for one in recovery.failed(state)),
-        left_out=tuple(named[one].id for one in recovery.to_skip(state)),
+        choices=tuple(phases.choices(state)) if failed else (),
+        retried=tuple(named[one].id for one in phases.failed(state)),
+        left_out=tuple(named[one].id for one in phases.to_skip(state)),
         ends=tuple(one.id for one in last_tasks(state)),
-        doubtful=tuple(named[one].id for one in recovery.doubtful(state)),
+        doubtful=tuple(named[one].id for one in phases.doubtful(state)),
         error=state.error,
     )
 

@@ -1,38 +1,43 @@
-"""`decide`: a command to a session in, events and effects out. Pure, like a plan's.
+"""A session's decisions and effects: which command leads to what, and what is done outside then.
 
     idle ──Say──> thinking ──calls──> acting ──results──> thinking ──answer──> idle
 
-The loop is not a loop: each word that comes back (a reply, a result, an answer) is a
-command, and what follows from it is decided then. So a session may stop at any call, for
-a minute or a month.
+The loop is not a loop: each reply, result and answer is a command, and what follows from it is
+decided then. So a session may stop at any call, for a minute or a month.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from functools import partial
+from collections.abc import Iterator
 from math import isfinite
-from typing import assert_never, cast
+from typing import Final
 
-from holdfast.core.agent import answers, calls, questions
+from holdfast.core import decider
+from holdfast.core.agent import questions, steps
 from holdfast.core.agent.builder import Builder
-from holdfast.core.agent.effects import effects_in_flight, effects_of, goes_on_by_itself
 from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
 from holdfast.core.agent.tables import COMMANDS
 from holdfast.core.approval import lets_run
-from holdfast.core.interactions.answers import keep_draft
-from holdfast.core.run.builder import MAX_RECOVERIES, Decision, decided, end_grace, tick, unwelcome
+from holdfast.core.decider import (
+    OF_EVERY_RUN,
+    Decider,
+    Decisions,
+    Effects,
+    Following,
+    resumed_children,
+    under_way,
+)
 from holdfast.core.run.four_eyes import refuse_beforehand
-from holdfast.core.run.state import EMPTY
-from holdfast.core.run.steps import cancel_run, hears, in_flight, release, repeatable, terminate
-from holdfast.core.run.tables import ACCEPT, StepStatus
+from holdfast.core.run.state import EMPTY, StepState
+from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.window import visible
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.i18n.message import msg
 from holdfast.model import agent_events as r
 from holdfast.model import commands as c
+from holdfast.model import effects as f
+from holdfast.model import events as e
 from holdfast.model.approval import Grant
-from holdfast.model.effects import Effect
-from holdfast.model.events import RunCancelled, RunRecovered
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 
@@ -40,98 +45,6 @@ from holdfast.model.values import Json
 def blank(run_id: str, definition: AgentDefinition) -> ReactState:
     """The state of a session of which nothing has been recorded yet."""
     return ReactState(run_id, definition=definition)
-
-
-def replay(state: ReactState, records: Iterable[tuple[float, r.ReactEvent]]) -> ReactState:
-    """The state after `(at, event)` records: the journal, and nothing else, is the run."""
-    return Builder(state).replay(records)
-
-
-def decide(
-    state: ReactState, command: c.Command, moment: c.Moment
-) -> Decision[ReactState, r.ReactEvent]:
-    builder = Builder(state, moment)
-    return decided(builder, carry_out(builder, command))
-
-
-def carry_out(builder: Builder, command: c.Command) -> Sequence[Effect]:
-    if isinstance(command, c.Say):
-        _refuse_while_open(builder.state)
-    if COMMANDS.get(type(command), EMPTY).get(builder.state.status) is not ACCEPT:
-        return unwelcome(builder.state, command, COMMANDS)
-    before = len(builder.events)
-    effects = _accepted(builder, cast(c.ReactCommand, command))
-    if builder.state.status is RunStatus.CANCELLING and builder.state.in_flight == 0:
-        builder.emit(RunCancelled())
-    events = [event for _, event in builder.events[before:]]
-    return (*effects, *effects_of(builder.state, events))
-
-
-def _refuse_while_open(state: ReactState) -> None:
-    if state.status in (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE):
-        raise NotAllowed(_still_open(state))
-    if state.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
-        raise NotAllowed(
-            msg(
-                "{id} was ended by {by}; start another session",
-                id=state.run_id,
-                by=state.cancelled_by,
-            )
-        )
-
-
-def _still_open(state: ReactState) -> str:
-    if state.open_questions:
-        return msg(
-            "the last turn of {id} waits for an answer; a message is the next turn", id=state.run_id
-        )
-    return msg(
-        "the last turn of {id} is still at work; a message is the next turn", id=state.run_id
-    )
-
-
-def _accepted(builder: Builder, command: c.ReactCommand) -> tuple[Effect, ...]:
-    match command:
-        case c.StartStep():
-            calls.start(builder, command)
-        case c.ReportOutcome():
-            calls.report(builder, command)
-        case c.StartSession():
-            _start(builder, command)
-        case c.Say():
-            _say(builder, command)
-        case c.Ask():
-            if not builder.state.open:
-                _refuse_to_child(builder)
-            questions.ask(builder, command)
-        case c.Propose():
-            _propose(builder, command)
-        case c.Answer():
-            answers.answer(builder, command)
-        case c.KeepDraft():
-            keep_draft(builder, command)
-        case c.RememberApproval():
-            _remember(builder, command)
-        case c.RevokeApproval():
-            _revoke(builder, command)
-        case c.Resume():
-            _resume(builder, command)
-        case c.Cancel():
-            cancel_run(builder, command)
-        case c.HearChild():
-            if hears(builder, command):
-                _heard(builder, command)
-        case c.Tick():
-            tick(
-                builder,
-                partial(answers.expire, builder),
-                partial(end_grace, builder, questions.ask_unknown),
-            )
-        case c.Recover():
-            return _recover(builder)
-        case _:
-            assert_never(command)
-    return ()
 
 
 def _start(builder: Builder, command: c.StartSession) -> None:
@@ -229,13 +142,13 @@ def _resume(builder: Builder, command: c.Resume) -> None:
     builder.emit(r.TurnResumed(command.by, children))
 
 
-def _heard(builder: Builder, command: c.HearChild) -> None:
-    if command.ended_by and builder.state.status is not RunStatus.CANCELLING:
-        terminate(builder, command.ended_by, "")
-    _follow_child(builder, command)
+def _ask(builder: Builder, command: c.Ask) -> None:
+    if not builder.state.open:
+        _refuse_to_child(builder)
+    questions.ask(builder, command)
 
 
-def _follow_child(builder: Builder, command: c.HearChild) -> None:
+def _child_heard(builder: Builder, command: c.HearChild) -> None:
     """A helper that failed fails the turn, and is resumed with it; its work is never redone."""
     status = builder.step(command.step_id).status
     gone: Json = {"error": msg("{child} was cancelled", child=command.child_id)}
@@ -253,27 +166,149 @@ def _follow_child(builder: Builder, command: c.HearChild) -> None:
         builder.end(command.step_id, "done", command.result)
 
 
-def _release_calls(builder: Builder) -> None:
-    """A call that may be repeated starts anew under its key, judged by the tool as it is now."""
-    for step_id in in_flight(builder):
-        if step_id != THINK and repeatable(builder.step(step_id)):
-            release(builder, step_id)
+DECISIONS: Final[Decisions] = {
+    **OF_EVERY_RUN,
+    c.StartSession: _start,
+    c.Say: _say,
+    c.Ask: _ask,
+    c.Propose: _propose,
+    c.RememberApproval: _remember,
+    c.RevokeApproval: _revoke,
+    c.StartStep: steps.start,
+    c.ReportOutcome: steps.report,
+    c.Resume: _resume,
+}
 
 
-def _recover(builder: Builder) -> tuple[Effect, ...]:
-    """A session that only rests lost nothing with its owner; the others count the loss."""
-    if not goes_on_by_itself(builder.state):
-        return ()
-    count = builder.state.recoveries + 1
-    cancelling = builder.state.status is RunStatus.CANCELLING
-    if count < MAX_RECOVERIES and not cancelling:
-        # Before the count, because a release alone would forget earlier crashes.
-        _release_calls(builder)
-    builder.emit(RunRecovered(count))
-    for step_id in in_flight(builder):
-        if cancelling or not repeatable(builder.step(step_id)):
-            questions.ask_unknown(builder, step_id, msg("the process that ran it went down"))
-    if count >= MAX_RECOVERIES and not cancelling:
-        message = msg("quarantined: the process went down {n} times while this ran", n=count)
-        builder.emit(r.TurnFailed(message, in_flight(builder)))
-    return effects_in_flight(builder.state)
+def goes_on_by_itself(state: ReactState) -> bool:
+    """Something is under way or ready to start, so a new owner has work to take up."""
+    match state.status:
+        case RunStatus.CANCELLED:
+            return False
+        case RunStatus.CANCELLING:
+            return state.in_flight > 0
+        case RunStatus.ERROR:
+            return under_way(state)
+        case _:
+            return state.active > state.resting
+
+
+def _thinking(state: ReactState, event: r.ThinkingStarted) -> Effects:
+    return (_work(state, THINK, state.steps[THINK]),)
+
+
+def _calling(state: ReactState, event: r.CallStarted) -> Effects:
+    return (_work(state, event.step_id, state.steps[event.step_id]),)
+
+
+def _left(state: ReactState, event: r.StepAbandoned) -> Iterator[f.Effect]:
+    step = state.steps[event.step_id]
+    if step.awaits_child and step.child_status != RunStatus.CANCELLED:
+        why = msg("the next turn began without it")
+        yield f.CancelChild(str(step.child_id), event.by, why)
+
+
+def _cancelled(state: ReactState, event: e.CancelRequested) -> Iterator[f.Effect]:
+    """Child runs and replies that are not waited for any more."""
+    for step_id, step in sorted(state.steps.items()):
+        if step.awaits_child and step.status in (StepStatus.RUNNING, StepStatus.STOPPED):
+            yield f.CancelChild(str(step.child_id), event.by, event.reason)
+        elif step_id == THINK and step.status is StepStatus.RUNNING:
+            yield f.StopModel(_claimed(state, step_id, step))
+
+
+def _work(state: ReactState, step_id: str, step: StepState) -> f.Effect:
+    work = _claimed(state, step_id, step)
+    if step_id == THINK:
+        return _ask_model(state, work)
+    call = state.calls[step_id]
+    if step.child_id is not None:
+        return f.StartAgent(
+            work=work,
+            child_id=step.child_id,
+            agent_id=state.helpers[call.tool],
+            prompt=str((step.args or EMPTY)["task"]),
+            root_id=state.root_id,
+            approval=state.approval,
+        )
+    return f.CallTool(work, call.tool, step.args or EMPTY, step.idempotent, step.consent)
+
+
+def _claimed(state: ReactState, step_id: str, step: StepState) -> f.Work:
+    key = f"{state.run_id}:{step_id}:{step.firing}:{step.generation}"
+    return f.Work(state.run_id, step_id, step.firing, step.attempt, step.claim, key)
+
+
+def _ask_model(state: ReactState, work: f.Work) -> f.AskModel:
+    agent = state.agent
+    said = tuple(reversed(list(state.messages)))
+    return f.AskModel(
+        work=work,
+        model=agent.model,
+        system=agent.system_context,
+        messages=visible(said, agent.context_limit),
+        tools=state.tools,
+        agents=agent.agents if state.only is None else (),
+        asks_people=agent.asks_people and state.only is None,
+    )
+
+
+def effects_in_flight(state: ReactState) -> tuple[f.Effect, ...]:
+    return decider.effects_in_flight(state, _work)
+
+
+def _refuse_while_open(state: ReactState) -> None:
+    if state.status in (RunStatus.RUNNING, RunStatus.PAUSE, RunStatus.CONTINUE):
+        raise NotAllowed(_still_open(state))
+    if state.status in (RunStatus.CANCELLING, RunStatus.CANCELLED):
+        raise NotAllowed(
+            msg(
+                "{id} was ended by {by}; start another session",
+                id=state.run_id,
+                by=state.cancelled_by,
+            )
+        )
+
+
+def _still_open(state: ReactState) -> str:
+    if state.open_questions:
+        return msg(
+            "the last turn of {id} waits for an answer; a message is the next turn", id=state.run_id
+        )
+    return msg(
+        "the last turn of {id} is still at work; a message is the next turn", id=state.run_id
+    )
+
+
+EFFECTS: Final[Following] = {
+    r.ThinkingStarted: _thinking,
+    r.CallStarted: _calling,
+    r.TurnResumed: resumed_children,
+    r.StepAbandoned: _left,
+    e.CancelRequested: _cancelled,
+}
+
+
+class SessionDecider(Builder, Decider[ReactState, r.ReactEvent]):
+    COMMANDS = COMMANDS
+    DECISIONS = DECISIONS
+    EFFECTS = EFFECTS
+    answered = questions.answered
+    ask_unknown = questions.ask_unknown
+    child_heard = _child_heard
+    goes_on_by_itself = staticmethod(goes_on_by_itself)
+    effects_in_flight = staticmethod(effects_in_flight)
+
+    def unwelcome(self, command: c.Command) -> Effects:
+        if isinstance(command, c.Say):
+            _refuse_while_open(self.state)
+        return super().unwelcome(command)
+
+    def quarantine(self, message: str, step_ids: tuple[str, ...]) -> None:
+        self.emit(r.TurnFailed(message, step_ids))
+
+    def restarts(self, step_id: str) -> bool:
+        return step_id != THINK
+
+
+decide, replay = SessionDecider.decide, SessionDecider.replayed

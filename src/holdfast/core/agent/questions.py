@@ -1,11 +1,18 @@
-"""What a session asks people: consent to a call, what a call lacks, what became of one.
+"""What a session asks people, and what their answers do.
 
-Everything that is shown as ours comes from the executor's own data. Where the model
-itself asks (`ask_person`), its words are quoted in the question's context and nowhere
-else.
+Everything that is shown as ours comes from the executor's own data. Where the model itself asks
+(`ask_person`), its words are quoted in the question's context and nowhere else. The agent's
+`asking` says in full how consent is asked for; of every other question it says who is asked and
+when.
 
-The agent's `asking` says in full how consent is asked for. Of every other question it
-says who is asked and when: its words and options would not fit there.
+| action              | a call                                   | a question of its own     |
+|---------------------|------------------------------------------|---------------------------|
+| APPROVE_AND_EXECUTE | runs exactly what was shown, or edited   | the model hears the choice |
+| PROVIDE_INFO        | its arguments are completed, and it runs | the model hears the data  |
+| RETRY_WITH_FEEDBACK | does not run; the model thinks again     | the same                  |
+| REJECT_WITH_REASON  | does not run; the reason is its result   | the model hears the refusal |
+| SKIP                | does not run; "skipped" is its result    | the model goes on without |
+| TERMINATE           | nothing more runs                        | the same                  |
 """
 
 from __future__ import annotations
@@ -14,6 +21,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 
 from holdfast.core.agent.builder import Builder
+from holdfast.core.interactions.answers import Answered
 from holdfast.core.interactions.calls import NO_FIELDS
 from holdfast.core.interactions.opening import (
     Question,
@@ -24,10 +32,13 @@ from holdfast.core.interactions.opening import (
     unknown_question,
 )
 from holdfast.core.interactions.requests import PROVIDE_OPTION, SKIP_OPTION, sound
-from holdfast.core.run.four_eyes import asked_of
+from holdfast.core.run.four_eyes import asked_of, option_of
 from holdfast.core.run.reducers import deadline_of
-from holdfast.core.run.state import EMPTY
+from holdfast.core.run.state import EMPTY, QuestionState
+from holdfast.core.run.steps import terminate
 from holdfast.i18n.message import msg
+from holdfast.language.display import unquoted
+from holdfast.language.strict import canonical_json
 from holdfast.model.agent_events import Call
 from holdfast.model.commands import Ask, ToolFacts
 from holdfast.model.events import QuestionOpened
@@ -167,3 +178,65 @@ def _ask(builder: Builder, call: Call, question: Question) -> None:
     refusal = open_question(builder, call.step_id, question)
     if refusal is not None:
         builder.end(call.step_id, "refused", {"error": refusal})
+
+
+_UNRUN = {
+    None: "expired",
+    InteractionAction.REJECT_WITH_REASON: "rejected",
+    InteractionAction.RETRY_WITH_FEEDBACK: "retry",
+    InteractionAction.SKIP: "skipped",
+}
+_TOLD = {
+    "rejected": "It was not run: {by} refused.",
+    "retry": "It was not run: {by} asks for something else. Think again.",
+    "skipped": "It was not run: {by} skipped it. Go on without it.",
+}
+_HEARD = {
+    "rejected": "{by} refused.",
+    "retry": "{by} asks you to think again.",
+    "skipped": "{by} skipped this. Go on without it.",
+}
+
+
+def answered(builder: Builder, answer: Answered) -> None:
+    step_id, by, action = answer.question.step_id, answer.by, answer.action
+    is_call = bool(builder.call(step_id).tool)
+    if action is InteractionAction.TERMINATE:
+        terminate(builder, by, answer.reason)
+    elif action in _UNRUN:
+        how = _UNRUN[action]
+        told = _unrun if is_call else _heard
+        builder.end(step_id, how, told(builder, answer, how))
+    elif not is_call:
+        words = f"{by} answered: {canonical_json(dict(answer.values))}"
+        builder.end(step_id, "provided", _told(builder, answer, words))
+
+
+def _unrun(builder: Builder, answer: Answered, how: str) -> Json:
+    """Nothing reached the executor; the model learns who decided so, and why."""
+    if how not in _TOLD:
+        return {"error": answer.reason}
+    told: dict[str, Json] = {how: _TOLD[how].format(by=answer.by)}
+    return {**told, "reason": answer.reason} if answer.reason else told
+
+
+def _heard(builder: Builder, answer: Answered, how: str) -> str:
+    words = f"{_HEARD[how].format(by=answer.by)} " if how in _HEARD else ""
+    return _told(builder, answer, f"{words}{answer.reason}".rstrip())
+
+
+def _told(builder: Builder, answer: Answered, words: str) -> str:
+    """What the model hears: what was asked, which option was chosen, and what came of it."""
+    request = answer.question.request
+    asked = "\n".join(filter(None, (request.message, request.details)))
+    label = _chosen_label(builder.state.questions[request.request_id])
+    lines = (asked and f"Asked: {asked}", label and f"Chosen: “{unquoted(label)}”")
+    return "\n".join([*filter(None, lines), f"[{request.title}] {words}"])
+
+
+def _chosen_label(question: QuestionState) -> str:
+    """Empty where it says no more than the option's id, which is told anyway."""
+    chosen = option_of(question, question.option_id)
+    if chosen is None or chosen.label.lower() == chosen.option_id.lower():
+        return ""
+    return chosen.label

@@ -1,11 +1,16 @@
-"""From phase to phase: what the next event is when the consumer asks for it."""
+"""From phase to phase: what the next event is when the consumer asks for it.
+
+When a turn fails its steps are put aside (see `former`). To go on, it passes the seed's phases once
+more, from idle to scheduling, with its context and its tasks at hand: what was done is kept, and
+only what is left runs.
+"""
 
 from __future__ import annotations
 
-from holdfast.core.conversation import questions
+from holdfast.core.conversation import questions, schedule
 from holdfast.core.conversation.builder import Builder
+from holdfast.core.conversation.former import is_doubtful
 from holdfast.core.conversation.references import with_dependencies
-from holdfast.core.conversation.schedule import problem_with
 from holdfast.core.conversation.state import (
     ANSWER,
     CONFIRM,
@@ -13,13 +18,14 @@ from holdfast.core.conversation.state import (
     DECOMPOSE,
     ConversationState,
 )
+from holdfast.core.run.steps import heard, is_news
 from holdfast.core.run.tables import StepStatus
-from holdfast.errors import TemplateError
+from holdfast.errors import NotAllowed, TemplateError
 from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
-from holdfast.model.conversation import EngineState, OnFailure
-from holdfast.model.conversation_events import WorkStarted
+from holdfast.model.conversation import AfterFailure, EngineState, OnFailure
+from holdfast.model.events import LateResultKept
 from holdfast.model.retry import FailureKind
 
 _WORTH_ASKING = (FailureKind.TRANSIENT, FailureKind.PERMANENT, FailureKind.UNKNOWN)
@@ -64,7 +70,7 @@ def advance(builder: Builder) -> None:
 def _work_or_go_on(builder: Builder, step_id: str, after: EngineState) -> None:
     step = builder.state.steps.get(step_id)
     if step is None or step.status is StepStatus.READY:
-        builder.emit(WorkStarted(step_id, builder.state.turn))
+        builder.emit(v.WorkStarted(step_id, builder.state.turn))
     elif step.status is StepStatus.DONE:
         builder.enter(after)
 
@@ -143,7 +149,7 @@ def decomposed(builder: Builder, outcome: c.Decomposed) -> None:
     except TemplateError as error:
         undecomposed(builder, str(error))
         return
-    problem = problem_with(tasks)
+    problem = schedule.problem_with(tasks)
     if problem is None:
         builder.emit(v.GoalDecomposed(tasks, outcome.by_model))
     else:
@@ -173,3 +179,64 @@ def abort(builder: Builder, reason: str, by: str = "") -> None:
     if builder.state.phase is EngineState.PAUSED:
         builder.enter(builder.state.left)
     builder.fail(reason, by=by)
+
+
+def go_on(builder: Builder, command: c.GoOn) -> None:
+    if command.failed is AfterFailure.STOP:
+        builder.enter(EngineState.IDLE)
+        builder.emit(v.ConversationStopped(command.by))
+        return
+    skipped = tuple(to_skip(builder.state)) if command.failed is AfterFailure.SKIP else ()
+    if command.failed is AfterFailure.SKIP and not skipped:
+        raise NotAllowed(
+            msg(
+                "no task of {id} has failed, so there is none to skip: retry or stop",
+                id=builder.state.run_id,
+            )
+        )
+    builder.enter(EngineState.IDLE)
+    builder.emit(v.ConversationResumed(command.failed, command.by, skipped))
+    builder.enter(EngineState.RECEIVING)
+    for step_id in doubtful(builder.state):
+        questions.ask_unknown(builder, step_id, msg("it was under way when the turn failed"))
+
+
+def choices(state: ConversationState) -> list[AfterFailure]:
+    """What a person may choose; there is nothing to skip where no task has failed."""
+    return [one for one in AfterFailure if one is not AfterFailure.SKIP or failed(state)]
+
+
+def failed(state: ConversationState) -> list[str]:
+    """The steps of the tasks that failed."""
+    return [one for one in state.order if state.tasks[one].status == "failed"]
+
+
+def to_skip(state: ConversationState) -> list[str]:
+    """What failed, and whatever depends on that, however far away, and is not skipped already."""
+    found = schedule.with_dependents(state.frees, failed(state))
+    return [one for one in found if not state.tasks[one].skipped]
+
+
+def doubtful(state: ConversationState) -> list[str]:
+    """Tasks of which nobody knows whether they took effect."""
+    return [one for one in state.order if is_doubtful(state, one)]
+
+
+def report_late(builder: Builder, command: c.ReportOutcome) -> None:
+    """Word of work that was under way when its turn failed: what it says is kept for going on."""
+    former = builder.state.former.get(command.step_id)
+    stale = former is None or former.claim != command.claim
+    match command.outcome:
+        case c.Succeeded(result=result):
+            builder.emit(LateResultKept(command.step_id, command.firing, result, stale))
+        case c.Failed(failure=failure) if not stale and failure.kind is not FailureKind.UNKNOWN:
+            builder.emit(v.TaskBroke(command.step_id, failure))
+        case _:
+            pass
+
+
+def hear_late(builder: Builder, command: c.HearChild) -> None:
+    """Word of a child run that failed with its task and may have been mended since."""
+    former = builder.state.former.get(command.step_id)
+    if former is not None and former.child_id == command.child_id and is_news(builder, command):
+        builder.emit(heard(command))

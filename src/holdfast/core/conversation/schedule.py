@@ -1,17 +1,25 @@
-"""Tasks put in order: what waits for what, and whether it can ever be done."""
+"""Tasks put in order: what waits for what, whether it can ever be done, and what is most urgent.
+
+The queue is a leftist heap of tuples `(rank, item, left, right)`; `rank` is the length of the
+rightmost way down, which merging keeps short. It is never changed, only succeeded: the next task
+costs the logarithm of all.
+"""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from functools import reduce
+from typing import TypeAlias, cast
 
 from immutables import Map
 
-from holdfast.core.conversation import heap
-from holdfast.core.conversation.heap import Heap
 from holdfast.i18n.message import msg
 from holdfast.language.spelling import nearest
 from holdfast.model.conversation import SubTask
+
+Item: TypeAlias = tuple[int, int]
+Heap: TypeAlias = tuple[int, Item, "Heap", "Heap"] | None
 
 KEPT = ("completed", "skipped", "finished", "running")
 _SHOWN = 5
@@ -108,4 +116,46 @@ def rank(tasks: Mapping[str, SubTask], step_id: str) -> tuple[int, int]:
 
 
 def queued(tasks: Mapping[str, SubTask], step_ids: Sequence[str]) -> Heap:
-    return heap.of(rank(tasks, one) for one in step_ids)
+    return heap_of(rank(tasks, one) for one in step_ids)
+
+
+def heap_of(items: Iterable[Item]) -> Heap:
+    return reduce(push, items, cast(Heap, None))
+
+
+def push(heap: Heap, item: Item) -> Heap:
+    return _merge(heap, (1, item, None, None))
+
+
+def pop(heap: tuple[int, Item, Heap, Heap]) -> Heap:
+    """The heap without its smallest item, which is `heap[1]`."""
+    return _merge(heap[2], heap[3])
+
+
+def heap_items(heap: Heap) -> list[Item]:
+    """All of them, the smallest first."""
+    found: list[Item] = []
+    left = [heap]
+    while left:
+        one = left.pop()
+        if one is not None:
+            found.append(one[1])
+            left += one[2:]
+    return sorted(found)
+
+
+def _merge(one: Heap, other: Heap) -> Heap:
+    if one is None:
+        return other
+    if other is None:
+        return one
+    if other[1] < one[1]:
+        one, other = other, one
+    left, right = one[2], _merge(one[3], other)
+    if _length(left) < _length(right):
+        left, right = right, left
+    return _length(right) + 1, one[1], left, right
+
+
+def _length(heap: Heap) -> int:
+    return 0 if heap is None else heap[0]

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from immutables import Map
 
-from holdfast.core.conversation.heap import Heap
+from holdfast.core.conversation.schedule import Heap
 from holdfast.core.conversation.tables import CONVERSATION
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import Lifecycle

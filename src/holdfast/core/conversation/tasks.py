@@ -1,4 +1,4 @@
-"""Tasks: how one starts, what it may need first, and what comes of it."""
+"""Tasks: how one starts, what it may need first, what comes of it, and what answers do to it."""
 
 from __future__ import annotations
 
@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from typing import assert_never, cast
 
 from holdfast.core.approval import mode_of
-from holdfast.core.conversation import phases, questions, recovery
+from holdfast.core.conversation import phases, questions
 from holdfast.core.conversation.builder import Builder
 from holdfast.core.conversation.references import rendered
-from holdfast.core.conversation.state import ANSWER, CONTEXT, DECOMPOSE, results_before
+from holdfast.core.conversation.state import ANSWER, CONFIRM, CONTEXT, DECOMPOSE, results_before
 from holdfast.core.interactions import calls
+from holdfast.core.interactions.answers import Answered, failure_of
 from holdfast.core.interactions.calls import NO_FIELDS, without_outdated
 from holdfast.core.run.state import EMPTY
 from holdfast.core.run.steps import counts, lost, release, repeatable, says_failure, tries_again
 from holdfast.core.run.tables import StepStatus
+from holdfast.core.run.window import shorten
 from holdfast.errors import TemplateError
 from holdfast.forms.from_tools import form_from_schema
 from holdfast.forms.validation import validate
@@ -24,6 +26,7 @@ from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
 from holdfast.model.conversation import EngineState
 from holdfast.model.form import FieldType, Form
+from holdfast.model.interaction import InteractionAction
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
@@ -168,7 +171,7 @@ def conclude_carried(builder: Builder, step_id: str) -> None:
 
 def report(builder: Builder, command: c.ReportOutcome) -> None:
     if builder.state.phase is EngineState.ERROR:
-        recovery.report_late(builder, command)
+        phases.report_late(builder, command)
     elif counts(builder, builder.state.steps.get(command.step_id), command):
         outcome = cast(c.ConversationOutcome, command.outcome)
         if command.step_id in (CONTEXT, DECOMPOSE, ANSWER):
@@ -238,3 +241,48 @@ def lose(builder: Builder, step_id: str, failure: Failure) -> None:
         questions.ask_unknown(builder, step_id, failure.message)
     else:
         _fail(builder, step_id, failure)
+
+
+_LONGEST_LIST = 4_000
+
+
+def answered(builder: Builder, answer: Answered) -> None:
+    """The step is ready again and may simply go on, unless the answer says otherwise."""
+    step_id, by, reason = answer.question.step_id, answer.by, answer.reason
+    match answer.action:
+        case InteractionAction.TERMINATE:
+            phases.abort(builder, _ended(by, reason))
+        case InteractionAction.RETRY_WITH_FEEDBACK if step_id == CONFIRM:
+            builder.emit(v.TasksRefused(_told_model(builder, reason), by))
+        case _ if step_id == CONFIRM:
+            builder.emit(v.TasksConfirmed(by))
+        case None | InteractionAction.REJECT_WITH_REASON:
+            broke(builder, step_id, failure_of(answer))
+        case InteractionAction.SKIP:
+            why = reason or msg("{by} went on without it", by=by)
+            told = {"skipped": True, "by": by, "reason": why}
+            builder.emit(v.TaskFinished(step_id, told, why))
+        case (
+            InteractionAction.APPROVE_AND_EXECUTE
+            | InteractionAction.PROVIDE_INFO
+            | InteractionAction.RETRY_WITH_FEEDBACK
+            | InteractionAction.CUSTOM
+        ):
+            conclude_carried(builder, step_id)
+        case _:
+            assert_never(answer.action)
+
+
+def _told_model(builder: Builder, reason: str) -> str:
+    made = [
+        {"id": one.id, "description": one.description, "type": one.type}
+        for one in map(builder.state.tasks.__getitem__, builder.state.order)
+    ]
+    tasks = shorten(canonical_json(made), _LONGEST_LIST)
+    return f"a person wants other tasks than these: {tasks}. They said: {reason}"
+
+
+def _ended(by: str, reason: str) -> str:
+    if reason:
+        return msg("ended by {by}: {reason}", by=by, reason=reason)
+    return msg("ended by {by}", by=by)

@@ -8,7 +8,7 @@ from typing import Any
 
 from immutables import Map
 
-from holdfast.core.conversation import former, heap, schedule
+from holdfast.core.conversation import former, schedule
 from holdfast.core.conversation.former import with_task
 from holdfast.core.conversation.state import (
     ANSWER,
@@ -208,7 +208,7 @@ def task_scheduled(state: ConversationState, event: v.TaskScheduled, at: float) 
 def task_chosen(state: ConversationState, event: v.TaskChosen, at: float) -> None:
     assert state.queue is not None
     filling = without(state.filling, event.step_id)
-    state = changed(state, queue=heap.pop(state.queue), filling=filling)
+    state = changed(state, queue=schedule.pop(state.queue), filling=filling)
     step = former.begun_again(state.former.get(event.step_id))
     add_step(state, event.step_id, step)
 
@@ -287,7 +287,7 @@ def task_completed(state: ConversationState, event: v.TaskCompleted, at: float) 
         left = waits.get(one, 0) - 1
         waits = waits.set(one, left)
         if not left and state.tasks[one].status not in schedule.KEPT:
-            queue = heap.push(queue, schedule.rank(state.tasks, one))
+            queue = schedule.push(queue, schedule.rank(state.tasks, one))
     steps, kept = without(state.steps, event.step_id), without(state.former, event.step_id)
     counts = {status: getattr(state, status) + 1}
     changed(state, waits_for=waits, queue=queue, steps=steps, former=kept, **counts)

@@ -52,7 +52,7 @@ _APPROVE: Final = InteractionAction.APPROVE_AND_EXECUTE
 _GOING_ON: Final = (_APPROVE, _PROVIDE)
 _ABOUT_A_CALL: Final = ("approval", "unknown")
 
-NOBODY: Final = msg("nobody answered in time")
+UNANSWERED: Final = msg("nobody answered in time")
 
 
 @record
@@ -73,13 +73,34 @@ class _Reply:
     feedback: str | None = None
 
 
-def take(builder: AnyBuilder, command: Answer) -> Judged | None:
-    """Record an answer that counts; what it leads to is the machine's."""
+@record
+class Answered:
+    """A closed question and what its answer comes to; nothing where the deadline has passed and
+    there is no default. What follows is the machine's."""
+
+    question: QuestionState
+    action: InteractionAction | None
+    by: str
+    reason: str
+    values: Mapping[str, Json]
+
+
+def take(builder: AnyBuilder, command: Answer) -> Answered | None:
+    """Record an answer that counts."""
     question = find(builder.state, command.question_id)
     judged = judge(builder.state, question, command, builder.now, builder.wanted_by)
-    if judged is not None:
-        builder.emit(judged.event)
-    return judged
+    if judged is None:
+        return None
+    builder.emit(judged.event)
+    return Answered(question, judged.action, command.by, judged.reason, judged.event.values)
+
+
+def expired(builder: AnyBuilder, question_id: str) -> Answered:
+    """Record that a deadline has passed."""
+    question = builder.state.questions[question_id]
+    event, action = expiry(question)
+    builder.emit(event)
+    return Answered(question, action, CLOCK, UNANSWERED, event.values)
 
 
 def keep_draft(builder: AnyBuilder, command: KeepDraft) -> None:
@@ -87,7 +108,11 @@ def keep_draft(builder: AnyBuilder, command: KeepDraft) -> None:
     builder.emit(kept_draft(question, command, builder.now))
 
 
-def rejection(by: str, reason: str) -> Failure:
+def failure_of(answer: Answered) -> Failure:
+    """What a step that is refused, or gets no answer, fails with."""
+    by, reason = answer.by, answer.reason
+    if answer.action is None:
+        return Failure(FailureKind.MISSING, reason)
     text = msg("rejected by {by}: {reason}", by=by, reason=reason) if reason else ""
     return Failure(FailureKind.FORBIDDEN, text or msg("rejected by {by}", by=by))
 

@@ -1,77 +1,62 @@
-"""`decide`: a command in, events and effects out.
+"""A plan's decisions and effects: which command leads to what, and what is done outside then.
 
-    state, command, moment ──> decide ──> Decision(events, effects, state)
-
-`carry_out` is the same for a draft, into which several commands may be decided one after another.
-
-Pure: it never awaits, logs, sleeps, reads a clock or invents an id. `COMMANDS`
-says which command is welcome in which status; a refusal raises and changes
-nothing; a word that comes too late decides nothing.
+`DECISIONS` says which function decides which command. An effect that is worked out here is the same
+after a crash.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from functools import partial
-from typing import Any, Final
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Final, assert_never
 
-from holdfast.core.plan import answers, planner, questions, steps
-from holdfast.core.plan import interventions as people
+from holdfast.core import decider
+from holdfast.core.decider import (
+    OF_EVERY_RUN,
+    Decider,
+    Decisions,
+    Following,
+    resumed_children,
+    under_way,
+)
+from holdfast.core.plan import interventions, planner, questions, steps
 from holdfast.core.plan.builder import Builder
 from holdfast.core.plan.compiled import INPUTS, CompiledPlan
-from holdfast.core.plan.effects import EFFECTS, effects_in_flight, goes_on_by_itself
 from holdfast.core.plan.state import PlanState
 from holdfast.core.plan.tables import COMMANDS
-from holdfast.core.run.builder import MAX_RECOVERIES, Decision, decided, tick, unwelcome
-from holdfast.core.run.steps import hears, terminate
-from holdfast.core.run.tables import ACCEPT, StepStatus
+from holdfast.core.run.state import EMPTY, StepState, asks
+from holdfast.core.run.tables import StepStatus
 from holdfast.errors import InvalidAnswer
 from holdfast.forms.validation import unsealed, validate
 from holdfast.i18n.message import msg
 from holdfast.model import commands as c
-from holdfast.model.effects import Effect
-from holdfast.model.events import PlanEvent, RunRecovered, RunStarted
-from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model import effects as f
+from holdfast.model import events as e
+from holdfast.model.plan import (
+    AgentAction,
+    CodeAction,
+    HumanAction,
+    PlanAction,
+    PlanInstanceStatus,
+    TaskStatus,
+    TaskUpdate,
+    ToolAction,
+    WaitAction,
+)
+from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json
 
+_RUNNING: Final = StepStatus.RUNNING
+_ERROR: Final = PlanInstanceStatus.ERROR
 _CANCELLING: Final = PlanInstanceStatus.CANCELLING
-_follow: Final = EFFECTS.get
+_OVER: Final = (PlanInstanceStatus.DONE, PlanInstanceStatus.CANCELLED)
+_claimed: Final = constructor(f.Work)
+_call_tool: Final = constructor(f.CallTool)
 
 
 def blank(run_id: str, plan: CompiledPlan) -> PlanState:
     """The state of a run of which nothing has been recorded yet."""
     return PlanState(run_id, plan=plan)
-
-
-def replay(state: PlanState, records: Iterable[tuple[float, PlanEvent]]) -> PlanState:
-    """The state after `(at, event)` records: the journal, and nothing else, is the run."""
-    return Builder(state).replay(records)
-
-
-def decide(
-    state: PlanState, command: c.Command, moment: c.Moment
-) -> Decision[PlanState, PlanEvent]:
-    builder = Builder(state, moment)
-    return decided(builder, carry_out(builder, command))
-
-
-def carry_out(builder: Builder, command: c.Command) -> Sequence[Effect]:
-    decided = WELCOME[builder.state.status].get(type(command))
-    if decided is None:
-        return unwelcome(builder.state, command, COMMANDS)
-    events, before = builder.events, len(builder.events)
-    effects = decided(builder, command) or ()
-    if len(events) == before:
-        return effects
-    state = builder.state
-    if not state.active or state.status is _CANCELLING:
-        planner.settle(builder)
-    for _, event in events[before:]:
-        follow = _follow(type(event))
-        if follow is not None:
-            effects = (*effects, *follow(state, event))
-    return effects
 
 
 def _start_run(builder: Builder, command: c.StartRun) -> None:
@@ -80,7 +65,7 @@ def _start_run(builder: Builder, command: c.StartRun) -> None:
     values, complete = _inputs(plan, command.values)
     update = TaskUpdate(plan.main, TaskStatus.RUNNING, values, "start")
     builder.emit(
-        RunStarted(
+        e.RunStarted(
             plan_id=command.plan_id,
             digest=plan.digest,
             prompt=command.prompt,
@@ -107,15 +92,7 @@ def _inputs(plan: CompiledPlan, given: Mapping[str, Json]) -> tuple[dict[str, Js
     return (dict(partial.values), False) if full.errors else (dict(full.values), True)
 
 
-def _hear_child(builder: Builder, command: c.HearChild) -> None:
-    if not hears(builder, command):
-        return
-    if command.ended_by and builder.state.status is not PlanInstanceStatus.CANCELLING:
-        terminate(builder, command.ended_by, "")
-    _follow_child(builder, command)
-
-
-def _follow_child(builder: Builder, command: c.HearChild) -> None:
+def _child_heard(builder: Builder, command: c.HearChild) -> None:
     """A child that failed fails its listener, and is resumed with it.
 
     One that is done has made its listener ready to conclude, unless the run is being cancelled.
@@ -138,53 +115,140 @@ def _follow_child(builder: Builder, command: c.HearChild) -> None:
         steps.child_finished(builder, command.step_id, command.result)
 
 
-def _tick(builder: Builder, command: c.Tick) -> None:
-    tick(builder, partial(answers.expire, builder), partial(_end_grace, builder))
-
-
-def _end_grace(builder: Builder) -> None:
-    for listener_id, step in sorted(builder.state.steps.items()):
-        if step.status is StepStatus.RUNNING:
-            questions.ask_unknown(
-                builder, listener_id, msg("it had not ended when the grace was over")
-            )
-
-
-def _recover(builder: Builder, command: c.Recover) -> tuple[Effect, ...]:
-    """A run that only rests lost nothing with its owner; the others count the loss."""
-    if not goes_on_by_itself(builder.state):
-        return ()
-    count = builder.state.recoveries + 1
-    if count < MAX_RECOVERIES:
-        # Before the count, because a release alone would forget earlier crashes.
-        steps.release_calls(builder)
-    builder.emit(RunRecovered(count))
-    steps.recover(builder)
-    if count >= MAX_RECOVERIES:
-        steps.quarantine(builder, count)
-    return effects_in_flight(builder.state)
-
-
-DECISIONS: Final[Mapping[type, Callable[[Builder, Any], Sequence[Effect] | None]]] = {
+DECISIONS: Final[Decisions] = {
+    **OF_EVERY_RUN,
     c.StartRun: _start_run,
     c.StartStep: steps.start,
     c.ReportOutcome: steps.report,
     c.Advise: planner.advise,
-    c.Answer: answers.answer,
-    c.KeepDraft: answers.keep_draft,
     c.Resume: planner.resume,
-    c.Skip: people.skip,
-    c.MarkDone: people.mark_done,
-    c.EditContext: people.edit_context,
-    c.RerunFrom: people.rerun_from,
-    c.Cancel: people.cancel,
-    c.HearChild: _hear_child,
-    c.Tick: _tick,
-    c.Recover: _recover,
+    c.Skip: interventions.skip,
+    c.MarkDone: interventions.mark_done,
+    c.EditContext: interventions.edit_context,
+    c.RerunFrom: interventions.rerun_from,
 }
-"""What each command that `COMMANDS` accepts leads to; the effects that follow from no event."""
 
-WELCOME: Final = {
-    status: {kind: DECISIONS[kind] for kind, row in COMMANDS.items() if row[status] is ACCEPT}
-    for status in PlanInstanceStatus
+
+def goes_on_by_itself(state: PlanState) -> bool:
+    """Something is under way or ready to start, so a new owner has work to take up."""
+    status = state.status
+    if status in _OVER:
+        return False
+    if status is _CANCELLING:
+        return state.in_flight > 0
+    if status is _ERROR or (state.plan.holds and asks(state)):
+        return under_way(state)
+    return state.active > state.resting
+
+
+def _started(
+    state: PlanState, event: e.ListenerStarted | e.FunctionCalled | e.FunctionReturned
+) -> Iterable[f.Effect]:
+    step_id = event.listener_id
+    step = state.steps[step_id]
+    return (_work(state, step_id, step),) if step.status is _RUNNING else ()
+
+
+def _failed(state: PlanState, event: e.ListenerFailed) -> Iterable[f.Effect]:
+    step = state.steps[event.listener_id]
+    if step.status is StepStatus.CONSULTING:
+        yield _consultation(state, event.listener_id, step)
+
+
+def _skipped(state: PlanState, event: e.ListenerSkipped) -> Iterable[f.Effect]:
+    return _abandoned(state, (event.listener_id,), event.by, event.reason)
+
+
+def _edited(state: PlanState, event: e.TasksEdited) -> Iterable[f.Effect]:
+    return _abandoned(state, event.closed, event.by, event.reason)
+
+
+def _cancelled(state: PlanState, event: e.CancelRequested) -> Iterable[f.Effect]:
+    return _abandoned(state, sorted(state.steps), event.by, event.reason)
+
+
+EFFECTS: Final[Following] = {
+    e.ListenerStarted: _started,
+    e.FunctionCalled: _started,
+    e.FunctionReturned: _started,
+    e.ListenerFailed: _failed,
+    e.RunResumed: resumed_children,
+    e.ListenerSkipped: _skipped,
+    e.TasksEdited: _edited,
+    e.CancelRequested: _cancelled,
 }
+
+
+def _abandoned(
+    state: PlanState, listener_ids: Iterable[str], by: str, reason: str
+) -> Iterator[f.Effect]:
+    """Child runs that nobody waits for any more; one in error would wait for ever."""
+    for listener_id in listener_ids:
+        step = state.steps[listener_id]
+        over = step.child_status in _OVER
+        if step.awaits_child and step.status in _LEFT_BEHIND and not over:
+            yield f.CancelChild(str(step.child_id), by, reason)
+
+
+_LEFT_BEHIND = (StepStatus.RUNNING, StepStatus.SKIPPED, StepStatus.STOPPED)
+
+
+def _work(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
+    """The generation in its key rises only after a failure that the tool itself answered."""
+    listener = state.plan.listeners[listener_id]
+    run_id, firing, timeout = state.run_id, step.firing, listener.listener.timeout
+    key = f"{run_id}:{listener_id}:{firing}:{step.generation}"
+    work = _claimed(run_id, listener_id, firing, step.attempt, step.claim, key, timeout)
+    if step.carried is not None:
+        return f.Conclude(work, step.carried[0])
+    if step.calling is not None:
+        function, args, idempotent = step.calling
+        return f.CallFunction(work, len(step.calls), function, args, idempotent)
+    if listener.tool is not None:
+        return _call_tool(work, listener.tool, step.args or EMPTY, step.idempotent, step.consent)
+    match listener.action:
+        case CodeAction(code_snippet=snippet, functions=functions):
+            return f.RunSnippet(work, snippet, functions, step.calls, step.provided, step.clock)
+        case PlanAction(plan_id=plan_id):
+            values = step.args or EMPTY
+            return f.StartChild(work, str(step.child_id), plan_id, values, state.root_id)
+        case AgentAction(agent_id=agent_id):
+            prompt = str((step.args or EMPTY).get("prompt", ""))
+            child_id, only = str(step.child_id), listener.verifies
+            return f.StartAgent(work, child_id, agent_id, prompt, state.root_id, only)
+        case HumanAction() | ToolAction() | WaitAction():
+            raise AssertionError(f"{listener_id} has no work to do outside")
+        case _:
+            assert_never(listener.action)
+
+
+def _consultation(state: PlanState, listener_id: str, step: StepState) -> f.ConsultPlanner:
+    task_id = state.plan.listener(listener_id).target or state.plan.main
+    failure = step.failure or Failure(FailureKind.TRANSIENT, "")
+    return f.ConsultPlanner(state.run_id, listener_id, step.firing, task_id, failure, step.retries)
+
+
+def _work_or_advice(state: PlanState, listener_id: str, step: StepState) -> f.Effect:
+    consults = step.status is StepStatus.CONSULTING
+    return (_consultation if consults else _work)(state, listener_id, step)
+
+
+def effects_in_flight(state: PlanState) -> tuple[f.Effect, ...]:
+    return decider.effects_in_flight(state, _work_or_advice)
+
+
+class PlanDecider(Builder, Decider[PlanState, e.PlanEvent]):
+    COMMANDS = COMMANDS
+    DECISIONS = DECISIONS
+    EFFECTS = EFFECTS
+    answered = questions.answered
+    ask_unknown = questions.ask_unknown
+    child_heard = _child_heard
+    settle = planner.settle
+    quarantine = planner.give_up
+    restarts = steps.restarts
+    goes_on_by_itself = staticmethod(goes_on_by_itself)
+    effects_in_flight = staticmethod(effects_in_flight)
+
+
+decide, replay = PlanDecider.decide, PlanDecider.replayed

@@ -1,4 +1,4 @@
-"""What people may do to a run besides answering: skip, mend, run again, cancel."""
+"""What people may do to a run besides answering and cancelling: skip, mend, run again."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from holdfast.core.plan.planner import (
     resuming_move,
     skip_listener,
 )
-from holdfast.core.run.steps import cancel_run
 from holdfast.core.run.tables import HELD_UP, StepStatus
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.forms.validation import unsealed
@@ -120,10 +119,6 @@ def _main_reopened(builder: Builder, reason: str) -> tuple[Move, ...]:
     if builder.state.status is not PlanInstanceStatus.ERROR:
         return (reopened,)
     return reopened, Move(main, TaskStatus.ERROR, WAITING_FOR_RESUME)
-
-
-def cancel(builder: Builder, command: c.Cancel) -> None:
-    cancel_run(builder, command)
 
 
 def _known_task(builder: Builder, task_id: str) -> None:

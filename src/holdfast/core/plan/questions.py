@@ -1,17 +1,17 @@
-"""Asking people.
+"""What a plan asks people, and what their answers do.
 
-A question is opened for one of four purposes: a tool or snippet lacks something
-(`missing`), the plan asks on purpose (`human`), a call needs consent (`approval`),
-or nobody knows whether a call took effect (`unknown`). What the answers do stands
-in `answers`.
+A question has one of four purposes: a tool or snippet lacks something (`missing`), the plan asks on
+purpose (`human`), a call needs consent (`approval`), or it is not known whether a call took effect
+(`unknown`). There is no model to think again, so RETRY asks again and shows the feedback.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import Final
+from typing import Final, assert_never
 
+from holdfast.core.interactions.answers import Answered, failure_of
 from holdfast.core.interactions.opening import (
     Question,
     approval_question,
@@ -23,15 +23,16 @@ from holdfast.core.interactions.opening import (
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTIONS
 from holdfast.core.plan.builder import Builder, quiet
 from holdfast.core.plan.compiled import INPUTS
-from holdfast.core.plan.planner import fail_listener
+from holdfast.core.plan.planner import fail_listener, skip_listener
 from holdfast.core.run.state import EMPTY
+from holdfast.core.run.steps import terminate
 from holdfast.forms.validation import answers_asked, visible_fields
 from holdfast.i18n.message import msg
 from holdfast.language.display import visible
 from holdfast.model.commands import ToolFacts
 from holdfast.model.events import Move
 from holdfast.model.form import Field, FieldType, Form
-from holdfast.model.interaction import Asking, InteractionType
+from holdfast.model.interaction import Asking, InteractionAction, InteractionType
 from holdfast.model.plan import HumanAction, TaskStatus, ToolAction
 from holdfast.model.record import replacing
 from holdfast.model.retry import Failure, FailureKind
@@ -133,6 +134,27 @@ def _ask(builder: Builder, listener_id: str, question: Question) -> None:
     )
     if refusal is not None:
         fail_listener(builder, listener_id, Failure(FailureKind.PERMANENT, refusal))
+
+
+def answered(builder: Builder, answer: Answered) -> None:
+    """The step is ready again and may simply go on, unless the answer says otherwise."""
+    listener_id = answer.question.step_id
+    match answer.action:
+        case None | InteractionAction.REJECT_WITH_REASON:
+            fail_listener(builder, listener_id, failure_of(answer), final=True)
+        case InteractionAction.SKIP:
+            skip_listener(builder, listener_id, answer.by, answer.reason)
+        case InteractionAction.TERMINATE:
+            terminate(builder, answer.by, answer.reason)
+        case (
+            InteractionAction.APPROVE_AND_EXECUTE
+            | InteractionAction.PROVIDE_INFO
+            | InteractionAction.RETRY_WITH_FEEDBACK
+            | InteractionAction.CUSTOM
+        ):
+            pass
+        case _:
+            assert_never(answer.action)
 
 
 def _known(args: Mapping[str, Json], form: Form) -> dict[str, Json]:

@@ -27,7 +27,7 @@ from holdfast.core.plan.questions import (
 from holdfast.core.plan.state import NEW_TASK, TaskFacts
 from holdfast.core.plan.waits import start_wait
 from holdfast.core.run.state import EMPTY, StepState, asks
-from holdfast.core.run.steps import counts_late, in_flight, lost, release, repeatable, tries_again
+from holdfast.core.run.steps import counts_late, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.i18n.message import msg
@@ -386,30 +386,7 @@ def child_finished(builder: Builder, listener_id: str, result: Json) -> None:
         _fail_attempt(builder, listener, c.Failed(failure, updates, result))
 
 
-def release_calls(builder: Builder) -> None:
-    """A call that may be repeated starts anew under its key, judged by the tool as it is now."""
-    if builder.state.status is _CANCELLING:
-        return
-    for listener_id in in_flight(builder):
-        step = builder.step(listener_id)
-        if _calls_tool(builder, listener_id) and repeatable(step):
-            release(builder, listener_id)
-
-
-def _calls_tool(builder: Builder, listener_id: str) -> bool:
+def restarts(builder: Builder, listener_id: str) -> bool:
+    """A call is judged by the tool as it is now; other work goes on as it began."""
     action = builder.listener(listener_id).action
     return isinstance(action, ToolAction) and builder.step(listener_id).carried is None
-
-
-def recover(builder: Builder) -> None:
-    """Whatever was in flight without a key of its own is in doubt now."""
-    cancelling = builder.state.status is _CANCELLING
-    for listener_id in in_flight(builder):
-        if cancelling or not repeatable(builder.step(listener_id)):
-            ask_unknown(builder, listener_id, msg("the process that ran it went down"))
-
-
-def quarantine(builder: Builder, count: int) -> None:
-    """The run took its process down again and again: a person must look at it."""
-    message = msg("quarantined: the process went down {n} times while this ran", n=count)
-    give_up(builder, message, in_flight(builder))

@@ -165,26 +165,22 @@ def in_flight(builder: AnyBuilder) -> tuple[str, ...]:
 
 def hears(builder: AnyBuilder, command: c.HearChild) -> bool:
     """A word from a child run that is new, and whose step still waits for that child."""
-    if builder.state.heard.get(command.child_id, 0) >= command.seq:
-        return False
     step = builder.state.steps.get(command.step_id)
-    if step is None or step.child_id != command.child_id:
+    if not is_news(builder, command) or step is None or step.child_id != command.child_id:
         return False
-    builder.emit(
-        ChildHeard(
-            command.child_id,
-            command.seq,
-            command.step_id,
-            command.firing,
-            command.status,
-            command.message,
-            command.result,
-            command.waits_for,
-            command.provided,
-            command.continued_at,
-        )
-    )
+    known = {"provided": command.provided, "continued_at": command.continued_at}
+    builder.emit(heard(command, waits_for=command.waits_for, **known))
     return True
+
+
+def is_news(builder: AnyBuilder, command: c.HearChild) -> bool:
+    before: int = builder.state.heard.get(command.child_id, 0)
+    return before < command.seq
+
+
+def heard(command: c.HearChild, **more: Any) -> ChildHeard:
+    names = ("child_id", "seq", "step_id", "firing", "status", "message", "result")
+    return ChildHeard(*(getattr(command, one) for one in names), **more)
 
 
 def terminate(builder: AnyBuilder, by: str, reason: str) -> None:

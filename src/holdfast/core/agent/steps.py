@@ -1,7 +1,7 @@
-"""Calls: which may start, which need a person first, and what comes of them.
+"""A session's steps: when the model is asked, which calls may start, and what comes of both.
 
-Whatever happens to a call, the model hears of it, and a failure is only a result like
-others. A call that is rejected, skipped or refused never reaches the executor.
+Whatever happens to a call, the model hears of it, and a failure is only a result like others. A
+call that is rejected, skipped or refused never reaches the executor.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import assert_never, cast
 
-from holdfast.core.agent import questions, thinking
+from holdfast.core.agent import questions
 from holdfast.core.agent.builder import Builder
 from holdfast.core.agent.state import HELPER, THINK
 from holdfast.core.approval import best, lapsed, mode_for, mode_for_helper
@@ -29,6 +29,7 @@ from holdfast.model import agent_events as r
 from holdfast.model import commands as c
 from holdfast.model.agent import ASK_PERSON
 from holdfast.model.approval import ApprovalMode, Grant
+from holdfast.model.message import ModelReply, ToolCall
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
@@ -39,11 +40,69 @@ def start(builder: Builder, command: c.StartStep) -> None:
     if step is None or step.status is not StepStatus.READY:
         return
     if command.step_id == THINK:
-        thinking.start(builder)
+        _think(builder)
     elif step.carried is not None:
         _carry(builder, command.step_id, step.carried[0])
     else:
         _start_call(builder, builder.call(command.step_id), command.tool)
+
+
+def _think(builder: Builder) -> None:
+    state = builder.state
+    if state.iteration >= state.agent.max_iterations:
+        why = msg("no answer after {n} rounds of thinking (max_iterations)", n=state.iteration)
+        builder.emit(r.TurnFailed(why, (THINK,)))
+        return
+    step = builder.step(THINK)
+    builder.emit(r.ThinkingStarted(step.firing, step.attempt + 1))
+
+
+def _replied(builder: Builder, reply: ModelReply) -> None:
+    """Calls to be made, or the answer that ends the turn.
+
+    It does not end while a person is being asked, or has said what the model has yet to hear.
+    """
+    builder.emit(
+        r.ModelReplied(
+            firing=builder.step(THINK).firing,
+            text=reply.text,
+            calls=_numbered(builder, reply.calls),
+            usage=reply.usage,
+            model=reply.model,
+            finish=reply.finish,
+        )
+    )
+    if not builder.state.active:
+        _answered(builder, reply)
+
+
+_NAMELESS = "no_name"
+"""Only a person's question has no tool; what a model says must never pass for the answer to one."""
+
+
+def _numbered(builder: Builder, calls: tuple[ToolCall, ...]) -> tuple[r.Call, ...]:
+    first = builder.state.numbered + 1
+    return tuple(
+        r.Call(f"c{number}", call.call_id, call.tool or _NAMELESS, call.args, call.malformed)
+        for number, call in enumerate(calls, first)
+    )
+
+
+def _answered(builder: Builder, reply: ModelReply) -> None:
+    if reply.text.strip():
+        builder.emit(r.TurnCompleted(builder.state.turn, reply.text))
+        return
+    if reply.finish == "length":
+        why = msg("the model gave no answer: its reply was cut off")
+    else:
+        why = msg("the model gave no answer: it stopped by {reason!r}", reason=reply.finish)
+    builder.emit(r.TurnFailed(why))
+
+
+def _unasked(builder: Builder, failure: Failure) -> None:
+    """The client has tried often enough; a person may resume when the model is back."""
+    why = msg("the model could not be asked: {reason}", reason=failure.message)
+    builder.emit(r.TurnFailed(why, (THINK,)))
 
 
 def _carry(builder: Builder, step_id: str, result: Json) -> None:
@@ -205,13 +264,13 @@ def _conclude(builder: Builder, step_id: str, outcome: c.ReactOutcome) -> None:
             # It would lead to something more, and nothing more may start.
             release(builder, step_id)
         case c.Replied(reply=reply):
-            thinking.replied(builder, reply)
+            _replied(builder, reply)
         case c.Failed() | c.Lost() if cancelling and step_id == THINK:
             release(builder, step_id)
         case c.Failed(failure=failure) if step_id == THINK:
-            thinking.failed(builder, failure)
+            _unasked(builder, failure)
         case c.Lost() if step_id == THINK:
-            thinking.failed(builder, lost(outcome))
+            _unasked(builder, lost(outcome))
         case c.Succeeded(result=result):
             builder.end(step_id, "done", result)
         case c.Failed():
