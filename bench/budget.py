@@ -73,9 +73,7 @@ PARTS = {
     "runtime/projections.py": "append",
     "runtime/": "turn",
     "journal/codec.py": "encode",
-    "journal/checksums.py": "encode",
     "journal/writer.py": "commit",
-    "journal/committer.py": "commit",
     "journal/": "append",
     "": "publish",
 }

@@ -8,8 +8,8 @@ HoldfastError
 │   ├── TooLate              the question's deadline has passed
 │   ├── InvalidAnswer        one message per field
 │   ├── InvalidValue         a value that is not strict JSON
-│   ├── Unauthenticated      nobody knows who is asking
-│   ├── NotPermitted         the one who asks may not
+│   ├── Unauthenticated      the caller is not known
+│   ├── NotPermitted         the caller may not
 │   └── TooMany              refused too often; says when to try again
 ├── AuthorError              the plan's author must mend the plan
 │   ├── PlanRejected         every problem of a plan, each with its place
@@ -18,7 +18,7 @@ HoldfastError
 │   ├── ConditionError       a condition that does not parse or evaluate
 │   ├── TemplateError        a template that does not parse or render
 │   └── SnippetError         a code snippet that broke its limits or failed
-├── OperatorError            whoever runs the installation must act
+├── OperatorError            the operator of the installation must act
 │   ├── HomeBusy             another process holds the home directory
 │   ├── JournalDamaged       the database is corrupt
 │   ├── JournalTooNew        the database was written by a newer Holdfast
@@ -33,7 +33,7 @@ HoldfastError
 │   │       ├── ContextTooLong       the conversation does not fit the model
 │   │       └── ModelNotConfigured   no such provider, no key, no package
 │   ├── ForbiddenError       the tool refused for lack of rights
-│   └── OutcomeUnknown       sent, but nobody knows whether it happened
+│   └── OutcomeUnknown       sent, but it is not known whether it happened
 └── InternalError            ours: please report
     ├── VersionConflict      the run moved on since it was read
     └── IllegalTransition    a table was asked for a move it does not have
@@ -95,11 +95,11 @@ class InvalidValue(CallerError):
 
 
 class Unauthenticated(CallerError):
-    """Nobody knows who is asking: no token, or one that is not good any more."""
+    """The caller is not known: no token, or one that is not valid any more."""
 
 
 class NotPermitted(CallerError):
-    """The one who asks is known, and may not."""
+    """The caller is known, and may not."""
 
 
 class TooMany(CallerError):
@@ -189,7 +189,7 @@ class SnippetError(AuthorError):
 
 
 class OperatorError(HoldfastError):
-    """Whoever runs the installation must act."""
+    """The operator of the installation must act."""
 
 
 class HomeBusy(OperatorError):
@@ -213,7 +213,7 @@ class Busy(OperatorError):
 
 
 class IssuerUnavailable(OperatorError):
-    """The issuer's keys could not be had: nobody's token can be judged just now."""
+    """The issuer's keys could not be had: no token of its can be judged just now."""
 
 
 class ToolError(HoldfastError):
@@ -264,8 +264,8 @@ class ForbiddenError(ToolError):
 
 
 class OutcomeUnknown(ToolError):
-    """The call was sent, but nobody knows whether it took effect; `retry_after` counts where it
-    may be repeated."""
+    """The call was sent, but it is not known whether it took effect; `retry_after` counts where
+    it may be repeated."""
 
     def __init__(self, *args: object, retry_after: float | str | None = None) -> None:
         super().__init__(*args)

@@ -42,7 +42,7 @@ CORES = {
 
 TELL = """
 import json, sys
-from holdfast.model.adapters import _made
+from holdfast.model.record import _made
 print(json.dumps({"loaded": sorted(sys.modules), "adapters": _made.cache_info().currsize}))
 """
 

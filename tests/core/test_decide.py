@@ -37,9 +37,10 @@ from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
 from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.model.events import TaskUpdate
 from holdfast.model.form import Field, Form
 from holdfast.model.interaction import Asking
-from holdfast.model.plan import HumanAction, TaskStatus, TaskUpdate, ToolAction, WhilePaused
+from holdfast.model.plan import HumanAction, TaskStatus, ToolAction, WhilePaused
 from holdfast.model.retry import Failure, FailureKind, Retry, RetryPolicy
 
 CHAIN = (on("L001", "001 Running", CALL, "002"), on("L002", "002 Done", CODE, "001"))

@@ -17,7 +17,8 @@ from holdfast.core.run.steps import retry_delay
 from holdfast.errors import NotFound, OutputRefused, TemplateError
 from holdfast.language.templates import render
 from holdfast.model import commands as c
-from holdfast.model.plan import Check, CodeAction, Output, TaskStatus, TaskUpdate, ToolAction
+from holdfast.model.events import TaskUpdate
+from holdfast.model.plan import Check, CodeAction, Output, TaskStatus, ToolAction
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
 from holdfast.model.values import Json
 

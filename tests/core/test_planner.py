@@ -26,7 +26,8 @@ from holdfast.core.run.tables import StepStatus
 from holdfast.errors import NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import events as e
-from holdfast.model.plan import Check, Output, TaskStatus, TaskUpdate, ToolAction
+from holdfast.model.events import TaskUpdate
+from holdfast.model.plan import Check, Output, TaskStatus, ToolAction
 from holdfast.model.retry import Failure, FailureKind, Retry
 
 CHAIN = (on("L001", "001 Running", CALL, "002"), on("L002", "002 Done", CODE, "001"))

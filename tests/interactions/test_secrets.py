@@ -488,7 +488,7 @@ class TestKeepSecret:
             question = await question_of(app, instance)
             with acting(Identity("will", "127.0.0.1", "tok_1")):
                 reference = await app.sessions.keep_secret(question, "pin", CANARY, by="will")
-            [entry] = [one.deed for one in await app.journal.audit()]
+            [entry] = [one.record for one in await app.journal.audit()]
             assert (entry.who, entry.action, entry.subject) == ("will", "entered_secret", question)
             assert (entry.run_id, entry.origin) == (instance.id, "127.0.0.1")
             assert json.loads(entry.detail) == {"field": "pin", "via": "tok_1"}

@@ -1,4 +1,4 @@
-"""The chain of deeds tells whoever has changed, removed or moved an entry."""
+"""The audit chain tells that an entry was changed, removed or moved."""
 
 from __future__ import annotations
 
@@ -6,17 +6,16 @@ from dataclasses import replace
 
 import pytest
 
-from holdfast.journal.chain import START, link, verify
-from holdfast.journal.port import AuditEntry
-from holdfast.testing.journal_samples import deed
+from holdfast.journal.port import AUDIT_START, AuditEntry, link, verify
+from holdfast.testing.journal_samples import audit_record
 
 
 def chained(*actions: str) -> list[AuditEntry]:
     entries: list[AuditEntry] = []
-    previous = START
+    previous = AUDIT_START
     for number, action in enumerate(actions, 1):
-        digest = link(previous, number, deed(action))
-        entries.append(AuditEntry(number, deed(action), previous, digest))
+        digest = link(previous, number, audit_record(action))
+        entries.append(AuditEntry(number, audit_record(action), previous, digest))
         previous = digest
     return entries
 
@@ -37,14 +36,14 @@ def test_a_chain_is_verified_page_by_page(entries: list[AuditEntry]) -> None:
 
 
 def test_an_edited_deed_is_found(entries: list[AuditEntry]) -> None:
-    entries[1] = replace(entries[1], deed=replace(entries[1].deed, who="somebody.else"))
+    entries[1] = replace(entries[1], record=replace(entries[1].record, who="somebody.else"))
     assert verify(entries) == "entry 2 has been changed since it was written"
 
 
 def test_an_edit_with_a_fitting_digest_is_found_at_the_next_entry(
     entries: list[AuditEntry],
 ) -> None:
-    forged = deed("two", who="somebody.else")
+    forged = audit_record("two", who="somebody.else")
     entries[1] = AuditEntry(2, forged, entries[0].digest, link(entries[0].digest, 2, forged))
     assert verify(entries) == "entry 3 does not follow the entry before it"
     entries[2] = replace(entries[2], previous=entries[1].digest)
@@ -72,8 +71,8 @@ def test_entries_that_changed_places_are_found(entries: list[AuditEntry]) -> Non
 
 def test_a_number_is_covered_too(entries: list[AuditEntry]) -> None:
     [first, *_] = entries
-    assert link(START, 1, first.deed) != link(START, 2, first.deed)
+    assert link(AUDIT_START, 1, first.record) != link(AUDIT_START, 2, first.record)
 
 
 def test_a_whole_number_of_seconds_makes_no_difference() -> None:
-    assert link(START, 1, deed(at=5)) == link(START, 1, deed(at=5.0))
+    assert link(AUDIT_START, 1, audit_record(at=5)) == link(AUDIT_START, 1, audit_record(at=5.0))

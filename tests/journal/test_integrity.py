@@ -1,4 +1,4 @@
-"""A bit that flips on the disk is noticed, named, and concerns nobody else."""
+"""A bit that flips on the disk is noticed, named, and concerns no other run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from holdfast.errors import JournalDamaged
 from holdfast.journal.integrity import Finding, examine
 from holdfast.journal.port import Append, Attached, ExpiringValue, QuestionQuery, Record, Snapshot
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.testing.journal_samples import deed, run_row
+from holdfast.testing.journal_samples import audit_record, run_row
 
 OLD_HOME = Path(__file__).parent.parent / "replay" / "home_schema_1.db.gz"
 
@@ -63,7 +63,7 @@ async def written(path: Path) -> None:
         payload = json.dumps({"state": f"{run_id}-snapshot"})
         await journal.save_snapshot(Snapshot(run_id, 2, 6, payload))
     kept = ExpiringValue("token", "one", '{"kept": "kept-words"}')
-    await journal.attach(Attached([deed(), deed()], (kept,)))
+    await journal.attach(Attached([audit_record(), audit_record()], (kept,)))
     await journal.close()
 
 

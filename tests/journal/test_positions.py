@@ -18,8 +18,7 @@ import pytest
 from faulty_disk import GROWING_LOG, Disk, Sync, Write, power_cuts
 
 from holdfast.errors import JournalDamaged, JournalUnavailable
-from holdfast.journal import append_writer as scribe
-from holdfast.journal import database, memory
+from holdfast.journal import append_writer, database, memory, writer
 from holdfast.journal.integrity import examine
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Committed, Record, Snapshot
@@ -117,7 +116,7 @@ class TestWhereRunsStand:
         self, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
         """Where a run stands must not be looked up while its records are only gathered."""
-        monkeypatch.setattr(scribe, "MOST_PLACES", 2)
+        monkeypatch.setattr(append_writer, "MOST_PLACES", 2)
         async with opened(path) as journal:
             runs = [f"r{n}" for n in range(10)]
             for batch in range(3):
@@ -324,8 +323,9 @@ class TestWhatItCosts:
         return spent
 
     async def test_one_run_costs_what_it_holds_however_many_others_there_are(
-        self, tmp_path: Path
+        self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
+        monkeypatch.setattr(writer, "SLOW_SECONDS", 60.0)  # a slow disk has batches prepared apart
         few, many = await self.costs(tmp_path / "few", 5), await self.costs(tmp_path / "many", 400)
         assert many == few
         assert few["append"] < 40

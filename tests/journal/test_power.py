@@ -18,7 +18,7 @@ import pytest
 from faulty_disk import GROWING_LOG, Disk, Sync, Write, power_cuts
 
 from holdfast.errors import JournalUnavailable
-from holdfast.journal import committer, database
+from holdfast.journal import database, writer
 from holdfast.journal.port import Append, OutboxMessage, Record, Snapshot
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_samples import run_row
@@ -174,7 +174,7 @@ async def test_a_checkpoint_takes_part_in_the_trial(tmp_path: Path) -> None:
 class TestAfterAFailedCommit:
     @pytest.fixture
     def no_probe(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr(committer, "PROBE_SECONDS", 3600.0)
+        monkeypatch.setattr(writer, "PROBE_SECONDS", 3600.0)
 
     async def test_everything_is_refused_at_once_until_a_probe(
         self, tmp_path: Path, no_probe: None, monkeypatch: pytest.MonkeyPatch
@@ -196,7 +196,7 @@ class TestAfterAFailedCommit:
             assert all(isinstance(word, JournalUnavailable) for word in refused)
             assert len(disk.log) == written
             assert await journal.version("a") == 2
-            monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+            monkeypatch.setattr(writer, "PROBE_SECONDS", 0.0)
             assert await journal.append(step("a", 2)) == 4
             assert journal.epoch == 1
             assert await journal.version("b0") == 0
@@ -205,7 +205,7 @@ class TestAfterAFailedCommit:
     async def test_a_probe_that_fails_keeps_the_journal_shut(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+        monkeypatch.setattr(writer, "PROBE_SECONDS", 0.0)
         with Disk() as disk:
             journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
             await journal.open()
@@ -231,7 +231,7 @@ class TestAfterAFailedCommit:
             told = await asyncio.gather(*steps, return_exceptions=True)
             assert all(isinstance(word, JournalUnavailable) for word in told)
             assert len({id(word) for word in told}) == 20
-            monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+            monkeypatch.setattr(writer, "PROBE_SECONDS", 0.0)
             steps = [journal.append(step(name, 2)) for name in names]
             assert await asyncio.gather(*steps) == [4] * 20
             await journal.close()
@@ -240,7 +240,7 @@ class TestAfterAFailedCommit:
     async def test_what_is_acknowledged_later_survives_a_cut(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, moment: int
     ) -> None:
-        monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+        monkeypatch.setattr(writer, "PROBE_SECONDS", 0.0)
         chance = random.Random(moment)
         with Disk(SMALL_LOG) as disk:
             journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
@@ -294,7 +294,7 @@ class TestAfterAFailedCommit:
     async def test_a_full_disk_refuses_and_goes_on_when_there_is_room(
         self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+        monkeypatch.setattr(writer, "PROBE_SECONDS", 0.0)
         with Disk(GROWING_LOG) as disk:
             journal = SqliteJournal(tmp_path / "journal.db", connect=disk.connect)
             await journal.open()

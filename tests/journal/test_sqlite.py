@@ -23,9 +23,7 @@ from holdfast.errors import (
     OperatorError,
     VersionConflict,
 )
-from holdfast.journal import append_writer as scribe
-from holdfast.journal import committer, database, writer
-from holdfast.journal.chain import verify
+from holdfast.journal import append_writer, database, writer
 from holdfast.journal.port import (
     Append,
     Attached,
@@ -35,12 +33,13 @@ from holdfast.journal.port import (
     Record,
     Snapshot,
     StoredDefinition,
+    verify,
 )
+from holdfast.journal.rows import load_queries, load_script
 from holdfast.journal.sqlite import SqliteJournal
-from holdfast.journal.statements import load_queries, load_script
 from holdfast.testing.journal_samples import (
+    audit_record,
     birth,
-    deed,
     outcomes,
     question_row,
     records,
@@ -482,7 +481,7 @@ class TestWhatFailsAlone:
         seen: list[tuple[str, int]],
         monkeypatch: pytest.MonkeyPatch,
     ) -> None:
-        monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+        monkeypatch.setattr(writer, "PROBE_SECONDS", 0.0)
         monkeypatch.setattr(writer, "SLOW_SECONDS", 3600.0)
         await journal.append(birth())
         with closing(sqlite3.connect(path, isolation_level=None)) as other:
@@ -613,7 +612,7 @@ class TestOlderDatabases:
         assert await journal.read("inst_000001") == records(0, 2)
         assert await journal.last_commit() == 0
         assert await journal.commits() == []
-        await journal.append(step("inst_000001", 2, attached=Attached([deed()])))
+        await journal.append(step("inst_000001", 2, attached=Attached([audit_record()])))
         assert await journal.commits() == [Committed(1, "inst_000001", 3, 3)]
         assert len(await journal.audit()) == 1
         await journal.close()
@@ -627,7 +626,7 @@ class TestOlderDatabases:
             await journal.open()
             assert await journal.commits() == commits
             if not commits:
-                await journal.append(replace(birth(), attached=Attached([deed()])))
+                await journal.append(replace(birth(), attached=Attached([audit_record()])))
             assert len(await journal.audit()) == 1
             await journal.close()
 
@@ -639,7 +638,9 @@ class TestOlderDatabases:
         connection.execute(load_queries("sqlite_queries.sql")["create_run"], row).fetchall()
         add = "INSERT INTO events (place, at, type, payload) VALUES (?, ?, ?, ?)"
         for one in records(0, 2):
-            connection.execute(add, (scribe.place(1, one.seq), one.at, one.type, one.payload))
+            connection.execute(
+                add, (append_writer.place(1, one.seq), one.at, one.type, one.payload)
+            )
         connection.close()
 
 
@@ -716,17 +717,19 @@ class TestWhatIsAttached:
     async def test_what_has_expired_goes_a_little_at_a_time(
         self, journal: SqliteJournal, path: Path, monkeypatch: pytest.MonkeyPatch
     ) -> None:
-        monkeypatch.setattr(scribe, "EXPIRED_AT_ONCE", 4)
+        monkeypatch.setattr(append_writer, "EXPIRED_AT_ONCE", 4)
         old = [ExpiringValue("request", f"{n}", "{}", 100.0) for n in range(10)]
         await journal.attach(Attached(kept=old))
         left = []
         for _ in range(3):
-            await journal.attach(Attached([deed(at=200.0)]))
+            await journal.attach(Attached([audit_record(at=200.0)]))
             left.append(len(await journal.all_kept("request", 0.0)))
         assert left == [6, 2, 0]
 
     async def test_an_edit_of_the_table_is_found(self, journal: SqliteJournal, path: Path) -> None:
-        await journal.attach(Attached([deed("one"), deed("two"), deed("three")]))
+        await journal.attach(
+            Attached([audit_record("one"), audit_record("two"), audit_record("three")])
+        )
         assert verify(await journal.audit()) is None
         vandal = sqlite3.connect(path, isolation_level=None)
         vandal.execute("UPDATE audit SET who = 'nobody' WHERE number = 2")
@@ -759,7 +762,7 @@ class TestItsSql:
             "run_counts": ["SCAN runs USING COVERING INDEX runs_kind_status"],
             "question_counts": ["SCAN questions USING COVERING INDEX questions_status_type"],
             # These take one row, from the end.
-            "last_deed": ["SCAN audit"],
+            "last_audited": ["SCAN audit"],
         }
         scans = [line for line in steps if line.startswith("SCAN") and "json_each" not in line]
         assert scans in ([], whole.get(name))

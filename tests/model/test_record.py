@@ -11,7 +11,7 @@ import pytest
 
 from holdfast.core.run.state import StepState
 from holdfast.model import record as module
-from holdfast.model.adapters import adapter
+from holdfast.model.record import adapter
 from holdfast.model.run import Parent
 
 

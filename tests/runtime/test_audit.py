@@ -21,14 +21,13 @@ from holdfast.errors import (
     NotFound,
     VersionConflict,
 )
-from holdfast.journal.chain import verify
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Append, Attached, AuditEntry, ExpiringValue
+from holdfast.journal.port import Append, Attached, AuditEntry, ExpiringValue, verify
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.retry import Failure, FailureKind, Retry
 from holdfast.runs.handles import PlanInstance
-from holdfast.runtime.audit import deed_of, request_digest
+from holdfast.runtime.audit import audit_record_of, request_digest
 from holdfast.runtime.identity import Claim, Identity, acting, current
 from holdfast.runtime.projections import request_of
 
@@ -115,7 +114,7 @@ async def answer(app: Holdfast, question_id: str, model: str = "X1", claim: str 
 async def deeds(app: Holdfast) -> list[str]:
     entries: list[AuditEntry] = await app.journal.audit()
     assert verify(entries) is None
-    return [entry.deed.action for entry in entries]
+    return [entry.record.action for entry in entries]
 
 
 async def claimed(app: Holdfast, key: str) -> dict[str, Any] | None:
@@ -156,7 +155,7 @@ LOST = c.ReportOutcome("s", 1, 1, c.Failed(Failure(FailureKind.PERMANENT, "no"))
 def test_every_command_of_a_person_is_a_deed(
     command: c.Command, action: str, subject: str, detail: dict[str, str]
 ) -> None:
-    deed = deed_of(WILL, command, RunState("inst_000001"), 7.5)
+    deed = audit_record_of(WILL, command, RunState("inst_000001"), 7.5)
     assert deed is not None
     assert (deed.at, deed.who, deed.origin, deed.run_id) == (
         7.5,
@@ -183,7 +182,7 @@ def test_every_command_of_a_person_is_a_deed(
     ids=lambda one: type(one).__name__,
 )
 def test_what_the_engine_says_is_nobodys_deed(command: c.Command) -> None:
-    assert deed_of(WILL, command, RunState("inst_000001"), 7.5) is None
+    assert audit_record_of(WILL, command, RunState("inst_000001"), 7.5) is None
 
 
 async def test_an_answer_is_written_down_with_what_was_seen(app: Holdfast) -> None:
@@ -192,10 +191,10 @@ async def test_an_answer_is_written_down_with_what_was_seen(app: Holdfast) -> No
     assert row is not None
     await answer(app, question_id)
     [entry] = await app.journal.audit()
-    assert entry.deed.action == "answered"
-    assert (entry.deed.subject, entry.deed.run_id) == (question_id, instance.id)
-    assert entry.deed.seen == request_digest(request_of(row))
-    assert len(entry.deed.seen) == 64
+    assert entry.record.action == "answered"
+    assert (entry.record.subject, entry.record.run_id) == (question_id, instance.id)
+    assert entry.record.seen == request_digest(request_of(row))
+    assert len(entry.record.seen) == 64
     assert verify([entry]) is None
 
 
@@ -204,7 +203,7 @@ async def test_deed_and_claim_are_in_the_append_of_the_answer(
 ) -> None:
     instance, question_id = await asked(app)
     await answer(app, question_id, claim="k1")
-    [append] = [one for one in journal.appends if one.attached.deeds]
+    [append] = [one for one in journal.appends if one.attached.audit]
     assert "QuestionAnswered" in [kind.partition("@")[0] for _, _, kind, _ in append.records]
     [kept] = append.attached.kept
     assert (kept.kind, kept.key) == ("request", "k1")
@@ -220,7 +219,7 @@ async def test_a_claim_commits_with_the_birth_of_its_run(app: Holdfast, journal:
         instance = await app.plans.start_plan_by_prompt("", "asks")
     [first] = [one for one in journal.appends if one.run_id == instance.id and one.expected == 0]
     assert [kept.key for kept in first.attached.kept] == ["k1"]
-    assert [deed.action for deed in first.attached.deeds] == ["started"]
+    assert [deed.action for deed in first.attached.audit] == ["started"]
     body = await claimed(app, "k1")
     assert body is not None
     assert body["run_id"] == instance.id
@@ -356,7 +355,7 @@ async def test_each_request_has_its_own_deed_though_they_share_an_append(
     for who in people:
         assert await claimed(app, who) is not None
     [entry] = await app.journal.audit()
-    assert (entry.deed.who, entry.deed.action) == ("boss", "edited_context")
+    assert (entry.record.who, entry.record.action) == ("boss", "edited_context")
 
 
 async def edit_as(app: Holdfast, run_id: str, who: str) -> None:

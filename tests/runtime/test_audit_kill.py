@@ -13,8 +13,8 @@ from audit_child import REPORT, SECRET, furnished
 
 import warm
 from holdfast.app import Holdfast
-from holdfast.journal.chain import verify
 from holdfast.journal.codec import decode
+from holdfast.journal.port import verify
 from holdfast.model import events as e
 
 RUN = "inst_000001"
@@ -54,7 +54,7 @@ async def look(app: Holdfast) -> tuple[bool, bool]:
     answered = any(isinstance(event, e.QuestionAnswered) for event in events)
     entries = await app.journal.audit()
     assert verify(entries) is None
-    assert [entry.deed.action for entry in entries] == ["started"] * started + [
+    assert [entry.record.action for entry in entries] == ["started"] * started + [
         "answered"
     ] * answered
     now = app.engine.clock.now()

@@ -23,7 +23,7 @@ conversation of one task from its opening to its end, and a further task of a co
 there is no whole number of statements, the places of 256 records were written down once."""
 
 CALLS = {
-    (3, 11): (36, 12, 18, 2, 4.233, 5, 2, 0),
+    (3, 11): (36, 12, 18, 1, 5.233, 5, 2, 0),
 }
 """Python calls by the minor version of Python, one for each of `STAGES`, in their order."""
 

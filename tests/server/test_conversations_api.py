@@ -226,7 +226,7 @@ async def test_the_work_of_a_pursuit_is_nobodys_deed(scene: Scene, shop: Shop) -
     shop.through.set()
     run_id = await begin(scene)
     await until(scene, run_id, "completed")
-    deeds = [one.deed for one in await scene.app.journal.audit() if one.deed.run_id == run_id]
+    deeds = [one.record for one in await scene.app.journal.audit() if one.record.run_id == run_id]
     assert [(one.who, one.action) for one in deeds] == [
         ("some admin", "started"),
         ("some admin", "said"),

@@ -21,7 +21,7 @@ from hostile_scene import Ground, standing_ground
 from server_scene import settled, start
 
 from holdfast import Holdfast
-from holdfast.journal import committer
+from holdfast.journal import writer
 from holdfast.journal.database import Connection, connect
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.runtime import clock as clocks
@@ -73,7 +73,7 @@ def hurry(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(turns, "RETRY_JOURNAL", 0.01)
     monkeypatch.setattr(clocks, "_RETRY_AFTER", 0.01)
     monkeypatch.setattr(probe, "PROBE_SECONDS", 0.0)
-    monkeypatch.setattr(committer, "PROBE_SECONDS", 0.0)
+    monkeypatch.setattr(writer, "PROBE_SECONDS", 0.0)
 
 
 @pytest.fixture

@@ -186,7 +186,7 @@ async def test_a_token_is_issued_once_shown_again_and_not_at_rest(
 
 async def test_registering_twice_is_one_deed(scene: Scene) -> None:
     await twice(scene.admin, "POST", "/plans", {"source": GRANT_ACCESS})
-    deeds = [one.deed.action for one in await scene.app.journal.audit()]
+    deeds = [one.record.action for one in await scene.app.journal.audit()]
     assert deeds.count("registered") == 1
 
 
@@ -419,7 +419,7 @@ async def test_forms_of_which_one_was_answered_before_the_fall_are_given_again_w
     again = await scene.admin.post(path, json=BOTH, headers=headers)
     assert again.status_code == 200, again.text
     assert await settled(scene, instance_id) == "done"
-    actions = [one.deed.action for one in await app.journal.audit()]
+    actions = [one.record.action for one in await app.journal.audit()]
     assert actions.count("answered") == 2
     assert (await scene.admin.post(path, json=BOTH, headers=headers)).status_code == 200
 
@@ -466,7 +466,7 @@ async def test_a_registration_whose_answer_was_lost_is_answered_from_the_plan(
     assert again.status_code == first.status_code == 201
     assert again.headers["idempotency-replayed"] == "true"
     assert again.json()["digest"] == first.json()["digest"]
-    deeds = [one.deed.action for one in await scene.app.journal.audit()]
+    deeds = [one.record.action for one in await scene.app.journal.audit()]
     assert deeds.count("registered") == 1
 
 

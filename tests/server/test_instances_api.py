@@ -336,7 +336,7 @@ async def test_commands_are_in_the_audit_with_who_and_from_where(
 ) -> None:
     instance_id = await start(scene)
     await scene.admin.post(f"/instances/{instance_id}/cancel", json={"reason": "enough"})
-    deeds = [one.deed for one in await scene.app.journal.audit()]
+    deeds = [one.record for one in await scene.app.journal.audit()]
     done = [(one.action, one.run_id, one.origin) for one in deeds if one.run_id]
     assert done == [
         ("started", instance_id, "127.0.0.1"),

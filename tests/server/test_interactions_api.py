@@ -266,7 +266,7 @@ async def test_a_digest_that_is_not_the_questions_answers_nothing(scene: Scene, 
     assert till.paid == []
     right = {"selectedOptionId": "approve", "digest": question["digest"]}
     assert (await scene.admin.post(path, json=right)).status_code == 200
-    deeds = [entry.deed for entry in await scene.app.journal.audit()]
+    deeds = [entry.record for entry in await scene.app.journal.audit()]
     [answered] = [deed for deed in deeds if deed.action == "answered"]
     assert answered.seen == question["digest"]
     assert answered.who == "some admin"

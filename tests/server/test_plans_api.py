@@ -180,7 +180,7 @@ async def test_of_two_with_one_id_the_newer_counts(tmp_path: Path) -> None:
 
 async def test_registering_is_in_the_audit(scene: Scene) -> None:
     await scene.admin.post("/plans", json={"source": GREET})
-    deeds = [one.deed for one in await scene.app.journal.audit()]
+    deeds = [one.record for one in await scene.app.journal.audit()]
     assert [(one.action, one.subject) for one in deeds if one.action == "registered"] == [
         ("registered", "greet")
     ]

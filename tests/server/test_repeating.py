@@ -84,7 +84,7 @@ def test_every_operation_that_changes_something_stands_in_the_table() -> None:
 
 
 async def deeds(ground: Ground) -> list[str]:
-    return [one.deed.action for one in await ground.scene.app.journal.audit(0, 100_000)]
+    return [one.record.action for one in await ground.scene.app.journal.audit(0, 100_000)]
 
 
 async def sent(ground: Ground, operation_id: str, ask: Ask) -> httpx.Response:

@@ -34,7 +34,9 @@ def tokens(journal: Journal, clock: ManualClock) -> Tokens:
 
 
 async def deeds(journal: Journal) -> list[tuple[str, str, str]]:
-    return [(one.deed.who, one.deed.action, one.deed.subject) for one in await journal.audit()]
+    return [
+        (one.record.who, one.record.action, one.record.subject) for one in await journal.audit()
+    ]
 
 
 async def test_a_token_lets_its_holder_in_with_roles_and_grants(tokens: Tokens) -> None:
@@ -321,9 +323,9 @@ async def test_everything_is_a_deed_in_the_chain(tokens: Tokens, journal: Journa
         ("root", "revoked_token", made.id),
     ]
     first, _, third, *_ = await journal.audit()
-    assert first.deed.origin == "10.0.0.9"
-    assert json.loads(first.deed.detail)["roles"] == ["operator"]
-    assert json.loads(third.deed.detail)["via"] == link.id
+    assert first.record.origin == "10.0.0.9"
+    assert json.loads(first.record.detail)["roles"] == ["operator"]
+    assert json.loads(third.record.detail)["via"] == link.id
 
 
 async def test_what_cannot_be_audited_is_not_done(clock: ManualClock) -> None:

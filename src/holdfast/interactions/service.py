@@ -14,7 +14,7 @@ from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.i18n.message import msg, term
 from holdfast.interactions.handlers import Handlers, custom_option
 from holdfast.journal.port import NOTHING, Attached, ExpiringValue, QuestionRow
-from holdfast.journal.vault import Place, Vault, sealed_answer
+from holdfast.journal.vault import SecretScope, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
 from holdfast.model.form import Field, FieldType
@@ -25,7 +25,7 @@ from holdfast.model.interaction import (
     Resolution,
 )
 from holdfast.model.values import Json
-from holdfast.runtime.audit import deeds_of_entering
+from holdfast.runtime.audit import records_of_entering
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.projections import request_of
@@ -85,7 +85,7 @@ class InteractionService:
         request = request_of(row)
         response = _secret_given(request, response)
         given = strict_json(dict(response.data)) if response.data != {} else {}
-        place = Place(row.question_id, row.root_id, strict_text(by, "by"))
+        place = SecretScope(row.question_id, row.root_id, strict_text(by, "by"))
         sealed = await sealed_answer(self.vault, request.form, given, place, row.status)
         named, feedback = response.selected_option_id, response.feedback
         if feedback is not None:
@@ -105,7 +105,7 @@ class InteractionService:
         request: InteractionRequest,
         option: InteractionOption,
         response: InteractionResponse,
-        place: Place,
+        place: SecretScope,
     ) -> tuple[Resolution | None, tuple[ExpiringValue, ...]]:
         """What a handler makes of the answer; what it puts into secret fields is sealed too."""
         resolution = await self.handlers.resolve(request, option, response)
@@ -137,10 +137,10 @@ class InteractionService:
             text = str(clean(asked, given))
         except Refusal as refusal:
             raise _misfit(field, str(refusal)) from None
-        place = Place(question_id, row.root_id, strict_text(by, "by"))
+        place = SecretScope(question_id, row.root_id, strict_text(by, "by"))
         reference, kept = self.vault.enter(place, field, text, now + KEPT_AHEAD)
-        deeds = deeds_of_entering(field, request, row.run_id, now)
-        await self.engine.journal.attach(Attached(deeds, (kept,)))
+        audit = records_of_entering(field, request, row.run_id, now)
+        await self.engine.journal.attach(Attached(audit, (kept,)))
         return reference
 
     async def answer_many(

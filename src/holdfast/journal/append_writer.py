@@ -1,4 +1,4 @@
-"""Writes what an append says into SQLite, inside a transaction that others own.
+"""Writes appends into SQLite, inside a transaction that the committer owns.
 
 The common append (no new row) only gathers its records: where the run stands and how many
 records there are is known from the append before, and the records of a batch are written by
@@ -6,23 +6,23 @@ few statements. Where that is one and nothing else is written, it needs no BEGIN
 which take a sixth of the instructions of a lone append. A new row touches the indexes only where
 status, activity or timer have changed.
 
-What expires is let go a little at a time, whenever a deed says what time it is: the
+What has expired is removed a little at a time, when an audit record says what time it is: the
 journal has no clock.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, fields
 from functools import partial
 from operator import attrgetter
-from typing import Any
+from typing import Any, TypeAlias
 
-from holdfast.journal import chain, checksums, database
-from holdfast.journal.counters import Pair, Tally
-from holdfast.journal.database import Transaction
+from holdfast.journal import database
+from holdfast.journal.database import Transaction, add_values, row_crc, snapshot_crc
 from holdfast.journal.port import (
+    AUDIT_START,
     NOTHING,
     Append,
     Attached,
@@ -33,10 +33,10 @@ from holdfast.journal.port import (
     RunRow,
     Snapshot,
     StoredDefinition,
+    conflict,
+    link,
 )
-from holdfast.journal.rows import packed
-from holdfast.journal.rules import conflict
-from holdfast.journal.statements import load_queries
+from holdfast.journal.rows import load_queries, packed
 
 _SQL = load_queries("sqlite_queries.sql")
 _LOCATE_RUN = _SQL["locate_run"]
@@ -51,8 +51,8 @@ _STORE_DEFINITION = _SQL["store_definition"]
 _KEEP = _SQL["keep"]
 _DROP_KEPT = _SQL["drop_kept"]
 _DROP_EXPIRED = _SQL["drop_expired"]
-_LAST_DEED = _SQL["last_deed"]
-_ADD_DEED = _SQL["add_deed"]
+_LAST_AUDITED = _SQL["last_audited"]
+_ADD_AUDITED = _SQL["add_audited"]
 _LAST_COMMIT = _SQL["last_commit"]
 _PLACED = _SQL["placed"]
 _PLACE_TAIL = _SQL["place_tail"]
@@ -82,14 +82,14 @@ _run_values = _values_of(RunRow)
 _question_values = _values_of(QuestionRow)
 _notice_values = _values_of(OutboxMessage)
 _kept_values = _values_of(ExpiringValue)
-_deed_values = _values_of(AuditRecord)
+_audit_values = _values_of(AuditRecord)
 
 
 _SEQ = 0xFFFFFFFF
 _NOWHERE = -1
 """The place of no record: whatever is expected, it is not there."""
 _UNKNOWN = -1
-"""The newest position, before anybody has looked."""
+"""The newest position, before it has been read."""
 
 
 def place(run: int, seq: int) -> int:
@@ -97,11 +97,51 @@ def place(run: int, seq: int) -> int:
     return run << 32 | seq
 
 
-class Scribe:
-    """Writes appends, and knows where each run stands: nobody else writes to this database.
+Pair: TypeAlias = tuple[str, str]
 
-    What is gathered is written by `flush`, at the latest before the commit; whoever rolls back
-    has the scribe `forget`, and it looks again.
+
+class Tally:
+    """How many rows there are of each pair of values, known without looking at them all.
+
+    The rows are counted once, inside a transaction; from then on every commit brings the changes
+    that it has made. After a rollback the tally is forgotten, and counted when next asked for.
+    """
+
+    def __init__(self, query: str) -> None:
+        self._query = query
+        self.known: Mapping[Pair, int] | None = None
+        """As of the last commit; None until it is asked for. Replaced, never changed: it is read by
+        the event loop while another thread commits."""
+        self.kept = False
+        """Whether changes are to be noted."""
+
+    def count(self, transaction: Transaction) -> Mapping[Pair, int]:
+        rows = transaction.execute(self._query).fetchall()
+        self.kept = True
+        return {(one, other): count for one, other, count in rows}
+
+    def begin(self, counted: Mapping[Pair, int]) -> None:
+        self.known = counted
+
+    def move(self, before: Pair | None, after: Pair) -> None:
+        """A row has changed, or is new."""
+        if self.known is None:
+            return
+        known = dict(self.known)
+        if before is not None:
+            known[before] = known.get(before, 0) - 1
+        known[after] = known.get(after, 0) + 1
+        self.known = {pair: count for pair, count in known.items() if count > 0}
+
+    def forget(self) -> None:
+        self.known, self.kept = None, False
+
+
+class AppendWriter:
+    """Knows where each run stands: it is the only one that writes to this database.
+
+    What is gathered is written by `flush`, at the latest before the commit. After a rollback
+    `forget` has it look again.
     """
 
     def __init__(self) -> None:
@@ -143,7 +183,7 @@ class Scribe:
             [[position]] = transaction.execute(_LAST_COMMIT).fetchall()
             [[placed]] = transaction.execute(_PLACED).fetchall()
             self._place_at = placed + database.MOST_UNPLACED
-        checksums.add_values(self.gathered, records, position, place)
+        add_values(self.gathered, records, position, place)
         count = len(records)
         self._position = position + count
         self._places[run_id] = place + count
@@ -180,7 +220,7 @@ class Scribe:
 
     def write_snapshot(self, transaction: Transaction, snapshot: Snapshot) -> None:
         self.flush(transaction)
-        crc = checksums.of_snapshot(snapshot.version, snapshot.schema, snapshot.payload.encode())
+        crc = snapshot_crc(snapshot.version, snapshot.schema, snapshot.payload.encode())
         transaction.execute(_SAVE_SNAPSHOT, {**asdict(snapshot), "crc": crc})
 
     def _place_of(self, transaction: Transaction, append: Append) -> int:
@@ -231,17 +271,17 @@ def _pair_of(transaction: Transaction, question_id: str) -> Pair | None:
 
 def _checked(values: tuple[Any, ...]) -> tuple[Any, ...]:
     """A row with its checksum."""
-    return *values, checksums.of_row(values)
+    return *values, row_crc(values)
 
 
 def attach(transaction: Transaction, attached: Attached) -> None:
-    """What is kept, let go and done, whichever run it belongs to."""
+    """What is kept, dropped and audited, whichever run it belongs to."""
     transaction.executemany(_DROP_KEPT, attached.dropped)
     transaction.executemany(_KEEP, map(_checked, map(_kept_values, attached.kept)))
-    if attached.deeds:
-        now = max(deed.at for deed in attached.deeds)
+    if attached.audit:
+        now = max(one.at for one in attached.audit)
         transaction.execute(_DROP_EXPIRED, (now, EXPIRED_AT_ONCE))
-        _add_deeds(transaction, attached.deeds)
+        _add_audited(transaction, attached.audit)
 
 
 def write_definition(transaction: Transaction, definition: StoredDefinition) -> None:
@@ -280,11 +320,11 @@ def _describe(transaction: Transaction, run: int, row: RunRow) -> str:
     return str(held[0])
 
 
-def _add_deeds(transaction: Transaction, deeds: Sequence[AuditRecord]) -> None:
+def _add_audited(transaction: Transaction, records: Sequence[AuditRecord]) -> None:
     """Goes on from the end of the chain as this transaction sees it."""
-    rows = transaction.execute(_LAST_DEED).fetchall()
-    last, previous = rows[0] if rows else (0, chain.START)
-    for number, deed in enumerate(deeds, last + 1):
-        digest = chain.link(previous, number, deed)
-        transaction.execute(_ADD_DEED, (number, *_deed_values(deed), previous, digest))
+    rows = transaction.execute(_LAST_AUDITED).fetchall()
+    last, previous = rows[0] if rows else (0, AUDIT_START)
+    for number, record in enumerate(records, last + 1):
+        digest = link(previous, number, record)
+        transaction.execute(_ADD_AUDITED, (number, *_audit_values(record), previous, digest))
         previous = digest

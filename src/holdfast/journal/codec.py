@@ -3,20 +3,25 @@
 A record's type is the event's class name, with `@2`, `@3`, … once its shape has
 changed; an upcaster turns each old shape into the next, so a journal written by
 any earlier version replays. Defaults are left out: they cost bytes at every step.
-Beside a text that is a message stands how it was made (`journal.messages`).
+
+Beside the English texts of a value stands how those that are messages were made, as the member
+`messages`: `[[path, id, parameters], …]`. A message without parameters needs none, since its text
+is its id. A parameter that is a message is `[id, parameters]`.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import fields
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import fields, is_dataclass, replace
+from typing import TYPE_CHECKING, Any, Final, get_args
+
+from immutables import Map
 
 from holdfast.errors import JournalDamaged, JournalTooNew
-from holdfast.journal import messages
+from holdfast.i18n.message import Message, Params, remade
 from holdfast.journal.port import Record, Written
-from holdfast.model.adapters import adapter
+from holdfast.model.record import adapter
 from holdfast.model.recorded import Event
 
 if TYPE_CHECKING:
@@ -103,8 +108,8 @@ def _with_messages(kind: type[Any], to_json: Callable[..., bytes]) -> Callable[.
 
     def written(event: Any, *, exclude_defaults: bool) -> bytes:
         payload = to_json(event, exclude_defaults=exclude_defaults)
-        found = messages.dumped({name: getattr(event, name) for name in names})
-        return payload[:-1] + f',"{messages.FIELD}":{found}}}'.encode() if found else payload
+        found = dump_messages({name: getattr(event, name) for name in names})
+        return payload[:-1] + f',"{MESSAGES}":{found}}}'.encode() if found else payload
 
     return written
 
@@ -125,8 +130,8 @@ def decode(record: Record) -> Event:
         written = int(version or 1)
         if written == current:
             event: Event = _ADAPTERS[name].validate_json(record.payload)
-            held = messages.MARK in record.payload
-            return messages.restored(event, record.payload) if held else event
+            held = MARK in record.payload
+            return restored(event, record.payload) if held else event
         if written < current:
             upcast = _upcast(name, written, record.payload)
             return _ADAPTERS[name].validate_python(upcast)  # type: ignore[no-any-return]
@@ -164,3 +169,95 @@ def encode_all(timed: Sequence[tuple[float, Event]], seq: int) -> tuple[list[Wri
         seq += 1
         size += len(payload)
     return records, size
+
+
+MESSAGES: Final = "messages"
+MARK: Final = f'"{MESSAGES}":[['
+"""What the JSON of a value has in it if it has messages, and seldom otherwise."""
+
+_Path = tuple[str | int, ...]
+
+
+def dump_messages(value: object) -> str:
+    """The messages in a value as JSON, empty where there are none."""
+    found = [[path, one.id, _written(one.params)] for path, one in _messages(value, ())]
+    return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if found else ""
+
+
+def beside(payload: str, value: object) -> str:
+    """A value's JSON object, and its messages as one more member."""
+    found = dump_messages(value)
+    return f'{payload[:-1]},"{MESSAGES}":{found}}}' if found else payload
+
+
+def restored(value: Any, payload: str) -> Any:
+    """The value with the messages that stand beside it in `payload`."""
+    return place_messages(value, json.loads(payload).get(MESSAGES, ()))
+
+
+def place_messages(value: Any, found: Iterable[list[Any]]) -> Any:
+    for path, msgid, params in found:
+        value = _placed(value, path, msgid, params)
+    return value
+
+
+def _messages(value: object, path: _Path) -> Iterator[tuple[_Path, Message]]:
+    if isinstance(value, Message):
+        if value.params:
+            yield path, value
+    else:
+        for name, part in _parts(value):
+            yield from _messages(part, (*path, name))
+
+
+def _parts(value: object) -> Iterable[tuple[str | int, object]]:
+    if isinstance(value, Mapping | Map):
+        return value.items()
+    if isinstance(value, list | tuple):
+        return enumerate(value)
+    if is_dataclass(value):
+        return ((one.name, getattr(value, one.name)) for one in fields(value))
+    return ()
+
+
+def _written(params: Params) -> Any:
+    if isinstance(params, tuple):
+        return [_parameter(one) for one in params]
+    return {name: _parameter(one) for name, one in params.items()}
+
+
+def _parameter(value: Any) -> Any:
+    if isinstance(value, Message):
+        return [value.id, _written(value.params)]
+    return value if value is None or isinstance(value, str | int | float) else str(value)
+
+
+def _placed(value: Any, path: list[str | int], msgid: str, params: Any) -> Any:
+    if not path:
+        return remade(value, msgid, _read(params)) if type(value) is str else value
+    name, *rest = path
+    inner = dict(_parts(value)).get(name)
+    part = _placed(inner, rest, msgid, params)
+    if isinstance(value, Map):
+        return value.set(name, part)
+    if isinstance(value, Mapping):
+        return {**value, name: part}
+    if isinstance(value, list | tuple):
+        made = getattr(value, "_make", type(value))  # a named tuple takes its parts one by one
+        return made(part if place == name else one for place, one in enumerate(value))
+    return replace(value, **{str(name): part})
+
+
+def _read(params: Any) -> Params:
+    if isinstance(params, list):
+        return tuple(_value(one) for one in params)
+    return {name: _value(one) for name, one in params.items()}
+
+
+def _value(given: Any) -> Any:
+    """The text of a message within another is made anew: it is not stored twice."""
+    if not isinstance(given, list):
+        return given
+    msgid, params = given[0], _read(given[1])
+    text = msgid.join(params) if isinstance(params, tuple) else msgid.format_map(params)
+    return remade(text, msgid, params)

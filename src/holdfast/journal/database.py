@@ -14,16 +14,24 @@ one transaction at a time.
 Opening ends with a checkpoint. A process that died after a failed sync may have
 left commits that the page cache shows but the disk does not have; copying the log
 into the database and syncing that leaves nothing that depends on it.
+
+Rows have checksums (CRC-32, as a signed integer: four bytes and under two microseconds a record),
+so that a bit that has flipped on its way to the disk or back is noticed when it is read. A record's
+covers its place as well. Rows that people are shown or let in by (questions, definitions, what is
+kept) have one, too.
 """
 
 from __future__ import annotations
 
+import re
 import sqlite3
+import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
+from zlib import crc32
 
 from holdfast.errors import (
     HoldfastError,
@@ -33,8 +41,8 @@ from holdfast.errors import (
     JournalUnavailable,
     OperatorError,
 )
-from holdfast.journal import checksums
-from holdfast.journal.statements import load_queries, load_script
+from holdfast.journal.port import Record, Written
+from holdfast.journal.rows import NoText, load_queries, load_script
 
 APPLICATION = int.from_bytes(b"Hold", "big")
 SCHEMA = 6
@@ -56,6 +64,11 @@ _LOG_PAGES = 1000
 _PAGE_BYTES = 4096
 _SPILLING_CACHE = 10
 _CACHE = -2000
+
+_head = struct.Struct("<qd").pack
+_SIGN = 1 << 31
+_RANGE = 1 << 32
+_CHECKSUM = re.compile(r"\b(\w+\.)?crc(_after)?\b")
 
 Parameters: TypeAlias = Sequence[Any] | Mapping[str, Any]
 
@@ -161,7 +174,7 @@ def read_as_indexed(connection: Connection) -> None:
 
 
 def explain(error: sqlite3.Error, path: Path) -> HoldfastError:
-    """What a failure of SQLite means to whoever runs the installation."""
+    """What a failure of SQLite means to the operator."""
     if str(error).startswith(_NO_TEXT):
         # SQLite's own words would quote what it found.
         return JournalDamaged(f"{path} holds text that is none. {_AFTER_DAMAGE}")
@@ -209,10 +222,6 @@ def _opened(path: Path, connect: Connect, prepare: Callable[[Connection], None])
     except sqlite3.Error as error:
         raise explain(error, path) from error
     return connection
-
-
-class NoText(str):
-    """What could be read of text that is not UTF-8: the rest of its row, and other rows, stay."""
 
 
 def _text(raw: bytes) -> str:
@@ -267,7 +276,7 @@ def _add_checksums(connection: Connection) -> None:
     """To the rows that are there, as they are by now."""
     for table in ("questions", "kept", "definitions"):
         for key, *values in connection.execute(_CHECKED[table]):
-            crc = checksums.of_row(values)
+            crc = row_crc(values)
             connection.execute(_CHECKED[f"check_{table}"], (crc, key))
 
 
@@ -295,3 +304,54 @@ def _check_owner(connection: Connection, path: Path) -> int:
             "Upgrade Holdfast, or use the home that belongs to this version."
         )
     return int(version) if tables else 0
+
+
+def without_checksums(queries: Mapping[str, str]) -> Mapping[str, str]:
+    """The same for a database of a schema that has no checksums yet: they are NULL."""
+    return {name: _CHECKSUM.sub("NULL", text) for name, text in queries.items()}
+
+
+def record_crc(place: int, at: float, text: bytes) -> int:
+    """`text` is the record's type and payload."""
+    return (crc32(_head(place, at) + text) ^ _SIGN) - _SIGN
+
+
+def add_values(values: list[Any], records: Sequence[Written], position: int, place: int) -> None:
+    """Records as they are stored behind a position and a place, each with its checksum."""
+    for _, at, kind, payload in records:
+        position += 1
+        place += 1
+        crc = crc32(_head(place, at) + (kind + payload).encode())
+        if crc >= _SIGN:
+            crc -= _RANGE
+        values += (position, place, at, kind, payload, crc)
+
+
+def record_of(row: tuple[Any, ...], crc_after: int | None) -> Record | None:
+    """None where the checksum tells of a change. Records of old, up to the one that has
+    `crc_after`, have no checksum; with None nothing there has."""
+    place, at, kind, payload, crc = row
+    try:
+        of_old = crc is None and (crc_after is None or place & 0xFFFFFFFF <= crc_after)
+        if not of_old and crc != record_crc(place, at, kind + payload):
+            return None
+        return Record(place & 0xFFFFFFFF, at, kind.decode(), payload.decode())
+    except (UnicodeDecodeError, AttributeError, TypeError, struct.error):
+        return None
+
+
+def snapshot_crc(version: int, schema: int, payload: bytes) -> int:
+    return record_crc(version, schema, payload)
+
+
+def row_crc(values: Iterable[Any]) -> int:
+    """Of a row's columns, text as str or as bytes."""
+    return (crc32(b"\x1f".join(map(_bytes, values))) ^ _SIGN) - _SIGN
+
+
+def _bytes(value: Any) -> bytes:
+    if isinstance(value, str):
+        return value.encode()
+    if isinstance(value, bytes):
+        return value
+    return b"\0" if value is None else repr(float(value)).encode()

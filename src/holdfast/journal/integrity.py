@@ -17,11 +17,18 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import JournalDamaged, JournalTooNew
-from holdfast.journal import chain, checksums
 from holdfast.journal.codec import decode
-from holdfast.journal.database import CHECKSUMS, PLACES, read_as_indexed
-from holdfast.journal.port import AuditEntry, AuditRecord
-from holdfast.journal.statements import load_queries, without_checksums
+from holdfast.journal.database import (
+    CHECKSUMS,
+    PLACES,
+    read_as_indexed,
+    record_of,
+    row_crc,
+    snapshot_crc,
+    without_checksums,
+)
+from holdfast.journal.port import AuditEntry, AuditRecord, verify
+from holdfast.journal.rows import load_queries
 
 _SQL = load_queries("sqlite_integrity.sql")
 _OLD_SQL = without_checksums(_SQL)
@@ -127,7 +134,7 @@ def _records(
 
 
 def _record_problem(row: tuple[Any, ...], crc_after: int | None) -> str | None:
-    record = checksums.record_of(row, crc_after)
+    record = record_of(row, crc_after)
     if record is None:
         return CHANGED
     try:
@@ -178,7 +185,7 @@ def _kept(report: Report, connection: sqlite3.Connection, sql: Sql) -> None:
 
 def _is_sound(row: tuple[Any, ...], sql: Sql) -> bool:
     *values, crc = row
-    return sql is _OLD_SQL or crc == checksums.of_row(values)
+    return sql is _OLD_SQL or crc == row_crc(values)
 
 
 def _check_json(report: Report, what: str, name: str, body: bytes) -> None:
@@ -192,7 +199,7 @@ def _snapshots(report: Report, connection: sqlite3.Connection, sql: Sql) -> None
     """A damaged one is left out when its run is loaded, and written anew in time."""
     for run_id, version, shape, payload, crc in connection.execute(sql["snapshots"]):
         report.count("snapshots")
-        if sql is _SQL and crc != checksums.of_snapshot(version, shape, payload):
+        if sql is _SQL and crc != snapshot_crc(version, shape, payload):
             name = run_id.decode(errors="replace")
             report.found("snapshot", name, "is damaged; it is not used, and nothing is lost")
 
@@ -215,7 +222,7 @@ def _audit(report: Report, connection: sqlite3.Connection, _: Sql) -> None:
     for row in connection.execute(_SQL["audit"]):
         report.count("audit entries")
         entry = _entry(row)
-        problem = chain.verify([entry], last)
+        problem = verify([entry], last)
         if problem is not None:
             report.found("audit", str(entry.number), problem)
             return

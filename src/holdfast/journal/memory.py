@@ -14,11 +14,10 @@ from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
 from holdfast.errors import JournalUnavailable, NotFound
-from holdfast.journal import chain
-from holdfast.journal.numbers import Numbers, split
 from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
+    AUDIT_START,
     NOT_OPEN,
     Append,
     Attached,
@@ -26,6 +25,7 @@ from holdfast.journal.port import (
     AuditRecord,
     Committed,
     ExpiringValue,
+    Numbers,
     OutboxMessage,
     QuestionQuery,
     QuestionRow,
@@ -34,8 +34,11 @@ from holdfast.journal.port import (
     RunRow,
     Snapshot,
     StoredDefinition,
+    check,
+    conflict,
+    link,
+    split_run_id,
 )
-from holdfast.journal.rules import check, conflict
 
 STRETCHES_KEPT = 100_000
 
@@ -213,7 +216,7 @@ class MemoryJournal:
     async def next_number(self, series: str) -> int:
         self._require_open()
         if not self._numbers.knows(series):
-            found = (split(row.run_id) for row in self._rows() if row.parent_id is None)
+            found = (split_run_id(row.run_id) for row in self._rows() if row.parent_id is None)
             used = (number or 0 for name, number in found if name == series)
             self._numbers.begin(series, max(used, default=0))
         return self._numbers.next(series)
@@ -259,18 +262,18 @@ class MemoryJournal:
             self._kept.pop(name, None)
         for kept in attached.kept:
             self._kept[kept.kind, kept.key] = kept
-        if attached.deeds:
-            self._drop_expired(max(deed.at for deed in attached.deeds))
-        for deed in attached.deeds:
-            self._audit.append(self._link(deed))
+        if attached.audit:
+            self._drop_expired(max(one.at for one in attached.audit))
+        for one in attached.audit:
+            self._audit.append(self._link(one))
 
     def _drop_expired(self, now: float) -> None:
         self._kept = {name: one for name, one in self._kept.items() if _lasts(one, now)}
 
-    def _link(self, deed: AuditRecord) -> AuditEntry:
+    def _link(self, record: AuditRecord) -> AuditEntry:
         number = len(self._audit) + 1
-        previous = self._audit[-1].digest if self._audit else chain.START
-        return AuditEntry(number, deed, previous, chain.link(previous, number, deed))
+        previous = self._audit[-1].digest if self._audit else AUDIT_START
+        return AuditEntry(number, record, previous, link(previous, number, record))
 
     def _note_commit(self, append: Append) -> None:
         first, count = append.expected + 1, len(append.records)

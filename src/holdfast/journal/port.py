@@ -14,23 +14,28 @@ append alone fails, whatever it was committed together with.
 When `append` returns, its records are on disk. When it raises
 `JournalUnavailable` they may or may not be: "not acknowledged", never "did not
 happen".
+
+What follows the port are the rules that all stores share: what an append must satisfy (`check`),
+how run ids are numbered, and how audit records are chained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Mapping, Sequence
-from dataclasses import field
-from typing import NamedTuple, Protocol, TypeAlias
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
+from dataclasses import field, fields
+from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from holdfast.model.attached import NOTHING as NOTHING
-from holdfast.model.attached import Attached as Attached
-from holdfast.model.attached import AuditEntry as AuditEntry
-from holdfast.model.attached import AuditRecord as AuditRecord
-from holdfast.model.attached import ExpiringValue as ExpiringValue
+from holdfast.errors import InternalError, VersionConflict
+from holdfast.language.strict import digest
 from holdfast.model.record import record
 from holdfast.model.rows import ANY_QUESTION as ANY_QUESTION
 from holdfast.model.rows import ANY_RUN as ANY_RUN
 from holdfast.model.rows import DAMAGED_RUN as DAMAGED_RUN
+from holdfast.model.rows import NOTHING as NOTHING
+from holdfast.model.rows import Attached as Attached
+from holdfast.model.rows import AuditEntry as AuditEntry
+from holdfast.model.rows import AuditRecord as AuditRecord
+from holdfast.model.rows import ExpiringValue as ExpiringValue
 from holdfast.model.rows import QuestionQuery as QuestionQuery
 from holdfast.model.rows import QuestionRow as QuestionRow
 from holdfast.model.rows import RunQuery as RunQuery
@@ -54,7 +59,7 @@ tenth."""
 
 @record
 class OutboxMessage:
-    """A word from one run to another: `(source_id, seq)` makes it unique."""
+    """A message from one run to another: `(source_id, seq)` makes it unique."""
 
     target_id: str
     source_id: str
@@ -131,8 +136,7 @@ class Journal(Protocol):
     def epoch(self) -> int:
         """Rises whenever appends were refused because the store failed.
 
-        Whoever holds state from before must read it again: what was refused may or
-        may not have happened.
+        State from before must be read again: what was refused may or may not have happened.
         """
 
     async def open(self) -> None:
@@ -210,7 +214,7 @@ class Journal(Protocol):
         """Everything of one kind that has not expired, in order of the keys."""
 
     async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:
-        """The chain of deeds from the one after `after`, in order."""
+        """The audit chain from the entry after `after`, in order."""
 
     async def commits(self, after: int = 0, limit: int = 1000) -> list[Committed]:
         """What was committed after a position, in order: at most so many stretches."""
@@ -219,7 +223,7 @@ class Journal(Protocol):
         """The newest position that was given; 0 when nothing was ever committed."""
 
     async def forgotten(self) -> int:
-        """Nobody can tell any more what was committed up to this position, 0 for all known."""
+        """Up to which position it is not known any more what was committed; 0 if all is known."""
 
     async def next_number(self, series: str) -> int:
         """The next number for run ids `{series}_{number}`, from 1.
@@ -227,3 +231,112 @@ class Journal(Protocol):
         Never given twice by one open journal, and never that of a run that exists;
         costs no commit.
         """
+
+
+def check(append: Append) -> None:
+    """Raise `InternalError` for an append that no store may accept: a mistake of ours, found before
+    anything is written, so that a journal never holds a gap or a run without a row."""
+    seq, row = append.expected, append.row
+    if seq == 0 and (row is None or not append.records):
+        raise InternalError(f"run {append.run_id} cannot be created without a row and a record")
+    for one in append.records:
+        seq += 1
+        if one[0] != seq:
+            raise InternalError(f"run {append.run_id}: record {one[0]} stands where {seq} belongs")
+    if row is not None and row.run_id != append.run_id:
+        raise InternalError(f"run {append.run_id} was given the row of {row.run_id}")
+    if append.questions or append.notices or append.child_appends:
+        _check_company(append)
+
+
+def conflict(append: Append) -> VersionConflict:
+    """The error of an append that another has overtaken."""
+    if append.expected == 0:
+        return VersionConflict(f"run {append.run_id} exists already")
+    return VersionConflict(f"run {append.run_id} is no longer at version {append.expected}")
+
+
+def _check_company(append: Append) -> None:
+    for question in append.questions:
+        if question.run_id != append.run_id:
+            raise InternalError(f"run {append.run_id} cannot ask for {question.run_id}")
+    for notice in append.notices:
+        if notice.source_id != append.run_id:
+            raise InternalError(f"run {append.run_id} cannot speak for {notice.source_id}")
+    for birth in append.child_appends:
+        if birth.expected != 0:
+            raise InternalError(f"run {birth.run_id} is born at {birth.expected} instead of 0")
+        check(birth)
+
+
+SHORTEST_NUMBER: Final = 6
+"""Digits in the shortest number; larger numbers simply grow longer."""
+
+
+class Numbers:
+    """The counters of one open journal, one per series: `inst_000001`, `inst_000002` and so on.
+
+    A number is only a proposal until the run is created, so it needs no place on disk: the counter
+    starts behind the highest run that exists and rises in memory.
+    """
+
+    def __init__(self) -> None:
+        self._last: dict[str, int] = {}
+
+    def knows(self, series: str) -> bool:
+        return series in self._last
+
+    def begin(self, series: str, highest: int) -> None:
+        """Start a series behind the highest number in use."""
+        self._last[series] = max(highest, self._last.get(series, 0))
+
+    def next(self, series: str) -> int:
+        self._last[series] += 1
+        return self._last[series]
+
+    def note(self, append: Append) -> None:
+        """Remember the number of a run whose id was not given by `next`."""
+        series, number = split_run_id(append.run_id)
+        if number is not None and series in self._last:
+            self._last[series] = max(self._last[series], number)
+
+
+def split_run_id(run_id: str) -> tuple[str, int | None]:
+    """The series and number in a run id; no number when it does not end in one."""
+    series, _, digits = run_id.rpartition("_")
+    if len(digits) >= SHORTEST_NUMBER and digits.isascii() and digits.isdigit():
+        return series, int(digits)
+    return run_id, None
+
+
+AUDIT_START: Final = ""
+"""The digest before the first entry."""
+
+_AUDIT_FIELDS = tuple(one.name for one in fields(AuditRecord))
+
+
+def link(previous: str, number: int, record: AuditRecord) -> str:
+    """The digest of the entry that follows the one whose digest is `previous`.
+
+    It covers the record, its number and the entry before: to change, remove or move an entry breaks
+    the chain from there on, and to mend the rest of it changes the newest digest, which may have
+    been noted elsewhere. Of what is cut off at the end only such a note tells.
+    """
+    told: dict[str, Json] = {name: getattr(record, name) for name in _AUDIT_FIELDS}
+    told["at"] = float(record.at)  # a database gives 5 back as 5.0
+    return digest({"number": number, "previous": previous, "deed": told})
+
+
+def verify(entries: Iterable[AuditEntry], last: AuditEntry | None = None) -> str | None:
+    """What is wrong with the chain, or None; `last` is where the part before has ended."""
+    number, previous = (last.number, last.digest) if last is not None else (0, AUDIT_START)
+    for entry in entries:
+        number += 1
+        if entry.number != number:
+            return f"entry {number} is missing: entry {entry.number} stands in its place"
+        if entry.previous != previous:
+            return f"entry {number} does not follow the entry before it"
+        if link(previous, number, entry.record) != entry.digest:
+            return f"entry {number} has been changed since it was written"
+        previous = entry.digest
+    return None

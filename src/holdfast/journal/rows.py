@@ -1,14 +1,19 @@
-"""What the rows of the SQLite journal mean."""
+"""What journals in SQL share: their named queries, and what rows mean.
+
+Each query of `sql/` has a name, its purpose in one line, and its text.
+"""
 
 from __future__ import annotations
 
 import json
+import re
 import zlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
+from importlib.resources import files
+from types import MappingProxyType
 from typing import Any
 
-from holdfast.journal.database import NoText
 from holdfast.journal.port import (
     DAMAGED_RUN,
     AuditEntry,
@@ -19,11 +24,28 @@ from holdfast.journal.port import (
 )
 from holdfast.model.run import KINDS, RunStatus
 
+_HEADING = re.compile(r"^-- name: (\w+)\n-- .+\n", re.MULTILINE)
 _STATUSES = frozenset(one.value for one in RunStatus)
 _ANY_KIND = "plan"
 
 SHORT_BODY = 1_000
 """Up to so many characters a definition is stored as it is."""
+
+
+def load_script(name: str) -> str:
+    """The text of one file in `sql/`."""
+    return files("holdfast.journal").joinpath("sql", name).read_text(encoding="utf-8")
+
+
+def load_queries(name: str) -> Mapping[str, str]:
+    """The queries of one file, by name."""
+    _, *parts = _HEADING.split(load_script(name))
+    bodies = (body.strip().rstrip(";") for body in parts[1::2])
+    return MappingProxyType(dict(zip(parts[0::2], bodies, strict=True)))
+
+
+class NoText(str):
+    """What could be read of text that is not UTF-8: the rest of its row, and other rows, stay."""
 
 
 def run_row(row: tuple[Any, ...]) -> RunRow:
@@ -56,8 +78,8 @@ def definition_of(row: tuple[Any, ...]) -> StoredDefinition:
 
 
 def entry_of(row: tuple[Any, ...]) -> AuditEntry:
-    number, *deed, previous, digest = row
-    return AuditEntry(number, AuditRecord(*deed), previous, digest)
+    number, *fields, previous, digest = row
+    return AuditEntry(number, AuditRecord(*fields), previous, digest)
 
 
 def stretches_of(rows: Iterable[tuple[int, str, int]]) -> list[Committed]:

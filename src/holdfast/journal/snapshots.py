@@ -19,13 +19,13 @@ from holdfast.core.conversation import schedule
 from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.plan.state import TaskState
 from holdfast.core.run.state import QuestionState, RunState, StepState
-from holdfast.journal.messages import dumped, placed
-from holdfast.model.adapters import adapter
+from holdfast.journal.codec import dump_messages, place_messages
 from holdfast.model.agent_events import Call
 from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.conversation import EngineState, SubTask
 from holdfast.model.message import Message, ModelSaid, ToolReturned, Usage, UserSaid
 from holdfast.model.plan import TaskStatus
+from holdfast.model.record import adapter
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
@@ -139,7 +139,7 @@ def dump_state(state: RunState) -> str:
     names = (one.name for one in fields(state) if one.name not in _LEFT_OUT)
     body = {name: _write(forms, name, getattr(state, name)) for name in names}
     texts = {one.name: getattr(state, one.name) for one in fields(state) if one.name in _TEXTS}
-    if found := dumped(texts):
+    if found := dump_messages(texts):
         body[_MADE] = json.loads(found)
     from pydantic_core import to_json
 
@@ -153,7 +153,7 @@ def load_state(payload: str, blank: S) -> S:
     forms = _forms_of(blank)
     pinned = {name: getattr(blank, name) for name in _PINNED if hasattr(blank, name)}
     read = {name: _read(forms, name, value) for name, value in body.items()}
-    return type(blank)(**placed(read, found), **pinned)
+    return type(blank)(**place_messages(read, found), **pinned)
 
 
 def _forms_of(state: RunState) -> Mapping[str, Form]:

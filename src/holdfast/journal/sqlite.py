@@ -1,8 +1,8 @@
 """The embedded journal: one SQLite file, one writing connection, one reading one.
 
-What is committed stands in `committer`, when and on which thread in `writer`, the
-statements in `scribe`. Reads run here on the event loop through a connection of
-their own: in WAL mode they see every acknowledged append and wait for nobody. Each
+When and on which thread is committed stands in `writer`, the statements of an append in
+`append_writer`. Reads run here on the event loop through a connection of
+their own: in WAL mode they see every acknowledged append and never wait. Each
 is a short, indexed look-up; long histories are read in stretches, letting others
 in between.
 """
@@ -20,11 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from holdfast.errors import JournalDamaged, JournalUnavailable, NotFound
-from holdfast.journal import append_writer as scribe
-from holdfast.journal import checksums
-from holdfast.journal.append_writer import Scribe
-from holdfast.journal.committer import Committer
-from holdfast.journal.counters import Pair, Tally
+from holdfast.journal import append_writer, database
+from holdfast.journal.append_writer import AppendWriter, Pair, Tally
 from holdfast.journal.database import (
     Connect,
     Connection,
@@ -34,18 +31,22 @@ from holdfast.journal.database import (
     explain,
     open_reader,
     open_writer,
+    row_crc,
+    snapshot_crc,
+    without_checksums,
 )
 from holdfast.journal.home import HomeLock, make_directory, make_file, sync_directory
-from holdfast.journal.numbers import SHORTEST, Numbers, split
 from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
     NOT_OPEN,
+    SHORTEST_NUMBER,
     Append,
     Attached,
     AuditEntry,
     Committed,
     ExpiringValue,
+    Numbers,
     OutboxMessage,
     QuestionQuery,
     QuestionRow,
@@ -54,11 +55,11 @@ from holdfast.journal.port import (
     RunRow,
     Snapshot,
     StoredDefinition,
+    check,
+    split_run_id,
 )
-from holdfast.journal.rows import definition_of, entry_of, run_row, stretches_of
-from holdfast.journal.rules import check
-from holdfast.journal.statements import load_queries, without_checksums
-from holdfast.journal.writer import Writer
+from holdfast.journal.rows import definition_of, entry_of, load_queries, run_row, stretches_of
+from holdfast.journal.writer import Committer, Writer
 
 log = logging.getLogger("holdfast")
 
@@ -88,7 +89,7 @@ class SqliteJournal:
         self._connect = connect
         self._lock = HomeLock(self.path)
         self._numbers = Numbers()
-        self._scribe = Scribe()
+        self._appends = AppendWriter()
         self._committer: Committer | None = None
         self._writer: Writer | None = None
         self._reader: Connection | None = None
@@ -109,8 +110,8 @@ class SqliteJournal:
             sync_directory(self.path.parent)
             self._reader = open_reader(self.path, self._connect)
             undo.pop_all()
-        self._scribe = Scribe()
-        self._committer = Committer(connection, self.path, self._scribe)
+        self._appends = AppendWriter()
+        self._committer = Committer(connection, self.path, self._appends)
         self._writer = Writer(self._committer)
         self._numbers = Numbers()
 
@@ -128,7 +129,7 @@ class SqliteJournal:
         check(append)
         if append.expected == 0:
             self._numbers.note(append)
-        return (self._writer or self._open_writer()).write(self._scribe.write, append)
+        return (self._writer or self._open_writer()).write(self._appends.write, append)
 
     async def read(
         self,
@@ -153,13 +154,7 @@ class SqliteJournal:
         return records
 
     def _read_within(
-        self,
-        run_id: str,
-        run: int,
-        crc_after: int | None,
-        after: int,
-        last: int,
-        most_text: int,
+        self, run_id: str, run: int, crc_after: int | None, after: int, last: int, most_text: int
     ) -> list[Record]:
         records: list[Record] = []
         with self._rows("read_events", _between(run, after, last)) as rows:
@@ -182,7 +177,7 @@ class SqliteJournal:
 
     async def runs(self, query: RunQuery = ANY_RUN) -> list[RunRow]:
         parameters = {
-            "before": self._place_before(query.before),
+            "before": self._number_of("run", query.before, _LAST),
             "name": query.name,
             "kind": query.kind,
             "parent_id": query.parent_id,
@@ -208,17 +203,17 @@ class SqliteJournal:
         return [run_id for (run_id,) in self._select("due_runs", (now, limit))]
 
     async def run_counts(self) -> Mapping[tuple[str, str], int]:
-        return await self._counted(self._scribe.runs, "run_counts")
+        return await self._counted(self._appends.runs, "run_counts")
 
     async def question_counts(self) -> Mapping[tuple[str, str], int]:
-        return await self._counted(self._scribe.questions, "question_counts")
+        return await self._counted(self._appends.questions, "question_counts")
 
     async def _counted(self, tally: Tally, query: str) -> Mapping[Pair, int]:
         """Counted in the writing thread, once; here where nothing can be written, or where a
         damaged row is told only to readers."""
         if tally.known is None and self._writer is not None:
             with suppress(JournalUnavailable, JournalDamaged):
-                await self._writer.write(self._scribe.count, tally, may_block=False)
+                await self._writer.write(self._appends.count, tally, may_block=False)
         if tally.known is not None:
             return tally.known
         return {(one, other): count for one, other, count in self._select(query)}
@@ -233,11 +228,14 @@ class SqliteJournal:
 
     async def questions(self, query: QuestionQuery = ANY_QUESTION) -> list[QuestionRow]:
         """Damaged ones are left out, and the page is filled with those that follow."""
-        after = self._place_after(query.after, query.newest)
+        after = self._number_of("question", query.after, _LAST if query.newest else 0)
         sound: list[QuestionRow] = []
         while len(sound) < query.limit:
             rows = self._question_rows(query, after)
-            sound += [QuestionRow(*row) for row in self._sound_ones("question", _but_last(rows))]
+            sound += [
+                QuestionRow(*row)
+                for row in self._sound_ones("question", (row[:-1] for row in rows))
+            ]
             if len(rows) < query.limit:
                 break
             after = _number(rows[-1])
@@ -271,18 +269,18 @@ class SqliteJournal:
 
     async def save_snapshot(self, snapshot: Snapshot) -> None:
         writer = self._open_writer()
-        await writer.write(self._scribe.write_snapshot, snapshot, may_block=False)
+        await writer.write(self._appends.write_snapshot, snapshot, may_block=False)
 
     async def snapshot(self, run_id: str, schema: int) -> Snapshot | None:
         """One that has changed since it was written is none: the journal has everything."""
         for version, _, payload, crc in self._select("snapshot", (run_id, schema)):
-            if crc == checksums.of_snapshot(version, schema, payload):
+            if crc == snapshot_crc(version, schema, payload):
                 return Snapshot(run_id, version, schema, payload.decode())
             log.warning("the snapshot of run %s is damaged and left out", run_id)
         return None
 
     async def store_definition(self, definition: StoredDefinition) -> None:
-        await self._open_writer().write(scribe.write_definition, definition)
+        await self._open_writer().write(append_writer.write_definition, definition)
 
     async def definition(self, digest: str) -> StoredDefinition | None:
         rows = self._select("definition", (digest,))
@@ -293,7 +291,7 @@ class SqliteJournal:
         return [definition_of(row) for row in self._sound_ones("definition", rows)]
 
     async def attach(self, attached: Attached) -> None:
-        await self._open_writer().write(scribe.attach, attached)
+        await self._open_writer().write(append_writer.attach, attached)
 
     async def kept(self, kind: str, key: str, now: float) -> ExpiringValue | None:
         rows = self._select("kept", (kind, key, now))
@@ -334,7 +332,7 @@ class SqliteJournal:
         return [self._record(run_id, row, crc_after) for row in rows]
 
     def _record(self, run_id: str, row: tuple[Any, ...], crc_after: int | None) -> Record:
-        record = checksums.record_of(row, crc_after)
+        record = database.record_of(row, crc_after)
         if record is None:
             raise JournalDamaged(
                 f"record {row[0] & 0xFFFFFFFF} of run {run_id} in {self.path} has changed since it "
@@ -346,7 +344,7 @@ class SqliteJournal:
     def _sound(self, what: str, row: tuple[Any, ...]) -> tuple[Any, ...]:
         """The row without its checksum, which must be its own."""
         *values, crc = row
-        if self._sql is not OLD_SQL and crc != checksums.of_row(values):
+        if self._sql is not OLD_SQL and crc != row_crc(values):
             raise JournalDamaged(
                 f"the row of {what} {values[0]} in {self.path} has changed since it was written, "
                 "and is not used. Restore a backup to get it back. "
@@ -379,7 +377,7 @@ class SqliteJournal:
 
     def _highest_number(self, series: str) -> int:
         highest = 0
-        for digits in range(SHORTEST, _LONGEST_NUMBER + 1):
+        for digits in range(SHORTEST_NUMBER, _LONGEST_NUMBER + 1):
             for (run_id,) in self._select(
                 "highest_number",
                 {
@@ -389,23 +387,16 @@ class SqliteJournal:
                     "digits_from": len(series) + 2,
                 },
             ):
-                highest = max(highest, split(run_id)[1] or 0)
+                highest = max(highest, split_run_id(run_id)[1] or 0)
         return highest
 
-    def _place_before(self, run_id: str | None) -> int:
-        if run_id is None:
-            return _LAST
-        rows = self._select("locate_run", (run_id,))
+    def _number_of(self, what: str, name: str | None, otherwise: int) -> int:
+        """By which lists are ordered: that of the run or question that a page goes on from."""
+        if name is None:
+            return otherwise
+        rows = self._select(f"locate_{what}", (name,))
         if not rows:
-            raise NotFound(f"there is no run {run_id} to go on from")
-        return int(rows[0][0])
-
-    def _place_after(self, question_id: str | None, newest: bool) -> int:
-        if question_id is None:
-            return _LAST if newest else 0
-        rows = self._select("locate_question", (question_id,))
-        if not rows:
-            raise NotFound(f"there is no question {question_id} to go on from")
+            raise NotFound(f"there is no {what} {name} to go on from")
         return int(rows[0][0])
 
     def _select_each(
@@ -426,7 +417,7 @@ class SqliteJournal:
         if self._reader is None:
             raise JournalUnavailable(f"the journal at {self.path} {NOT_OPEN}")
         try:
-            # Rows that nobody takes would hold on to the file as it was.
+            # Rows that are not taken would hold on to the file as it was.
             with closing(self._reader.execute(self._sql[name], parameters)) as rows:
                 yield rows
         except sqlite3.Error as error:
@@ -446,11 +437,7 @@ def _runs_by(query: RunQuery) -> str:
 
 
 def _between(run: int, after: int, last: int) -> Mapping[str, int]:
-    return {"after": scribe.place(run, after), "last": scribe.place(run, last)}
-
-
-def _but_last(rows: Iterable[tuple[Any, ...]]) -> Iterator[tuple[Any, ...]]:
-    return (row[:-1] for row in rows)
+    return {"after": append_writer.place(run, after), "last": append_writer.place(run, last)}
 
 
 def _number(row: tuple[Any, ...]) -> int:

@@ -1,18 +1,18 @@
-"""The vault: what people type into secret fields, for nobody but the calls of their run.
+"""The vault: what people type into secret fields, for the calls of their run only.
 
 A value becomes a *reference*, and only that is recorded, shown and told to models. The reference
-is a keyed digest of the question, the field and the value: whoever types the same again gives the
-same answer again, and nobody without the key can try values out. The value itself is kept
-encrypted (AES-256-GCM), in the transaction of the answer it belongs to; the ciphertext is bound to
-its reference and its root run, so one that is put elsewhere does not open.
+is a keyed digest of the question, the field and the value: the same value again is the same answer
+again, and without the key values cannot be tried out. The value itself is kept encrypted
+(AES-256-GCM), in the transaction of the answer it belongs to; the ciphertext is bound to its
+reference and its root run, so one that is put elsewhere does not open.
 
-A value may be *entered* ahead of its answer. Until then it is kept for whoever entered it, apart
-from what belongs to answers: several people may enter the same, and to enter it again takes
+A value may be *entered* ahead of its answer. Until then it is kept for the person who entered it,
+apart from what belongs to answers: several people may enter the same, and to enter it again takes
 nothing away from an answer that is on its way.
 
 The key is `HOLDFAST_SECRET_KEY` (32 bytes in base64), or the file `secret.key` in the home, made
 when it is first needed and readable by its owner only. A journal in memory has a key that ends
-with it. Whoever has a copy of the database without the key has no secrets.
+with it. A copy of the database without the key gives away no secrets.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ class Clock(Protocol):
 
 
 @record
-class Place:
-    """Where a secret was asked for; a start is asked for by the run that it begins."""
+class SecretScope:
+    """The question and the root run that a secret is for; a start's is the run that it begins."""
 
     question_id: str
     root_id: str
@@ -107,12 +107,12 @@ class Vault:
         return reference, ExpiringValue(KIND, reference, json.dumps(body))
 
     def enter(
-        self, place: Place, field: str, value: str, until: float
+        self, scope: SecretScope, field: str, value: str, until: float
     ) -> tuple[str, ExpiringValue]:
         """As `seal`, for an answer that the same person is yet to give."""
-        reference, kept = self.seal(place.question_id, field, place.root_id, value)
+        reference, kept = self.seal(scope.question_id, field, scope.root_id, value)
         return reference, replace(
-            kept, kind=ENTERED, key=_entered_key(reference, place.by), expires_at=until
+            kept, kind=ENTERED, key=_entered_key(reference, scope.by), expires_at=until
         )
 
     async def open(self, references: Iterable[str], root_id: str) -> dict[str, str]:
@@ -130,7 +130,7 @@ class Vault:
         row = await self._journal.run(run_id)
         return {} if row is None else await self.open(references, row.root_id)
 
-    async def take(self, form: Form, data: Mapping[str, Json], place: Place) -> Sealed:
+    async def take(self, form: Form, data: Mapping[str, Json], scope: SecretScope) -> Sealed:
         """Seal what is raw in the form's secret fields, and make lasting what was sealed before;
         InvalidAnswer with a message for each that does not fit its field."""
         taken, kept, errors = dict(data), [], overlong(form, data)
@@ -138,7 +138,7 @@ class Vault:
             if field.name in errors:
                 continue
             try:
-                reference, one = await self._taken(field, data[field.name], place)
+                reference, one = await self._taken(field, data[field.name], scope)
                 taken[field.name] = reference
                 kept.append(one)
             except Refusal as refusal:
@@ -147,26 +147,28 @@ class Vault:
             raise InvalidAnswer(msg("the answer does not fit the form"), errors)
         return Sealed(taken, tuple(kept))
 
-    def refer(self, form: Form, data: Mapping[str, Json], place: Place) -> dict[str, Json]:
+    def refer(self, form: Form, data: Mapping[str, Json], scope: SecretScope) -> dict[str, Json]:
         """Data as it would have been recorded, to be compared with what was."""
         referred = dict(data)
         for field in _secrets_given(form, data):
             value = data[field.name]
             if isinstance(value, str) and not is_reference(value):
-                referred[field.name] = self.reference(place.question_id, field.name, value)
+                referred[field.name] = self.reference(scope.question_id, field.name, value)
         return referred
 
-    async def _taken(self, field: Field, value: Json, place: Place) -> tuple[str, ExpiringValue]:
+    async def _taken(
+        self, field: Field, value: Json, scope: SecretScope
+    ) -> tuple[str, ExpiringValue]:
         if is_reference(value):
-            return value, await self._entered(value, field.name, place)
+            return value, await self._entered(value, field.name, scope)
         text = str(clean(field, value))
-        return self.seal(place.question_id, field.name, place.root_id, text)
+        return self.seal(scope.question_id, field.name, scope.root_id, text)
 
-    async def _entered(self, reference: str, field: str, place: Place) -> ExpiringValue:
-        key, now = _entered_key(reference, place.by), self._clock.now()
+    async def _entered(self, reference: str, field: str, scope: SecretScope) -> ExpiringValue:
+        key, now = _entered_key(reference, scope.by), self._clock.now()
         kept = await self._journal.kept(ENTERED, key, now)
         body = {} if kept is None else json.loads(kept.body)
-        here = (body.get("question_id"), body.get("field")) == (place.question_id, field)
+        here = (body.get("question_id"), body.get("field")) == (scope.question_id, field)
         if kept is None or not here:
             raise Refusal(_NOT_OURS)
         return ExpiringValue(KIND, reference, kept.body)
@@ -210,14 +212,14 @@ class Vault:
 
 
 async def sealed_answer(
-    vault: Vault, form: Form, data: Mapping[str, Json], place: Place, status: str
+    vault: Vault, form: Form, data: Mapping[str, Json], scope: SecretScope, status: str
 ) -> Sealed:
     """Data as an answer may carry it. One that comes after another is only compared with it."""
     if not form.fields:
         return Sealed(dict(data))
     if status == "open":
-        return await vault.take(form, data, place)
-    return Sealed(vault.refer(form, data, place))
+        return await vault.take(form, data, scope)
+    return Sealed(vault.refer(form, data, scope))
 
 
 def _bound(reference: str, root_id: str) -> bytes:

@@ -56,7 +56,7 @@ class TurnStarted:
 
 @record
 class CallProposed:
-    """Somebody proposes a call between turns: the next turn begins with it."""
+    """A call was proposed between turns: the next turn begins with it."""
 
     turn: int
     call: Call

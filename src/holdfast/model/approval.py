@@ -1,4 +1,4 @@
-"""Whether a tool may run without a person's consent."""
+"""What is known of a tool before a call, and whether it may run without a person's consent."""
 
 from __future__ import annotations
 
@@ -7,7 +7,8 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from holdfast.model.values import Json
+from holdfast.model.form import Form
+from holdfast.model.values import Json, JsonObject
 
 
 class ApprovalMode(StrEnum):
@@ -23,6 +24,31 @@ class ApprovalRule:
     mode: ApprovalMode
     when: str | None = None
     otherwise: ApprovalMode = ApprovalMode.AUTO
+
+
+@dataclass(frozen=True, slots=True)
+class ToolFacts:
+    """What the core needs to know of a tool before a call."""
+
+    parameters: JsonObject
+    version: str = ""
+    idempotent: bool = False
+    approval: ApprovalRule = ApprovalRule(ApprovalMode.AUTO)
+    fields: Form = Form()
+
+    mode: ApprovalMode | None = field(init=False, compare=False)
+    """What its rule says of every call, unless that depends on the arguments."""
+    required: frozenset[str] = field(init=False, compare=False)
+    known: frozenset[str] | None = field(init=False, compare=False)
+    """All that it takes; None where it may take anything, as patterns do."""
+
+    def __post_init__(self) -> None:
+        schema, approval = self.parameters, self.approval
+        anything = schema.get("additionalProperties") is not False or "patternProperties" in schema
+        known = None if anything else frozenset(schema.get("properties", {}))
+        object.__setattr__(self, "mode", approval.mode if approval.when is None else None)
+        object.__setattr__(self, "required", frozenset(schema.get("required", ())))
+        object.__setattr__(self, "known", known)
 
 
 Rules: TypeAlias = Mapping[str, ApprovalRule]

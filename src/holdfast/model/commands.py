@@ -1,4 +1,4 @@
-"""Commands to a run: what somebody wants, in the imperative.
+"""Commands to a run: what is wanted, in the imperative.
 
 A command is decided against the run's state and the `Moment` it arrives in; it
 becomes events, or it is refused and nothing changes.
@@ -7,15 +7,16 @@ becomes events, or it is refused and nothing changes.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TypeAlias
 
-from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.model.approval import ApprovalRule
+from holdfast.model.approval import ToolFacts as ToolFacts
 from holdfast.model.conversation import AfterFailure, SubTask
+from holdfast.model.events import TaskUpdate
 from holdfast.model.form import Form
 from holdfast.model.interaction import InteractionRequest, Resolution, Waiting
 from holdfast.model.message import ModelReply
-from holdfast.model.plan import TaskUpdate
 from holdfast.model.record import record
 from holdfast.model.retry import Advice, Failure
 from holdfast.model.run import Parent
@@ -24,7 +25,7 @@ from holdfast.model.values import Json, JsonObject
 
 @record
 class Moment:
-    """What the core may not fetch itself: the time, and a secret that nobody can guess.
+    """What the core may not fetch itself: the time, and a secret that cannot be guessed.
 
     Under four eyes `wanted_by` says who wants what the tree of runs does, and how they said so;
     it is None where one person may want a call and approve it.
@@ -33,31 +34,6 @@ class Moment:
     now: float
     entropy: bytes = b""
     wanted_by: Mapping[str, str] | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class ToolFacts:
-    """What the core needs to know of a tool before a call."""
-
-    parameters: JsonObject
-    version: str = ""
-    idempotent: bool = False
-    approval: ApprovalRule = ApprovalRule(ApprovalMode.AUTO)
-    fields: Form = Form()
-
-    mode: ApprovalMode | None = field(init=False, compare=False)
-    """What its rule says of every call, unless that depends on the arguments."""
-    required: frozenset[str] = field(init=False, compare=False)
-    known: frozenset[str] | None = field(init=False, compare=False)
-    """All that it takes; None where it may take anything, as patterns do."""
-
-    def __post_init__(self) -> None:
-        schema, approval = self.parameters, self.approval
-        anything = schema.get("additionalProperties") is not False or "patternProperties" in schema
-        known = None if anything else frozenset(schema.get("properties", {}))
-        object.__setattr__(self, "mode", approval.mode if approval.when is None else None)
-        object.__setattr__(self, "required", frozenset(schema.get("required", ())))
-        object.__setattr__(self, "known", known)
 
 
 @record
@@ -308,22 +284,10 @@ class CallReturned:
     result: Json = None
 
 
-PlanOutcome: TypeAlias = (
-    Succeeded | OutputBroken | Failed | Missing | Lost | NotSent | CallWanted | CallReturned
-)
-ReactOutcome: TypeAlias = Succeeded | Failed | Missing | Lost | NotSent | Replied
-ConversationOutcome: TypeAlias = (
-    Succeeded
-    | Failed
-    | Missing
-    | Lost
-    | NotSent
-    | Fetched
-    | Decomposed
-    | Undecomposed
-    | Filled
-    | Written
-)
+RunOutcome: TypeAlias = Succeeded | Failed | Missing | Lost | NotSent
+PlanOutcome: TypeAlias = RunOutcome | OutputBroken | CallWanted | CallReturned
+ReactOutcome: TypeAlias = RunOutcome | Replied
+ConversationOutcome: TypeAlias = RunOutcome | Fetched | Decomposed | Undecomposed | Filled | Written
 Outcome: TypeAlias = PlanOutcome | ReactOutcome | ConversationOutcome
 
 
@@ -434,44 +398,22 @@ class Recover:
     crashed: bool = True
 
 
+RunCommand: TypeAlias = (
+    StartStep | ReportOutcome | Answer | KeepDraft | Cancel | HearChild | Tick | Recover
+)
+"""What every machine takes."""
+
 PlanCommand: TypeAlias = (
-    StartRun
-    | StartStep
-    | ReportOutcome
-    | Advise
-    | Answer
-    | KeepDraft
-    | Resume
-    | Skip
-    | MarkDone
-    | EditContext
-    | RerunFrom
-    | Cancel
-    | HearChild
-    | Tick
-    | Recover
+    RunCommand | StartRun | Advise | Resume | Skip | MarkDone | EditContext | RerunFrom
 )
 
 ReactCommand: TypeAlias = (
-    StartSession
-    | Say
-    | Ask
-    | Propose
-    | RememberApproval
-    | RevokeApproval
-    | StartStep
-    | ReportOutcome
-    | Answer
-    | KeepDraft
-    | Resume
-    | Cancel
-    | HearChild
-    | Tick
-    | Recover
+    RunCommand | StartSession | Say | Ask | Propose | RememberApproval | RevokeApproval | Resume
 )
 
 ConversationCommand: TypeAlias = (
-    OpenConversation
+    RunCommand
+    | OpenConversation
     | Converse
     | Advance
     | Hold
@@ -480,14 +422,6 @@ ConversationCommand: TypeAlias = (
     | GoOn
     | StartOver
     | RestoreSnapshot
-    | StartStep
-    | ReportOutcome
-    | Answer
-    | KeepDraft
-    | Cancel
-    | HearChild
-    | Tick
-    | Recover
 )
 
 Command: TypeAlias = PlanCommand | ReactCommand | ConversationCommand

@@ -168,7 +168,7 @@ class TasksRefused:
 
 @record
 class PauseWished:
-    """Somebody wants it paused before its first task, or no longer does."""
+    """It is to pause before its first task, or no longer."""
 
     wished: bool = True
     by: str = ""

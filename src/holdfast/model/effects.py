@@ -120,7 +120,7 @@ class StartAgent:
 
 @record
 class StopModel:
-    """Nobody waits for the model's reply any more."""
+    """The model's reply is not wanted any more."""
 
     work: Work
 

@@ -7,7 +7,7 @@ attempt is due. `PlanEvent` is closed: a plan's `apply` consumes it with `match`
 A *step* is one piece of work of a run, `firing` counts how often it was fired. In a
 plan it is a listener, named as there (`L002`). The events that speak of a `step_id`
 belong to every machine, as do those of questions, child runs and cancelling; those of
-sessions stand in `react_events`.
+sessions stand in `agent_events`.
 """
 
 from __future__ import annotations
@@ -37,6 +37,16 @@ class Move:
     context: Mapping[str, Json] = field(default_factory=dict)
     drop: tuple[str, ...] = ()
     fired: tuple[str, ...] = ()
+
+
+@record
+class TaskUpdate:
+    """A move that is wanted of one task: its new status, and what its context gains."""
+
+    task_id: str
+    status: TaskStatus
+    context: Mapping[str, Json] = field(default_factory=dict)
+    reason: str = ""
 
 
 @record
@@ -139,7 +149,7 @@ class ListenerSkipped:
 
 @record
 class OutcomeLost:
-    """The work was sent, and nobody knows whether it took effect."""
+    """The work was sent, and it is not known whether it took effect."""
 
     step_id: str
     firing: int
@@ -254,7 +264,7 @@ class QuestionWithdrawn:
 
 @record
 class QuestionReminded:
-    """Nobody has answered yet; `count` says how often that was noticed."""
+    """There is no answer yet; `count` says how often that was noticed."""
 
     question_id: str
     count: int
@@ -270,7 +280,7 @@ class QuestionEscalated:
 
 @record
 class DraftKept:
-    """What somebody has filled in so far; it binds nobody."""
+    """What a person has filled in so far; it is no answer yet."""
 
     question_id: str
     by: str
@@ -381,7 +391,7 @@ class RunRecovered:
 
 @record
 class CancelRequested:
-    """`everything`: whoever waits for this run is to end as well."""
+    """`everything`: the runs that wait for this one are to end as well."""
 
     by: str
     reason: str = ""

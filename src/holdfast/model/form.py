@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final, Literal
 
-from holdfast.model.enums import TextEnum
+from holdfast.model.record import TextEnum
 from holdfast.model.values import Json
 
 

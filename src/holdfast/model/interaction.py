@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Final
 
-from holdfast.model.enums import TextEnum
 from holdfast.model.form import Form
+from holdfast.model.record import TextEnum
 from holdfast.model.values import Json
 
 

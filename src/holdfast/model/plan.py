@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import ClassVar, TypeAlias
 
-from holdfast.model.enums import TextEnum
 from holdfast.model.form import Form
 from holdfast.model.interaction import Asking
-from holdfast.model.record import record
+from holdfast.model.record import TextEnum
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.run import RunStatus
-from holdfast.model.values import Json, JsonObject
+from holdfast.model.values import JsonObject
 
 
 class TaskStatus(TextEnum):
@@ -164,13 +162,3 @@ class Plan:
     inputs: Form = Form()
     verify: tuple[Check, ...] = ()
     while_paused: WhilePaused = WhilePaused.GO_ON
-
-
-@record
-class TaskUpdate:
-    """A move of one task: its new status, and what its context gains."""
-
-    task_id: str
-    status: TaskStatus
-    context: Mapping[str, Json] = field(default_factory=dict)
-    reason: str = ""

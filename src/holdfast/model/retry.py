@@ -5,8 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TypeAlias
 
-from holdfast.model.enums import TextEnum
-from holdfast.model.record import record
+from holdfast.model.record import TextEnum, record
 
 
 class FailureKind(TextEnum):

@@ -1,9 +1,12 @@
-"""What lists say of runs and questions, and how they are asked for.
+"""What commits beside a run's events: rows of runs and questions, audit records, kept values.
 
-A row is a small projection of a run's events, kept beside them, so that a list reads no journal.
+A row is a small projection of a run's events, so that a list reads no journal; a query asks for a
+page of them.
 """
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from holdfast.model.record import record
 
@@ -91,3 +94,52 @@ class QuestionQuery:
 
 ANY_RUN = RunQuery()
 ANY_QUESTION = QuestionQuery()
+
+
+@record
+class ExpiringValue:
+    """Something small that is kept by name: a token, a secret's ciphertext, a request served.
+
+    `body` is JSON and opaque here. What has expired counts as gone.
+    """
+
+    kind: str
+    key: str
+    body: str
+    expires_at: float | None = None
+
+
+@record
+class AuditRecord:
+    """What a person did: `seen` is the digest of what was shown to them, `origin` where from."""
+
+    at: float
+    who: str
+    action: str
+    subject: str = ""
+    run_id: str = ""
+    seen: str = ""
+    origin: str = ""
+    detail: str = "{}"
+
+
+@record
+class AuditEntry:
+    """A record in the audit chain: `digest` covers it, its number and `previous`."""
+
+    number: int
+    record: AuditRecord
+    previous: str
+    digest: str
+
+
+@record
+class Attached:
+    """What becomes true together with a command, whichever run it is for, or with none."""
+
+    audit: Sequence[AuditRecord] = ()
+    kept: Sequence[ExpiringValue] = ()
+    dropped: Sequence[tuple[str, str]] = ()
+
+
+NOTHING = Attached()

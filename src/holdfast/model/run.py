@@ -5,8 +5,7 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import Final
 
-from holdfast.model.enums import TextEnum
-from holdfast.model.record import record
+from holdfast.model.record import TextEnum, record
 
 
 class RunStatus(TextEnum):

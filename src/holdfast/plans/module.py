@@ -23,7 +23,7 @@ from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllo
 from holdfast.forms.validation import validate
 from holdfast.i18n.message import msg, term
 from holdfast.journal.port import Attached, ExpiringValue, RunQuery
-from holdfast.journal.vault import Place, Vault, sealed_answer
+from holdfast.journal.vault import SecretScope, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
 from holdfast.model.effects import ConsultPlanner
@@ -133,12 +133,12 @@ class PlannerAgent:
         self, prompt: str, plan: Plan, given: Mapping[str, Json]
     ) -> Mapping[str, Json]:
         """Inputs that were not given, as far as the model finds them in the prompt."""
-        missing = Form(tuple(one for one in plan.inputs.fields if _may_be_read(one, given)))
-        if not missing.fields or not prompt.strip() or not self._thinks():
+        missing = tuple(one for one in plan.inputs.fields if _may_be_read(one, given))
+        if not missing or not prompt.strip() or not self._thinks():
             return given
         if not validate(plan.inputs, given).errors:
             return given
-        return {**await inputs_in(self.llm_client, prompt, missing), **given}
+        return {**await inputs_in(self.llm_client, prompt, Form(missing)), **given}
 
     def _thinks(self) -> bool:
         return getattr(self.llm_client, "default_model", None) is not None
@@ -286,7 +286,7 @@ class PlanModule:
         given = strict_json(dict(values or {}))
         plan, form = await self._plan_for(words, plan_id, given)
         run_id = f"inst_{await self.engine.journal.next_number('inst'):06d}"
-        sealed = await self.vault.take(form, given, Place(run_id, run_id))
+        sealed = await self.vault.take(form, given, SecretScope(run_id, run_id))
         given = await self.planner_agent.complete_inputs(words, plan.plan, sealed.data)
         command = c.StartRun(plan.plan.plan_id, words, given, by=strict_text(by, "by"))
         attached = Attached(kept=sealed.kept)
@@ -393,7 +393,7 @@ class PlanModule:
     ) -> tuple[dict[str, Json], tuple[ExpiringValue, ...]]:
         run_id, question, values = answer
         root_id = (await self.engine.state(run_id)).root_id
-        place = Place(question.request.request_id, root_id, by)
+        place = SecretScope(question.request.request_id, root_id, by)
         form, status = question.request.form, question.status
         sealed = await sealed_answer(self.vault, form, values, place, status)
         return sealed.data, sealed.kept

@@ -194,7 +194,7 @@ class Actor:
         return effects
 
     def _attach(self, attached: Attached) -> None:
-        if attached.deeds or attached.kept or attached.dropped:
+        if attached.audit or attached.kept or attached.dropped:
             self.attached.append(attached)
 
     def settle(self) -> None:

@@ -1,6 +1,6 @@
-"""What a command leaves behind beside its events: the deed, and the claim of its request.
+"""What a command leaves behind beside its events: an audit record, and the claim of its request.
 
-Only what a person asks for is a deed. What the engine tells a run in the course of its
+Only what a person asks for is recorded. What the engine tells a run in the course of its
 work is in the run's own journal, and a draft is no decision.
 """
 
@@ -15,8 +15,8 @@ from holdfast.core.run.state import RunState
 from holdfast.journal.port import NOTHING, Attached, AuditRecord, ExpiringValue
 from holdfast.language.strict import canonical_json, digest
 from holdfast.model import commands as c
-from holdfast.model.adapters import adapter
 from holdfast.model.interaction import InteractionRequest
+from holdfast.model.record import adapter
 from holdfast.model.values import Json
 from holdfast.runtime.identity import Claim, Identity, current
 
@@ -33,18 +33,18 @@ class _Told:
     detail: Json = None
 
 
-def deed_of(
+def audit_record_of(
     acting: Identity, command: c.Command, state: RunState, now: float
 ) -> AuditRecord | None:
-    """What somebody did by a command, given the run that took it; None for what is no deed."""
+    """What a person did by a command, given the run that took it; None for the engine's own."""
     told = _told(command)
     if told is None:
         return None
     if not isinstance(command, c.Answer):
-        return _deed(acting, told, state.run_id, "", now)
+        return _record(acting, told, state.run_id, "", now)
     told = replace(told, detail={**told.detail, **_consented(command, state)})
     seen = request_digest(state.questions[command.question_id].request)
-    return _deed(acting, told, state.run_id, seen, now)
+    return _record(acting, told, state.run_id, seen, now)
 
 
 def _consented(command: c.Answer, state: RunState) -> dict[str, Json]:
@@ -55,19 +55,19 @@ def _consented(command: c.Answer, state: RunState) -> dict[str, Json]:
     return {"consent": question.consent} if runs else {}
 
 
-def deeds_of_entering(
+def records_of_entering(
     field: str, request: InteractionRequest, run_id: str, now: float
 ) -> tuple[AuditRecord, ...]:
-    """That somebody put a secret under lock, ahead of the answer it belongs to; none where
-    nobody was let in from outside."""
+    """That a person put a secret under lock, ahead of the answer it belongs to; none where
+    the caller is not signed in."""
     acting = current()
     if acting is None:
         return ()
     told = _Told("entered_secret", request.request_id, {"field": field})
-    return (_deed(acting, told, run_id, request_digest(request), now),)
+    return (_record(acting, told, run_id, request_digest(request), now),)
 
 
-def _deed(acting: Identity, told: _Told, run_id: str, seen: str, now: float) -> AuditRecord:
+def _record(acting: Identity, told: _Told, run_id: str, seen: str, now: float) -> AuditRecord:
     detail: dict[str, Any] = {} if told.detail is None else {**told.detail}
     if acting.via:
         detail["via"] = acting.via
@@ -97,7 +97,7 @@ def _claimed(claim: Claim, now: float, **served: Json) -> ExpiringValue:
 
 
 def request_digest(request: InteractionRequest) -> str:
-    """A question by its content: what was shown to whoever answers it."""
+    """A question by its content: what was shown to the person who answers it."""
     return digest(
         adapter(InteractionRequest).dump_python(request, mode="json", exclude_defaults=True)
     )
@@ -107,21 +107,22 @@ def left_by(
     acting: Identity, command: c.Command, before: RunState, state: RunState, now: float
 ) -> Attached:
     """What goes with an accepted command. One that changed nothing, because it only repeats
-    what was said before, is no further deed; its request has been served all the same."""
+    what was said before, leaves no further record; its request has been served all the same."""
     if _told(command) is None and not isinstance(command, c.KeepDraft):
         return NOTHING  # it is the engine's own
-    deed = deed_of(acting, command, state, now) if state.version != before.version else None
+    changed = state.version != before.version
+    record = audit_record_of(acting, command, state, now) if changed else None
     kept: Sequence[ExpiringValue] = ()
     if acting.claim is not None:
         # By which run the request was served, and how far that run was then.
         kept = (_claimed(acting.claim, now, run_id=state.run_id, version=state.version),)
-    return Attached(() if deed is None else (deed,), kept)
+    return Attached(() if record is None else (record,), kept)
 
 
 def together(attached: Sequence[Attached]) -> Attached:
     """Everything that goes into one append."""
     return Attached(
-        deeds=[deed for one in attached for deed in one.deeds],
+        audit=[record for one in attached for record in one.audit],
         kept=[kept for one in attached for kept in one.kept],
         dropped=[name for one in attached for name in one.dropped],
     )

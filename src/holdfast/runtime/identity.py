@@ -46,7 +46,7 @@ current: Final = ACTING.get
 
 @contextmanager
 def acting(one: Identity) -> Iterator[None]:
-    """InvalidValue for a name that no record could hold: a deed must never fail halfway."""
+    """InvalidValue for a name that no record could hold: an audit record must not fail halfway."""
     for name in ("who", "origin", "via"):
         strict_text(getattr(one, name), name)
     token = ACTING.set(one)

@@ -27,13 +27,13 @@ from holdfast.core.run.state import RunState, StepState, asks
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg
 from holdfast.language.strict import digest
-from holdfast.model.adapters import adapter
 from holdfast.model.agent import Agent
 from holdfast.model.commands import Command, Moment
 from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
 from holdfast.model.form import FieldType
 from holdfast.model.plan import Plan
+from holdfast.model.record import adapter
 from holdfast.model.recorded import Event
 from holdfast.model.rows import RunRow
 from holdfast.model.run import RunStatus

@@ -8,12 +8,12 @@ from operator import attrgetter
 from typing import Any
 
 from holdfast.core.run.state import QuestionState, RunState, waits_for
-from holdfast.journal import messages
+from holdfast.journal import codec
 from holdfast.journal.port import OutboxMessage, QuestionRow
 from holdfast.model import events as e
-from holdfast.model.adapters import adapter
 from holdfast.model.commands import HearChild
 from holdfast.model.interaction import InteractionRequest, Waiting
+from holdfast.model.record import adapter
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of, to_json
@@ -70,9 +70,7 @@ def question_row(state: RunState, question: QuestionState) -> QuestionRow:
 def _body(question: QuestionState) -> str:
     """The request as JSON, and whether it was asked under four eyes."""
     to_json = adapter(InteractionRequest).serializer.to_json
-    body = messages.beside(
-        to_json(question.request, exclude_defaults=True).decode(), question.request
-    )
+    body = codec.beside(to_json(question.request, exclude_defaults=True).decode(), question.request)
     return body if question.wanted_by is None else f'{body[:-1]},"{_FOUR_EYES}":true}}'
 
 
@@ -82,7 +80,7 @@ def asked_under_four_eyes(row: QuestionRow) -> bool:
 
 def request_of(row: QuestionRow) -> InteractionRequest:
     found: InteractionRequest = adapter(InteractionRequest).validator.validate_json(row.body)
-    return messages.restored(found, row.body) if messages.MARK in row.body else found
+    return codec.restored(found, row.body) if codec.MARK in row.body else found
 
 
 def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
@@ -112,7 +110,7 @@ def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
 
 def heard(notice: OutboxMessage) -> HearChild:
     body = json.loads(notice.payload)
-    body.pop(messages.FIELD, None)  # a later release may write how its message was made
+    body.pop(codec.MESSAGES, None)  # a later release may write how its message was made
     asked = adapter(Waiting | None).validate_python(body.pop("waits_for", None))
     return HearChild(notice.source_id, notice.seq, waits_for=asked, **body)
 

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from holdfast.journal.chain import verify as verify
 from holdfast.journal.port import StoredDefinition as StoredDefinition
-from holdfast.model.attached import Attached, AuditEntry, ExpiringValue
+from holdfast.journal.port import verify as verify
+from holdfast.model.rows import Attached, AuditEntry, ExpiringValue
 
 
 class Store(Protocol):

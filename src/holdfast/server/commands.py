@@ -16,7 +16,7 @@ from typing import Any, Final
 from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
-from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.model.rows import Attached, ExpiringValue
 from holdfast.plans.results import Taken, result_of_answer
 from holdfast.plans.routing import Routed
 from holdfast.runtime.audit import CLAIM_SECONDS

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Final
 
 from holdfast.errors import OperatorError
-from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.model.rows import Attached, ExpiringValue
 from holdfast.runtime.store import Store
 
 PROBE_SECONDS: Final = 1.0

@@ -17,8 +17,8 @@ from typing import Any, Final, TypeAlias
 from holdfast.app import Holdfast
 from holdfast.errors import PlanRejected
 from holdfast.language.strict import canonical_json
-from holdfast.model.attached import Attached, AuditRecord, ExpiringValue
 from holdfast.model.plan import Plan
+from holdfast.model.rows import Attached, AuditRecord, ExpiringValue
 from holdfast.runtime.audit import with_claim
 from holdfast.runtime.identity import Identity, current
 from holdfast.runtime.offload import aside
@@ -118,8 +118,8 @@ class RegisteredPlans:
         }
         kept = ExpiringValue(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))
         acting = current()
-        deeds = () if acting is None else (_deed(acting, made, origin.at),)
-        attached = with_claim(Attached(deeds, (kept,)), origin.at)
+        audit = () if acting is None else (_record(acting, made, origin.at),)
+        attached = with_claim(Attached(audit, (kept,)), origin.at)
         await self._app.engine.store.attach(attached)
 
     def origin(self, plan_id: str) -> Origin:
@@ -138,7 +138,7 @@ def _seen(catalog: Catalog, sees: Sight) -> Catalog:
     )
 
 
-def _deed(acting: Identity, plan: CompiledPlan, now: float) -> AuditRecord:
+def _record(acting: Identity, plan: CompiledPlan, now: float) -> AuditRecord:
     detail = canonical_json({"digest": plan.digest, "via": acting.via})
     return AuditRecord(
         now, acting.who, "registered", plan.plan.plan_id, origin=acting.origin, detail=detail

@@ -10,16 +10,16 @@ from typing import Any, TypeAlias
 import pytest
 
 from holdfast.errors import VersionConflict
-from holdfast.journal.chain import verify
 from holdfast.journal.port import (
     Attached,
     AuditRecord,
     Committed,
     ExpiringValue,
     Journal,
+    verify,
 )
 from holdfast.testing.journal_lookups import LookupSuite
-from holdfast.testing.journal_samples import birth, deed, outcomes, step
+from holdfast.testing.journal_samples import audit_record, birth, outcomes, step
 
 Place: TypeAlias = tuple[int, str, int]
 
@@ -34,7 +34,7 @@ def places(stretches: Sequence[Committed]) -> list[Place]:
 
 
 def did(*words: str, at: float = 1000.5) -> Attached:
-    return Attached([deed(word, at=at) for word in words])
+    return Attached([audit_record(word, at=at) for word in words])
 
 
 class KeepingSuite(LookupSuite):
@@ -96,11 +96,11 @@ class KeepingSuite(LookupSuite):
         await journal.append(step("inst_000001", 1, attached=did("four")))
         entries = await journal.audit()
         assert [entry.number for entry in entries] == [1, 2, 3, 4]
-        assert [entry.deed for entry in entries] == [
-            deed("one"),
-            deed("two"),
-            deed("three"),
-            deed("four"),
+        assert [entry.record for entry in entries] == [
+            audit_record("one"),
+            audit_record("two"),
+            audit_record("three"),
+            audit_record("four"),
         ]
         assert verify(entries) is None
         assert await journal.audit(after=2) == entries[2:]
@@ -113,13 +113,13 @@ class KeepingSuite(LookupSuite):
         )
         await journal.attach(Attached([done]))
         [entry] = await journal.audit()
-        assert entry.deed == done
+        assert entry.record == done
         assert verify([entry]) is None
         for field in ("who", "action", "subject", "run_id", "seen", "origin", "detail"):
             change: dict[str, Any] = {field: "forged"}
-            forged = replace(entry, deed=replace(done, **change))
+            forged = replace(entry, record=replace(done, **change))
             assert verify([forged]) is not None, field
-        assert verify([replace(entry, deed=replace(done, at=5.5))]) is not None
+        assert verify([replace(entry, record=replace(done, at=5.5))]) is not None
 
     async def test_a_crowd_of_deeds_makes_one_chain(self, journal: Journal) -> None:
         child_appends = [
@@ -131,23 +131,23 @@ class KeepingSuite(LookupSuite):
         entries = await journal.audit()
         assert len(entries) == 100
         assert verify(entries) is None
-        told = [entry.deed.action for entry in entries]
+        told = [entry.record.action for entry in entries]
         for n in range(40):
             assert told[told.index(f"began {n}") + 1] == f"looked at {n}"
 
     async def test_an_append_that_fails_leaves_nothing_attached(self, journal: Journal) -> None:
         await outcomes(journal, [birth(), birth("taken")])
         attached = Attached(
-            [deed("forged")], [ExpiringValue("token", "a", "1")], [("token", "old")]
+            [audit_record("forged")], [ExpiringValue("token", "a", "1")], [("token", "old")]
         )
         old = ExpiringValue("token", "old", "0")
-        await journal.attach(Attached([deed("first")], [old]))
+        await journal.attach(Attached([audit_record("first")], [old]))
         stale = step("inst_000001", 7, attached=attached)
         greedy = step("inst_000001", 1, child_appends=[birth("taken")], attached=attached)
         for failing in (stale, greedy):
             with pytest.raises(VersionConflict):
                 await journal.append(failing)
-        assert [entry.deed.action for entry in await journal.audit()] == ["first"]
+        assert [entry.record.action for entry in await journal.audit()] == ["first"]
         assert await journal.all_kept("token", 0.0) == [old]
 
     async def test_a_failure_in_a_crowd_leaves_no_hole_in_the_chain(self, journal: Journal) -> None:
@@ -165,7 +165,7 @@ class KeepingSuite(LookupSuite):
         told = await outcomes(journal, crowd)
         assert [n for n, word in enumerate(told) if word != 2] == list(failing)
         entries = await journal.audit()
-        assert {entry.deed.action for entry in entries} == {
+        assert {entry.record.action for entry in entries} == {
             f"{n}" for n in range(30) if n not in failing
         }
         assert verify(entries) is None
@@ -174,7 +174,7 @@ class KeepingSuite(LookupSuite):
     async def test_something_may_be_attached_without_a_record(self, journal: Journal) -> None:
         await journal.append(birth())
         kept = ExpiringValue("request", "r", "{}")
-        attached = Attached([deed("again")], [kept])
+        attached = Attached([audit_record("again")], [kept])
         await journal.append(replace(step("inst_000001", 1, count=0), attached=attached))
         assert await journal.version("inst_000001") == 1
         assert await journal.kept("request", "r", 0.0) == kept
@@ -242,7 +242,7 @@ class KeepingSuite(LookupSuite):
         self, journal: Journal, connect: Callable[[], Journal]
     ) -> None:
         kept = ExpiringValue("token", "a", "{}", 9999.5)
-        attached = Attached([deed("one")], [kept])
+        attached = Attached([audit_record("one")], [kept])
         await journal.append(replace(birth(), attached=attached))
         before = await journal.audit()
         await journal.close()

@@ -56,8 +56,8 @@ def records(after: int, count: int, payload: str = '{"value": 1}') -> list[Recor
     ]
 
 
-def deed(action: str = "answered", **changes: Any) -> AuditRecord:
-    """Something that somebody did."""
+def audit_record(action: str = "answered", **changes: Any) -> AuditRecord:
+    """A plausible entry of the audit."""
     return replace(AuditRecord(1000.5, "will.zhang", action, "q1", "inst_000001"), **changes)
 
 

@@ -9,12 +9,17 @@ from dataclasses import replace
 
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
-from holdfast.journal import chain
 from holdfast.journal.integrity import Report, examine, to_json
-from holdfast.journal.port import Journal
+from holdfast.journal.port import Journal, verify
 from holdfast.journal.reading import ReadingJournal
-from holdfast.model.attached import AuditEntry
-from holdfast.model.rows import DAMAGED_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.model.rows import (
+    DAMAGED_RUN,
+    AuditEntry,
+    QuestionQuery,
+    QuestionRow,
+    RunQuery,
+    RunRow,
+)
 from holdfast.runtime.machines import run_row
 from holdfast.runtime.projections import question_row, request_of
 from holdfast.views.home import committed_state
@@ -46,7 +51,7 @@ async def looked_at(journal: ReadingJournal) -> Report:
 
 def broken_link(entry: AuditEntry, last: AuditEntry | None) -> str | None:
     """What is wrong with an entry of the audit, after the one before."""
-    return chain.verify([entry], last)
+    return verify([entry], last)
 
 
 async def compare(journal: Journal, report: Report) -> None:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from holdfast.core.run.state import RunState
     from holdfast.journal.port import Record, StoredDefinition
     from holdfast.model.agent import Agent
-    from holdfast.model.attached import AuditEntry
+    from holdfast.model.rows import AuditEntry
     from holdfast.runtime.hub import AskedBelow, Hub, Spoken
     from holdfast.views.attempts import Attempt
     from holdfast.views.chat import Chat

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from typing import Any
 
-from holdfast.model.adapters import adapter
 from holdfast.model.interaction import InteractionRequest, InteractionStatus, InteractionType
+from holdfast.model.record import adapter
 from holdfast.model.rows import QuestionRow, RunRow
 from holdfast.model.run import KINDS, RunStatus
 from holdfast.runtime.about import about_row

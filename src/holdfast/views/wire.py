@@ -11,7 +11,7 @@ from dataclasses import replace
 from typing import Any, TypeVar
 
 from holdfast.i18n.catalogue import worded
-from holdfast.model.adapters import adapter
+from holdfast.model.record import adapter
 from holdfast.views.records import TimelineEntry
 
 V = TypeVar("V")

@@ -33,8 +33,9 @@ from holdfast.language.strict import copied, strict_json
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode
+from holdfast.model.events import TaskUpdate
 from holdfast.model.form import Form
-from holdfast.model.plan import Listener, TaskStatus, TaskUpdate
+from holdfast.model.plan import Listener, TaskStatus
 from holdfast.model.record import constructor
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json

@@ -12,7 +12,7 @@ from holdfast.cli import shell
 from holdfast.cli.shell import EXIT_CODES, FAILED, OK, Settings
 
 if TYPE_CHECKING:
-    from holdfast.model.attached import AuditEntry
+    from holdfast.model.rows import AuditEntry
 
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -103,7 +103,7 @@ def entry_json(entry: AuditEntry) -> dict[str, Any]:
 
     from holdfast.language.instants import iso
 
-    deed = entry.deed
+    deed = entry.record
     detail: Mapping[str, Any] = json.loads(deed.detail or "{}")
     return {
         "number": entry.number,
@@ -123,6 +123,6 @@ def entry_json(entry: AuditEntry) -> dict[str, Any]:
 def _cells(entry: AuditEntry) -> tuple[str, ...]:
     from holdfast.views.stories.text import clock, visible
 
-    deed = entry.deed
+    deed = entry.record
     what = (deed.who, deed.origin, deed.action, deed.subject, deed.run_id)
     return (str(entry.number), clock(deed.at, date=True), *(visible(one, 80) for one in what))

@@ -16,7 +16,7 @@ from typing import Any
 from holdfast.cli.home_reader import journal_path
 from holdfast.cli.shell import Settings
 from holdfast.client import Client
-from holdfast.model.attached import AuditEntry, AuditRecord
+from holdfast.model.rows import AuditEntry, AuditRecord
 from holdfast.views import homes
 from holdfast.views.integrity import broken_link
 
@@ -58,7 +58,7 @@ class AuditLog:
     async def newest(self, limit: int, who: str | None, run_id: str | None) -> list[AuditEntry]:
         kept: deque[AuditEntry] = deque(maxlen=limit)
         async for entry in self.entries():
-            if who in (None, entry.deed.who) and run_id in (None, entry.deed.run_id):
+            if who in (None, entry.record.who) and run_id in (None, entry.record.run_id):
                 kept.append(entry)
         return list(kept)
 

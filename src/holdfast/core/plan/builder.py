@@ -17,8 +17,8 @@ from holdfast.core.run.state import successor
 from holdfast.errors import OutputRefused
 from holdfast.i18n.message import msg
 from holdfast.language.conditions import holds
-from holdfast.model.events import Move, PlanEvent
-from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model.events import Move, PlanEvent, TaskUpdate
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.model.record import constructor
 
 _CANCELLING: Final = PlanInstanceStatus.CANCELLING

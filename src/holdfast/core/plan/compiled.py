@@ -19,7 +19,6 @@ from holdfast.language.conditions import Condition, parse
 from holdfast.language.templates import Template, compile_template
 from holdfast.model.events import Move
 from holdfast.model.form import Form
-from holdfast.model.lazy import lazy
 from holdfast.model.plan import (
     AgentAction,
     Check,
@@ -34,6 +33,7 @@ from holdfast.model.plan import (
     WaitAction,
     WhilePaused,
 )
+from holdfast.model.record import lazy
 from holdfast.model.retry import RetryPolicy
 
 _STATUSES = {status.value: status for status in TaskStatus}

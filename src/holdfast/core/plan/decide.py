@@ -31,6 +31,7 @@ from holdfast.i18n.message import msg
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model import events as e
+from holdfast.model.events import TaskUpdate
 from holdfast.model.plan import (
     AgentAction,
     CodeAction,
@@ -38,7 +39,6 @@ from holdfast.model.plan import (
     PlanAction,
     PlanInstanceStatus,
     TaskStatus,
-    TaskUpdate,
     ToolAction,
     WaitAction,
 )

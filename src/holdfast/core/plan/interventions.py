@@ -16,8 +16,15 @@ from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.forms.validation import unsealed
 from holdfast.i18n.message import msg, term
 from holdfast.model import commands as c
-from holdfast.model.events import ListenersReset, Move, QuestionWithdrawn, RunResumed, TasksEdited
-from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model.events import (
+    ListenersReset,
+    Move,
+    QuestionWithdrawn,
+    RunResumed,
+    TasksEdited,
+    TaskUpdate,
+)
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.model.values import Json
 
 

@@ -13,7 +13,8 @@ from holdfast.core.plan.compiled import INPUTS, CompiledListener
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.errors import TemplateError
 from holdfast.i18n.message import msg
-from holdfast.model.plan import TaskStatus, TaskUpdate
+from holdfast.model.events import TaskUpdate
+from holdfast.model.plan import TaskStatus
 from holdfast.model.values import Json
 
 

@@ -37,9 +37,10 @@ from holdfast.model.events import (
     RunCompleted,
     RunResumed,
     StepWoken,
+    TaskUpdate,
     VerificationStarted,
 )
-from holdfast.model.plan import PlanInstanceStatus, TaskStatus, TaskUpdate
+from holdfast.model.plan import PlanInstanceStatus, TaskStatus
 from holdfast.model.retry import Failure, FailureKind, Retry
 from holdfast.model.values import Json
 

@@ -42,13 +42,13 @@ from holdfast.model.events import (
     ListenerStarted,
     ListenerSucceeded,
     Move,
+    TaskUpdate,
 )
 from holdfast.model.plan import (
     CodeAction,
     HumanAction,
     PlanInstanceStatus,
     TaskStatus,
-    TaskUpdate,
     ToolAction,
     WaitAction,
 )

@@ -49,7 +49,7 @@ SELECT runs.run_id, version, schema, CAST(payload AS BLOB), crc
 FROM snapshots JOIN runs ON runs.id = snapshots.run;
 
 -- name: audit
--- The chain of deeds.
+-- The audit chain.
 SELECT number, at, who, action, subject, run_id, seen, origin, detail, previous, digest
 FROM audit ORDER BY number;
 

@@ -61,7 +61,7 @@ SET status = excluded.status, title = excluded.title, role = excluded.role,
 SELECT status, type FROM questions WHERE question_id = ?;
 
 -- name: leave_notice
--- Leaves a word for another run, once.
+-- Leaves a message for another run, once.
 INSERT INTO notices (target_id, source_id, seq, payload) VALUES (?, ?, ?, ?)
 ON CONFLICT (target_id, source_id, seq) DO NOTHING;
 
@@ -94,19 +94,19 @@ ON CONFLICT (kind, key) DO UPDATE
 SET body = excluded.body, expires_at = excluded.expires_at, crc = excluded.crc;
 
 -- name: drop_kept
--- Lets go of something that is kept.
+-- Removes what is kept under a name.
 DELETE FROM kept WHERE kind = ? AND key = ?;
 
 -- name: drop_expired
--- Lets go of some of what has expired.
+-- Removes some of what has expired.
 DELETE FROM kept WHERE id IN (SELECT id FROM kept WHERE expires_at <= ? LIMIT ?);
 
--- name: last_deed
--- Where the chain of deeds ends.
+-- name: last_audited
+-- Where the audit chain ends.
 SELECT number, digest FROM audit ORDER BY number DESC LIMIT 1;
 
--- name: add_deed
--- Adds a link to the chain.
+-- name: add_audited
+-- Adds an entry to the audit chain.
 INSERT INTO audit (number, at, who, action, subject, run_id, seen, origin, detail,
                    previous, digest)
 VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -320,7 +320,7 @@ SELECT kind, key, body, expires_at, crc FROM kept
 WHERE kind = ? AND (expires_at IS NULL OR expires_at > ?) ORDER BY key;
 
 -- name: audit
--- A stretch of the chain of deeds.
+-- A stretch of the audit chain.
 SELECT number, at, who, action, subject, run_id, seen, origin, detail, previous, digest
 FROM audit WHERE number > ? ORDER BY number LIMIT ?;
 
@@ -340,5 +340,5 @@ WHERE id = 1;
 SELECT placed FROM positions WHERE id = 1;
 
 -- name: forgotten
--- Up to which position nobody can tell what was committed.
+-- Up to which position it is not known what was committed.
 SELECT forgotten FROM positions WHERE id = 1;

@@ -20,7 +20,7 @@ from typing import Final
 
 from holdfast.errors import InvalidValue
 from holdfast.i18n.message import msg
-from holdfast.model.attached import ExpiringValue
+from holdfast.model.rows import ExpiringValue
 from holdfast.runtime.identity import CLOCK, LOCAL
 from holdfast.server.auth.principal import GRANTED, Grants, Kind, Principal, kind_of
 

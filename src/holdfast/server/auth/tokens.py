@@ -1,6 +1,6 @@
 """Tokens, one-time links and console sessions: given out, asked for, taken back.
 
-Issuing, revoking, signing in and out are deeds, in the transaction that makes them true. A
+Issuing, revoking, signing in and out are audited, in the transaction that makes them true. A
 link is for signing in once and lasts a quarter of an hour. A session is what the console's
 cookie carries; one that was opened with a token, or with a JWT, ends with that.
 
@@ -23,7 +23,7 @@ from weakref import WeakKeyDictionary
 
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
 from holdfast.i18n.message import msg
-from holdfast.model.attached import Attached, AuditRecord, ExpiringValue
+from holdfast.model.rows import Attached, AuditRecord, ExpiringValue
 from holdfast.runtime.audit import with_claim
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.store import Store
@@ -134,9 +134,9 @@ class Tokens:
             expires_at=expires,
         )
         secret = form.new_secret()
-        deed = self._deed(by, f"issued_{form.kind}", made, origin)
+        record = self._record(by, f"issued_{form.kind}", made, origin)
         kept = [kept_as(made, secret), *((_opened(made),) if form is TOKEN else ())]
-        await self._attach(Attached(deeds=[deed], kept=kept))
+        await self._attach(Attached(audit=[record], kept=kept))
         return made, secret
 
     async def authenticate(self, secret: str) -> Principal | None:
@@ -232,10 +232,10 @@ class Tokens:
             parent=await self._key_of(principal.via),
         )
         secret = SESSION.new_secret()
-        deed = self._deed(principal.id, "signed_in", made, origin, via=principal.via)
+        record = self._record(principal.id, "signed_in", made, origin, via=principal.via)
         dropped = [(LINK.kind, hash_of(used))] if used else []
         kept = [kept_as(made, secret), _opened(made)]
-        await self._store.attach(Attached(deeds=[deed], kept=kept, dropped=dropped))
+        await self._store.attach(Attached(audit=[record], kept=kept, dropped=dropped))
         return made, secret
 
     async def sign_out(self, secret: str, origin: str = "") -> None:
@@ -276,9 +276,9 @@ class Tokens:
 
     async def _drop(self, one: Credential, key: str, by: str, action: str, origin: str) -> None:
         dropped = [(one.form, key), ("used", one.id)]
-        deed = self._deed(by, action, one, origin)
+        record = self._record(by, action, one, origin)
         try:
-            await self._attach(Attached(deeds=[deed], dropped=dropped))
+            await self._attach(Attached(audit=[record], dropped=dropped))
         finally:
             _KNOWN.pop(self._store, None)
         self._noted.pop(one.id, None)
@@ -289,7 +289,7 @@ class Tokens:
         """What a request asked for, and that it is served."""
         await self._store.attach(with_claim(attached, self._clock.now()))
 
-    def _deed(
+    def _record(
         self, by: str, action: str, one: Credential, origin: str, via: str = ""
     ) -> AuditRecord:
         told = {

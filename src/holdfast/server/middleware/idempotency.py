@@ -40,7 +40,7 @@ from fastapi import Request, Response
 
 from holdfast.errors import InvalidValue, NotAllowed, OperatorError
 from holdfast.i18n.message import msg
-from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.model.rows import Attached, ExpiringValue
 from holdfast.runtime.audit import CLAIM_SECONDS, REQUEST
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.identity import Claim

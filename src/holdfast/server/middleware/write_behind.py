@@ -12,7 +12,7 @@ from collections.abc import Iterable
 from contextvars import Context
 
 from holdfast.errors import HoldfastError
-from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.model.rows import Attached, ExpiringValue
 from holdfast.runtime.store import Store
 
 log = logging.getLogger("holdfast")

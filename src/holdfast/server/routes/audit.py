@@ -9,7 +9,7 @@ from typing import Annotated, Any
 from fastapi import Query
 from pydantic import BaseModel, Field
 
-from holdfast.model.attached import AuditEntry
+from holdfast.model.rows import AuditEntry
 from holdfast.runtime.store import verify
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
@@ -25,7 +25,7 @@ SLICE = 200
 
 
 class Entry(BaseModel):
-    """`digest` covers the deed, its number and the digest before."""
+    """`digest` covers the record, its number and the digest before."""
 
     number: int = Field(examples=[7])
     at: float
@@ -64,7 +64,7 @@ async def read_audit(
     after: Annotated[int, Query(ge=0, le=2**53)] = 0,
     limit: Annotated[int, Query(ge=1, le=PAGE)] = 100,
 ) -> Entries:
-    """The chain of deeds, the oldest first."""
+    """The audit chain, the oldest first."""
     await caller.require(served, Permission.ADMINISTER)
     found = await served.reader.audit(after, limit)
     following = found[-1].number if len(found) == limit else None
@@ -99,17 +99,17 @@ def _result(last: AuditEntry | None, problem: str | None) -> Verified:
 
 
 def _entry(entry: AuditEntry) -> Entry:
-    deed = entry.deed
+    record = entry.record
     return Entry(
         number=entry.number,
-        at=deed.at,
-        who=deed.who,
-        action=deed.action,
-        subject=deed.subject,
-        run_id=deed.run_id,
-        seen=deed.seen,
-        origin=deed.origin,
-        detail=json.loads(deed.detail),
+        at=record.at,
+        who=record.who,
+        action=record.action,
+        subject=record.subject,
+        run_id=record.run_id,
+        seen=record.seen,
+        origin=record.origin,
+        detail=json.loads(record.detail),
         previous=entry.previous,
         digest=entry.digest,
     )

@@ -13,7 +13,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from typing import Final
 
-from holdfast.model.attached import Attached, ExpiringValue
+from holdfast.model.rows import Attached, ExpiringValue
 from holdfast.runtime.clock import Clock
 from holdfast.runtime.store import Store
 
