@@ -335,9 +335,11 @@ class RunReader:
         async for row in self.open_rows(run_id, root.root_id):
             yield interaction_view(row)
 
-    async def open_rows(self, run_id: str, root_id: str) -> AsyncIterator[QuestionRow]:
-        """As `open_questions`, the rows themselves."""
-        query = QuestionQuery(status=OPEN, root_id=root_id, limit=PAGE)
+    async def open_rows(
+        self, run_id: str, root_id: str, after: str | None = None
+    ) -> AsyncGenerator[QuestionRow, None]:
+        """As `open_questions`, the rows themselves; with `after` those asked after that one."""
+        query = QuestionQuery(status=OPEN, root_id=root_id, after=after, limit=PAGE)
         while True:
             rows = await self.journal.questions(query)
             for row in rows:

@@ -7,6 +7,7 @@ four eyes nobody can, as the session itself says.
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Iterable
 from typing import Annotated, Any, Final
@@ -55,7 +56,7 @@ from holdfast.views.wire import from_json
 router = new_router("chats")
 
 MOST_OPEN = 1000
-"""How many open questions are shown with a session."""
+"""How many open questions are shown with a session; `interactionsNext` leads to the others."""
 
 
 def _session(run: RunVersion) -> tuple[RunView, SessionView]:
@@ -68,12 +69,15 @@ async def _shown(served: Services, caller: Caller, run: RunVersion) -> dict[str,
     questions = Questions(served, caller)
     view, session = _session(run)
     query = QuestionQuery(frozenset({"open"}), root_id=view.root_id, limit=MOST_OPEN)
-    found, _ = await questions.listed(query, below=view.run_id)
+    found, following = await questions.listed(query, below=view.run_id)
+    cards = []
+    for one in found:
+        cards.append(await questions.shown(one, whole=False, language=caller.language))
+        await asyncio.sleep(0)  # a thousand take long, and others want a turn
     return {
         **session_shown(view, session),
-        "interactions": [
-            await questions.shown(one, whole=False, language=caller.language) for one in found
-        ],
+        "interactions": cards,
+        "interactionsNext": following,
         "serverTime": served.now(),
     }
 

@@ -132,6 +132,9 @@ class ChatShown(Shown):
     rules: dict[str, Any]
     approvals: list[GrantShown]
     interactions: list[InteractionShown]
+    interactions_next: str | None = Field(
+        None, description="`after` for `GET /interactions?run=…`, which has the other open ones."
+    )
     started_by: str
     created_at: float
     updated_at: float

@@ -22,7 +22,7 @@ from holdfast.views.reader import RunReader
 INTERACTION: Final = "INTERACTION"
 MORE_QUESTIONS: Final = "MORE_QUESTIONS"
 MOST_QUESTIONS: Final = 1_000
-"""Open questions that a newcomer is shown at once; the list of interactions has the rest."""
+"""Open questions of all runs that a newcomer is shown; the list of interactions has the rest."""
 
 _OPEN: Final = frozenset({"open"})
 _PAGE: Final = 100
@@ -49,8 +49,11 @@ async def open_questions(
     now: Callable[[], float],
     language: str,
 ) -> AsyncGenerator[Frame, None]:
-    """The open questions that fit, the oldest first, in pages, in the reader's language; at most
-    MOST_QUESTIONS."""
+    """The open questions of all runs that fit, the oldest first, in the reader's language.
+
+    At most MOST_QUESTIONS are told, and as many pages looked through; then MORE_QUESTIONS says
+    after which one `GET /interactions` lists the others.
+    """
     query = replace(query, status=_OPEN, limit=_PAGE)
     count, last = 0, ""
     for _ in range(_MOST_PAGES):

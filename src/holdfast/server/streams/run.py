@@ -1,8 +1,8 @@
 """One run's events: its records from a place on, and then each as it is committed.
 
-Whoever has no cursor is a newcomer: it is shown the open questions and then the run from its
+A client without a cursor is a newcomer: it is told all open questions and then the run from its
 first record; with `after=now` the records begin with the next one. Questions of runs below
-have no place in this run's journal, so whoever comes back is shown the open ones again.
+are not among this run's records, so a client that comes back is told the open ones again.
 
 A run that is over has a last event, `end`, without an id. A browser's EventSource comes back
 after every end: with the last record's id it is told 204, and that is what makes it stop.
@@ -19,12 +19,11 @@ from typing import Final, TypeAlias
 
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.i18n.message import msg, term
-from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import AskedBelow, Spoken, is_full
 from holdfast.runtime.machines import PLAN
 from holdfast.server.services import Services
-from holdfast.server.streams.frames import joined, moved, open_questions
+from holdfast.server.streams.frames import asked, joined, moved
 from holdfast.server.streams.sse import Frame, Frames
 from holdfast.views.published import StoredEvent
 
@@ -102,8 +101,8 @@ async def run_frames(
     follows each page of them. Questions that are open are told in the reader's language."""
     tell = tell or partial(_as_published, start.run_id)
     telling = _Telling(services, start, language, tell, and_then or _nothing)
-    async with aclosing(telling.questions(own=start.newcomer)) as asked:
-        async for frame in asked:
+    async with aclosing(telling.questions(own=start.newcomer)) as questions:
+        async for frame in questions:
             yield frame
     yield moved(start.after)
     async with aclosing(telling.frames()) as frames:
@@ -128,7 +127,7 @@ class _Telling:
         self._seen = start.after
         self._ends = start.ends
         self._caught_up = False
-        self._shown: frozenset[str] = frozenset()
+        self._asked: str | None = None
 
     async def frames(self) -> Frames:
         hub, run_id = self._services.app.engine.hub, self._start.run_id
@@ -185,24 +184,14 @@ class _Telling:
         return Frame({"run_id": self._start.run_id, "status": row.status if row else ""}, END)
 
     async def questions(self, *, own: bool) -> Frames:
-        """Those that are open and were not shown yet, of runs below and of our own."""
+        """Those of runs below, and `own` ones, that are open and were asked since the last look."""
         services, run_id = self._services, self._start.run_id
-        before, still = self._shown, set[str]()
-
-        async def is_news(row: QuestionRow) -> bool:
-            mine = row.run_id == run_id
-            if not (own if mine else f"{row.run_id}.".startswith(f"{run_id}.")):
-                return False
-            still.add(row.question_id)
-            return row.question_id not in before
-
-        query = QuestionQuery(root_id=self._start.root_id)
-        async with aclosing(
-            open_questions(services.reader, query, is_news, services.now, self._language)
-        ) as frames:
-            async for frame in frames:
-                yield frame
-        self._shown = frozenset(still)
+        found = services.reader.open_rows(run_id, self._start.root_id, self._asked)
+        async with aclosing(found) as rows:
+            async for row in rows:
+                self._asked = row.question_id
+                if own or row.run_id != run_id:
+                    yield asked(row, services.now(), self._language)
 
 
 async def _as_published(run_id: str, records: Sequence[StoredEvent]) -> bytes:
