@@ -37,7 +37,7 @@ from schemathesis.specs.openapi.checks import (
 from test_authority import DOCUMENT, KNOWN, OF_SOMETHING, TABLE
 
 from holdfast import Holdfast
-from holdfast.server.auth.rate_limits import ANSWER, LOGIN, Limit
+from holdfast.server.auth.authentication import ANSWER, LOGIN, Limit
 
 ENDLESS = {
     "stream_run_events",

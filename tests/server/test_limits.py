@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from holdfast.errors import TooMany
-from holdfast.server.auth.rate_limits import ANSWER, LIMITS, LOGIN, Attempts, Limit
+from holdfast.server.auth.authentication import ANSWER, LIMITS, LOGIN, Attempts, Limit
 from holdfast.testing.clock import ManualClock
 
 FEW = {LOGIN: Limit(3, 60.0), ANSWER: Limit(3, 60.0)}

@@ -12,7 +12,7 @@ from server_scene import Scene
 from starlette.types import Message, Receive, Scope, Send
 
 from holdfast.language.jsontext import extent
-from holdfast.server.middleware.security import HEADERS, SecurityMiddleware, allows
+from holdfast.server.middleware.requests import HEADERS, RequestMiddleware, allows
 from holdfast.server.settings import ServerSettings, is_loopback
 
 SETTINGS = ServerSettings(body_limit=1000, body_seconds=5, json_depth=8)
@@ -39,7 +39,7 @@ class Exchange:
 
     def __init__(self, app: Any = None, settings: ServerSettings = SETTINGS) -> None:
         self.app = app or Echo()
-        self.shield = SecurityMiddleware(self.app, settings)
+        self.shield = RequestMiddleware(self.app, settings)
         self.sent: list[Message] = []
 
     async def __call__(
@@ -385,7 +385,7 @@ async def test_a_stream_passes_piece_by_piece() -> None:
             seen.append(len(exchange.sent))
         await send({"type": "http.response.body", "body": b""})
 
-    exchange.shield = SecurityMiddleware(streaming, SETTINGS)
+    exchange.shield = RequestMiddleware(streaming, SETTINGS)
     await exchange(method="GET")
     assert seen == [2, 3, 4]
 
@@ -410,7 +410,7 @@ async def test_there_are_no_websockets_here() -> None:
     async def receive() -> Message:
         return {"type": "websocket.connect"}
 
-    await SecurityMiddleware(Echo(), SETTINGS)({"type": "websocket"}, receive, send)
+    await RequestMiddleware(Echo(), SETTINGS)({"type": "websocket"}, receive, send)
     assert sent == [{"type": "websocket.close", "code": 1008}]
 
 
@@ -425,7 +425,7 @@ async def test_a_hundred_megabytes_are_refused_over_a_real_connection(scene: Sce
 
 
 async def test_a_client_that_never_stops_sending_is_left(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("holdfast.server.middleware.security.LINGER_SECONDS", 0.01)
+    monkeypatch.setattr("holdfast.server.middleware.requests.LINGER_SECONDS", 0.01)
     exchange = Exchange()
 
     async def receive() -> Message:

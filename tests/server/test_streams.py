@@ -17,9 +17,10 @@ from server_scene import listening
 from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import JournalUnavailable, Unauthenticated
+from holdfast.server.middleware.requests import RequestMiddleware
+from holdfast.server.settings import ServerSettings
 from holdfast.server.streams import sse
 from holdfast.server.streams.sse import (
-    Abortable,
     Comment,
     EventStream,
     Frame,
@@ -80,7 +81,7 @@ class Station:
 @asynccontextmanager
 async def on_air(patience: Patience | None = None, **station: Any) -> AsyncIterator[Station]:
     made = Station(Streams(patience or Patience()), **station)
-    async with listening(Abortable(made)) as made.url, made.client:
+    async with listening(RequestMiddleware(made, ServerSettings())) as made.url, made.client:
         try:
             yield made
         finally:

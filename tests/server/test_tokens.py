@@ -14,9 +14,15 @@ from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Attached, ExpiringValue, Journal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.runtime.identity import Claim, Identity, acting
-from holdfast.server.auth.credentials import LINK, SESSION, TOKEN, csrf_fits, csrf_token, hash_of
+from holdfast.server.auth.credentials import LINK, SESSION, TOKEN, csrf_fits, csrf_token
 from holdfast.server.auth.principal import Principal
-from holdfast.server.auth.tokens import KNOWN_SECONDS, SESSION_SECONDS, Tokens, ensure_first_link
+from holdfast.server.auth.tokens import (
+    KNOWN_SECONDS,
+    SESSION_SECONDS,
+    Tokens,
+    ensure_first_link,
+    hash_of,
+)
 from holdfast.testing.clock import ManualClock
 
 

@@ -73,6 +73,17 @@ class InteractionService:
     async def answer(self, response: InteractionResponse, *, by: str = LOCAL) -> RunState:
         """Answer any run's question; the first valid answer wins."""
         row = await self._row(response.request_id)
+        return await self.answer_row(row, request_of(row), response, by=by)
+
+    async def answer_row(
+        self,
+        row: QuestionRow,
+        request: InteractionRequest,
+        response: InteractionResponse,
+        *,
+        by: str = LOCAL,
+    ) -> RunState:
+        """As `answer`, where the question has been read already."""
         if response.session_id and not is_above(response.session_id, row):
             message = msg(
                 "{question} is asked by {id}: answer it there, or above",
@@ -82,7 +93,6 @@ class InteractionService:
             raise InvalidAnswer(
                 message, {"session_id": msg("must be {id}, or left out", id=row.run_id)}
             )
-        request = request_of(row)
         response = _secret_given(request, response)
         given = strict_json(dict(response.data)) if response.data != {} else {}
         place = SecretScope(row.question_id, row.root_id, strict_text(by, "by"))

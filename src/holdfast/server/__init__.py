@@ -14,15 +14,12 @@ from typing import Final
 from fastapi import FastAPI
 
 from holdfast.app import Holdfast
-from holdfast.server.lifetime import Lifetime, OpensItself
-from holdfast.server.middleware.admission import AdmitsReads
-from holdfast.server.middleware.counting import Counting
-from holdfast.server.middleware.security import SecurityMiddleware
+from holdfast.server.lifetime import Lifetime
+from holdfast.server.middleware.requests import RequestMiddleware
 from holdfast.server.openapi import DESCRIPTION, TITLE, describe
 from holdfast.server.problems import answer_with_problems
 from holdfast.server.services import Services
 from holdfast.server.settings import ServerSettings
-from holdfast.server.streams.sse import Abortable
 
 ROUTERS: Final = (
     "instances",
@@ -65,9 +62,11 @@ def create(app: Holdfast, settings: ServerSettings | None = None) -> FastAPI:
     for name in ROUTERS:
         server.router.routes += import_module(f"{__name__}.routes.{name}").router.routes
     describe(server)
-    server.add_middleware(OpensItself, lifetime=lifetime)
-    server.add_middleware(AdmitsReads, admission=services.admission)
-    server.add_middleware(SecurityMiddleware, settings=services.settings)
-    server.add_middleware(Counting, counts=services.counts)
-    server.add_middleware(Abortable)
+    server.add_middleware(
+        RequestMiddleware,
+        settings=services.settings,
+        counts=services.counts,
+        admission=services.admission,
+        lifetime=lifetime,
+    )
     return server

@@ -16,14 +16,11 @@ from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import Context
 from typing import Final
 
-from fastapi import FastAPI, Request
-from starlette.types import ASGIApp, Receive, Scope, Send
+from fastapi import FastAPI
 
-from holdfast.errors import HoldfastError
 from holdfast.i18n import catalogue
 from holdfast.language.conditions import parse
 from holdfast.runtime.offload import aside
-from holdfast.server.problems import refusal
 from holdfast.server.services import Services
 from holdfast.views.published import prepare
 
@@ -91,22 +88,3 @@ def _prepare() -> None:
     catalogue.prepare()
     prepare()
     parse("Done")
-
-
-class OpensItself:
-    """ASGI middleware: whoever comes before anything was opened waits until it is."""
-
-    def __init__(self, app: ASGIApp, lifetime: Lifetime) -> None:
-        self._app = app
-        self._lifetime = lifetime
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] != "http" or self._lifetime.opened:
-            await self._app(scope, receive, send)
-            return
-        try:
-            await self._lifetime.begin()
-        except HoldfastError as error:
-            await refusal(Request(scope), error)(scope, receive, send)
-        else:
-            await self._app(scope, receive, send)

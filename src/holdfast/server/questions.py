@@ -11,17 +11,18 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
 from holdfast.forms.secrets import is_reference
 from holdfast.i18n.catalogue import said
 from holdfast.i18n.message import joined, msg, term
-from holdfast.interactions.cards import spoken_secret
+from holdfast.interactions.cards import consequence, request_to_wire, spoken_secret
 from holdfast.interactions.service import is_above
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import (
     InteractionAction,
+    InteractionOption,
     InteractionRequest,
     InteractionStatus,
     InteractionType,
@@ -32,12 +33,12 @@ from holdfast.runtime.about import about_row
 from holdfast.runtime.audit import request_digest
 from holdfast.runtime.four_eyes import refusal, wanting_now
 from holdfast.runtime.projections import asked_under_four_eyes, request_of
-from holdfast.server.auth.authentication import Caller
+from holdfast.server.auth.authentication import ANSWER, Caller
 from holdfast.server.auth.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
-from holdfast.server.auth.rate_limits import ANSWER
-from holdfast.server.cards import card
-from holdfast.server.services import Services
 from holdfast.views.records import InteractionView
+
+if TYPE_CHECKING:
+    from holdfast.server.services import Services
 
 PAGE: Final = 20
 MOST_PAGES_READ: Final = 100
@@ -85,7 +86,7 @@ class Questions:
 
     def __init__(self, services: Services, caller: Caller) -> None:
         self._services = services
-        self._caller = caller
+        self.caller = caller
         self._runs: dict[str, RunRow | None] = {}
         self._wanting: dict[str, Mapping[str, str]] = {}
         self._people: Sequence[Principal] | None = None
@@ -129,7 +130,7 @@ class Questions:
             return None
         subject = run_of(root.kind, root.name)
         found = Question(row, root.name, about_row(root), subject)
-        return found if self._caller.sees(subject) else None
+        return found if self.caller.sees(subject) else None
 
     async def _run(self, run_id: str) -> RunRow | None:
         if run_id not in self._runs:
@@ -144,7 +145,7 @@ class Questions:
 
     async def why_not(self, question: Question) -> str | None:
         """Why the caller may not answer, or None."""
-        principal, row = self._caller.principal, question.row
+        principal, row = self.caller.principal, question.row
         wanting = await self.who_wants(question)
         how = wanting.get(principal.id)
         reason = may_answer(
@@ -200,7 +201,7 @@ class Questions:
 
     async def refuse_unauthorised(self, question: Question) -> None:
         """NotPermitted unless the caller may answer; refusals are counted, and too many wait."""
-        attempts, who = self._services.attempts, self._caller.principal.id
+        attempts, who = self._services.attempts, self.caller.principal.id
         attempts.check(who, ANSWER)
         reason = await self.why_not(question)
         if reason is not None:
@@ -255,7 +256,7 @@ class Questions:
     def _draft(self, state: InteractionView | None) -> dict[str, Any] | None:
         if state is None or state.status is not InteractionStatus.OPEN:
             return None
-        draft = state.drafts.get(self._caller.principal.id)
+        draft = state.drafts.get(self.caller.principal.id)
         return None if draft is None else dict(draft)
 
     async def _state(self, row: QuestionRow) -> InteractionView:
@@ -330,3 +331,30 @@ def _is_kept(value: object) -> bool:
 def _provides(request: InteractionRequest, option_id: str | None) -> bool:
     taken = [one for one in request.options if one.option_id == option_id]
     return not taken or taken[0].action is InteractionAction.PROVIDE_INFO
+
+
+def card(request: InteractionRequest, language: str = "en") -> dict[str, Any]:
+    """A question as the wire has it, with what each of its options does."""
+    wire = request_to_wire(request)
+    told = {name: said(wire[name], language) for name in ("title", "message", "details")}
+    offered = zip(request.options, wire["options"], strict=True)
+    options = [_option_told(request, *one, language) for one in offered]
+    return {**wire, **told, "options": options, **_form_told(wire, language)}
+
+
+def _option_told(
+    request: InteractionRequest, option: InteractionOption, wire: Mapping[str, Any], language: str
+) -> dict[str, Any]:
+    told = {name: said(wire[name], language) for name in ("label", "description", "inputPrompt")}
+    return {**wire, **told, "consequence": said(consequence(request, option), language)}
+
+
+def _form_told(wire: Mapping[str, Any], language: str) -> dict[str, Any]:
+    if "form" not in wire:
+        return {}
+    return {"form": {name: _field_told(one, language) for name, one in wire["form"].items()}}
+
+
+def _field_told(field: Mapping[str, Any], language: str) -> dict[str, Any]:
+    told = {name: said(field[name], language) for name in ("label", "description") if name in field}
+    return {**field, **told}

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Mapping
 from operator import attrgetter
 from typing import Any, Final, NoReturn
 
@@ -34,9 +35,9 @@ from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.runtime.identity import Claim
 from holdfast.server.auth.authentication import PROOFS, acting_as, identify
-from holdfast.server.middleware.idempotency import way_to_answer_again
+from holdfast.server.middleware.idempotency import HEADER, way_to_answer_again
 from holdfast.server.problems import JSON, refusal
-from holdfast.server.services import services
+from holdfast.server.services import Services, served
 
 UNSAFE: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
@@ -66,11 +67,12 @@ class Endpoint:
         self._status = route.status_code or 200
         self._shown = route.response_field
 
-    async def answer(self, request: Request, body: Any) -> Response:
-        """Call it; RequestValidationError says all that is wrong with what was sent."""
+    async def answer(self, request: Request, body: Any, known: Mapping[Any, Any]) -> Response:
+        """Call it; RequestValidationError says all that is wrong with what was sent. `known` are
+        dependencies that were found before."""
         values = await self._values(request, body)
         for name, ask in self._asked:
-            values[name] = await ask(request)
+            values[name] = known[ask] if ask in known else await ask(request)
         if self._itself is not None:
             values[self._itself] = request
         told = await self._call(**values)
@@ -155,15 +157,18 @@ class Route(APIRoute):
     async def _answer(self, request: StrictRequest) -> Response:
         caller = await identify(request) if self._guarded else None
         _refuse_unknown(request, self._known)
-        around = services(request)
+        around: Services = request.app.state.services
         await request.read(around.settings.body_limit, around.settings.json_depth)
+        known = {served: around, identify: caller} if caller else {served: around}
         if not self._changes or caller is None:
-            return await self._endpoint.answer(request, request.given)
+            return await self._endpoint.answer(request, request.given, known)
 
         async def act(claim: Claim | None) -> Response:
             with acting_as(caller, claim):
-                return await self._endpoint.answer(request, request.given)
+                return await self._endpoint.answer(request, request.given, known)
 
+        if HEADER not in request.headers:
+            return await act(None)
         return await around.requests.once(request, caller.principal, act, self._again, around)
 
 

@@ -20,7 +20,7 @@ from holdfast.language.display import unquoted, visible
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import CHOICES, Field, FieldType
 from holdfast.model.interaction import InteractionRequest
-from holdfast.server.cards import card
+from holdfast.server.questions import card
 
 _WORDS: Final[Mapping[str, tuple[str, str]]] = {
     "quoted": ("In the agent's own words: “{}”", "智能体的原话：“{}”"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Annotated
@@ -10,12 +11,12 @@ from fastapi import Depends, Request
 
 from holdfast.app import Holdfast
 from holdfast.runtime.store import Store
+from holdfast.server.auth.authentication import Attempts
 from holdfast.server.auth.jwt import Oidc
-from holdfast.server.auth.rate_limits import Attempts
 from holdfast.server.auth.tokens import Tokens
 from holdfast.server.middleware.admission import Admission
-from holdfast.server.middleware.counting import Counts
 from holdfast.server.middleware.idempotency import Requests
+from holdfast.server.middleware.requests import Counts
 from holdfast.server.readiness import Probe
 from holdfast.server.registered_plans import RegisteredPlans
 from holdfast.server.settings import ServerSettings
@@ -44,6 +45,7 @@ class Services:
     admission: Admission
     reader: RunReader
     store: Store
+    now: Callable[[], float]
 
     @classmethod
     def around(cls, app: Holdfast, settings: ServerSettings) -> Services:
@@ -68,6 +70,7 @@ class Services:
             admission=Admission(app.engine.hub),
             reader=reader,
             store=store,
+            now=clock.now,
         )
 
     async def open(self, stack: AsyncExitStack) -> None:
@@ -79,9 +82,6 @@ class Services:
         await self.pursuits.start()
         stack.callback(self.streams.close)
 
-    def now(self) -> float:
-        return self.app.engine.clock.now()
-
 
 def services(request: Request) -> Services:
     found = request.app.state.services
@@ -89,9 +89,9 @@ def services(request: Request) -> Services:
     return found
 
 
-async def _served(request: Request) -> Services:
+async def served(request: Request) -> Services:
     """FastAPI would send what is not async to a thread."""
     return services(request)
 
 
-Served = Annotated[Services, Depends(_served)]
+Served = Annotated[Services, Depends(served)]

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from holdfast.core.run.state import RunState
     from holdfast.journal.port import Record, StoredDefinition
     from holdfast.model.agent import Agent
+    from holdfast.model.interaction import InteractionRequest
     from holdfast.model.rows import AuditEntry
     from holdfast.runtime.hub import AskedBelow, Hub, Spoken
     from holdfast.views.attempts import Attempt
@@ -95,6 +96,18 @@ class RunVersion:
         from holdfast.core.agent.state import ReactState
 
         return self.state.agent if isinstance(self.state, ReactState) else None
+
+    def question(
+        self, row: QuestionRow, about: str = "", request: InteractionRequest | None = None
+    ) -> InteractionView:
+        """One of its questions; `request` where it was read from the row before."""
+        from holdfast.views.folds import with_answer
+
+        view, asked = (
+            interaction_view(row, about, request),
+            self.state.questions.get(row.question_id),
+        )
+        return view if asked is None else with_answer(view, asked)
 
     def conversation(self) -> ConversationView | None:
         """What a conversation has beyond other runs."""
@@ -318,14 +331,7 @@ class RunReader:
     async def whole(self, row: QuestionRow) -> InteractionView:
         root = await self.journal.run(row.root_id)
         about = "" if root is None else about_row(root)
-        return self.in_state(await self._state(row.run_id), row, about)
-
-    def in_state(self, state: RunState, row: QuestionRow, about: str = "") -> InteractionView:
-        """A question as its run has it in `state`."""
-        from holdfast.views.folds import with_answer
-
-        view, asked = interaction_view(row, about), state.questions.get(row.question_id)
-        return view if asked is None else with_answer(view, asked)
+        return (await self.at(row.run_id)).question(row, about)
 
     async def open_questions(self, run_id: str) -> AsyncIterator[InteractionView]:
         """All that a run and those below it ask a person, the oldest first, however many."""

@@ -36,7 +36,9 @@ def line_fields(row: RunRow) -> dict[str, Any]:
     }
 
 
-def interaction_view(row: QuestionRow, about: str = "") -> InteractionView:
+def interaction_view(
+    row: QuestionRow, about: str = "", request: InteractionRequest | None = None
+) -> InteractionView:
     body = json.loads(row.body)
     return InteractionView(
         question_id=row.question_id,
@@ -49,7 +51,7 @@ def interaction_view(row: QuestionRow, about: str = "") -> InteractionView:
         opened_at=row.opened_at,
         deadline=row.deadline,
         closed_at=row.closed_at,
-        request=adapter(InteractionRequest).validate_python(body),
+        request=request or adapter(InteractionRequest).validate_python(body),
         four_eyes=_FOUR_EYES in body,
         about=about,
     )

@@ -1,8 +1,8 @@
-"""The guard: who is asking, by what they carry, and by nothing else they say.
+"""Authentication: who is calling, by what they carry, and how often that may be refused.
 
-Two things prove who somebody is: `Authorization: Bearer …` (an API token, or a JWT of the
+Two things prove who a caller is: `Authorization: Bearer …` (an API token, or a JWT of the
 configured issuer) and the console's cookie. A bearer is judged alone: one that is not good is
-refused even beside a good cookie. No other header names anybody.
+refused even beside a good cookie. No other header names a caller.
 
 All tabs of a browser share the cookie, and another person may sign in in one of them. A page
 therefore says for whom it was made (`Holdfast-Person`), and what it sends is refused, not done
@@ -15,20 +15,22 @@ sent unasked and needs no such proof.
 
 from __future__ import annotations
 
+from collections import OrderedDict, deque
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Final
+from ipaddress import IPv6Address, IPv6Network, ip_address
+from typing import TYPE_CHECKING, Annotated, Final, Protocol
 from urllib.parse import unquote, urlsplit
 
 from fastapi import Depends, Request
 
-from holdfast.errors import NotAllowed, NotFound, NotPermitted, Unauthenticated
+from holdfast.errors import NotAllowed, NotFound, NotPermitted, TooMany, Unauthenticated
 from holdfast.i18n.languages import preferred
 from holdfast.i18n.message import msg, term
 from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import TOKEN, csrf_token
 from holdfast.server.auth.principal import Permission, Principal, may, may_somewhere, named, run_of
-from holdfast.server.auth.rate_limits import LOGIN
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services
@@ -38,6 +40,18 @@ PERSON: Final = "holdfast-person"
 """The header with the id, percent-encoded, of the principal for whom a page was made."""
 SAFE: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _CALLER: Final = "holdfast.caller"
+
+LOGIN: Final = "login"
+ANSWER: Final = "answer"
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    refusals: int
+    seconds: float
+
+
+LIMITS: Final[Mapping[str, Limit]] = {LOGIN: Limit(10, 60.0), ANSWER: Limit(30, 60.0)}
 
 
 @dataclass(frozen=True, slots=True)
@@ -203,3 +217,75 @@ def acting_as(caller: Caller, claim: Claim | None = None) -> AbstractContextMana
     """What is done within is put down to the caller."""
     who = caller.principal
     return acting(Identity(who=who.id, origin=caller.origin, via=who.via, claim=claim))
+
+
+class Now(Protocol):
+    def now(self) -> float: ...
+
+
+class Attempts:
+    """How often a client may be refused: a sliding window for each client and kind of attempt.
+
+    Only refusals count, never work. What was refused too often is answered with TooMany until
+    enough of it lies far enough back. A good token always passes, whatever others at the same
+    address have tried: tokens are too long to be guessed, and no client can lock out another.
+
+    Memory is bounded: each key holds at most as many times as its limit, and beyond `keys` keys
+    the one that was refused longest ago is forgotten.
+    """
+
+    def __init__(
+        self, clock: Now, limits: Mapping[str, Limit] = LIMITS, keys: int = 10_000
+    ) -> None:
+        self._clock = clock
+        self._limits = limits
+        self._keys = keys
+        self._refused: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._refused)
+
+    def failed(self, who: str, kind: str) -> None:
+        """Count a refusal; TooMany when there were too many already."""
+        self.check(who, kind)
+        key = _key(who, kind)
+        self._refused.setdefault(key, deque()).append(self._clock.now())
+        self._refused.move_to_end(key)
+        if len(self._refused) > self._keys:
+            self._refused.popitem(last=False)
+
+    def check(self, who: str, kind: str) -> None:
+        """TooMany while a client must wait."""
+        if not self._refused:
+            return
+        limit = self._limits[kind]
+        times = self._recent(_key(who, kind), limit)
+        if len(times) < limit.refusals:
+            return
+        wait = max(times[0] + limit.seconds - self._clock.now(), 0.0)
+        raise TooMany(msg("refused too often: wait {n:.0f} seconds and try again", n=wait), wait)
+
+    def _recent(self, key: tuple[str, str], limit: Limit) -> deque[float]:
+        times = self._refused.get(key, deque())
+        while times and times[0] <= self._clock.now() - limit.seconds:
+            times.popleft()
+        if not times:
+            self._refused.pop(key, None)
+        return times
+
+
+def _key(who: str, kind: str) -> tuple[str, str]:
+    return kind, neighbourhood(who)
+
+
+def neighbourhood(who: str) -> str:
+    """One household has a whole IPv6 network of 64 bits."""
+    try:
+        address = ip_address(who)
+    except ValueError:
+        return who
+    if not isinstance(address, IPv6Address):
+        return who
+    if address.ipv4_mapped:
+        return str(address.ipv4_mapped)
+    return str(IPv6Network((int(address), 64), strict=False))

@@ -105,10 +105,6 @@ def csrf_fits(session: str, given: str) -> bool:
     )
 
 
-def hash_of(secret: str) -> str:
-    return hashlib.sha256(secret.encode()).hexdigest()
-
-
 def new_id(form: Form) -> str:
     return form.id_prefix + secrets.token_hex(8)
 
@@ -153,7 +149,7 @@ def who_is(holder: Holder) -> str:
     return holder.name if holder.kind == "person" else f"service:{holder.name}"
 
 
-def kept_as(one: Credential, secret: str) -> ExpiringValue:
+def kept_as(one: Credential, key: str) -> ExpiringValue:
     body = {
         "id": one.id,
         "name": one.name,
@@ -166,7 +162,7 @@ def kept_as(one: Credential, secret: str) -> ExpiringValue:
         "parent": one.parent,
     }
     text = json.dumps(body, ensure_ascii=False)
-    return ExpiringValue(one.form, hash_of(secret), text, one.expires_at)
+    return ExpiringValue(one.form, key, text, one.expires_at)
 
 
 def credential_of(kept: ExpiringValue) -> Credential:

@@ -14,6 +14,7 @@ taken back is forgotten at once, with all others of its journal.
 from __future__ import annotations
 
 import asyncio
+import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
@@ -36,7 +37,6 @@ from holdfast.server.auth.credentials import (
     Form,
     Holder,
     credential_of,
-    hash_of,
     holder_of,
     kept_as,
     listed,
@@ -72,6 +72,11 @@ class _Good(NamedTuple):
 _KNOWN: Final[WeakKeyDictionary[Store, dict[str, _Good]]] = WeakKeyDictionary()
 """By journal, kind and key. A journal's is replaced when something is taken back, so that a look-up
 under way cannot put it back."""
+
+
+def hash_of(secret: str) -> str:
+    """The name that a secret is kept under."""
+    return hashlib.sha256(secret.encode()).hexdigest()
 
 
 class Tokens:
@@ -135,7 +140,7 @@ class Tokens:
         )
         secret = form.new_secret()
         record = self._record(by, f"issued_{form.kind}", made, origin)
-        kept = [kept_as(made, secret), *((_opened(made),) if form is TOKEN else ())]
+        kept = [kept_as(made, hash_of(secret)), *((_opened(made),) if form is TOKEN else ())]
         await self._attach(Attached(audit=[record], kept=kept))
         return made, secret
 
@@ -234,7 +239,7 @@ class Tokens:
         secret = SESSION.new_secret()
         record = self._record(principal.id, "signed_in", made, origin, via=principal.via)
         dropped = [(LINK.kind, hash_of(used))] if used else []
-        kept = [kept_as(made, secret), _opened(made)]
+        kept = [kept_as(made, hash_of(secret)), _opened(made)]
         await self._store.attach(Attached(audit=[record], kept=kept, dropped=dropped))
         return made, secret
 

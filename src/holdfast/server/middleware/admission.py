@@ -19,8 +19,6 @@ from collections import deque
 from collections.abc import Callable
 from typing import Final
 
-from starlette.types import ASGIApp, Receive, Scope, Send
-
 from holdfast.runtime.hub import Hub
 
 SHARE: Final = 0.25
@@ -30,8 +28,6 @@ QUIET_SECONDS: Final = 0.05
 SLICE_SECONDS: Final = 0.004
 TICK_SECONDS: Final = 0.001
 FIRST_GUESS: Final = 0.001
-READS: Final = frozenset({"GET", "HEAD"})
-AT_ONCE: Final = frozenset({"/healthz", "/readyz"})
 
 
 class Credit:
@@ -120,16 +116,3 @@ class Admission:
         if self._unwatch is not None:
             self._unwatch()
             self._unwatch = None
-
-
-class AdmitsReads:
-    """ASGI middleware: reads wait for their turn."""
-
-    def __init__(self, app: ASGIApp, admission: Admission) -> None:
-        self._app = app
-        self._admission = admission
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        if scope["type"] == "http" and scope["method"] in READS and scope["path"] not in AT_ONCE:
-            await self._admission.turn()
-        await self._app(scope, receive, send)

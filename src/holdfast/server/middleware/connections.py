@@ -28,8 +28,8 @@ from uvicorn.protocols.http.httptools_impl import (
 
 from holdfast.i18n.languages import preferred
 from holdfast.i18n.message import msg
-from holdfast.server.auth.rate_limits import neighbourhood
-from holdfast.server.middleware.security import HEADERS, REQUEST_ID
+from holdfast.server.auth.authentication import neighbourhood
+from holdfast.server.middleware.requests import HEADERS, REQUEST_ID
 from holdfast.server.problems import RETRY_AFTER, problem, problem_response
 
 LINGER_SECONDS: Final = 1.0

@@ -58,7 +58,7 @@ REPLAYED: Final = "Idempotency-Replayed"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
 _NONCE: Final = 12
 
-Serve: TypeAlias = Callable[[Claim | None], Awaitable[Response]]
+Serve: TypeAlias = Callable[[Claim], Awaitable[Response]]
 Again: TypeAlias = "Callable[[Claimed, Request, Services], Awaitable[Response]]"
 
 Endpoint = TypeVar("Endpoint", bound=Callable[..., Any])
@@ -111,10 +111,8 @@ class Requests:
         again: Again | None,
         services: Services,
     ) -> Response:
-        """Serve a request that has not been served yet; else answer as before."""
-        key = request.headers.get(HEADER)
-        if key is None:
-            return await serve(None)
+        """Serve a request under its key if it has not been served yet; else answer as before."""
+        key = request.headers[HEADER]
         claim = Claim(_name(key, who.id, request), await self._fingerprint(request, who))
         lock = self._locks.setdefault(claim.key, asyncio.Lock())
         async with lock:

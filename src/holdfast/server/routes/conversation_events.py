@@ -17,7 +17,7 @@ from holdfast.interactions.cards import request_from_wire
 from holdfast.model.conversation import EngineEvent, EngineEventType
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
-from holdfast.server.cards import card
+from holdfast.server.questions import card
 from holdfast.server.routes.conversations import CONVERSATIONS, ConversationId
 from holdfast.server.routes.events import OVER, STREAM, After, LastEventId
 from holdfast.server.routing import new_router

@@ -42,6 +42,7 @@ from holdfast.server.schemas.interactions import (
     SecretKept,
 )
 from holdfast.server.services import Served, Services
+from holdfast.views.reader import RunVersion
 
 router = new_router("interactions")
 
@@ -131,22 +132,28 @@ async def answer_interaction(
         data=body.data or {},
         feedback=body.feedback,
     )
-    return await answer(served, caller, response, digest=body.digest)
+    questions = Questions(served, caller)
+    question = await questions.find(request_id)
+    run = await answer(served, questions, question, response, digest=body.digest)
+    answered = run.question(question.row, request=question.request)
+    return await questions.shown_as(question.standing(answered), answered, caller.language)
 
 
 async def answer(
-    served: Services, caller: Caller, response: InteractionResponse, digest: str | None = None
-) -> dict[str, Any]:
+    served: Services,
+    questions: Questions,
+    question: Question,
+    response: InteractionResponse,
+    digest: str | None = None,
+) -> RunVersion:
     """What every way to answer has in common: may they, was it shown, does it keep its secrets."""
-    questions = Questions(served, caller)
-    question = await questions.find(response.request_id)
     await questions.refuse_unauthorised(question)
     refuse_other_digest(question, digest)
     chosen = response.selected_option_id
     refuse_raw_secrets(question.request, response.data, response.feedback, chosen)
-    run = await served.app.sessions.answer(response, by=caller.principal.id)
-    answered = served.reader.in_state(run, question.row)
-    return await questions.shown_as(question.standing(answered), answered, caller.language)
+    by = questions.caller.principal.id
+    answering = served.app.sessions.answer_row(question.row, question.request, response, by=by)
+    return served.reader.of_state(await answering)
 
 
 @router.post("/interactions/answers", response_model=AnswerOutcomes)
@@ -187,7 +194,9 @@ async def _outcome(
     language: str,
 ) -> AnswerOutcome:
     try:
-        await answer(served, caller, response, digest)
+        questions = Questions(served, caller)
+        question = await questions.find(response.request_id)
+        await answer(served, questions, question, response, digest)
     except (CallerError, AuthorError) as error:
         problem = in_language(problem_of(error), language)
         return AnswerOutcome(

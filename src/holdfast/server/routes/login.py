@@ -22,6 +22,7 @@ from holdfast.errors import NotPermitted, Unauthenticated
 from holdfast.i18n.message import msg
 from holdfast.server.auth.authentication import (
     COOKIE,
+    LOGIN,
     Called,
     bearer,
     client_of,
@@ -30,7 +31,6 @@ from holdfast.server.auth.authentication import (
 )
 from holdfast.server.auth.credentials import LINK, Credential, listed
 from holdfast.server.auth.principal import Kind, Permission, Principal, permitted
-from holdfast.server.auth.rate_limits import LOGIN
 from holdfast.server.mount import CONSOLE, address_of, cookie_path, has_console, root_of
 from holdfast.server.openapi import SIGNING_IN
 from holdfast.server.routing import new_router

@@ -231,7 +231,9 @@ async def respond_to_interaction(
     body: ResponseGiven, served: Served, caller: Called
 ) -> ResponseTaken:
     """Answer what a session, or a run below it, has asked; it goes on at once."""
-    row = (await Questions(served, caller).find(body.request_id)).row
+    questions = Questions(served, caller)
+    question = await questions.find(body.request_id)
+    row = question.row
     session_id = body.session_id or row.run_id
     if not is_above(session_id, row):
         raise NotFound(
@@ -240,7 +242,7 @@ async def respond_to_interaction(
     response = InteractionResponse(
         body.request_id, session_id, body.selected_option_id, body.data or {}, body.feedback
     )
-    await answer(served, caller, response)
+    await answer(served, questions, question, response)
     return _taken(served, session_id)
 
 

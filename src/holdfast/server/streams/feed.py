@@ -9,7 +9,7 @@ served: `event: resync` says so and moves the client to now.
 A cursor is a record's position among all records; to clients it is opaque. A client that sees
 little is told where it stands now and then, by an id without an event.
 
-While nobody listens nothing is read. While many listen the tailer paces itself: what is
+Without clients nothing is watched or read. With many the tailer paces itself: what is
 committed meanwhile goes out together, and not more at once than the runs can spare the time
 for. In a storm of events the crowd hears of them later; what it has not heard yet waits in
 the journal and not in memory.
@@ -175,13 +175,13 @@ class Feed:
         self._woken = asyncio.Event()
         self._names: OrderedDict[str, str] = OrderedDict()
         self._tails = False
+        self._unwatch: Callable[[], None] = lambda: None
 
     @property
     def clients(self) -> int:
         return len(self._bells)
 
     async def __aenter__(self) -> Self:
-        self._unwatch = self._hub.watch_all(self._woken.set)
         self._tailer = asyncio.create_task(self._tail())
         return self
 
@@ -191,7 +191,6 @@ class Feed:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._unwatch()
         self._tailer.cancel()
         await asyncio.wait({self._tailer})
 
@@ -267,12 +266,17 @@ class Feed:
     @contextmanager
     def _listening(self) -> Iterator[asyncio.Event]:
         bell = asyncio.Event()
+        if not self._bells:
+            self._unwatch = self._hub.watch_all(self._woken.set)
         self._bells.add(bell)
         self._woken.set()
         try:
             yield bell
         finally:
             self._bells.discard(bell)
+            if not self._bells:
+                self._unwatch()
+                self._woken.set()
 
     async def _questions(self, sight: Sight) -> AsyncGenerator[Frame, None]:
         async def may_see(row: QuestionRow) -> bool:

@@ -14,7 +14,7 @@ from typing import Final
 
 from holdfast.model.rows import QuestionQuery, QuestionRow
 from holdfast.runtime.projections import request_of
-from holdfast.server.cards import card
+from holdfast.server.questions import card
 from holdfast.server.streams.sse import Frame, spliced
 from holdfast.views.published import StoredEvent, published
 from holdfast.views.reader import RunReader

@@ -32,12 +32,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from starlette.requests import Request
 from starlette.responses import Response
-from starlette.types import ASGIApp, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import HoldfastError, Unauthenticated
 from holdfast.i18n.message import msg
 from holdfast.model.values import Json
 from holdfast.server.auth.authentication import identify, identify_again
+from holdfast.server.middleware.requests import TRANSPORT
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services
@@ -55,8 +56,6 @@ SOCKET_BYTES = 128 * 1024
 
 LOOK_SECONDS = 0.25
 """How often the server is asked whether it was told to stop."""
-
-TRANSPORT = "holdfast.transport"
 
 _UNICODE_BREAKS = re.compile("[\x85\u2028\u2029]")
 
@@ -358,18 +357,3 @@ def _narrow(transport: Any) -> None:
     if connected is not None and connected.family != socket.AF_UNIX:
         with suppress(OSError, ValueError):  # the client has left before its stream begins
             connected.setsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF, SOCKET_BYTES)
-
-
-class Abortable:
-    """Outermost ASGI middleware: notes the connection of each request, so that a stream can
-    abort it. ASGI has no word for that; uvicorn's `receive` belongs to who holds the transport.
-    """
-
-    def __init__(self, app: ASGIApp) -> None:
-        self._app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        transport = getattr(getattr(receive, "__self__", None), "transport", None)
-        if transport is not None and TRANSPORT not in scope:
-            scope = {**scope, TRANSPORT: transport}
-        await self._app(scope, receive, send)

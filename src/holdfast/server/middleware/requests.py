@@ -1,9 +1,13 @@
-"""The shield: what every request and every answer must be, before and after any route.
+"""What every request and every answer must be, before and after any route, in one middleware.
 
-A request is for us only under a name that we are known by. Its body arrives whole, within a
-size and a time, before anybody looks at it, and is text; JSON within it is no deeper and holds
+A request is served only under a host name that is allowed. Its body arrives whole, within a
+size and a time, before a route reads it, and is text; JSON within it is no deeper and holds
 no more values than the settings say. So no route can be held up or filled up by what it reads.
-Requests of ours are never endless; answers may be, and pass through piece by piece.
+Requests are never endless; answers may be, and pass through piece by piece.
+
+Reads wait for their turn (`admission`), and a request that comes before the application is open
+has it opened (`lifetime`). Requests are counted by the template of the route that served them,
+never by their paths: how many labels there are is bounded by the program, not by its use.
 
 Every answer, a refusal too, carries the headers that keep browsers from doing with it what
 is not meant, and the name of the request, as does its log line.
@@ -13,20 +17,28 @@ from __future__ import annotations
 
 import asyncio
 import re
+import time
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from functools import lru_cache, partial
-from typing import Final
+from typing import TYPE_CHECKING, Final
 from uuid import uuid4
 
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from holdfast.errors import HoldfastError
 from holdfast.i18n.languages import preferred
 from holdfast.i18n.message import msg
 from holdfast.language.jsontext import Extent, extent
-from holdfast.server.problems import problem, problem_response
+from holdfast.server.middleware.admission import Admission
+from holdfast.server.problems import problem, problem_response, refusal
 from holdfast.server.settings import ServerSettings
+
+if TYPE_CHECKING:
+    from holdfast.server.lifetime import Lifetime
 
 REQUEST_ID: Final = "X-Request-ID"
 
@@ -50,6 +62,16 @@ FOR_TLS: Final[Mapping[str, str]] = {"Strict-Transport-Security": "max-age=31536
 
 LINGER_SECONDS: Final = 2.0
 
+TRANSPORT: Final = "holdfast.transport"
+"""Where the scope has the request's connection, for a stream that must abort it: ASGI has no word
+for that, and uvicorn's `receive` belongs to what holds the transport."""
+
+UNROUTED: Final = "(none)"
+BROKE_OFF: Final = 0
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS"})
+_READS: Final = frozenset({"GET", "HEAD"})
+_AT_ONCE: Final = frozenset({"/healthz", "/readyz"})
+
 _NO_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID: Final = REQUEST_ID.lower().encode()
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
@@ -70,10 +92,36 @@ class Gone(Exception):
     """The client left before its request was complete."""
 
 
-class SecurityMiddleware:
-    def __init__(self, app: ASGIApp, settings: ServerSettings) -> None:
+class Counts:
+    """Requests by method, route and status, since the server was made."""
+
+    def __init__(self) -> None:
+        self.requests: Counter[tuple[str, str, int]] = Counter()
+        self._began = time.monotonic()
+
+    @property
+    def uptime(self) -> float:
+        return time.monotonic() - self._began
+
+    @property
+    def refused_logins(self) -> int:
+        return sum(count for (_, _, status), count in self.requests.items() if status == 401)
+
+
+class RequestMiddleware:
+    def __init__(
+        self,
+        app: ASGIApp,
+        settings: ServerSettings,
+        counts: Counts | None = None,
+        admission: Admission | None = None,
+        lifetime: Lifetime | None = None,
+    ) -> None:
         self._app = app
         self._settings = settings
+        self._counts = counts or Counts()
+        self._admission = admission
+        self._lifetime = lifetime
         hosts = frozenset(_normal(one) for one in settings.hosts)
         self._allows = lru_cache(partial(allows, hosts))
         headers = {**HEADERS, **(FOR_TLS if settings.secure_cookies else {})}
@@ -82,37 +130,59 @@ class SecurityMiddleware:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         match scope["type"]:
             case "http":
-                await self._serve(scope, receive, send)
+                await self._count(scope, receive, send)
             case "websocket":
                 await send({"type": "websocket.close", "code": 1008})
             case _:
                 await self._app(scope, receive, send)
 
-    async def _serve(self, scope: Scope, receive: Receive, send: Send) -> None:
+    async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
         headers = Headers(scope=scope)
         request_id = _request_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
-        answer = self._with_headers(send, request_id)
-        try:
-            self._check_host(headers)
-            replayed = await self._body_first(scope, headers, receive)
-        except Refused as refused:
-            await _refuse(refused, request_id, scope, receive, answer)
-        except Gone:
-            return
-        else:
-            await self._app(scope, replayed, answer)
+        transport = getattr(getattr(receive, "__self__", None), "transport", None)
+        if transport is not None:
+            scope.setdefault(TRANSPORT, transport)
+        status = BROKE_OFF
 
-    def _with_headers(self, send: Send, request_id: str) -> Send:
         async def answer(message: Message) -> None:
+            nonlocal status
             if message["type"] == "http.response.start":
+                status = message["status"]
                 given = message.get("headers", ())
                 names = {name for name, _ in given}
                 ours = [one for one in self._headers if one[0] not in names]
                 message["headers"] = [*given, *ours, (_REQUEST_ID, request_id.encode())]
             await send(message)
 
-        return answer
+        try:
+            await self._serve(scope, headers, receive, answer)
+        except Exception:
+            status = status or 500
+            raise
+        finally:
+            method = scope["method"] if scope["method"] in _METHODS else "other"
+            route = str(getattr(scope.get("route"), "path", UNROUTED))
+            self._counts.requests[method, route, status] += 1
+
+    async def _serve(self, scope: Scope, headers: Headers, receive: Receive, answer: Send) -> None:
+        try:
+            self._check_host(headers)
+            replayed = await self._body_first(scope, headers, receive)
+        except Refused as refused:
+            await _refuse(refused, scope, receive, answer)
+            return
+        except Gone:
+            return
+        if self._admission and scope["method"] in _READS and scope["path"] not in _AT_ONCE:
+            await self._admission.turn()
+        if self._lifetime and not self._lifetime.opened:
+            try:
+                await self._lifetime.begin()
+            except HoldfastError as error:
+                await refusal(Request(scope), error)(scope, replayed, answer)
+                return
+        await self._app(scope, replayed, answer)
 
     def _check_host(self, headers: Headers) -> None:
         given = headers.getlist("host")
@@ -219,9 +289,8 @@ def _replay(body: bytes, receive: Receive) -> Receive:
     return replayed
 
 
-async def _refuse(
-    refused: Refused, request_id: str, scope: Scope, receive: Receive, send: Send
-) -> None:
+async def _refuse(refused: Refused, scope: Scope, receive: Receive, send: Send) -> None:
+    request_id = scope["state"]["request_id"]
     members = problem(refused.status, refused.detail, instance=scope["path"], request_id=request_id)
     language = preferred(Headers(scope=scope).get("accept-language", ""))
     response = problem_response(members, language, {"Connection": "close"})
