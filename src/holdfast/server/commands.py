@@ -38,7 +38,7 @@ async def continued(
     params: Mapping[str, Any],
     wait: float,
 ) -> Continued:
-    """Answer the open forms, each as one whom it asks; with `wait` see what comes of it."""
+    """Answer the open forms, each as its role permits; with `wait` see what comes of it."""
     await INSTANCES.find(services, caller, instance_id)
     answers = await _routed_before(services, params)
     answers = answers or await services.app.plans.routed(instance_id, params)

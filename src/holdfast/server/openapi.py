@@ -1,7 +1,7 @@
 """The server's description of itself: OpenAPI, with what holds for every operation added once.
 
 An operation says what it takes and what it answers. Which problems it may answer with follows
-from what it is: whether somebody must be known to call it, whether it names something that may
+from what it is: whether its caller must be authenticated, whether it names something that may
 not be there, whether it changes anything.
 """
 
@@ -135,7 +135,7 @@ NOT_FOUND: Final[dict[int | str, dict[str, Any]]] = {404: problem_answer(404)}
 SIGNING_IN: Final[dict[int | str, dict[str, Any]]] = {
     status: problem_answer(status) for status in (401, 403, 429)
 }
-"""For whoever is not known yet, and may stay so."""
+"""For callers that are not authenticated, and need not be."""
 
 IDEMPOTENCY_KEY: Final[dict[str, Any]] = {
     "name": HEADER,

@@ -61,7 +61,7 @@ TABLE: Final[Mapping[type[Exception], tuple[int, str]]] = {
     errors.Busy: (503, msg("Busy")),
     errors.CallerError: (409, msg("Refused")),
     errors.OperatorError: (503, msg("Not acknowledged")),
-    errors.ToolError: (503, msg("Somebody else did not answer")),
+    errors.ToolError: (503, msg("Another system did not answer")),
 }
 
 TITLES: Final[Mapping[int, str]] = {
@@ -113,7 +113,7 @@ def problem(
 
 
 def problem_bytes(members: Mapping[str, Any]) -> bytes:
-    """Half a character, if somebody sent one, is spelled out and does not break the answer."""
+    """Half a character that a caller sent is spelled out and does not break the answer."""
     return json.dumps(members, ensure_ascii=False).encode("utf-8", "backslashreplace")
 
 
@@ -182,7 +182,7 @@ def problem_of(error: Exception, *, instance: str = "", request_id: str = "") ->
 
 
 def request_id(request: Request) -> str:
-    """As the shield has named this request."""
+    """As the middleware has named this request."""
     return str(getattr(request.state, "request_id", ""))
 
 
@@ -215,7 +215,7 @@ def _detail(status: int, error: Exception) -> str:
     if isinstance(error, errors.Busy):
         return str(error)
     if isinstance(error, errors.OperatorError):
-        return msg("whoever runs this installation must act; its log says why")
+        return msg("the operator of this installation must act; its log says why")
     return NOT_OURS_TO_TELL if status >= 500 else str(error)
 
 

@@ -1,8 +1,8 @@
 """Questions as one caller has them: whether they exist for them, and may be answered by them.
 
-A question belongs to its root run, and whoever may read that may read the question. Who may
-answer is another matter: a role, never a name in the request, and with four eyes nobody who
-wanted what is to be approved.
+A question belongs to its root run: the permission to read that is the permission to read the
+question. To answer takes a role, never a name in the request, and under four eyes another person
+than those who wanted what is to be approved.
 """
 
 from __future__ import annotations
@@ -180,7 +180,7 @@ class Questions:
         asked = self._services.app.engine.four_eyes.enabled
         return asked or asked_under_four_eyes(question.row)
 
-    async def nobody_left(self, question: Question) -> bool:
+    async def no_approver_left(self, question: Question) -> bool:
         """Whether all whom this server knows, and who could approve the call, want it."""
         if not await self.who_wants(question) or self._services.oidc is not None:
             return False
@@ -246,12 +246,12 @@ class Questions:
         return await self.why_not(question)
 
     async def _four_eyes(self, question: Question) -> dict[str, Any]:
-        """Who may not approve the call, and whether anybody is left who may."""
+        """Who may not approve the call, and whether a person is left who may."""
         if question.row.status != InteractionStatus.OPEN or not self._under_four_eyes(question):
             return {"wantedBy": None, "nobodyMayApprove": False}
         wanting = await self.who_wants(question)
-        nobody = await self.nobody_left(question)
-        return {"wantedBy": sorted(wanting), "nobodyMayApprove": nobody}
+        none_left = await self.no_approver_left(question)
+        return {"wantedBy": sorted(wanting), "nobodyMayApprove": none_left}
 
     def _draft(self, state: InteractionView | None) -> dict[str, Any] | None:
         if state is None or state.status is not InteractionStatus.OPEN:
@@ -289,7 +289,7 @@ def _ending(state: InteractionView | None) -> dict[str, Any]:
 
 
 def refuse_other_digest(question: Question, digest: str | None) -> None:
-    """Whoever says what they were shown answers that, or nothing."""
+    """A digest says which question was shown: another one is refused."""
     if digest is not None and digest != question.digest:
         raise NotAllowed(
             msg("this is not the question that you were shown: read it again, and answer that")

@@ -1,8 +1,8 @@
 """Readiness: the journal answers a read and takes a write.
 
-Anybody may ask, so the journal is asked at most once a second, however many do. A commit that has
-failed since is news enough to ask at once. After that only a commit that needs room says that the
-journal is ready again: on a full disk what is small may still find some.
+No credentials are needed to ask, so the journal is asked at most once a second. After a commit that
+failed it is asked at once. From then on only a commit that needs room says that the journal is
+ready again: on a full disk what is small may still find some.
 """
 
 from __future__ import annotations

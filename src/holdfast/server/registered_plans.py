@@ -34,7 +34,7 @@ KIND: Final = "plan"
 FILE: Final = "<registered>"
 
 Sight: TypeAlias = Callable[[str], bool]
-"""Whether somebody may see a plan or agent, by its subject."""
+"""Whether a caller may see a plan or agent, by its subject."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ class RegisteredPlans:
         library = self._app.engine.definitions
         self._own = {one: library.current(one).digest for one in library.plan_ids()}
         waiting = await self._app.engine.store.all_kept(KIND, self._app.engine.clock.now())
-        # One plan may run another: whoever comes first must find the names of the rest.
+        # One plan may run another: the first must find the names of the rest.
         names = [kept.key for kept in waiting]
         for kept in waiting:
             self._bring_back(kept.key, json.loads(kept.body), names)

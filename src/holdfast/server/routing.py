@@ -42,7 +42,7 @@ from holdfast.server.services import Services, served
 UNSAFE: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 
 GONE: Final = 499
-"""Counted, and sent to nobody: who asked has left before their turn came."""
+"""Counted and never sent: the client left before its turn came."""
 
 
 def new_router(tag: str, **options: Any) -> APIRouter:
@@ -105,7 +105,7 @@ class Endpoint:
 
 
 class StrictRequest(Request):
-    """A request whose body has been read strictly before anybody asks for it."""
+    """A request whose body has been read strictly before it is asked for."""
 
     given: Any = PydanticUndefined
     """The body: its value if it is JSON, else its bytes; undefined if there is none."""
@@ -207,7 +207,7 @@ def _parsed(body: bytes) -> Any:
 
 
 def _said_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    """Two values under one name: whoever checked the one may not have seen the other."""
+    """Two values under one name: a check of the one says nothing of the other."""
     found = dict(pairs)
     if len(found) < len(pairs):
         times = Counter(name for name, _ in pairs)

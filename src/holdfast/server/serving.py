@@ -1,13 +1,13 @@
 """Serving: one application over HTTP, from the first request to the last stream.
 
 uvicorn waits for open connections before it leaves, and a stream of events is open for as
-long as somebody listens. So a signal first ends the streams; then the requests under way
+long as a client listens. So a signal first ends the streams; then the requests under way
 have `GRACE` seconds, and the application ends what is in flight. A second signal leaves at
 once: nothing that was acknowledged is lost by that.
 
-While it serves, `server.json` beside the database says where; whoever finds the home taken
-is told so. The file of a process that died stays, and nobody believes it: it counts only
-for the process that holds the home.
+While it serves, `server.json` beside the database says where, for a process that finds the
+home taken. The file of a process that died stays and is ignored: it counts only for the process
+that holds the home.
 """
 
 from __future__ import annotations
@@ -185,8 +185,8 @@ async def refuse_unguarded(app: Holdfast, settings: ServerSettings) -> None:
         return
     if not await Tokens(app.engine.store, app.engine.clock).ever_opened():
         raise OperatorError(
-            f"{settings.host} can be reached from other machines, and nobody could sign in: make a "
-            "token first (`holdfast token create NAME --role admin`), or name an issuer "
+            f"{settings.host} can be reached from other machines, and there is no way to sign in: "
+            "make a token first (`holdfast token create NAME --role admin`), or name an issuer "
             "(--oidc-issuer, --oidc-audience), or leave --host out to serve this machine only"
         )
 

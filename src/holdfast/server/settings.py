@@ -20,7 +20,7 @@ MEBIBYTE: Final = 1024 * 1024
 
 @dataclass(frozen=True, slots=True)
 class ServerSettings:
-    """`four_eyes`: who wants a call does not approve it, and nobody approves any beforehand; also
+    """`four_eyes`: who wants a call does not approve it, and no call is approved beforehand; also
     asked for by `Holdfast(four_eyes=True)`.
 
     `header_bytes`, `header_count`, `url_bytes` and `header_seconds` are for a request's head,
@@ -29,7 +29,7 @@ class ServerSettings:
     `body_seconds` is for a request's whole body, `json_depth` for its nesting, `json_values` for
     how many values it holds: a megabyte of text is soon read, one of empty lists is not.
     `secure_cookies` says that people reach the server over TLS, its own or a proxy's.
-    `default_agent` answers a chat that names nobody.
+    `default_agent` answers a chat that names no agent.
     """
 
     host: str = "127.0.0.1"
@@ -61,7 +61,7 @@ class ServerSettings:
 
     @property
     def local_only(self) -> bool:
-        """Nobody but this machine can connect."""
+        """Only this machine can connect."""
         return is_loopback(self.host)
 
 
@@ -74,7 +74,7 @@ def is_loopback(host: str) -> bool:
 
 
 def _named(host: str) -> tuple[str, ...]:
-    """An address that means "all of them" is no name that anybody calls us by."""
+    """An address that means "all of them" is no name for the server."""
     bare = host.strip("[]").lower()
     try:
         return () if ip_address(bare).is_unspecified else (bare,)

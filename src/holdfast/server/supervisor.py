@@ -1,4 +1,5 @@
-"""Pursuits: a conversation moves on only while somebody asks for more, and here the server does.
+"""The supervisor of conversations: they move on only while a consumer asks for more; here the
+server does.
 
 Every conversation that is not at its end is pursued from the moment the server starts, or from
 its first message. One that waits for people alone, because they are asked or have paused it,
@@ -6,8 +7,8 @@ is let go of: it costs nothing but a place in a dictionary, and the next thing t
 of it, be it an answer, a resume or a deadline, has it pursued again. While the journal is down
 a pursuit waits and tries again.
 
-A pursuit is nobody's deed: it runs in a context of its own, so that nothing it does is put
-down to the request that happened to begin it.
+A pursuit runs in a context of its own, so that nothing it does is put down to the request that
+happened to begin it.
 """
 
 from __future__ import annotations
@@ -174,7 +175,7 @@ class Supervisor:
 
 
 async def _leave(pursuit: ConversationRunner) -> None:
-    """However the one who leaves is hurried, the conversation is left in order."""
+    """Leave the conversation in order, within GRACE also where the caller is cancelled."""
     leaving = asyncio.ensure_future(pursuit.leave())
     done, _ = await asyncio.wait((leaving,), timeout=GRACE)
     if not done:

@@ -176,7 +176,7 @@ async def _entry(questions: Questions, question: Question, pending: bool) -> Ent
         in_conversation=question.in_conversation,
         hint=_hint(request),
         mine=mine,
-        no_approver=pending and await questions.nobody_left(question),
+        no_approver=pending and await questions.no_approver_left(question),
         shared=_shared(request) if mine else (),
     )
 

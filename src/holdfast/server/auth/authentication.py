@@ -83,7 +83,7 @@ class Caller:
         """Raise unless permitted for a run, for a subject, or everywhere.
 
         A run that the caller may not see does not exist for them. READ with nothing named is
-        for lists: whoever may read anything passes, and the list shows what they may see.
+        for lists: a caller who may read anything passes, and the list shows what they may see.
         """
         if run_id is not None:
             subject = await self._root_subject(services, run_id)
@@ -118,7 +118,7 @@ PROOFS: Final = {
     "token": {"type": "http", "scheme": "bearer"},
     "session": {"type": "apiKey", "in": "cookie", "name": COOKIE},
 }
-"""What proves who somebody is, as OpenAPI says it; any one of them is enough."""
+"""What proves who a caller is, as OpenAPI says it; any one of them is enough."""
 
 
 async def identify(request: Request) -> Caller:
@@ -130,7 +130,7 @@ async def identify(request: Request) -> Caller:
 
 
 async def identify_again(request: Request) -> Caller:
-    """As `identify`, for a request that lasts: who was known may be nobody by now."""
+    """As `identify`, for a request that lasts: a caller who was known may not be any more."""
     return await _identify(request)
 
 
@@ -161,7 +161,7 @@ async def _by_bearer(services: Services, request: Request, header: str) -> Princ
 
 
 async def bearer(services: Services, token: str) -> Principal:
-    """Whoever a token or JWT belongs to; Unauthenticated says what is wrong with it."""
+    """The principal of a token or JWT; Unauthenticated says what is wrong with it."""
     oidc = services.oidc
     if oidc is not None and not token.startswith(TOKEN.prefix) and token.count(".") == 2:
         return await oidc.authenticate(token)

@@ -1,4 +1,4 @@
-"""Credentials: the three secrets by which somebody is known, and how they are kept.
+"""Credentials: the three secrets by which a caller is known, and how they are kept.
 
 Each is shown once: a prefix, 37 random characters and a checksum of six, so that a slip of
 the hand is told from a secret that is not good any more. At rest there is only its SHA-256,
@@ -26,7 +26,7 @@ from holdfast.server.auth.principal import GRANTED, Grants, Kind, Principal, kin
 
 LONGEST_NAME: Final = 100
 RESERVED: Final = (LOCAL, CLOCK)
-"""Names that journals have for those who are nobody's principal."""
+"""Names that journals have for what is done without a principal."""
 
 _BODY = 37
 _SHAPE = re.compile(r"[A-Za-z0-9_-]{43}")

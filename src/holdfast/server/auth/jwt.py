@@ -7,8 +7,8 @@ hold within a minute, and its key is one that the issuer publishes now.
 The issuer's keys are fetched when first needed and kept for ten minutes. A key that is not
 among them has them fetched again, at most every thirty seconds, so that rotation is seen
 and made-up key ids cost the issuer nothing. While the issuer is away its known keys go on
-counting for a day; with none the answer is "not now" and not "you are nobody". While it is
-slow, only those wait for it whose keys are not known: one fetches, and nobody waits in line.
+counting for a day; with none the answer is "not now" and not "unauthenticated". While it is
+slow, only those wait for it whose keys are not known: one fetches, and all take what it found.
 """
 
 from __future__ import annotations
@@ -86,7 +86,7 @@ class Oidc:
             _check_transport(url)
 
     async def authenticate(self, token: str) -> Principal:
-        """Whoever the token names; Unauthenticated says what is wrong with it."""
+        """The principal that the token names; Unauthenticated says what is wrong with it."""
         key = await self._key_for(_header(token))
         try:
             claims = jwt.decode(
@@ -117,7 +117,7 @@ class Oidc:
             raise Unauthenticated(_no_good(msg("its key is of another kind"))) from None
 
     async def _current_keys(self) -> Keys:
-        """Those at hand; whoever finds them old has them renewed, and waits a moment for that."""
+        """Those at hand; a request that finds them old has them renewed, and waits a moment."""
         if self._older_than(self._fetched, STALE_SECONDS):
             return await self._renewed_keys()
         if self._older_than(self._fetched, FRESH_SECONDS) and self._begin_to_renew():
@@ -173,7 +173,9 @@ def _check_transport(url: str) -> None:
     parts = urlsplit(url)
     local = parts.hostname in ("localhost", "127.0.0.1", "::1")
     if parts.scheme != "https" and not (parts.scheme == "http" and local):
-        raise ValueError(f"{url} must be https: whoever sits between could be anybody's issuer")
+        raise ValueError(
+            f"{url} must be https: without it any machine in between could pass for the issuer"
+        )
 
 
 def _header(token: str) -> Mapping[str, Any]:
@@ -250,7 +252,7 @@ def _subject(claims: Mapping[str, Any]) -> str:
 
 
 def _kind(claims: Mapping[str, Any], person_claim: str | None) -> Kind:
-    """A client that signed in as itself, with nobody behind it, is no person."""
+    """A client that signed in as itself, with no person behind it, is a service."""
     if person_claim is None:
         return "service" if _is_machine(claims) else "person"
     name, _, value = person_claim.partition("=")

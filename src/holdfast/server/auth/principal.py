@@ -11,8 +11,8 @@ is everything.
 Five roles carry permissions, as the table says. Any other role is free text: it permits
 nothing by itself and only says whose question is whose ("finance").
 
-Whoever writes a plan names the roles of its questions. So a role that an approval names is asked
-for beside that of an approver and never in its place: nobody writes themselves into power.
+A plan's author names the roles of its questions. So a role that an approval names is asked
+for beside that of an approver and never in its place: naming a role makes no approver.
 
 What a principal may do with a run is asked by the subject of the *root* run, so that a person
 who may see a run may see all of it.
@@ -59,7 +59,7 @@ APPROVES: Final = frozenset({APPROVER, ADMIN})
 ANSWERS: Final = frozenset({APPROVER, OPERATOR, ADMIN})
 """Who answers any other question that names no role."""
 
-WANTS_IT: Final = msg("you want what this run does: somebody else must approve its calls")
+WANTS_IT: Final = msg("you want what this run does: another person must approve its calls")
 
 Grants = Mapping[str, frozenset[str]]
 

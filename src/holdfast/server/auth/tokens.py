@@ -105,7 +105,7 @@ class Tokens:
         by: str = LOCAL,
         origin: str = "",
     ) -> tuple[Credential, str]:
-        """A new API token and its secret, which nobody can show again."""
+        """A new API token and its secret, which cannot be shown again."""
         holder = holder_of(name, kind, roles, grants or {})
         if expires is not None and expires <= self._clock.now():
             raise InvalidValue(msg("a token must end later than now"), "expires_at")
@@ -145,11 +145,11 @@ class Tokens:
         return made, secret
 
     async def authenticate(self, secret: str) -> Principal | None:
-        """Whoever an API token belongs to."""
+        """The principal of an API token; None if it is not good."""
         return await self._principal(TOKEN, secret)
 
     async def session(self, secret: str) -> Principal | None:
-        """Whoever a console session belongs to."""
+        """The principal of a console session; None if it is over."""
         return await self._principal(SESSION, secret)
 
     async def _principal(self, form: Form, secret: str) -> Principal | None:
@@ -194,7 +194,7 @@ class Tokens:
             del self._noted[used.id]
 
     def why_not(self, secret: str) -> str:
-        """What to tell somebody whose token was not accepted."""
+        """Why a token was not accepted."""
         if TOKEN.fits(secret):
             return msg("this token was revoked or has expired: ask an admin for a new one")
         if secret.startswith(TOKEN.prefix):
@@ -202,7 +202,7 @@ class Tokens:
         return msg("this is no token of this server: they begin with {prefix}", prefix=TOKEN.prefix)
 
     async def redeem(self, secret: str, origin: str = "") -> tuple[Credential, str]:
-        """Sign in with a one-time link: the first gets a session, everybody else is refused."""
+        """Sign in with a one-time link: the first use gets a session, any other is refused."""
         if not LINK.fits(secret):
             raise Unauthenticated(
                 msg("this link is not complete: copy the whole of it, or {remedy}", remedy=NEW_LINK)
@@ -216,7 +216,7 @@ class Tokens:
             return await self._open(replace(link.principal(), until=None), origin, used=secret)
 
     async def sign_in(self, principal: Principal, origin: str = "") -> tuple[Credential, str]:
-        """A console session for somebody who has proved who they are in another way."""
+        """A console session for a principal that was authenticated in another way."""
         return await self._open(principal, origin)
 
     async def _open(
@@ -258,7 +258,7 @@ class Tokens:
         return [replace(one, last_used_at=_used_at(used.get(one.id))) for one in found]
 
     async def revoke(self, token_id: str, by: str = LOCAL, origin: str = "") -> Credential:
-        """Nobody gets in with it any more, nor with a session that was opened with it."""
+        """It is not accepted any more, nor is a session that was opened with it."""
         for form in FORMS:
             for one, key in await self._kept_of(form):
                 if one.id == token_id:
@@ -269,7 +269,7 @@ class Tokens:
         )
 
     async def ever_opened(self) -> bool:
-        """Whether anybody has ever had a way in."""
+        """Whether a token or session was ever made."""
         return await self._store.kept("access", "opened", self._clock.now()) is not None
 
     async def _key_of(self, token_id: str) -> str | None:
@@ -310,7 +310,7 @@ class Tokens:
 
 
 async def ensure_first_link(tokens: Tokens) -> str | None:
-    """The secret of an admin's link, as long as nobody has ever had a way in."""
+    """The secret of an admin's link, as long as no token or session was ever made."""
     if await tokens.ever_opened():
         return None
     _, secret = await tokens.new_link()

@@ -1,4 +1,4 @@
-"""Admission of reads: whoever only looks leaves runs their share of the event loop.
+"""Admission of reads: they leave runs their share of the event loop.
 
 Reads and runs have one thread. Sixteen clients that ask again as soon as they are answered would
 have sixteen reads between any two turns of a run. So reads queue and are admitted in order, a few
@@ -82,7 +82,7 @@ class Admission:
             return
         self._watch_runs()
         group = [self._waiting.popleft() for _ in range(self._group_size())]
-        # These follow each other within one turn of the loop, with nobody in between.
+        # These follow each other within one turn of the loop, with nothing in between.
         loop.call_soon(self._begin)
         for one in group:
             if not one.done():

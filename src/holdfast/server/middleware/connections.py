@@ -1,11 +1,11 @@
-"""Connections: what may be sent and held open before anybody has said who they are.
+"""Connections: what may be sent and held open before a client is authenticated.
 
 httptools takes a head of any length, and uvicorn waits for the rest of it for ever. So each
 connection counts the bytes of a head before they are parsed, its headers and its address, and
 has a time for it; and all of them together are counted, in all and for each client. What is
 beyond the settings is answered in short and closed, and what is still sent meanwhile is thrown
-away. The body that follows is the shield's business; what stands around its parts, such as the
-extensions of chunks and the headers after the last, is counted here, for the shield never sees it.
+away. The body that follows is checked in `requests`; what stands around its parts, such as the
+extensions of chunks and the headers after the last, is counted here, for it is not seen there.
 Requests that came whole before are answered first.
 
 Behind a proxy all connections come from one address: then its own limits are the ones that

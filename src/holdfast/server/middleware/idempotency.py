@@ -9,7 +9,7 @@ run as it is now, by what the route says with `answered_again`.
 The same person with other roles is answered nothing from before: what was done for an admin's
 token is not told to a viewer's of the same name, nor done a second time.
 
-Where a claim is on disk and the route knows how to answer again, nobody waits until the answer
+Where a claim is on disk and the route knows how to answer again, no client waits until the answer
 is kept: a server that falls right then answers from the claim.
 
 A refusal changed nothing and is not kept: the same request is judged anew.

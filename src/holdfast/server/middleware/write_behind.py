@@ -1,7 +1,7 @@
 """What may reach the disk a little later than the answer that it belongs to.
 
-Until it is written it is known here, so nobody can tell the difference but one who comes after
-the server fell in between. Everything that gathers within `LAG_SECONDS` is one commit.
+Until it is written it is known here: the difference shows only after a crash in between.
+Everything that gathers within `LAG_SECONDS` is one commit.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 Letting a tool run unasked is consent given beforehand, whether it is a rule of a new session or
 an approval that is remembered. So it takes what an answer takes: the role, and a person. Under
-four eyes nobody can, as the session itself says.
+four eyes it is refused, as the session itself says.
 """
 
 from __future__ import annotations

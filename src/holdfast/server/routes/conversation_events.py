@@ -1,8 +1,8 @@
 """A conversation's events over HTTP, in the seed's words: the ten types, and ours beside them.
 
 What a record means to a consumer depends on the state that it led to, so a stream carries one
-along; whoever comes back in the middle has it replayed up to there. Records that a consumer
-does not hear of move its cursor all the same.
+along; for a client that comes back in the middle it is replayed up to there. Records that a
+consumer does not hear of move its cursor all the same.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from holdfast.server.routes.events import OVER, STREAM, After, LastEventId
 from holdfast.server.routing import new_router
 from holdfast.server.services import Served, Services
 from holdfast.server.streams.frames import moved
-from holdfast.server.streams.run import place, run_frames
+from holdfast.server.streams.run import run_frames, stream_start
 from holdfast.server.streams.sse import Frame, encoded, sse
 from holdfast.views.conversation import Narration
 from holdfast.views.published import StoredEvent
@@ -86,7 +86,7 @@ async def stream_conversation_events(
     """A conversation's events as its consumer hears them (`STATE_CHANGED`, `TASK_COMPLETED`, …),
     from the first on, or after a given one; `id` is the event's place in the journal."""
     await caller.require(services, Permission.READ, conversation_id)
-    start = await place(services, conversation_id, last_event_id or after)
+    start = await stream_start(services, conversation_id, last_event_id or after)
     telling = await _telling(services, conversation_id, start.after, caller.language)
     if start.at_the_end:
         return Response(status_code=204)

@@ -73,7 +73,7 @@ class SubTaskShown(Shown):
 
 class FailureShown(Shown):
     """How a turn that failed may go on: `failed` would be tried again, `skips` left out with
-    what depends on it, and about `doubtful` somebody is asked first."""
+    what depends on it, and about `doubtful` a person is asked first."""
 
     choices: list[AfterFailure]
     failed: list[str]
@@ -247,7 +247,7 @@ async def list_conversations(
     before: Before = None,
     limit: Limit = 50,
 ) -> ConversationsListed:
-    """The conversations, the newest first, for whoever may read them."""
+    """The conversations, the newest first, for callers who may read them."""
     await caller.require(served, Permission.READ)
     query = query_of(RunKind.CONVERSATION, status, before=before, limit=limit)
     rows, following = await visible(served, caller, query)

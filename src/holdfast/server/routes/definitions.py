@@ -1,4 +1,4 @@
-"""What a run is pinned to: with it and the run's history anybody can fold the run himself."""
+"""What a run is pinned to: with it and the run's history a client can fold the run itself."""
 
 from __future__ import annotations
 

@@ -12,7 +12,7 @@ from holdfast.server.routing import new_router
 from holdfast.server.schemas.runs import RunId
 from holdfast.server.services import Served
 from holdfast.server.streams.feed import NOW, Sight, position_of
-from holdfast.server.streams.run import place, run_frames
+from holdfast.server.streams.run import run_frames, stream_start
 from holdfast.server.streams.sse import sse
 
 router = new_router("runs")
@@ -63,7 +63,7 @@ async def stream_run_events(
 ) -> Response:
     """A run's events from the first on, or after a given one; `id` is its place in the run."""
     await caller.require(services, Permission.READ, run_id)
-    start = await place(services, run_id, last_event_id or after)
+    start = await stream_start(services, run_id, last_event_id or after)
     if start.at_the_end:
         return Response(status_code=204)
     return await sse(services, run_frames(services, start, caller.language), request)

@@ -110,7 +110,7 @@ async def get_interaction(request_id: QuestionId, served: Served, caller: Called
 
 
 async def _shown_again(claimed: Claimed, request: Request, served: Services) -> Response:
-    """The question as it stands now, for one whose answer took effect and was not heard."""
+    """The question as it stands now, where an answer took effect and the client did not hear it."""
     caller = await identify(request)
     questions = Questions(served, caller)
     question = await questions.find(request.path_params["request_id"])
@@ -182,7 +182,7 @@ async def answer_interactions(
 
 
 def _digest(body: AnswersGiven, request_id: str) -> str | None:
-    """Whoever says what they were shown says it of all: what is not named fits nothing."""
+    """With digests every question needs one: what is not named fits nothing."""
     return None if body.digests is None else body.digests.get(request_id, "")
 
 
@@ -224,7 +224,7 @@ def _draft(request_id: str, given: DraftGiven, served: Services) -> DraftKept:
 async def keep_draft(
     request_id: QuestionId, body: DraftGiven, served: Served, caller: Called
 ) -> DraftKept:
-    """Keep what the caller has filled in so far; it binds nobody and is gone with the answer."""
+    """Keep what the caller has filled in so far; it is not binding and is gone with the answer."""
     questions = Questions(served, caller)
     question = await questions.find(request_id)
     await questions.refuse_unauthorised(question)

@@ -2,7 +2,7 @@
 
 A one-time link is opened in a browser. Opened by a person's own hand (typed, or from a
 terminal: the browser says `Sec-Fetch-Site: none`) it signs in at once. Whatever else fetches
-it, a preview in a chat, a prefetch, a page that wants somebody signed in under a name they
+it, a preview in a chat, a prefetch, a page that wants a person signed in under a name they
 do not expect, gets a page with one button and uses nothing up. Where there is no console to go
 on to, a page says who is signed in.
 """
@@ -233,8 +233,8 @@ async def _signed_in(request: Request, served: Services, token: str) -> Response
 
 
 def _with_cookie(answer: Response, secret: str, request: Request, served: Services) -> Response:
-    """Lax: it comes along when somebody follows a link from another site. Nothing is changed by
-    a GET, and the guard asks for our own origin wherever something is.
+    """Lax: it comes along when a person follows a link from another site. Nothing is changed by
+    a GET, and authentication asks for our own origin wherever something is.
     """
     answer.set_cookie(
         COOKIE,

@@ -1,6 +1,6 @@
-"""Numbers for whoever watches the installation, in Prometheus' text format.
+"""Numbers for monitoring, in Prometheus' text format.
 
-What the journal knows is asked for when somebody looks. Labels are kinds, statuses and route
+What the journal knows is asked for when they are read. Labels are kinds, statuses and route
 templates, never ids.
 """
 

@@ -98,7 +98,7 @@ def _runs_others(checked: Plan) -> Iterator[str]:
 
 
 def _refuse_other_tools(served: Services, caller: Caller, checked: Plan) -> None:
-    """Whoever may write one plan is not thereby given every tool."""
+    """The permission to write one plan is no permission to call every tool."""
     library = served.app.engine.definitions
     known = checked.plan_id in library.plan_ids()
     before = set(_tools(library.current(checked.plan_id).plan)) if known else set[str]()

@@ -165,7 +165,7 @@ async def _session(served: Services, caller: Caller, body: TurnGiven) -> str:
 
 
 def _usual_agent(served: Services, caller: Caller) -> str:
-    """Whom to speak to where nobody is named: one that is configured, or the only one."""
+    """The agent where none is named: one that is configured, or the only one."""
     if served.settings.default_agent is not None:
         return served.settings.default_agent
     every = sorted(served.app.engine.definitions.agent_ids())

@@ -17,7 +17,7 @@ from holdfast.server.routes.events import OVER, STREAM, After, LastEventId
 from holdfast.server.routing import new_router
 from holdfast.server.schemas.runs import RunId, TimelinePage
 from holdfast.server.services import Served
-from holdfast.server.streams.run import place, run_frames
+from holdfast.server.streams.run import run_frames, stream_start
 from holdfast.server.streams.sse import sse
 from holdfast.server.streams.timeline import Telling
 from holdfast.views.records import RunView
@@ -70,7 +70,7 @@ async def stream_run_timeline(
 ) -> Response:
     """As `/timeline`, live: each event as an `entry` whose `id` is its place in the run."""
     await caller.require(services, Permission.READ, run_id)
-    start = await place(services, run_id, last_event_id or after)
+    start = await stream_start(services, run_id, last_event_id or after)
     if start.at_the_end:
         return Response(status_code=204)
     following = await services.reader.following(run_id, start.after)

@@ -41,7 +41,7 @@ class Shown(BaseModel):
 
 
 class AnswerGiven(Given):
-    """An answer names an option; the work itself is never sent, so that nobody can swap it."""
+    """An answer names an option; the work itself is never sent, so that it cannot be swapped."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -87,7 +87,7 @@ class SecretGiven(Given):
     value: str = Field(
         min_length=1,
         max_length=10_000,
-        examples=["what nobody else may read"],
+        examples=["what no other person may read"],
         json_schema_extra={"format": "password"},
     )
 
@@ -108,7 +108,7 @@ class OptionShown(Shown):
 
 
 class AtDeadline(Shown):
-    """What happens when nobody answers: an option is taken, or without one it expires."""
+    """What happens without an answer: an option is taken, or without one it expires."""
 
     expires: bool
     option_id: str | None = None

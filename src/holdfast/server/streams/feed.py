@@ -368,7 +368,7 @@ class _Follower:
         return b"".join(parts)
 
     async def _resync(self, reason: str) -> bytes:
-        """Nobody can tell what was missed: look at everything again, and go on from now."""
+        """What was missed is not known any more: the client looks at everything again."""
         self._feed.resyncs += 1
         self._at = await self._feed.last()
         return encoded(Frame({"reason": reason}, RESYNC, self._at))

@@ -40,7 +40,7 @@ def is_over(kind: str, status: str) -> bool:
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class StreamStart:
     """Where a stream begins; `ends` is the version at which the run was over, if it is."""
 
     run_id: str
@@ -59,7 +59,7 @@ class Place:
         return self.newcomer and self.after == 0
 
 
-async def place(services: Services, run_id: str, cursor: str | None) -> Place:
+async def stream_start(services: Services, run_id: str, cursor: str | None) -> StreamStart:
     """Where a client's cursor stands in the run, or why it cannot."""
     row = await services.reader.row(run_id)
     if row is None:
@@ -79,7 +79,7 @@ async def place(services: Services, run_id: str, cursor: str | None) -> Place:
         )
     ends = version if is_over(row.kind, row.status) else None
     newcomer = cursor is None or cursor == NOW
-    return Place(run_id, row.root_id, row.kind, after, newcomer, ends)
+    return StreamStart(run_id, row.root_id, row.kind, after, newcomer, ends)
 
 
 def _number(cursor: str) -> int:
@@ -92,7 +92,7 @@ def _number(cursor: str) -> int:
 
 async def run_frames(
     services: Services,
-    start: Place,
+    start: StreamStart,
     language: str,
     tell: Tell | None = None,
     and_then: Callable[[], Awaitable[bytes]] | None = None,
@@ -114,7 +114,7 @@ class _Telling:
     def __init__(
         self,
         services: Services,
-        start: Place,
+        start: StreamStart,
         language: str,
         tell: Tell,
         and_then: Callable[[], Awaitable[bytes]],
@@ -146,7 +146,7 @@ class _Telling:
 
     async def _look(self) -> None:
         """It may have ended before we watched."""
-        now = await place(self._services, self._start.run_id, NOW)
+        now = await stream_start(self._services, self._start.run_id, NOW)
         self._ends = now.ends if self._ends is None else self._ends
 
     def _moved(self, status: RunStatus, version: int) -> None:

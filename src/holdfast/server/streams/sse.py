@@ -1,4 +1,4 @@
-"""Server-sent events: one response from an async iterator of frames, to whoever can keep up.
+"""Server-sent events: one response from an async iterator of frames, to a client that keeps up.
 
 The iterator is pulled only after the socket has taken the last frame, so what waits for a
 slow client is what the transport holds and not more. A client that takes nothing for
@@ -9,7 +9,7 @@ A stream ends in one of five ways, and none leaves a task behind: the iterator i
 end; the client has gone; it stalled; what proves who listens was revoked or has expired; or
 the server closes. In the last two `event: bye` is the last thing said. uvicorn waits for open
 connections before anything else, so `Streams.close()` must be called before the server's own
-shutdown. Where the application is mounted into another one nobody does that: uvicorn tells
+shutdown. Where the application is mounted into another one that is not done: uvicorn tells
 applications that it stops only when the last connection is closed. So as long as streams are
 open the server that takes the process's signals is asked whether it was told to stop. One that
 takes none (in a thread) needs `timeout_graceful_shutdown`.
@@ -64,7 +64,7 @@ _HEADERS = {"cache-control": "no-cache, no-transform", "x-accel-buffering": "no"
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One event; without an id it is for eyes only and moves nobody's cursor."""
+    """One event; without an id it is shown and moves no cursor."""
 
     data: Json
     event: str | None = None
@@ -119,7 +119,7 @@ def _event(frame: Frame, data: str) -> bytes:
 
 
 def _line(text: str) -> str:
-    """One line for everybody: some clients break lines where only Unicode does."""
+    """One line for every client: some break lines where only Unicode does."""
     if not text.isascii():
         text = _UNICODE_BREAKS.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
     return text.replace("\r", " ").replace("\n", " ") if "\n" in text or "\r" in text else text
