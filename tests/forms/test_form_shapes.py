@@ -261,6 +261,14 @@ def test_rules_about_text_suit_a_choice_only_with_an_option_that_takes_text() ->
     assert problem({"options": ["a"], **rules})[0] == "x.validation.max_length"
 
 
+def test_a_field_that_takes_no_options_is_told_so_even_where_one_takes_text() -> None:
+    options = [{"value": "custom", "requires_input": True}]
+    place, told = problem({"type": "date", "options": options})
+    assert place == "x.options"
+    assert "a field of type date has none" in told
+    assert problem({"type": "date", "json": True})[0] == "x.json"
+
+
 def test_an_enriching_form_leaves_to_the_tool_what_the_tool_says() -> None:
     raw = {
         "seats": {"default": 3, "validation": {"min": 1}, "visible_if": "values.kind == 1"},

@@ -168,7 +168,8 @@ def _check_text_bound(rules: Mapping[str, Any], problems: Problems) -> None:
 def _check_bounds(field: Field, low: str, high: str, problems: Problems) -> None:
     usual = {"max_length": longest(field), "max_items": len(field.options)}
     rules = usual | rules_of(field)
-    read: Callable[[Any], Any] = _MOMENT_READERS.get(field.type, lambda rule: rule)
+    of_moments = _MOMENT_READERS if low == "not_before" else {}
+    read: Callable[[Any], Any] = of_moments.get(field.type, lambda rule: rule)
     bounds = {key: read(rules[key]) for key in (low, high) if key in rules}
     for key, bound in bounds.items():
         if bound is None:
