@@ -21,7 +21,9 @@ import holdfast.demo
 from holdfast.errors import AuthorError, PlanRejected
 from holdfast.source.agentfile import load_agents
 from holdfast.source.check import Catalog
-from holdfast.source.planfile import LISTENER_KEYS, PLAN_KEYS, ListenerType, load_plan
+from holdfast.source.planfile import LISTENER as LISTENER_FILE
+from holdfast.source.planfile import PLAN as PLAN_FILE
+from holdfast.source.planfile import ListenerType, load_plan
 from holdfast.source.schemas import agent_schema, plan_schema
 from holdfast.work.http_tools import load_http_tools
 from holdfast.work.tool_schema import tool_schema
@@ -290,10 +292,10 @@ def test_files_with_mistakes_are_refused(
 
 def test_the_plans_schema_has_the_readers_keys() -> None:
     definitions = SCHEMAS["plan"]["$defs"]
-    assert list(definitions["plan"]["properties"]) == list(PLAN_KEYS)
+    assert list(definitions["plan"]["properties"]) == list(PLAN_FILE.known)
     assert {f"{kind}_listener" for kind in ListenerType} <= definitions.keys()
     for kind in ListenerType:
-        assert {*LISTENER_KEYS} <= definitions[f"{kind}_listener"]["properties"].keys()
+        assert {*LISTENER_FILE.known} <= definitions[f"{kind}_listener"]["properties"].keys()
 
 
 @pytest.mark.parametrize("kind", SCHEMAS)

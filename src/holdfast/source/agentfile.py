@@ -16,33 +16,23 @@ from holdfast.errors import AuthorError, PlanRejected
 from holdfast.i18n.message import msg
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule
+from holdfast.model.interaction import Asking
+from holdfast.model.retry import RetryPolicy
 from holdfast.source.agentcheck import Placed, Surroundings, agent_problems
 from holdfast.source.asking import read_asking
 from holdfast.source.locations import Locations, Path, reported
 from holdfast.source.nodes import Mapping, Node, Scalar
+from holdfast.source.records import READERS, Keys
 from holdfast.source.retry import read_retry
 from holdfast.source.shape import ShapeReader
 from holdfast.source.yaml import read_document
 
-AGENT_KEYS: Final = (
-    "agent_id",
-    "name",
-    "system_context",
-    "description",
-    "model",
-    "tools",
-    "agents",
-    "verification_tools",
-    "approval",
-    "asking",
-    "asks_people",
-    "max_iterations",
-    "context_limit",
-    "retry",
+AGENT: Final = Keys(
+    Agent,
+    {**READERS, Asking: read_asking, RetryPolicy: read_retry},
+    short={"id": "agent_id", "system": "system_context"},
 )
-SHORT_KEYS: Final = {"id": "agent_id", "system": "system_context"}
 _ONE_RULE: Final = frozenset({"mode", "require_when"})
-_USUAL: Final = Agent("usual")
 
 
 def load_agents(
@@ -86,30 +76,16 @@ class _AgentReader:
             yield ("agents", index), self.agent(item, ("agents", index))
 
     def agent(self, node: Node, path: Path, key: Scalar | None = None) -> Agent:
-        shape = self.shape
-        required = ("agent_id",) if key is None else ()
-        found = shape.entries(node, path, known=AGENT_KEYS, required=required, short=SHORT_KEYS)
-        return Agent(
+        required = AGENT.required if key is None else ()
+        found = self.shape.entries(
+            node, path, known=AGENT.known, required=required, short=AGENT.short
+        )
+        return AGENT.fill(
+            self.shape,
+            found,
+            path,
             agent_id=self.agent_id(found, path, key),
-            name=shape.text(found.get("name"), (*path, "name")),
-            system_context=shape.text(found.get("system_context"), (*path, "system_context")),
-            model=shape.optional_text(found.get("model"), (*path, "model")),
-            description=shape.text(found.get("description"), (*path, "description")),
-            tools=shape.texts(found.get("tools"), (*path, "tools")),
-            agents=shape.texts(found.get("agents"), (*path, "agents")),
-            verification_tools=shape.texts(
-                found.get("verification_tools"), (*path, "verification_tools")
-            ),
             approval=dict(self.rules(found.get("approval"), (*path, "approval"))),
-            asking=read_asking(shape, found.get("asking"), (*path, "asking")),
-            asks_people=shape.flag(found.get("asks_people"), (*path, "asks_people")),
-            max_iterations=shape.integer(
-                found.get("max_iterations"), (*path, "max_iterations"), _USUAL.max_iterations
-            ),
-            context_limit=shape.integer(
-                found.get("context_limit"), (*path, "context_limit"), _USUAL.context_limit
-            ),
-            retry=read_retry(shape, found.get("retry"), (*path, "retry")),
         )
 
     def agent_id(self, found: dict[str, Node], path: Path, key: Scalar | None) -> str:

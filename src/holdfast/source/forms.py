@@ -11,7 +11,14 @@ from holdfast.source.nodes import Mapping, Node, Scalar, Sequence
 from holdfast.source.shape import ShapeReader
 
 
-def read_form(shape: ShapeReader, node: Node | None, path: Path, *, enriches: bool = False) -> Form:
+def read_form(
+    shape: ShapeReader,
+    node: Node | None,
+    path: Path,
+    usual: Form | None = None,
+    *,
+    enriches: bool = False,
+) -> Form:
     if node is None:
         return Form()
     raw = shape.json(_by_name(shape, node, path), path)

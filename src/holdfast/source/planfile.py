@@ -11,74 +11,52 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import TypeVar
+from typing import Any, TypeVar, get_args
 
 from holdfast.errors import PlanRejected
 from holdfast.i18n.message import msg
+from holdfast.model.form import Form
 from holdfast.model.interaction import Asking
-from holdfast.model.plan import (
-    Action,
-    AgentAction,
-    Check,
-    CodeAction,
-    HumanAction,
-    Listener,
-    Output,
-    Plan,
-    PlanAction,
-    Task,
-    TaskStatus,
-    ToolAction,
-    WaitAction,
-    WhilePaused,
-)
-from holdfast.source.asking import ASKING_KEYS, SHORT_KEYS, asking_from, read_asking
+from holdfast.model.plan import Action, Check, HumanAction, Listener, Output, Plan, Task
+from holdfast.model.retry import RetryPolicy
+from holdfast.source.asking import ASKING, asking_from, read_asking
 from holdfast.source.check import Catalog, find_problems
 from holdfast.source.forms import read_form
 from holdfast.source.locations import Locations, Path, reported
 from holdfast.source.nodes import Mapping, Node
+from holdfast.source.records import READERS, Keys
 from holdfast.source.retry import read_retry
 from holdfast.source.shape import ShapeReader
 from holdfast.source.yaml import read_document
 
 Part = TypeVar("Part")
 
-PLAN_REQUIRED = ("plan_id", "main_task_id", "tasks", "listeners")
-PLAN_KEYS = (*PLAN_REQUIRED, "name", "description", "inputs", "verify", "while_paused")
-TASK_REQUIRED = ("task_id",)
-TASK_KEYS = (*TASK_REQUIRED, "name", "prompt")
-OUTPUT_REQUIRED = ("task_id", "status")
-OUTPUT_KEYS = (*OUTPUT_REQUIRED, "context")
-CHECK_REQUIRED = ("tool",)
-CHECK_KEYS = (*CHECK_REQUIRED, "args", "expect")
-LISTENER_REQUIRED = ("listener_id", "trigger_task_id", "trigger_condition", "listener_type")
-LISTENER_KEYS = (
-    *LISTENER_REQUIRED,
-    "success_output",
-    "failure_output",
-    "retry",
-    "timeout",
-    "approval",
-    "repeat",
-    "priority",
-    "max_firings",
+
+def read_output(shape: ShapeReader, node: Node | None, path: Path, usual: None) -> Output | None:
+    if node is None:
+        return None
+    found = shape.entries(node, path, known=OUTPUT.known, required=OUTPUT.required)
+    return OUTPUT.fill(shape, found, path) if found else None
+
+
+TASK = Keys(Task)
+OUTPUT = Keys(Output)
+CHECK = Keys(Check)
+PLAN = Keys(Plan, {**READERS, Form: read_form}, like={"name": "plan_id"})
+LISTENER = Keys(
+    Listener,
+    {**READERS, RetryPolicy: read_retry, Output | None: read_output},
+    without=("action",),
+    needed=("listener_type",),
 )
-ACTION_KEYS = {
-    "tool": ("tool", "args", "fields", "missing", "consent"),
-    "code": ("code_snippet", "functions"),
-    "human": ("form", *ASKING_KEYS),
-    "plan": ("plan_id", "values"),
-    "agent": ("agent_id", "action_prompt"),
-    "wait_until": ("until", "after", "clock", "timezone", "weekdays"),
+ACTIONS: dict[str, Keys[Action]] = {
+    each.kind: Keys(each, {**READERS, Form: read_form, Asking: read_asking}, without=("asking",))
+    for each in get_args(Action)
 }
-ACTION_REQUIRED = {
-    "tool": ("tool",),
-    "code": ("code_snippet",),
-    "plan": ("plan_id",),
-    "agent": ("agent_id",),
-}
+ACTION_KEYS = {kind: keys.known for kind, keys in ACTIONS.items()}
+ACTION_KEYS["human"] += ASKING.known
 _OWNER_OF_KEY = {key: kind for kind, keys in ACTION_KEYS.items() for key in keys}
-_OWNER_OF_SHORT_KEY = dict.fromkeys(SHORT_KEYS, "human")
+_OWNER_OF_SHORT_KEY = dict.fromkeys(ASKING.short, "human")
 
 
 class ListenerType(StrEnum):
@@ -130,23 +108,16 @@ class _PlanReader:
             self.shape.wrong(node, (), msg("a plan is a mapping; it begins with plan_id: …"))
             return None
         self.shape.locations.record((), Mapping((), node.line, node.column))
-        found = self.shape.entries(node, (), known=PLAN_KEYS, required=PLAN_REQUIRED)
+        found = self.shape.entries(node, (), known=PLAN.known, required=PLAN.required)
         for key in found.keys() - {"tasks", "listeners", "verify"}:
             self.shape.locations.record((key,), found[key])
-        shape = self.shape
-        plan_id = shape.text(found.get("plan_id"), ("plan_id",))
-        return Plan(
-            plan_id=plan_id,
-            name=shape.text(found.get("name"), ("name",), plan_id),
-            main_task_id=shape.text(found.get("main_task_id"), ("main_task_id",)),
+        return PLAN.fill(
+            self.shape,
+            found,
+            (),
             tasks=self._each(found, "tasks", self._task),
             listeners=self._each(found, "listeners", self._listener),
-            description=shape.text(found.get("description"), ("description",)),
-            inputs=read_form(self.shape, found.get("inputs"), ("inputs",)),
             verify=self._each(found, "verify", self._check),
-            while_paused=shape.word(
-                found.get("while_paused"), ("while_paused",), WhilePaused, WhilePaused.GO_ON
-            ),
         )
 
     def _each(
@@ -167,36 +138,20 @@ class _PlanReader:
         return tuple(parts)
 
     def _task(self, node: Mapping, path: Path) -> Task:
-        found = self.shape.entries(node, path, known=TASK_KEYS, required=TASK_REQUIRED)
-        return Task(*(self.shape.text(found.get(key), (*path, key)) for key in TASK_KEYS))
+        return TASK.read(self.shape, node, path)
 
     def _check(self, node: Mapping, path: Path) -> Check:
-        found = self.shape.entries(node, path, known=CHECK_KEYS, required=CHECK_REQUIRED)
-        return Check(
-            tool=self.shape.text(found.get("tool"), (*path, "tool")),
-            args=self.shape.json_object(found.get("args"), (*path, "args")),
-            expect=self.shape.optional_text(found.get("expect"), (*path, "expect")),
-        )
+        return CHECK.read(self.shape, node, path)
 
     def _listener(self, node: Mapping, path: Path) -> Listener:
         kind = self._listener_type(node, path)
         found = self._listener_entries(node, path, kind)
-        shape = self.shape
-        return Listener(
-            listener_id=shape.text(found.get("listener_id"), (*path, "listener_id")),
-            trigger_task_id=shape.texts(found.get("trigger_task_id"), (*path, "trigger_task_id")),
-            trigger_condition=shape.text(
-                found.get("trigger_condition"), (*path, "trigger_condition")
-            ),
+        return LISTENER.fill(
+            self.shape,
+            found,
+            path,
             action=self._action(kind, found, path),
-            success_output=self._output(found.get("success_output"), (*path, "success_output")),
-            failure_output=self._output(found.get("failure_output"), (*path, "failure_output")),
-            retry=read_retry(shape, found.get("retry"), (*path, "retry")),
-            timeout=shape.optional_number(found.get("timeout"), (*path, "timeout")),
             approval=self._approval(kind, found.get("approval"), (*path, "approval")),
-            repeat=shape.flag(found.get("repeat"), (*path, "repeat")),
-            priority=shape.integer(found.get("priority"), (*path, "priority"), 100),
-            max_firings=shape.integer(found.get("max_firings"), (*path, "max_firings"), 1_000),
         )
 
     def _approval(self, kind: ListenerType | None, node: Node | None, path: Path) -> bool:
@@ -218,7 +173,7 @@ class _PlanReader:
         self, node: Mapping, path: Path, kind: ListenerType | None
     ) -> dict[str, Node]:
         own = ACTION_KEYS[kind] if kind else tuple(_OWNER_OF_KEY)
-        short = SHORT_KEYS if kind in (ListenerType.HUMAN, None) else {}
+        short = ASKING.short if kind in (ListenerType.HUMAN, None) else {}
         misplaced = {
             key: msg(
                 "{key} belongs to listeners of type {owner}; this one is of type {kind}",
@@ -232,52 +187,31 @@ class _PlanReader:
         return self.shape.entries(
             node,
             path,
-            known=(*LISTENER_KEYS, *own),
-            required=(*LISTENER_REQUIRED, *(ACTION_REQUIRED.get(kind, ()) if kind else ())),
+            known=(*LISTENER.known, *own),
+            required=(*LISTENER.required, *(ACTIONS[kind].required if kind else ())),
             misplaced=misplaced,
             short=short,
         )
 
     def _action(self, kind: ListenerType | None, found: dict[str, Node], path: Path) -> Action:
-        shape = self.shape
-        match kind:
-            case ListenerType.TOOL:
-                return self._tool(found, path)
-            case ListenerType.CODE:
-                code = shape.text(found.get("code_snippet"), (*path, "code_snippet"))
-                return CodeAction(code, shape.texts(found.get("functions"), (*path, "functions")))
-            case ListenerType.PLAN:
-                plan_id = shape.text(found.get("plan_id"), (*path, "plan_id"))
-                values = shape.json_object(found.get("values"), (*path, "values"))
-                return PlanAction(plan_id, values)
-            case ListenerType.AGENT:
-                agent_id = shape.text(found.get("agent_id"), (*path, "agent_id"))
-                prompt = shape.text(found.get("action_prompt"), (*path, "action_prompt"))
-                return AgentAction(agent_id, prompt)
-            case ListenerType.WAIT_UNTIL:
-                return self._wait(found, path)
-            case _:
-                form = read_form(shape, found.get("form"), (*path, "form"))
-                return HumanAction(form, asking_from(shape, found, path))
+        if kind is None or kind is ListenerType.HUMAN:
+            form = read_form(self.shape, found.get("form"), (*path, "form"))
+            return HumanAction(form, asking_from(self.shape, found, path))
+        given: dict[str, Any] = {}
+        if kind is ListenerType.TOOL:
+            fields = found.get("fields"), (*path, "fields")
+            given["fields"] = read_form(self.shape, *fields, enriches=True)
+            given["consent"] = self._consent(found, path)
+        if kind is ListenerType.WAIT_UNTIL:
+            given["weekdays"] = self._weekdays(found.get("weekdays"), (*path, "weekdays"))
+        return ACTIONS[kind].fill(self.shape, found, path, **given)
 
-    def _wait(self, found: dict[str, Node], path: Path) -> WaitAction:
-        keys = ("until", "after", "clock", "timezone")
-        texts = {key: self.shape.text(found.get(key), (*path, key)) for key in keys}
-        named = found.get("weekdays")
-        weekdays = self.shape.texts(named, (*path, "weekdays"))
-        if named is not None and not weekdays and (*path, "weekdays") not in self.shape.broken:
+    def _weekdays(self, node: Node | None, path: Path) -> tuple[str, ...]:
+        weekdays = self.shape.texts(node, path)
+        if node is not None and not weekdays and path not in self.shape.broken:
             every_day = msg("weekdays names no day: name some, or leave it out for every day")
-            self.shape.wrong(named, (*path, "weekdays"), every_day)
-        return WaitAction(**texts, weekdays=weekdays)
-
-    def _tool(self, found: dict[str, Node], path: Path) -> ToolAction:
-        return ToolAction(
-            tool=self.shape.text(found.get("tool"), (*path, "tool")),
-            args=self.shape.json_object(found.get("args"), (*path, "args")),
-            fields=read_form(self.shape, found.get("fields"), (*path, "fields"), enriches=True),
-            missing=read_asking(self.shape, found.get("missing"), (*path, "missing")),
-            consent=self._consent(found, path),
-        )
+            self.shape.wrong(node, path, every_day)
+        return weekdays
 
     def _consent(self, found: dict[str, Node], path: Path) -> Asking:
         """`approval` with a mapping says in one that consent is needed and how it is asked."""
@@ -290,17 +224,3 @@ class _PlanReader:
             )
         self.shape.locations.record(path, approval)
         return read_asking(self.shape, approval, path)
-
-    def _output(self, node: Node | None, path: Path) -> Output | None:
-        if node is None:
-            return None
-        found = self.shape.entries(node, path, known=OUTPUT_KEYS, required=OUTPUT_REQUIRED)
-        if not found:
-            return None
-        return Output(
-            task_id=self.shape.text(found.get("task_id"), (*path, "task_id")),
-            status=self.shape.word(
-                found.get("status"), (*path, "status"), TaskStatus, TaskStatus.DONE
-            ),
-            context=self.shape.json_object(found.get("context"), (*path, "context")),
-        )

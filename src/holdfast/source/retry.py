@@ -3,33 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import fields
-from typing import Final
+from typing import Any, Final
 
 from holdfast.model.retry import RetryPolicy
 from holdfast.source.locations import Finding, Path
 from holdfast.source.nodes import Mapping, Node
 from holdfast.source.numbers import LONGEST_WAIT, range_problems
+from holdfast.source.records import Keys
 from holdfast.source.shape import ShapeReader
 
 MOST_ATTEMPTS: Final = 100
 
 _USUAL: Final = RetryPolicy()
-RETRY_KEYS: Final = tuple(each.name for each in fields(RetryPolicy))
-_NUMBERS: Final = tuple(name for name in RETRY_KEYS if name != "attempts")
+RETRY: Final = Keys(RetryPolicy)
 
 
-def read_retry(shape: ShapeReader, node: Node | None, path: Path) -> RetryPolicy:
-    if node is None:
-        return _USUAL
-    if not isinstance(node, Mapping):
-        return RetryPolicy(attempts=shape.integer(node, path, _USUAL.attempts))
-    found = shape.entries(node, path, known=RETRY_KEYS)
-    attempts = shape.integer(found.get("attempts"), (*path, "attempts"), _USUAL.attempts)
-    numbers = {
-        key: shape.number(found.get(key), (*path, key), getattr(_USUAL, key)) for key in _NUMBERS
-    }
-    return RetryPolicy(attempts, **numbers)
+def read_retry(shape: ShapeReader, node: Node | None, path: Path, usual: Any) -> Any:
+    if node is None or isinstance(node, Mapping):
+        return usual if node is None else RETRY.read(shape, node, path)
+    return RetryPolicy(attempts=shape.integer(node, path, _USUAL.attempts))
 
 
 def retry_problems(retry: RetryPolicy, path: Path) -> Iterator[Finding]:

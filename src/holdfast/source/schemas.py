@@ -15,7 +15,6 @@ from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_
 from holdfast.core.approval import RULE_KEYS, SHORT_RULE_KEY, SPELLINGS
 from holdfast.forms.rules import RULE_KEYS as VALIDATION_KEYS
 from holdfast.forms.shapes import FIELD_KEYS, MOST_FIELDS, MOST_OPTIONS, OPTION_KEYS
-from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalRule
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 from holdfast.model.interaction import (
@@ -24,23 +23,22 @@ from holdfast.model.interaction import (
     InteractionOption,
     InteractionType,
 )
-from holdfast.model.plan import Action, Check, Listener, Output, Plan, Task
+from holdfast.model.plan import Check, Listener, Output, Task
 from holdfast.model.retry import RetryPolicy
 from holdfast.model.values import Json, JsonObject
-from holdfast.source import agentfile, asking, planfile
-from holdfast.source.retry import RETRY_KEYS
-from holdfast.source.storing import FLAG_KEYS
+from holdfast.source import agentfile, planfile
+from holdfast.source.asking import ACTIONS, ASKING, ESCALATE_KEYS, OPTION, TYPES
+from holdfast.source.records import Keys
+from holdfast.source.retry import RETRY
 
 Schema: TypeAlias = dict[str, Any]
 
 DRAFT: Final = "https://json-schema.org/draft/2020-12/schema"
 
-_ACTIONS: Final[dict[str, type]] = {each.kind: each for each in get_args(Action)}
-
 
 def plan_schema() -> Schema:
     names = ("task", "listener", "output", "check", "asking", "option", "form", "field", "retry")
-    listeners = [f"{kind}_listener" for kind in _ACTIONS]
+    listeners = [f"{kind}_listener" for kind in planfile.ACTIONS]
     return document("A Holdfast plan", reference("plan"), ("plan", *names, *listeners))
 
 
@@ -97,25 +95,17 @@ class Values:
             return {"type": "array", "items": self._shape(get_args(hint)[0])}
         return {"enum": [getattr(one, "value", one) for one in get_args(hint) or hint]}
 
-    def mapping(
-        self,
-        record: type,
-        keys: Collection[str],
-        required: Collection[str] = (),
-        short: Mapping[str, str] | None = None,
-        names: Mapping[str, str] | None = None,
-        special: Mapping[str, Schema] | None = None,
-    ) -> Schema:
-        """A mapping with these keys and no others; `names` are attributes that differ from them.
+    def shapes(self, hints: Mapping[str, Any]) -> dict[str, Schema]:
+        return {key: self.of(hint) for key, hint in hints.items()}
+
+    def mapping(self, keys: Keys[Any], **special: Schema) -> Schema:
+        """A mapping with these keys and no others.
 
         `special` has the keys that fill no attribute, or fill one in a way of their own.
         """
-        hints, special, names = get_type_hints(record), special or {}, names or {}
-        shapes = {
-            key: special[key] if key in special else self.of(hints[names.get(key, key)])
-            for key in keys
-        }
-        return closed(shapes, required, short)
+        hints = {key: one.hint for key, one in keys.attributes.items() if key not in special}
+        shapes = self.shapes(hints) | special
+        return closed({key: shapes[key] for key in keys.known}, keys.required, keys.short)
 
 
 def closed(
@@ -158,8 +148,8 @@ _SHAPES: Final[dict[Any, Schema]] = {
     float: {"type": "number"},
     Json: {},
     JsonObject: {"type": "object"},
-    InteractionType: words_in_any_case(asking.TYPES),
-    InteractionAction: words_in_any_case(asking.ACTIONS),
+    InteractionType: words_in_any_case(TYPES),
+    InteractionAction: words_in_any_case(ACTIONS),
     Form: reference("form"),
     Asking: reference("asking"),
     InteractionOption: reference("option"),
@@ -179,33 +169,28 @@ STRICT: Final = Values({"type": "string"}, null=True)
 
 
 def _definitions() -> dict[str, Schema]:
-    retry = SCALARS.mapping(RetryPolicy, RETRY_KEYS)
-    agent_id = {"agent_id": SCALARS.text, "approval": _approval()}
+    agent = SCALARS.mapping(agentfile.AGENT, agent_id=SCALARS.text, approval=_approval())
     return {
-        "plan": SCALARS.mapping(Plan, planfile.PLAN_KEYS, planfile.PLAN_REQUIRED),
-        "task": SCALARS.mapping(Task, planfile.TASK_KEYS, planfile.TASK_REQUIRED),
-        "output": SCALARS.mapping(Output, planfile.OUTPUT_KEYS, planfile.OUTPUT_REQUIRED),
-        "check": SCALARS.mapping(Check, planfile.CHECK_KEYS, planfile.CHECK_REQUIRED),
+        "plan": SCALARS.mapping(planfile.PLAN),
+        "task": SCALARS.mapping(planfile.TASK),
+        "output": SCALARS.mapping(planfile.OUTPUT),
+        "check": SCALARS.mapping(planfile.CHECK),
         "listener": _listener(),
-        **{f"{kind}_listener": _listener_of(kind) for kind in _ACTIONS},
-        "asking": closed(_asking(), short=asking.SHORT_KEYS),
-        "option": _option(),
-        "retry": either({"type": "integer"}, retry),
+        **{f"{kind}_listener": _listener_of(kind) for kind in planfile.ACTIONS},
+        "asking": _asking(),
+        "option": SCALARS.mapping(OPTION, handler=SCALARS.text),
+        "retry": either({"type": "integer"}, SCALARS.mapping(RETRY)),
         "form": _form(),
         "field": _field(),
         "rule": _rule(),
-        "agent": SCALARS.mapping(
-            Agent, agentfile.AGENT_KEYS, ("agent_id",), agentfile.SHORT_KEYS, special=agent_id
-        ),
-        "agent_by_id": SCALARS.mapping(
-            Agent, agentfile.AGENT_KEYS, (), agentfile.SHORT_KEYS, special=agent_id
-        ),
+        "agent": agent,
+        "agent_by_id": {key: agent[key] for key in agent if key != "allOf"},
     }
 
 
 def _listener() -> Schema:
     """One definition per type, so that an editor names what the chosen type lacks."""
-    types: Schema = {"enum": list(_ACTIONS)}
+    types: Schema = {"enum": list(planfile.ACTIONS)}
     return {
         "type": "object",
         "properties": {"listener_type": types},
@@ -215,44 +200,28 @@ def _listener() -> Schema:
                 "if": {"properties": {"listener_type": {"const": kind}}},
                 "then": reference(f"{kind}_listener"),
             }
-            for kind in _ACTIONS
+            for kind in planfile.ACTIONS
         ],
     }
 
 
 def _listener_of(kind: str) -> Schema:
-    asked = _asking() if kind == "human" else {}
     special = {
         "listener_type": {"const": kind},
         "approval": either({"type": "boolean"}, reference("asking")),
     }
-    own = [key for key in planfile.ACTION_KEYS[kind] if key not in asked]
+    asked: Schema = _asking()["properties"] if kind == "human" else {}
     shapes = {
-        **SCALARS.mapping(Listener, planfile.LISTENER_KEYS, special=special)["properties"],
-        **SCALARS.mapping(_ACTIONS[kind], own)["properties"],
+        **SCALARS.mapping(planfile.LISTENER, **special)["properties"],
+        **SCALARS.mapping(planfile.ACTIONS[kind])["properties"],
         **asked,
     }
-    required = (*planfile.LISTENER_REQUIRED, *planfile.ACTION_REQUIRED.get(kind, ()))
-    return closed(shapes, required, asking.SHORT_KEYS if asked else None)
+    return closed(shapes, (*planfile.LISTENER.required, *planfile.ACTIONS[kind].required))
 
 
-def _asking() -> dict[str, Schema]:
-    by_key = {"after": SCALARS.of(float), "role": SCALARS.text}
-    escalate = closed({key: by_key[key] for key in asking.ESCALATE_KEYS}, asking.ESCALATE_KEYS)
-    shape = SCALARS.mapping(Asking, asking.ASKING_KEYS, special={"escalate": escalate})
-    properties: dict[str, Schema] = shape["properties"]
-    return properties
-
-
-def _option() -> Schema:
-    return SCALARS.mapping(
-        InteractionOption,
-        asking.OPTION_KEYS,
-        asking.OPTION_REQUIRED,
-        asking.OPTION_SHORT_KEYS,
-        names={key: name for name, key in FLAG_KEYS.items()},
-        special={"handler": SCALARS.text},
-    )
+def _asking() -> Schema:
+    escalate = closed({"after": SCALARS.of(float), "role": SCALARS.text}, ESCALATE_KEYS)
+    return SCALARS.mapping(ASKING, escalate=escalate)
 
 
 def _form() -> Schema:
@@ -277,21 +246,21 @@ def _field() -> Schema:
         "properties": {key: STRICT.of(hints[key]) for key in OPTION_KEYS} | {"value": _VALUE},
         "required": ["value"],
     }
-    rules = STRICT.mapping(
-        Validation,
-        ("type", *VALIDATION_KEYS),
-        names=VALIDATION_KEYS,
-        special={"type": {"enum": ["enum", None]}, "values": _ALLOWED},
-    )
+    ruled = get_type_hints(Validation)
+    rules = STRICT.shapes({key: ruled[name] for key, name in VALIDATION_KEYS.items()})
+    rules |= {"type": {"enum": ["enum", None]}, "values": _ALLOWED}
     options = {"type": "array", "items": either(_VALUE, option), "maxItems": MOST_OPTIONS}
     nothing: Schema = {"type": "null"}
     special = {
         # An empty type is none.
         "type": {"enum": [*(each.value for each in FieldType), "", None]},
         "options": either(options, nothing),
-        "validation": either(rules, nothing),
+        "validation": either(closed(rules), nothing),
     }
-    return STRICT.mapping(Field, FIELD_KEYS, special=special)
+    asked = get_type_hints(Field)
+    hints = {key: asked[key] for key in FIELD_KEYS if key not in special}
+    shapes = STRICT.shapes(hints) | special
+    return closed({key: shapes[key] for key in FIELD_KEYS})
 
 
 _VALUE: Final[Schema] = {"type": "string", "minLength": 1}

@@ -13,7 +13,7 @@ from collections.abc import Collection, Iterable, Iterator
 from collections.abc import Mapping as Lookup
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Final, TypeVar
+from typing import Final, TypeVar, overload
 
 from holdfast.errors import Problem
 from holdfast.i18n.message import msg
@@ -147,7 +147,11 @@ class ShapeReader:
         self.wrong(node, path, msg("{name} must be a list", name=self._name(path)))
         return ()
 
-    def text(self, node: Node | None, path: Path, default: str = "") -> str:
+    @overload
+    def text(self, node: Node | None, path: Path, default: str = "") -> str: ...
+    @overload
+    def text(self, node: Node | None, path: Path, default: None) -> str | None: ...
+    def text(self, node: Node | None, path: Path, default: str | None = "") -> str | None:
         """The source text of a scalar, so that an unquoted 010 stays 010."""
         if node is None:
             return default
@@ -156,16 +160,17 @@ class ShapeReader:
         self.wrong(node, path, msg("{name} must be text", name=self._name(path)))
         return default
 
-    def optional_text(self, node: Node | None, path: Path) -> str | None:
-        return None if node is None else self.text(node, path)
-
-    def texts(self, node: Node | None, path: Path) -> tuple[str, ...]:
+    def texts(
+        self, node: Node | None, path: Path, default: tuple[str, ...] = ()
+    ) -> tuple[str, ...]:
         """A list of texts, or one text with commas."""
         if isinstance(node, Sequence):
             return tuple(self.text(item, (*path, i)) for i, item in enumerate(node.items))
+        if node is None:
+            return default
         whole = self.text(node, path)
         parts = tuple(part.strip() for part in whole.split(","))
-        if node is not None and path not in self.broken and not all(parts):
+        if path not in self.broken and not all(parts):
             self.wrong(
                 node,
                 path,
@@ -222,20 +227,16 @@ class ShapeReader:
         value = self._scalar(node, path, msg("a whole number"), int)
         return default if value is None else int(value)
 
-    def number(self, node: Node | None, path: Path, default: float) -> float:
-        value = self.optional_number(node, path)
-        return default if value is None else value
-
-    def optional_number(self, node: Node | None, path: Path) -> float | None:
+    def number(self, node: Node | None, path: Path, default: float | None = None) -> float | None:
         value = self._scalar(node, path, msg("a number"), int, float)
-        return None if value is None else float(value)
+        return default if value is None else float(value)
 
-    def numbers(self, node: Node | None, path: Path) -> tuple[float, ...]:
-        read = (
-            self.optional_number(item, (*path, index))
-            for index, item in enumerate(self.items(node, path))
-        )
-        return tuple(number for number in read if number is not None)
+    def numbers(
+        self, node: Node | None, path: Path, default: tuple[float, ...] = ()
+    ) -> tuple[float, ...]:
+        items = () if node is None else self.items(node, path)
+        read = (self.number(item, (*path, index)) for index, item in enumerate(items))
+        return tuple(number for number in read if number is not None) if items else default
 
     def _scalar(self, node: Node | None, path: Path, wanted: str, *kinds: type) -> Json:
         """None when absent, and when a problem has been noted."""
@@ -261,15 +262,15 @@ class ShapeReader:
             )
         return None
 
-    def json_object(self, node: Node | None, path: Path) -> dict[str, Json]:
-        if node is None:
-            return {}
+    def json_object(
+        self, node: Node | None, path: Path, default: Lookup[str, Json] | None = None
+    ) -> dict[str, Json]:
         if isinstance(node, Mapping):
             return self._json_entries(node, path)
-        self.wrong(
-            node, path, msg("{name} must be a mapping of names to values", name=self._name(path))
-        )
-        return {}
+        if node is not None:
+            message = msg("{name} must be a mapping of names to values", name=self._name(path))
+            self.wrong(node, path, message)
+        return dict(default or {})
 
     def json(self, node: Node, path: Path) -> Json:
         if isinstance(node, Mapping):

@@ -11,11 +11,11 @@ whatever later versions think of it.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import MISSING, is_dataclass
 from enum import Enum
 from functools import cache, partial
 from types import UnionType
-from typing import Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin
 
 from holdfast.core.approval import rule_from_json, rule_to_json
 from holdfast.forms.rules import make_validation
@@ -27,10 +27,12 @@ from holdfast.model.approval import Rules
 from holdfast.model.interaction import Asking, InteractionOption
 from holdfast.model.plan import Action, HumanAction, Listener, Plan
 from holdfast.model.values import JsonObject
+from holdfast.source.records import Attribute, attributes
 
 Record = TypeVar("Record")
 
-FLAG_KEYS: Final = {"is_default": "default", "is_dangerous": "dangerous"}
+
+_Way: TypeAlias = Callable[[Any], Any]
 
 _ACTIONS: Final[Mapping[str, type]] = {each.kind: each for each in get_args(Action)}
 
@@ -48,10 +50,10 @@ def agent_digest(agent: Agent) -> str:
 def record_to_json(record: Any) -> dict[str, Any]:
     """What of a record does not go without saying; what has no default is always there."""
     shape = {}
-    for one in _attributes(type(record)):
+    for one, write, _ in _ways_of(type(record)):
         value = getattr(record, one.name)
-        if one.needed or value != one.usual:
-            shape[one.key] = one.write(value)
+        if one.usual is MISSING or value != one.usual:
+            shape[one.key] = write(value)
     match record:
         case Listener():
             return dict(_flattened(record, shape))
@@ -66,13 +68,13 @@ def record_to_json(record: Any) -> dict[str, Any]:
 
 def record_from_json(kind: type[Record], raw: JsonObject) -> Record:
     """The record behind `record_to_json`'s answer; other keys of its owner are left alone."""
-    given = {one.name: one.read(raw[one.key]) for one in _attributes(kind) if one.key in raw}
+    given = {one.name: read(raw[one.key]) for one, _, read in _ways_of(kind) if one.key in raw}
     if kind is Listener:
         given["action"] = record_from_json(_ACTIONS[raw["listener_type"]], raw)
     elif kind is HumanAction:
         given["asking"] = record_from_json(Asking, raw)
-    elif kind is Asking and "escalate" in raw:
-        escalate = raw["escalate"]
+    elif kind is Asking:
+        escalate = raw.get("escalate", {})
         given |= {"escalate_after": escalate.get("after"), "escalate_to": escalate.get("role")}
     elif kind is InteractionOption:
         given["label"] = raw.get("label", raw["option_id"])
@@ -95,31 +97,14 @@ def _with_escalation(shape: dict[str, Any]) -> dict[str, Any]:
     return shape | ({"escalate": escalate} if escalate else {})
 
 
-@dataclass(frozen=True, slots=True)
-class _Attribute:
-    name: str
-    key: str
-    needed: bool
-    usual: Any
-    write: Callable[[Any], Any]
-    read: Callable[[Any], Any]
+def _made(kind: Any) -> tuple[tuple[Attribute, _Way, _Way], ...]:
+    return tuple((one, *_ways(one.hint)) for one in attributes(kind))
 
 
-def _made(kind: Any) -> tuple[_Attribute, ...]:
-    hints = get_type_hints(kind)
-    return tuple(_attribute(one, hints[one.name]) for one in fields(kind))
+_ways_of: Final[Callable[[Any], tuple[tuple[Attribute, _Way, _Way], ...]]] = cache(_made)
 
 
-_attributes: Final[Callable[[Any], tuple[_Attribute, ...]]] = cache(_made)
-
-
-def _attribute(one: Field[Any], hint: Any) -> _Attribute:
-    usual = one.default if one.default_factory is MISSING else one.default_factory()
-    key = FLAG_KEYS.get(one.name, one.name)
-    return _Attribute(one.name, key, usual is MISSING, usual, *_ways(hint))
-
-
-def _ways(hint: Any) -> tuple[Callable[[Any], Any], Callable[[Any], Any]]:
+def _ways(hint: Any) -> tuple[_Way, _Way]:
     """How a value of this type is written, and read."""
     if get_origin(hint) is UnionType:
         write, read = _ways(get_args(hint)[0])
@@ -140,7 +125,7 @@ def _itself(value: Any) -> Any:
     return value
 
 
-def _tuple(raw: Any, read: Callable[[Any], Any]) -> tuple[Any, ...]:
+def _tuple(raw: Any, read: _Way) -> tuple[Any, ...]:
     return tuple(read(one) for one in ([raw] if isinstance(raw, str) else raw))
 
 
@@ -161,7 +146,7 @@ def _validation(raw: Mapping[str, Any]) -> form.Validation:
     return make_validation(rules)
 
 
-_SPECIAL: Final[Mapping[Any, tuple[Callable[[Any], Any], Callable[[Any], Any]]]] = {
+_SPECIAL: Final[Mapping[Any, tuple[_Way, _Way]]] = {
     # 1 and 1.0 are equal plans and must have one spelling.
     float: (float, _itself),
     JsonObject: (dict, _itself),
