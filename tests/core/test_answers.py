@@ -15,11 +15,11 @@ from holdfast.core.interactions.answers import (
     Judged,
     expiry,
     find,
-    for_the_handler,
     judge,
     kept_draft,
 )
 from holdfast.core.interactions.calls import bind_consent, call_name
+from holdfast.core.interactions.filling import for_the_handler
 from holdfast.core.interactions.requests import sound
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate

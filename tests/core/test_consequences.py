@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.interactions.consequences import consequence
+from holdfast.core.interactions.presentation import consequence
 from holdfast.core.interactions.requests import (
     APPROVAL_OPTIONS,
     PROVIDE_OPTION,

@@ -17,8 +17,8 @@ from small_plans import ASK, CALL, CONFIRM, GUARDED, WILL, compiled, on, questio
 from holdfast.core.approval import read_rule
 from holdfast.core.conversation.snapshot import dump
 from holdfast.core.interactions.calls import differences
-from holdfast.core.run.four_eyes import answered, asked_before, asked_of, wanting_now, wants
-from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.four_eyes import answered, asked_before, asked_of, wanting_now
+from holdfast.core.run.state import QuestionState, RunState, wants
 from holdfast.errors import NotPermitted
 from holdfast.model import agent_events as r
 from holdfast.model import commands as c

@@ -9,9 +9,8 @@ from immutables import Map
 from machine import Machine
 from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 
-from holdfast.core.plan.builder import Builder
+from holdfast.core.plan.builder import Builder, succeeded, updates_for
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.outputs import succeeded, updates_for
 from holdfast.core.plan.state import TaskFacts
 from holdfast.core.run.steps import retry_delay
 from holdfast.errors import NotFound, OutputRefused, TemplateError

@@ -7,14 +7,13 @@ which field bare words fill in.
 
 from __future__ import annotations
 
-from holdfast.core.interactions.consequences import call_of, consequence
 from holdfast.core.interactions.filling import (
     needs_all_of_it,
     spoken_field,
     spoken_secret,
     takes_the_form,
 )
-from holdfast.core.interactions.listing import shown_context
+from holdfast.core.interactions.presentation import call_of, consequence, shown_context
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTION, SKIP_OPTION
 from holdfast.core.interactions.wire import camel, request_from_wire, request_to_wire
 

@@ -18,7 +18,7 @@ from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from typing import Final, TypeAlias, TypeVar
 
-from holdfast.core.interactions.answers import for_the_handler
+from holdfast.core.interactions.filling import for_the_handler
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer
 from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json

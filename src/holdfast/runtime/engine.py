@@ -11,8 +11,7 @@ from dataclasses import replace
 from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
-from holdfast.core.run.four_eyes import CLOCK
-from holdfast.core.run.state import RunState
+from holdfast.core.run.state import CLOCK, RunState
 from holdfast.errors import (
     InvalidValue,
     NotAllowed,

@@ -12,7 +12,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.core.run.four_eyes import CLOCK as CLOCK
+from holdfast.core.run.state import CLOCK as CLOCK
 from holdfast.language.strict import strict_text
 
 LOCAL: Final = "local"

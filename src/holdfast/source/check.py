@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from typing import Final, TypeAlias, assert_never
 
-from holdfast.core.plan.waits import moment_of
+from holdfast.core.plan.compiled import moment_of
 from holdfast.errors import ConditionError, FormRejected, InvalidValue, TemplateError
 from holdfast.forms.from_tools import check_enrichment
 from holdfast.i18n.message import msg

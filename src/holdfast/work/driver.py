@@ -20,8 +20,8 @@ from immutables import Map
 
 from holdfast.core.approval import mode_of
 from holdfast.core.interactions.calls import bind_consent, call_name
+from holdfast.core.plan.builder import succeeded, told_updates
 from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.outputs import succeeded, told_updates
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.state import EMPTY
 from holdfast.errors import AuthorError, ForbiddenError, InvalidValue

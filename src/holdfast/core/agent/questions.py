@@ -22,8 +22,8 @@ from dataclasses import replace
 
 from holdfast.core.agent.builder import Builder
 from holdfast.core.interactions.answers import Answered
-from holdfast.core.interactions.calls import NO_FIELDS
-from holdfast.core.interactions.opening import (
+from holdfast.core.interactions.calls import (
+    NO_FIELDS,
     Question,
     approval_question,
     loses,

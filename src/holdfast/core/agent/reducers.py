@@ -8,10 +8,13 @@ from holdfast.core.agent.state import FAILED_ENDS, THINK, ReactState
 from holdfast.core.approval import spend
 from holdfast.core.run import reducers as shared
 from holdfast.core.run.builder import Reducer
-from holdfast.core.run.four_eyes import CHANGED, RESUMED, SPOKE, STARTED, wants
 from holdfast.core.run.state import (
     ANY_STEP,
+    CHANGED,
     NEW_STEP,
+    RESUMED,
+    SPOKE,
+    STARTED,
     add_failed,
     add_step,
     asks,
@@ -20,6 +23,7 @@ from holdfast.core.run.state import (
     progressed,
     signal,
     unfail,
+    wants,
     without,
 )
 from holdfast.core.run.tables import ACTIVE_STEPS, Signal, StepMove

@@ -6,8 +6,7 @@ from collections.abc import Mapping
 
 from holdfast.core.conversation.builder import Builder
 from holdfast.core.conversation.state import CONFIRM, results_before
-from holdfast.core.interactions.listing import listed_results, listed_tasks
-from holdfast.core.interactions.opening import (
+from holdfast.core.interactions.calls import (
     AS_USUAL,
     Question,
     approval_question,
@@ -16,6 +15,7 @@ from holdfast.core.interactions.opening import (
     open_question,
     unknown_question,
 )
+from holdfast.core.interactions.presentation import listed_results, listed_tasks
 from holdfast.core.run.state import EMPTY
 from holdfast.i18n.message import msg
 from holdfast.model import conversation_events as v

@@ -13,8 +13,18 @@ from holdfast.core.conversation.former import PUT_ASIDE, done_late, is_doubtful
 from holdfast.core.conversation.snapshot import AS_THEY_ARE
 from holdfast.core.conversation.state import CONTEXT, DECOMPOSE, ConversationState, Turn
 from holdfast.core.conversation.turn_reducers import ENDED, cleared, to_confirm, with_tasks
-from holdfast.core.run.four_eyes import CHANGED, RESUMED, wants
-from holdfast.core.run.state import ANY_STEP, NEW_STEP, StepState, add_step, changed, evolve, signal
+from holdfast.core.run.state import (
+    ANY_STEP,
+    CHANGED,
+    NEW_STEP,
+    RESUMED,
+    StepState,
+    add_step,
+    changed,
+    evolve,
+    signal,
+    wants,
+)
 from holdfast.core.run.tables import Signal, StepStatus
 from holdfast.i18n.message import msg
 from holdfast.model import conversation_events as v

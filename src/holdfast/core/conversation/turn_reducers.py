@@ -20,10 +20,13 @@ from holdfast.core.conversation.state import (
 )
 from holdfast.core.conversation.tables import next_phase
 from holdfast.core.run import reducers as shared
-from holdfast.core.run.four_eyes import CHANGED, RESUMED, SPOKE, STARTED, wants
 from holdfast.core.run.state import (
+    CHANGED,
     EMPTY,
     NEW_STEP,
+    RESUMED,
+    SPOKE,
+    STARTED,
     add_failed,
     add_step,
     asks,
@@ -33,6 +36,7 @@ from holdfast.core.run.state import (
     progressed,
     signal,
     unfail,
+    wants,
     without,
 )
 from holdfast.core.run.tables import Signal, StepMove, StepStatus

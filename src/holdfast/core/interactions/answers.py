@@ -19,14 +19,14 @@ from dataclasses import replace
 from typing import Final
 
 from holdfast.core.interactions.calls import bind_consent, call_name
-from holdfast.core.interactions.filling import as_said, needs_all_of_it, open_fields, takes_the_form
+from holdfast.core.interactions.filling import accepted, as_said, open_fields, takes_the_form
 from holdfast.core.interactions.requests import clock_may_take, is_dangerous
-from holdfast.core.run.four_eyes import CLOCK as CLOCK
 from holdfast.core.run.four_eyes import option_of, refuse_who_wants_it, wanting_now
+from holdfast.core.run.state import CLOCK as CLOCK
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.steps import AnyBuilder
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, TooLate
-from holdfast.forms.validation import Validated, unsealed, validate, validate_changes
+from holdfast.forms.validation import unsealed, validate, validate_changes
 from holdfast.i18n.message import moment, msg, term
 from holdfast.language.instants import iso
 from holdfast.language.strict import canonical_json
@@ -38,7 +38,6 @@ from holdfast.model.interaction import (
     InteractionOption,
     InteractionRequest,
     InteractionStatus,
-    InteractionType,
 )
 from holdfast.model.record import record
 from holdfast.model.retry import Failure, FailureKind
@@ -320,20 +319,6 @@ def _refuse_secrets_in_drafts(form: Form, data: Mapping[str, Json]) -> None:
         )
 
 
-def for_the_handler(
-    request: InteractionRequest, option: InteractionOption, data: Mapping[str, Json]
-) -> Mapping[str, Json]:
-    """What the handler of a CUSTOM option is given: data that fits the question's form.
-
-    The whole form only where the option requires input: it may as well be a way around it.
-    """
-    if not data or not request.form.fields:
-        return data
-    if request.type is InteractionType.TOOL_APPROVAL:
-        return _accepted(validate_changes(request.form, data))
-    return _accepted(validate(request.form, data, partial=not needs_all_of_it(request, option)))
-
-
 def _filled_in(
     question: QuestionState, option: InteractionOption, reply: _Reply
 ) -> Mapping[str, Json] | None:
@@ -362,14 +347,8 @@ def _fills_in(question: QuestionState, option: InteractionOption, reply: _Reply)
 def _fitting(question: QuestionState, data: Mapping[str, Json]) -> Mapping[str, Json]:
     """What an approval leaves out stays as it was shown, and what it names is a change to it."""
     if question.purpose == "approval":
-        return _accepted(validate_changes(question.request.form, data))
-    return _accepted(validate(question.request.form, data))
-
-
-def _accepted(validated: Validated) -> Mapping[str, Json]:
-    if validated.errors:
-        raise InvalidAnswer(msg("the answer does not fit the form"), validated.errors)
-    return validated.values
+        return accepted(validate_changes(question.request.form, data))
+    return accepted(validate(question.request.form, data))
 
 
 def _meant_for_the_form(

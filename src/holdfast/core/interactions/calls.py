@@ -1,8 +1,9 @@
-"""A tool call before it starts: consent, missing arguments, and what a person is shown of it.
+"""A tool call before it starts: consent, missing arguments, and what a person is asked about it.
 
 `judge_call` takes the policy and gives a verdict; the machines carry it out. Everything shown comes
 from the executor's own data: the tool's name, its version and the very arguments that would run.
-What a model says never reaches a title or a message.
+What a model says never reaches a title or a message. A machine adds its own words to a question:
+who wants the call, or which task it is for.
 
 A form may wait for months, and the tool may have changed when it is answered. Of what a person
 gave, the arguments that the tool still takes stay; the rest is left out of the call, so that what
@@ -12,17 +13,31 @@ the tool makes of it: else it might be asked for ever.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import field, replace
 from typing import Final, TypeAlias
 
+from holdfast.core.interactions.requests import (
+    APPROVAL_OPTIONS,
+    PROVIDE_OPTIONS,
+    UNKNOWN_OPTIONS,
+    request_from_asking,
+)
+from holdfast.core.run.four_eyes import asked_before, asked_of
+from holdfast.core.run.reducers import deadline_of
 from holdfast.core.run.state import QuestionState, RunState
+from holdfast.core.run.steps import AnyBuilder
+from holdfast.core.run.tables import StepStatus
+from holdfast.errors import InvalidAnswer
 from holdfast.forms.from_tools import allows_null, form_from_schema, takes
 from holdfast.i18n.message import joined, msg
+from holdfast.language.display import clip
 from holdfast.language.strict import canonical_json, digest
 from holdfast.model.approval import ApprovalMode
 from holdfast.model.commands import ToolFacts
+from holdfast.model.events import Move, OutcomeLost, QuestionOpened
 from holdfast.model.form import Field, FieldType, Form
+from holdfast.model.interaction import Asking, InteractionOption, InteractionType
 from holdfast.model.record import record
 from holdfast.model.values import Json, JsonObject
 
@@ -59,9 +74,9 @@ def change_form(parameters: JsonObject, *enrich: Form) -> Form:
     return Form(tuple(_changeable(parameters, one) for one in fields))
 
 
-def _changeable(parameters: JsonObject, field: Field) -> Field:
-    null = allows_null(parameters, field.name)
-    return replace(field, required=False, default=None, visible_if=None, nullable=null)
+def _changeable(parameters: JsonObject, one: Field) -> Field:
+    null = allows_null(parameters, one.name)
+    return replace(one, required=False, default=None, visible_if=None, nullable=null)
 
 
 def missing_arguments(parameters: JsonObject, args: Mapping[str, Json]) -> list[str]:
@@ -135,7 +150,7 @@ def _asked(state: RunState, step_id: str, name: str) -> QuestionState | None:
     asked = [
         one
         for one in state.questions.values()
-        if one.step_id == step_id and any(field.name == name for field in one.request.form.fields)
+        if one.step_id == step_id and any(each.name == name for each in one.request.form.fields)
     ]
     return max(asked, key=lambda one: one.opened_seq, default=None)
 
@@ -219,3 +234,179 @@ def _shut_out(tool: str, unknown: list[str], parameters: JsonObject) -> str:
         names=", ".join(unknown),
         known=known,
     )
+
+
+_LONGEST_REASON = 500
+"""Columns of what a tool said: it may repeat a model's words, and those never look like ours."""
+
+AS_USUAL = Asking()
+LOST_RESULT = Form(
+    (
+        Field(
+            "result",
+            FieldType.TEXTAREA,
+            msg("What it returned, as far as is known"),
+            required=False,
+        ),
+    )
+)
+
+
+@record
+class Question:
+    """What is to be asked; `asking` is how an author wants it, and wins over our words."""
+
+    purpose: str
+    type: InteractionType
+    title: str
+    message: str = ""
+    options: tuple[InteractionOption, ...] = ()
+    form: Form = NO_FIELDS
+    context: Mapping[str, Json] = field(default_factory=dict)
+    asking: Asking = AS_USUAL
+    args: Mapping[str, Json] | None = None
+    consent: str | None = None
+
+
+def missing_question(
+    form: Form,
+    title: str,
+    asking: Asking = AS_USUAL,
+    context: Mapping[str, Json] | None = None,
+    options: tuple[InteractionOption, ...] = PROVIDE_OPTIONS,
+    *,
+    version: str = "",
+    outdated: Sequence[str] = (),
+) -> Question:
+    """The work lacks something: it goes on at this very point with the answer.
+
+    `version` is that of the tool that lacks it, `outdated` what it no longer takes.
+    """
+    names = ", ".join(one.label or one.name for one in form.fields)
+    message = msg("Needed to go on: {names}", names=names)
+    if outdated:
+        changed = msg(
+            "The tool has changed since this was answered: {names}", names=", ".join(outdated)
+        )
+        message = joined("\n", (message, changed))
+    shown = {**(context or {}), "tool_version": version} if version else context or {}
+    return Question(
+        "missing",
+        InteractionType.MISSING_INFO,
+        title,
+        message,
+        options,
+        form,
+        shown,
+        asking,
+    )
+
+
+def approval_question(
+    builder: AnyBuilder,
+    step_id: str,
+    tool: str,
+    args: Mapping[str, Json],
+    facts: ToolFacts,
+    consent: str,
+    *,
+    message: str = "",
+    asking: Asking = AS_USUAL,
+    enrich: Form = NO_FIELDS,
+    context: Mapping[str, Json] | None = None,
+) -> Question:
+    """Consent is bound to the very arguments that are shown; what has changed since an
+    earlier consent is shown as well."""
+    shown: dict[str, Json] = {**shown_call(tool, args, facts), **(context or {})}
+    step = builder.step(step_id)
+    former = step.consent or step.former_consent
+    if former is not None:
+        words, before = differences(builder.state.questions.values(), former, shown)
+        asking = replace(asking, details=words)
+        shown["before"] = dict(before)
+    return Question(
+        "approval",
+        InteractionType.TOOL_APPROVAL,
+        msg("Run {tool}?", tool=tool),
+        message,
+        APPROVAL_OPTIONS,
+        change_form(facts.parameters, facts.fields, enrich),
+        shown,
+        asking,
+        args,
+        consent,
+    )
+
+
+def unknown_question(
+    what: str, args: Mapping[str, Json], reason: str, form: Form = LOST_RESULT
+) -> Question:
+    return Question(
+        "unknown",
+        InteractionType.USER_CHOICE,
+        msg("Did {what} happen?", what=what),
+        msg(
+            "{what} was sent, but its outcome is unknown: {reason}.",
+            what=what,
+            reason=clip(reason, _LONGEST_REASON),
+        ),
+        UNKNOWN_OPTIONS,
+        form,
+        {"tool": what, "args": dict(args)},
+        Asking(details=msg("Look it up where it would have taken effect, then choose.")),
+    )
+
+
+def loses(builder: AnyBuilder, step_id: str, reason: str) -> bool:
+    """Sent, and nobody knows whether it took effect; a run that is ending asks nobody."""
+    builder.emit(OutcomeLost(step_id, builder.step(step_id).firing, reason))
+    return builder.step(step_id).status is not StepStatus.STOPPED
+
+
+def open_question(
+    builder: AnyBuilder, step_id: str, question: Question, moves: tuple[Move, ...] = ()
+) -> str | None:
+    """Ask it; or say why it cannot be asked."""
+    step = builder.step(step_id)
+    try:
+        asked = request_from_asking(
+            _with_feedback(question, step.feedback),
+            request_id=builder.unguessable(),
+            session_id=builder.state.run_id,
+            type=question.type,
+            title=question.title,
+            message=question.message,
+            options=question.options,
+            form=question.form,
+            context=question.context,
+        )
+    except InvalidAnswer as error:
+        return str(error)
+    wanted_by = builder.wanted_by
+    if wanted_by is None:
+        wanted_by = asked_before(builder.state, step.former_consent)
+    builder.emit(
+        QuestionOpened(
+            request=asked,
+            step_id=step_id,
+            firing=step.firing,
+            purpose=question.purpose,
+            deadline=deadline_of(asked, builder.now),
+            args=question.args,
+            consent=question.consent,
+            moves=moves,
+            wanted_by=asked_of(builder.state, asked.type, question.purpose, wanted_by),
+        )
+    )
+    return None
+
+
+def _with_feedback(question: Question, feedback: str | None) -> Asking:
+    """What was said to the same question before is shown with it."""
+    if not feedback:
+        return question.asking
+    words = (
+        question.asking.message or question.message,
+        msg("Feedback on the last answer: {text}", text=feedback),
+    )
+    return replace(question.asking, message=joined("\n", filter(None, words)))

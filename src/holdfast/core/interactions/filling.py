@@ -15,8 +15,10 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holdfast.errors import InvalidValue
+from holdfast.errors import InvalidAnswer, InvalidValue
+from holdfast.forms.validation import Validated, validate, validate_changes
 from holdfast.forms.values import allowed_options
+from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
@@ -118,3 +120,23 @@ def _choice(field: Field, words: str) -> Json:
             return one.value
     own = [one for one in options if one.requires_input]
     return {"value": own[0].value, "text": said} if len(own) == 1 else said
+
+
+def for_the_handler(
+    request: InteractionRequest, option: InteractionOption, data: Mapping[str, Json]
+) -> Mapping[str, Json]:
+    """What the handler of a CUSTOM option is given: data that fits the question's form.
+
+    The whole form only where the option requires input: it may as well be a way around it.
+    """
+    if not data or not request.form.fields:
+        return data
+    if request.type is InteractionType.TOOL_APPROVAL:
+        return accepted(validate_changes(request.form, data))
+    return accepted(validate(request.form, data, partial=not needs_all_of_it(request, option)))
+
+
+def accepted(validated: Validated) -> Mapping[str, Json]:
+    if validated.errors:
+        raise InvalidAnswer(msg("the answer does not fit the form"), validated.errors)
+    return validated.values

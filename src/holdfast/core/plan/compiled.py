@@ -16,6 +16,7 @@ from holdfast.errors import NotFound
 from holdfast.forms.lost_results import lost_result_form
 from holdfast.i18n.message import msg
 from holdfast.language.conditions import Condition, parse
+from holdfast.language.moments import next_time, read_duration, read_moment
 from holdfast.language.templates import Template, compile_template
 from holdfast.model.events import Move
 from holdfast.model.form import Form
@@ -126,6 +127,15 @@ class CompiledListener:
     def pure(self) -> bool:
         """Touches nothing outside the process, so it may simply run again."""
         return isinstance(self.action, CodeAction) and not self.action.functions
+
+
+def moment_of(action: WaitAction, now: float) -> float:
+    """When it goes on, in seconds since the epoch; raises NoMoment."""
+    if action.after:
+        return now + read_duration(action.after)
+    if action.clock:
+        return next_time(now, action.clock, action.timezone, action.weekdays)
+    return read_moment(action.until, action.timezone)
 
 
 def _output_template(output: Output | None) -> Template:

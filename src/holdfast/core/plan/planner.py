@@ -14,9 +14,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from holdfast.core.plan.builder import Builder, quiet
+from holdfast.core.plan.builder import Builder, quiet, updates_for
 from holdfast.core.plan.compiled import VERIFY
-from holdfast.core.plan.outputs import updates_for
 from holdfast.core.plan.state import TaskFacts, TaskState, refused, remedy
 from holdfast.core.run.state import StepState
 from holdfast.core.run.steps import wait, why, why_not

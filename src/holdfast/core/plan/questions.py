@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Final, assert_never
 
 from holdfast.core.interactions.answers import Answered, failure_of
-from holdfast.core.interactions.opening import (
+from holdfast.core.interactions.calls import (
     Question,
     approval_question,
     loses,

@@ -14,16 +14,20 @@ from holdfast.core.plan.state import NEW_TASK, PlanState, TaskState, reason
 from holdfast.core.plan.tables import TASK, next_task
 from holdfast.core.run import reducers as shared
 from holdfast.core.run.builder import Reducer
-from holdfast.core.run.four_eyes import CHANGED, REGISTERED, RESUMED, STARTED, wants
 from holdfast.core.run.state import (
     ANY_STEP,
+    CHANGED,
     EMPTY,
     NEW_STEP,
+    REGISTERED,
+    RESUMED,
+    STARTED,
     StepState,
     add_failed,
     add_step,
     asks,
     changed,
+    ended,
     evolve,
     move_step,
     new,
@@ -34,6 +38,7 @@ from holdfast.core.run.state import (
     signal,
     unfail,
     wait_timer,
+    wants,
     without,
 )
 from holdfast.core.run.tables import ACTIVE_STEPS, STEP, Signal, StepMove, StepStatus, next_step
@@ -363,11 +368,11 @@ def verification_started(state: PlanState, event: e.VerificationStarted, at: flo
 
 
 def run_completed(state: PlanState, event: e.RunCompleted, at: float) -> None:
-    shared.ended(moved(state, event.moves, at), Signal.FINISH)
+    ended(moved(state, event.moves, at), Signal.FINISH)
 
 
 def run_cancelled(state: PlanState, event: e.RunCancelled, at: float) -> None:
-    shared.ended(moved(state, event.moves, at), Signal.STOPPED)
+    ended(moved(state, event.moves, at), Signal.STOPPED)
 
 
 def tasks_edited(state: PlanState, event: e.TasksEdited, at: float) -> None:

@@ -14,18 +14,17 @@ from holdfast.core.interactions.calls import (
     judge_call,
     without_outdated,
 )
-from holdfast.core.plan.builder import Builder
-from holdfast.core.plan.compiled import CompiledListener
-from holdfast.core.plan.outputs import succeeded, updates_for
+from holdfast.core.plan.builder import Builder, succeeded, updates_for
+from holdfast.core.plan.compiled import CompiledListener, moment_of
 from holdfast.core.plan.planner import fail_listener, give_up
 from holdfast.core.plan.questions import (
     ask_approval,
     ask_human,
     ask_missing,
     ask_unknown,
+    waiting_moves,
 )
 from holdfast.core.plan.state import NEW_TASK, TaskFacts
-from holdfast.core.plan.waits import start_wait
 from holdfast.core.run.state import EMPTY, StepState, asks
 from holdfast.core.run.steps import counts_late, lost, release, repeatable, tries_again
 from holdfast.core.run.tables import StepStatus
@@ -43,6 +42,8 @@ from holdfast.model.events import (
     ListenerSucceeded,
     Move,
     TaskUpdate,
+    WaitEnded,
+    WaitStarted,
 )
 from holdfast.model.plan import (
     CodeAction,
@@ -168,12 +169,25 @@ def _ask_human(builder: Builder, listener: CompiledListener, action: HumanAction
 
 
 def _wait(builder: Builder, listener: CompiledListener, action: WaitAction) -> None:
+    """The moment is worked out now, and kept as a timer; one that has passed ends the wait at once.
+
+    The result, `{"until": …}`, is concluded as every listener's is.
+    """
     try:
-        start_wait(builder, listener, action)
+        texts = {key: str(text) for key, text in listener.args.fill(builder.state).items()}
+        rendered = WaitAction(**texts, timezone=action.timezone, weekdays=action.weekdays)
+        until = moment_of(rendered, builder.now)
     except TemplateError as error:
         _fail_unsent(builder, listener, str(error))
+        return
     except NoMoment as error:
         _fail_unsent(builder, listener, error.message)
+        return
+    firing = builder.step(listener.id).firing
+    moves = waiting_moves(builder, listener.id, "waiting_for_moment")
+    builder.emit(WaitStarted(listener.id, firing, until, moves))
+    if until <= builder.now:
+        builder.emit(WaitEnded(listener.id, firing, until))
 
 
 def _start_child(builder: Builder, listener: CompiledListener, step: StepState) -> None:

@@ -11,20 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from holdfast.core.run.state import QuestionState, RunState, S, changed
+from holdfast.core.run.state import (
+    ANSWERED,
+    CHANGED,
+    REGISTERED,
+    RESUMED,
+    SPOKE,
+    STARTED,
+    QuestionState,
+    RunState,
+    S,
+    wants,
+)
 from holdfast.errors import NotPermitted
 from holdfast.i18n.message import msg
 from holdfast.model.events import QuestionAnswered
 from holdfast.model.interaction import InteractionAction, InteractionOption, InteractionType
-
-CLOCK: Final = "clock"
-
-STARTED: Final = "started"
-SPOKE: Final = "spoke"
-ANSWERED: Final = "answered"
-CHANGED: Final = "changed"
-RESUMED: Final = "resumed"
-REGISTERED: Final = "registered"
 
 HOW: Final[Mapping[str, str]] = {
     STARTED: msg("you started this run"),
@@ -41,13 +43,6 @@ _YES_OR_NO: Final = (InteractionAction.APPROVE_AND_EXECUTE, _REJECT)
 _BARE_ON_APPROVAL: Final = (*_YES_OR_NO, InteractionAction.PROVIDE_INFO)
 _TERMINATE: Final = InteractionAction.TERMINATE
 LEADS_TO_THE_CALL: Final = (InteractionAction.APPROVE_AND_EXECUTE, InteractionAction.PROVIDE_INFO)
-
-
-def wants(state: S, by: str, how: str) -> S:
-    """How somebody first said so is kept, unless it can be said closer; the clock wants nothing."""
-    if by in ("", CLOCK) or state.wanting.get(by, CHANGED) != CHANGED:
-        return state
-    return changed(state, wanting=state.wanting.set(by, how))
 
 
 def answered(state: S, question: QuestionState, event: QuestionAnswered) -> S:

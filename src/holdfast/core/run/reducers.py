@@ -9,20 +9,22 @@ from immutables import Map
 
 from holdfast.core.run import four_eyes as wanting
 from holdfast.core.run.builder import Reducer
-from holdfast.core.run.four_eyes import CHANGED, wants
 from holdfast.core.run.state import (
     CANCEL_TIMER,
+    CHANGED,
     EMPTY,
     QuestionState,
     S,
     StepState,
     asks,
     changed,
+    ended,
     move_step,
     progressed,
     retry_timer,
     signal,
     unfail,
+    wants,
     without,
 )
 from holdfast.core.run.tables import HELD_UP, Signal, StepMove, StepStatus, close_question
@@ -172,11 +174,6 @@ def cancel_requested(state: S, event: e.CancelRequested, at: float) -> S:
 
 def run_cancelled(state: S, event: e.RunCancelled, at: float) -> S:
     return ended(state, Signal.STOPPED)
-
-
-def ended(state: S, how: Signal) -> S:
-    """A run that has ended is never woken."""
-    return signal(changed(state, timers=Map()), how)
 
 
 _GOING_ON: Final = wanting.LEADS_TO_THE_CALL

@@ -204,6 +204,16 @@ def changed(state: S, **changes: Any) -> S:
     return state
 
 
+CLOCK: Final = "clock"
+
+STARTED: Final = "started"
+SPOKE: Final = "spoke"
+ANSWERED: Final = "answered"
+CHANGED: Final = "changed"
+RESUMED: Final = "resumed"
+REGISTERED: Final = "registered"
+"""How a person showed that they want what the run does (`four_eyes`)."""
+
 CANCEL_TIMER = "cancel"
 CONTINUE: Final = RunStatus.CONTINUE
 
@@ -294,6 +304,19 @@ def _counts(step: StepState) -> tuple[int, int, int]:
     """A step that has a child run rests while that works."""
     rests = step.status is StepStatus.RUNNING and step.awaits_child and not step.resuming
     return (1, 1, 1) if rests else COUNTED[step.status]
+
+
+def ended(state: S, how: Signal) -> S:
+    """A run that has ended is never woken."""
+    return signal(changed(state, timers=Map()), how)
+
+
+def wants(state: S, by: str, how: str) -> S:
+    """Four eyes: how a person first showed it is kept, unless a later sign says it closer. The
+    clock wants nothing."""
+    if by in ("", CLOCK) or state.wanting.get(by, CHANGED) != CHANGED:
+        return state
+    return changed(state, wanting=state.wanting.set(by, how))
 
 
 def progressed(state: S) -> S:
