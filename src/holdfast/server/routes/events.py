@@ -1,4 +1,5 @@
-"""Live events over HTTP: of one run, and of all runs that the caller may see."""
+"""Live events over HTTP: of one run in three ways of telling, and of all runs that the caller may
+see."""
 
 from __future__ import annotations
 
@@ -8,12 +9,14 @@ from fastapi import Header, Query, Request, Response
 
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission, sees_all
+from holdfast.server.routes.conversations import CONVERSATIONS, ConversationId
 from holdfast.server.routing import new_router
 from holdfast.server.schemas.runs import RunId
-from holdfast.server.services import Served
+from holdfast.server.services import Served, Services
 from holdfast.server.streams.feed import NOW, Sight, position_of
-from holdfast.server.streams.run import run_frames, stream_start
+from holdfast.server.streams.run import StreamStart, run_frames, stream_start
 from holdfast.server.streams.sse import sse
+from holdfast.server.streams.telling import ConversationTelling, Telling, TimelineTelling
 
 router = new_router("runs")
 
@@ -52,6 +55,14 @@ After = Annotated[
 ]
 
 
+async def _stream(
+    request: Request, services: Services, start: StreamStart, telling: Telling
+) -> Response:
+    if start.at_the_end:
+        return Response(status_code=204)
+    return await sse(services, run_frames(services, start, telling), request)
+
+
 @router.get("/runs/{run_id}/events", responses=STREAM | OVER, response_class=Response)
 async def stream_run_events(
     run_id: RunId,
@@ -64,9 +75,56 @@ async def stream_run_events(
     """A run's events from the first on, or after a given one; `id` is its place in the run."""
     await caller.require(services, Permission.READ, run_id)
     start = await stream_start(services, run_id, last_event_id or after)
-    if start.at_the_end:
-        return Response(status_code=204)
-    return await sse(services, run_frames(services, start, caller.language), request)
+    return await _stream(request, services, start, Telling(run_id, caller.language))
+
+
+@router.get("/runs/{run_id}/timeline/stream", responses=STREAM | OVER, response_class=Response)
+async def stream_run_timeline(
+    run_id: RunId,
+    request: Request,
+    services: Served,
+    caller: Called,
+    last_event_id: LastEventId = None,
+    after: After = None,
+    views: Annotated[
+        bool, Query(description="Tell the run itself, as `view`, after each page of entries.")
+    ] = False,
+) -> Response:
+    """As `/timeline`, live: each event as an `entry` whose `id` is its place in the run."""
+    await caller.require(services, Permission.READ, run_id)
+    start = await stream_start(services, run_id, last_event_id or after)
+    reader, language = services.reader, caller.language
+    following = await reader.following(run_id, start.after)
+    telling = TimelineTelling(reader, following, language, views=views)
+    return await _stream(request, services, start, telling)
+
+
+conversations = new_router("conversations")
+
+
+@conversations.get(
+    "/conversations/{conversation_id}/events",
+    responses=STREAM | OVER,
+    response_class=Response,
+)
+async def stream_conversation_events(
+    conversation_id: ConversationId,
+    request: Request,
+    services: Served,
+    caller: Called,
+    last_event_id: LastEventId = None,
+    after: After = None,
+) -> Response:
+    """A conversation's events as its consumer hears them (`STATE_CHANGED`, `TASK_COMPLETED`, …),
+    from the first on, or after a given one; `id` is the event's place in the journal."""
+    await caller.require(services, Permission.READ, conversation_id)
+    start = await stream_start(services, conversation_id, last_event_id or after)
+    await CONVERSATIONS.read(services, conversation_id)
+    run = await services.reader.at(conversation_id, start.after)
+    return await _stream(request, services, start, ConversationTelling(run, caller.language))
+
+
+router.routes.extend(conversations.routes)
 
 
 @router.get("/events", responses=STREAM, response_class=Response)

@@ -1,4 +1,4 @@
-"""Runs of every kind, to be read: plans' instances, chats and conversations side by side."""
+"""Runs of every kind, as they are read: plans' instances, chats and conversations side by side."""
 
 from __future__ import annotations
 
@@ -6,15 +6,19 @@ import json
 from dataclasses import asdict
 from typing import Annotated
 
-from fastapi import Query
+from fastapi import Query, Response
 
 from holdfast.model.run import RunKind
+from holdfast.runtime.machines import definition_of, kind_and_body
+from holdfast.runtime.offload import aside
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
 from holdfast.server.openapi import NOT_FOUND
+from holdfast.server.problems import JSON
 from holdfast.server.routing import new_router
 from holdfast.server.schemas.runs import (
     Before,
+    DefinitionShown,
     EventShown,
     History,
     InstanceShown,
@@ -24,17 +28,23 @@ from holdfast.server.schemas.runs import (
     RunName,
     RunShown,
     Statuses,
+    TimelinePage,
     Tracebacks,
     TracebackShown,
 )
 from holdfast.server.services import Served
 from holdfast.server.showing import listed, query_of, run_shown
-from holdfast.views.records import EventRecord
+from holdfast.views.records import EventRecord, RunView
+from holdfast.views.wire import in_language, to_text
 
 router = new_router("runs")
 
 LONGEST_HISTORY = 1000
+LONGEST_PAGE = 500
 LATEST = 10**15
+
+_WITHHELD = frozenset({"system_context"})
+"""What an agent is told is its author's business; no fold needs it."""
 
 
 @router.get("/runs", responses=NOT_FOUND)
@@ -96,6 +106,45 @@ async def get_run_tracebacks(run_id: RunId, served: Served, caller: Called) -> T
     found = await served.reader.tracebacks(run_id)
     shown = [TracebackShown(**asdict(one)) for one in found]
     return Tracebacks(tracebacks=shown, server_time=served.now())
+
+
+@router.get("/runs/{run_id}/definition")
+async def get_run_definition(run_id: RunId, served: Served, caller: Called) -> DefinitionShown:
+    """The plan, agent or settings of a run, as they were when it began."""
+    await caller.require(served, Permission.READ, run_id)
+    pinned = definition_of(await served.app.engine.state(run_id))
+    kind, name, body = kind_and_body(pinned)
+    shown = {key: value for key, value in body.items() if key not in _WITHHELD}
+    return DefinitionShown(
+        run_id=run_id, kind=kind, name=name, digest=pinned.digest, definition=shown
+    )
+
+
+@router.get("/runs/{run_id}/view", response_model=RunView)
+async def get_run_view(run_id: RunId, served: Served, caller: Called) -> Response:
+    """A run of any kind, folded: how it is, and the tasks, messages or steps that it has."""
+    await caller.require(served, Permission.READ, run_id)
+    run = await served.reader.at(run_id)
+    return Response(await aside(lambda: to_text(run.view())), media_type=JSON)
+
+
+@router.get("/runs/{run_id}/timeline")
+async def get_run_timeline(
+    run_id: RunId,
+    served: Served,
+    caller: Called,
+    after: Annotated[int, Query(ge=0, le=LATEST, description="A sequence number.")] = 0,
+    limit: Annotated[int, Query(ge=1, le=LONGEST_PAGE)] = 200,
+) -> TimelinePage:
+    """What happened in a run, in the reader's words, with how the run was after each event."""
+    await caller.require(served, Permission.READ, run_id)
+    entries = await served.reader.timeline(run_id, after, limit + 1)
+    page = [in_language(one, caller.language) for one in entries[:limit]]
+    return TimelinePage(
+        entries=page,
+        next=page[-1].seq if len(entries) > limit else None,
+        server_time=served.now(),
+    )
 
 
 def _event(one: EventRecord) -> EventShown:

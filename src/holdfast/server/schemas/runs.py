@@ -340,3 +340,13 @@ class TimelinePage(Shown):
     entries: list[TimelineEntry]
     next: int | None = Field(None, description="`after` of the next page, if there may be more.")
     server_time: float
+
+
+class DefinitionShown(Shown):
+    """`kind` is `plan`, `react` for an agent, or `conversation`."""
+
+    run_id: str = Field(examples=["inst_000001"])
+    kind: str = Field(examples=["plan"])
+    name: str = Field(examples=["apply_computer"])
+    digest: str = Field(description="Of the whole of it, by content.")
+    definition: dict[str, Any]

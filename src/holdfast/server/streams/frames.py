@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
@@ -85,8 +85,3 @@ def asked(row: QuestionRow, now: float, language: str) -> Frame:
         "serverTime": now,
     }
     return Frame(data, INTERACTION)
-
-
-def joined(run_id: str, records: Sequence[StoredEvent]) -> bytes:
-    """Records of one run as frames whose ids are their places in it."""
-    return b"".join(told(run_id, one, one.seq) for one in records)

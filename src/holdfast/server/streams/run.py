@@ -11,11 +11,9 @@ A plan that failed, and a session between two turns, are not over: they can go o
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass
-from functools import partial
-from typing import Final, TypeAlias
+from typing import Final
 
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound
 from holdfast.i18n.message import msg, term
@@ -23,15 +21,14 @@ from holdfast.model.run import RunStatus
 from holdfast.runtime.hub import AskedBelow, Spoken, is_full
 from holdfast.runtime.machines import PLAN
 from holdfast.server.services import Services
-from holdfast.server.streams.frames import asked, joined, moved
+from holdfast.server.streams.frames import asked, moved
 from holdfast.server.streams.sse import Frame, Frames
+from holdfast.server.streams.telling import Telling
 from holdfast.views.published import StoredEvent
 
 NOW: Final = "now"
 END: Final = "end"
 SPOKEN: Final = "Spoken"
-
-Tell: TypeAlias = Callable[[Sequence[StoredEvent]], Awaitable[bytes]]
 
 
 def is_over(kind: str, status: str) -> bool:
@@ -90,39 +87,22 @@ def _number(cursor: str) -> int:
     return int(cursor)
 
 
-async def run_frames(
-    services: Services,
-    start: StreamStart,
-    language: str,
-    tell: Tell | None = None,
-    and_then: Callable[[], Awaitable[bytes]] | None = None,
-) -> Frames:
-    """`tell` makes frames of records, by default each as it is published, and `and_then` what
-    follows each page of them. Questions that are open are told in the reader's language."""
-    tell = tell or partial(_as_published, start.run_id)
-    telling = _Telling(services, start, language, tell, and_then or _nothing)
-    async with aclosing(telling.questions(own=start.newcomer)) as questions:
+async def run_frames(services: Services, start: StreamStart, telling: Telling) -> Frames:
+    """The run's records and questions; those that are open come first, in the reader's language."""
+    stream = _RunStream(services, start, telling)
+    async with aclosing(stream.questions(own=start.newcomer)) as questions:
         async for frame in questions:
             yield frame
     yield moved(start.after)
-    async with aclosing(telling.frames()) as frames:
+    async with aclosing(stream.frames()) as frames:
         async for part in frames:
             yield part
 
 
-class _Telling:
-    def __init__(
-        self,
-        services: Services,
-        start: StreamStart,
-        language: str,
-        tell: Tell,
-        and_then: Callable[[], Awaitable[bytes]],
-    ) -> None:
-        self._and_then = and_then
-        self._language = language
+class _RunStream:
+    def __init__(self, services: Services, start: StreamStart, telling: Telling) -> None:
         self._services = services
-        self._tell = tell
+        self._telling = telling
         self._start = start
         self._seen = start.after
         self._ends = start.ends
@@ -164,8 +144,8 @@ class _Telling:
                 return
             case list() if one:
                 self._seen = one[-1].seq
-                yield await self._tell(one)
-                if more := await self._and_then():
+                yield await self._telling.told(one)
+                if more := await self._telling.then():
                     yield more
         if self._may_be_asked_below(one):
             async for frame in self.questions(own=False):
@@ -191,15 +171,7 @@ class _Telling:
             async for row in rows:
                 self._asked = row.question_id
                 if own or row.run_id != run_id:
-                    yield asked(row, services.now(), self._language)
-
-
-async def _as_published(run_id: str, records: Sequence[StoredEvent]) -> bytes:
-    return joined(run_id, records)
-
-
-async def _nothing() -> bytes:
-    return b""
+                    yield asked(row, services.now(), self._telling.language)
 
 
 def _spoken(run_id: str, one: Spoken) -> Frame:
