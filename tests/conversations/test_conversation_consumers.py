@@ -195,7 +195,7 @@ def test_one_engine_serves_one_event_loop_after_the_other() -> None:
 
     async def go_on() -> None:
         consumer = asyncio.create_task(heard(engine.run()))
-        await until(lambda: engine._attendance is not None)
+        await until(lambda: engine._session is not None)
         assert engine.resume()
         await consumer
 

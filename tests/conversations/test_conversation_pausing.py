@@ -74,7 +74,7 @@ async def test_a_pause_between_two_events_is_recorded_without_the_consumer() -> 
             if event.event_type is T.TASK_STARTED:
                 break
         assert engine.pause()
-        await until(lambda: not engine._wishes)
+        await until(lambda: not engine._pending)
         assert engine.state is EngineState.PAUSED
         assert engine._latest.phase is EngineState.PAUSED
         assert engine.resume()
@@ -221,7 +221,7 @@ async def test_a_thread_that_takes_its_pause_back_is_never_overtaken_by_the_loop
     gate = Gate()
     engine = diamond(gate.work)
     looked, said = threading.Event(), []
-    look = engine._wishes._has_not_held
+    look = engine._pending._has_not_held
 
     def held_up() -> bool:
         found = look()
@@ -229,7 +229,7 @@ async def test_a_thread_that_takes_its_pause_back_is_never_overtaken_by_the_loop
         time.sleep(0.05)
         return found
 
-    monkeypatch.setattr(engine._wishes, "_has_not_held", held_up)
+    monkeypatch.setattr(engine._pending, "_has_not_held", held_up)
 
     def fiddler() -> None:
         said.extend([engine.pause(), engine.resume()])

@@ -86,7 +86,7 @@ async def test_a_pause_while_tasks_are_scheduled_holds_the_first_of_them() -> No
             events.append(event)
             if enters("scheduling")(event):
                 assert engine.pause()
-                await until(lambda: not engine._wishes)
+                await until(lambda: not engine._pending)
             if event.event_type is T.TASK_SCHEDULED:
                 assert engine.state is EngineState.PAUSED, "from the moment it was wished"
             if event.event_type is T.ENGINE_PAUSED:

@@ -1,9 +1,9 @@
-"""Who consumes a conversation, and what lasts as long as somebody does.
+"""The consumer of a conversation, and what lasts as long as there is one.
 
 A consumer is a generator that may be left at any time: by a `break`, closed, cancelled, or
-forgotten. Leaving takes awaits (work is broken off, an application closed), and none of
-them may be skipped, however often whoever leaves is cancelled meanwhile. There must be no
-second generator inside the first: a loop that ends closes all of them at once.
+forgotten. Leaving takes awaits (work is broken off, an application closed), and none of them may be
+skipped, however often the leaving task is cancelled meanwhile. There must be no second generator
+inside the first: a loop that ends closes all of them at once.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ Events = AsyncGenerator[EngineEvent, None]
 
 
 class Consumer:
-    """Whoever asks for events just now; `gone` when nobody will ask for another one."""
+    """What asks for events just now; `gone` when no other one will be asked for."""
 
     def __init__(self) -> None:
         self.left = asyncio.Event()
@@ -37,7 +37,7 @@ class Consumer:
         self._events: weakref.ref[Events] | None = None
 
     def of(self, events: Events) -> Events:
-        """The generator that this consumer asks; whoever holds it alone keeps it alive."""
+        """The generator of this consumer's events; only its holder keeps it alive."""
         self._events = weakref.ref(events)
         return events
 
@@ -72,9 +72,9 @@ class Asking:
 
 
 class ConsumerSession:
-    """What lasts as long as somebody consumes the conversation.
+    """What lasts as long as the conversation is consumed.
 
-    Once it is `reset` under its consumer, what is wished after that is for the next one.
+    Once it is `reset` under its consumer, the commands after that are for the next one.
     `heard` is the record beyond which the consumer has asked, `carried` the last such place that
     went to the journal.
     """
@@ -107,13 +107,20 @@ class ConsumerSession:
         self.carried = self.heard
         return heard_up_to(self.asking.run_id, self.heard)
 
-    def note_granted(self, wish: c.Command) -> None:
+    def note_granted(self, command: c.Command) -> None:
         ours = self.consumer.dismissed and not self._leaving
-        self.reset = ours and isinstance(wish, c.StartOver)
+        self.reset = ours and isinstance(command, c.StartOver)
 
     def leave(self) -> None:
-        """Nothing of it runs any more, so that everything wished may be recorded."""
+        """Nothing of it runs any more, so that every pending command may be recorded."""
         self._leaving, self.reset = True, False
+
+    async def keep_heard(self, heard: int, latest: int) -> None:
+        """After a turn that was heard to its end the next one is new, in any process."""
+        if heard != self.carried:
+            run_id = self.asking.run_id
+            mark = heard_up_to(run_id, heard) if heard < latest else heard_all(run_id)
+            await self.engine.journal.attach(mark)
 
     def is_news(self, event: EngineEvent) -> bool:
         """A question is shown once, whether it is found in the record or among the open ones."""
@@ -123,6 +130,12 @@ class ConsumerSession:
         known = question_id in self.shown
         self.shown.add(question_id)
         return not known
+
+
+async def heard_before(engine: Engine, run_id: str) -> int | None:
+    """How far a former consumer has heard; None where it has heard everything."""
+    kept = await engine.journal.kept(HEARD, run_id, engine.clock.now())
+    return None if kept is None else int(kept.body)
 
 
 def heard_up_to(run_id: str, heard: int) -> Attached:
@@ -135,7 +148,7 @@ def heard_all(run_id: str) -> Attached:
 
 
 async def to_the_end(work: Coroutine[Any, Any, Any]) -> None:
-    """Wait for it, however often whoever waits is cancelled; that is told afterwards."""
+    """Wait for it, however often the caller is cancelled; the cancellation is raised afterwards."""
     task = asyncio.ensure_future(work)
     cancelled: asyncio.CancelledError | None = None
     while not task.done():

@@ -4,28 +4,25 @@
     async for event in engine.run("帮我分析销售数据"):
         print(f"[{event.event_type}] {event.data}")
 
-It is pull-driven: nothing but work that has started goes on between two events, and a task
-starts when its start is asked for. Every event is recorded before it is yielded; those that
-follow one another without a task in between are recorded together.
+It is pull-driven: nothing but work that has started goes on between two events, and a task starts
+when its start is asked for. Every event is recorded before it is yielded; those that follow one
+another without a task in between are recorded together.
 
-By itself an engine keeps its record in memory; opened on a journal
-(`await ConversationEngine.open(journal, "sales")`), or given an application whose tools,
-agents and plans its tasks may name, it survives its process, and the same call goes on where
-it stopped.
+By itself an engine keeps its record in memory. Opened on a journal (`await
+ConversationEngine.open(journal, "sales")`), or given an application whose tools, agents and plans
+its tasks may name, it survives its process, and the same call goes on where it stopped.
 
-`pause`, `resume`, `reset` and `cancel` are *wishes*: they take effect at once for whoever
-looks at the engine, from whatever thread, and are recorded in order as soon as the loop
-of the consumer turns; while nobody consumes it, by the next `run`. A wish that the
-conversation has overtaken is no mistake and changes nothing; a pause that is taken back
-before it was recorded has never been.
+`pause`, `resume`, `reset` and `cancel` show at once in the engine's properties, in every thread.
+They are recorded in order as soon as the consumer's loop turns; without a consumer, by the next
+`run`. One that the conversation has overtaken changes nothing.
 
-An engine has one consumer. One that was closed or forgotten, or whose turn was reset,
-gives way to the next; when it goes, its work is broken off and the turn stays resumable.
+An engine has one consumer. One that was closed or forgotten, or whose turn was reset, gives way to
+the next; when it goes, its work is broken off and the turn stays resumable.
 """
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AsyncExitStack, suppress
 from typing import Any, Self
 
@@ -39,15 +36,13 @@ from holdfast.conversations.arguments import (
     new_id,
 )
 from holdfast.conversations.consumer import (
-    HEARD,
     Asking,
     Consumer,
     ConsumerSession,
-    heard_all,
-    heard_up_to,
+    heard_before,
     to_the_end,
 )
-from holdfast.conversations.events import asked, narrate
+from holdfast.conversations.events import asked
 from holdfast.conversations.projection import OVER, Projection, is_cancelled
 from holdfast.conversations.shared_app import SharedApp
 from holdfast.conversations.workers import attendant
@@ -66,7 +61,7 @@ from holdfast.errors import (
 )
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Journal, QuestionQuery, Record
+from holdfast.journal.port import Journal, QuestionQuery
 from holdfast.model import commands as c
 from holdfast.model.conversation import (
     AfterFailure,
@@ -77,7 +72,6 @@ from holdfast.model.conversation import (
     OnFailure,
     SubTask,
 )
-from holdfast.model.conversation_events import SnapshotRestored, StartedOver
 from holdfast.model.retry import RetryPolicy
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.executor import Worker
@@ -130,7 +124,7 @@ class ConversationEngine(Projection):
         self._executors = one_thread_each(executors or {})
         self._once = known_types(once, self._executors)
         self._consumer: Consumer | None = None
-        self._attendance: ConsumerSession | None = None
+        self._session: ConsumerSession | None = None
 
     @classmethod
     async def open(cls, where: Journal | Holdfast, conversation_id: str, **options: Any) -> Self:
@@ -152,34 +146,34 @@ class ConversationEngine(Projection):
 
     def pause(self, *, when_possible: bool = False) -> bool:
         """Start nothing more; True only where there is something to pause. While it still thinks
-        `when_possible` keeps the wish, which takes hold before the first task."""
+        `when_possible` keeps the pause, which takes hold before the first task."""
         thinks = when_possible and self.state in THINKING
         possible = (thinks or self.state in PAUSABLE) and not self._overtaken()
-        return possible and self._wish(c.Hold(when_possible))
+        return possible and self._give(c.Hold(when_possible))
 
     def resume(self, failed: AfterFailure | str | None = None) -> bool:
         """Go on from where it was paused; after an error `failed` says how: `retry` what failed,
         `skip` it with whatever depends on it, or `stop` the turn. `run()` then goes on."""
         if failed is None:
             paused = self.state is EngineState.PAUSED or self.will_pause
-            return paused and self._wish(c.Unhold())
-        wish = c.GoOn(after_failure(failed), self._by)
+            return paused and self._give(c.Unhold())
+        command = c.GoOn(after_failure(failed), self._by)
         if self.state is not EngineState.ERROR:
             return False
         self._refuse_cancelled()
-        decide(self._wished(), wish, c.Moment(0.0))
-        return self._wish(wish)
+        decide(self._with_pending(), command, c.Moment(0.0))
+        return self._give(command)
 
     def reset(self) -> None:
         """Back to the beginning, from whatever state; the work under way is broken off."""
         self._refuse_cancelled()
         if self._consumer is not None:
             self._consumer.dismissed = True
-        self._wish(c.StartOver(self._by))
+        self._give(c.StartOver(self._by))
 
     async def cancel(self) -> bool:
-        """End the turn: whoever consumes it hears ENGINE_ERROR with `error: cancelled`."""
-        return not self._overtaken() and self.state not in OVER and self._wish(c.Abort())
+        """End the turn: its consumer hears ENGINE_ERROR with `error: cancelled`."""
+        return not self._overtaken() and self.state not in OVER and self._give(c.Abort())
 
     def restore_from_snapshot(self, snapshot: Mapping[str, Any]) -> bool:
         """Take a snapshot's place; `run()` then goes on with what is left."""
@@ -189,7 +183,7 @@ class ConversationEngine(Projection):
             raise NotAllowed("a conversation that is running cannot be replaced; reset() it first")
         if self.state not in OVER:
             self.reset()
-        return self._wish(c.RestoreSnapshot(body))
+        return self._give(c.RestoreSnapshot(body))
 
     async def answer(
         self,
@@ -213,8 +207,8 @@ class ConversationEngine(Projection):
     def run(self, user_input: str | None = None) -> AsyncGenerator[EngineEvent, None]:
         """The events of one turn, or of what is left of it; one consumer at a time.
 
-        Whoever leaves breaks the conversation's own work off. Plans and agents that its tasks
-        have begun are durable runs of their own: they go on, and `run()` finds their results.
+        A consumer that leaves breaks the conversation's own work off. Plans and agents that its
+        tasks have begun are durable runs: they go on, and the next `run()` finds their results.
         """
         consumer = Consumer()
         return consumer.of(self._consume(consumer, user_input))
@@ -230,7 +224,8 @@ class ConversationEngine(Projection):
             await self._begin(here, user_input)
             while not (consumer.dismissed or self._ended()):
                 if self._untold:
-                    yield self._next()
+                    event, self._view = self._untold.popleft()
+                    yield event
                     here.heard = self._view.version
                 else:
                     await self._pull(here)
@@ -245,18 +240,14 @@ class ConversationEngine(Projection):
                 )
             await self._consumer.leave()
 
-    def _next(self) -> EngineEvent:
-        event, self._view = self._untold.popleft()
-        return event
-
     def _ended(self) -> bool:
         state = self._latest
-        told = self._view.version == state.version and not self._wishes and not self._untold
+        told = self._view.version == state.version and not self._pending and not self._untold
         over = state.phase in OVER and not state.pending
         return told and (over or is_cancelled(state))
 
     async def _pull(self, here: ConsumerSession) -> None:
-        """The next events; waits until there is one, or until somebody wishes something."""
+        """The next events; waits until there is one, or until a command is given."""
         here.woken.clear()
         if here.engine.hub.closed:
             raise JournalUnavailable("the application was closed; the conversation can be resumed")
@@ -274,7 +265,7 @@ class ConversationEngine(Projection):
                 await here.woken.wait()
 
     async def _begin(self, here: ConsumerSession, user_input: str | None) -> None:
-        """What the consumer hears first: whatever nobody has heard of, and open questions."""
+        """What the consumer hears first: what was not heard before, and open questions."""
         if await self._opened(here, user_input):
             return
         engine = here.engine
@@ -300,12 +291,12 @@ class ConversationEngine(Projection):
         await self._tell_open_questions(here)
 
     async def _opened(self, here: ConsumerSession, user_input: str | None) -> bool:
-        """A new one begins with its goal, unless something was wished before that."""
+        """A new one begins with its goal, unless a command was given before that."""
         if await here.engine.journal.version(self.id):
             return False
         self._see(blank(self.id, self._definition))
         first: list[c.Command] = []
-        if user_input is not None and not self._wishes:
+        if user_input is not None and not self._pending:
             first.append(c.Converse(goal(user_input), self._by))
         command = c.OpenConversation(by=self._by)
         if first and not here.coordinated:
@@ -315,8 +306,8 @@ class ConversationEngine(Projection):
         return bool(first)
 
     def _without_context(self, *begun: c.Command) -> list[c.Command]:
-        """Where nobody coordinates there is nothing to wait for: that the context is empty is
-        recorded with the goal."""
+        """Without a coordinator there is nothing to wait for: that the context is empty is recorded
+        with the goal."""
         state, ahead = self._latest, c.Advance(ahead=True)
         for command in (*begun, ahead):
             state = decide(state, command, c.Moment(0.0)).state
@@ -324,20 +315,20 @@ class ConversationEngine(Projection):
         return [ahead, c.ReportOutcome(CONTEXT, step.firing, step.claim, c.Fetched())]
 
     async def _grant(self, here: ConsumerSession) -> None:
-        """Carry out what was wished, in order, until it is reset under its consumer."""
+        """Record the pending commands, in order, until it is reset under its consumer."""
         async with here.order:
-            while not here.reset and (wish := self._wishes.begin()) is not None:
+            while not here.reset and (command := self._pending.begin()) is not None:
                 with suppress(CallerError):
-                    await self._carry_out(here.engine, wish)
-                self._wishes.done()
-                here.note_granted(wish)
+                    await self._carry_out(here.engine, command)
+                self._pending.done()
+                here.note_granted(command)
 
-    async def _carry_out(self, engine: Engine, wish: c.Command) -> None:
-        await self._submit(engine, wish)
+    async def _carry_out(self, engine: Engine, command: c.Command) -> None:
+        await self._submit(engine, command)
         self._granted = self._latest.version
-        if isinstance(wish, c.StartOver | c.RestoreSnapshot):
+        if isinstance(command, c.StartOver | c.RestoreSnapshot):
             self._see(self._latest)
-        if isinstance(wish, c.StartOver | c.Abort):
+        if isinstance(command, c.StartOver | c.Abort):
             await engine.abandon(self.id)
 
     async def _submit(self, engine: Engine, command: c.Command) -> ConversationState:
@@ -353,36 +344,18 @@ class ConversationEngine(Projection):
         if self._latest.paused_children:
             await self._tell_open_questions(here)
 
-    def _hear(self, records: Sequence[Record], is_news: Callable[[EngineEvent], bool]) -> None:
-        state, untold = self._view, self._untold
-        for record in records:
-            event, before = decode(record), state
-            state = replay(before, [(record.at, event)])  # type: ignore[list-item]
-            told = narrate(state, record.seq, record.at, event)
-            if told is not None and is_news(told):
-                if untold:
-                    # Whoever hears the one before is shown all up to this one.
-                    untold.append((untold.pop()[0], before))
-                untold.append((told, state))
-            elif isinstance(event, StartedOver | SnapshotRestored):
-                self._see_from(state)
-        if untold:
-            untold.append((untold.pop()[0], state))
-        else:
-            self._view = state
-
     async def _find_unheard(self, engine: Engine) -> None:
-        """What was recorded and perhaps never heard, because the process went that was to tell."""
+        """What was recorded and perhaps not heard, because its process ended before."""
         worker, latest = engine.worker, self._latest
         if not latest.version or self.id in worker.conversations:
             return
-        kept = await engine.journal.kept(HEARD, self.id, engine.clock.now())
-        if kept is not None:
-            records, heard = await engine.journal.read(self.id), int(kept.body)
+        heard = await heard_before(engine, self.id)
+        if heard is not None:
+            records = await engine.journal.read(self.id)
             told = ((one.at, decode(one)) for one in records[:heard])
             self._view = replay(blank(self.id, latest.definition), told)  # type: ignore[arg-type]
             self._hear(records[heard:], lambda _: True)
-            # A pause counts from the moment it was wished.
+            # A pause shows from the moment it was recorded.
             self._granted = latest.version if latest.phase is EngineState.PAUSED else 0
 
     async def _tell_open_questions(self, here: ConsumerSession) -> None:
@@ -393,19 +366,19 @@ class ConversationEngine(Projection):
         state = self._untold[-1][1] if self._untold else self._view
         self._untold.extend((one, state) for one in mine if here.is_news(one))
 
-    def _wish(self, command: c.Command) -> bool:
-        self._wishes.add(command)
-        here = self._attendance
+    def _give(self, command: c.Command) -> bool:
+        self._pending.add(command)
+        here = self._session
         if here is not None:
-            # The loop may end before a thread's word reaches it; the wish is kept all the same.
+            # The loop may have ended; the command is kept all the same.
             with suppress(RuntimeError):
                 here.loop.call_soon_threadsafe(self._stir, here)
         return True
 
     def _stir(self, here: ConsumerSession) -> None:
-        """Wake the consumer; one that rests between two events need not come for this."""
+        """Wake the consumer; between two events the commands are recorded without it."""
         here.woken.set()
-        if self._attendance is here and (here.granter is None or here.granter.done()):
+        if self._session is here and (here.granter is None or here.granter.done()):
             here.granter = here.loop.create_task(self._grant_meanwhile(here))
 
     async def _grant_meanwhile(self, here: ConsumerSession) -> None:
@@ -420,7 +393,7 @@ class ConversationEngine(Projection):
         return await closing.enter_async_context(SharedApp(self._journal))
 
     async def _attend(self, leaving: AsyncExitStack, consumer: Consumer) -> ConsumerSession:
-        """From now on its work is done, until whoever consumes it leaves."""
+        """From now on its work is done, until the consumer leaves."""
         app = await self._application(leaving)
         engine, worker = app.engine, app.engine.worker
         self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
@@ -430,7 +403,7 @@ class ConversationEngine(Projection):
             self._given, self.coordinator, self.llm, self._executors, self._once
         )
         asking = Asking(worker.asking, self.id)
-        here = self._attendance = ConsumerSession(engine, consumer, asking, self._view.version)
+        here = self._session = ConsumerSession(engine, consumer, asking, self._view.version)
         here.coordinated = work.worker.coordinator is not None
         leaving.callback(engine.hub.watch(self.id, self._moved))
         leaving.callback(engine.hub.take(self.id, here.taken.extend))
@@ -440,7 +413,7 @@ class ConversationEngine(Projection):
         return here
 
     async def _leave(self, here: ConsumerSession, worker: Worker) -> None:
-        """Nothing of its work goes on, and what was wished is on disk."""
+        """Break its work off, and record the pending commands."""
         del worker.conversations[self.id]
         here.heard = self._view.version
         with suppress(NotFound, OperatorError):
@@ -448,18 +421,10 @@ class ConversationEngine(Projection):
         here.leave()
         with suppress(OperatorError):
             await self._grant(here)
-            await self._note_heard(here)
-        self._attendance = None
+            await here.keep_heard(self._view.version, self._latest.version)
+        self._session = None
         if here.granter is not None:
             await here.granter
-
-    async def _note_heard(self, here: ConsumerSession) -> None:
-        """Whoever has heard the end in full begins a new turn next time, in any process."""
-        heard = self._view.version
-        if heard != here.carried:
-            behind = heard < self._latest.version
-            mark = heard_up_to(self.id, heard) if behind else heard_all(self.id)
-            await here.engine.journal.attach(mark)
 
     async def _gone(self, consumer: Consumer, leaving: AsyncExitStack) -> None:
         try:
@@ -470,8 +435,8 @@ class ConversationEngine(Projection):
 
     def _moved(self, state: RunState) -> None:
         self._latest = as_conversation(state)
-        if self._attendance is not None:
-            self._attendance.woken.set()
+        if self._session is not None:
+            self._session.woken.set()
 
     async def _loaded(self, app: Holdfast) -> ConversationState:
         try:

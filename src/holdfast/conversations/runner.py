@@ -1,7 +1,7 @@
-"""Pursuing: a conversation moves on only while somebody asks for more.
+"""Runs a conversation for a person at a terminal or for a server's callers.
 
-Here somebody does, for a person at a terminal or for a server's callers. What it does is read
-from its journal like that of any other run. Leaving it loses nothing: work that may be
+A conversation moves on only while its events are asked for; the runner asks, and surfaces read what
+happens from the journal, like that of any other run. Leaving it loses nothing: work that may be
 repeated is broken off, and what may not is waited for.
 """
 
@@ -64,14 +64,14 @@ class ConversationRunner:
         self._asking: asyncio.Task[None] | None = None
 
     async def begin(self, text: str | None) -> None:
-        """Pursue a goal, or what is left of one; returns when that is on disk."""
+        """Begin a goal, or what is left of one; returns when that is on disk."""
         state = await self._recorded()
         if state is not None and state.phase is EngineState.PAUSED:
             await self._app.engine.submit(self.engine.id, c.Unhold())
         await self.attend(text)
 
     async def attend(self, text: str | None = None) -> None:
-        """As `begin`, but one that somebody has paused stays so."""
+        """As `begin`, but a paused conversation stays paused."""
         self._asking = asyncio.ensure_future(self._ask_for_more(text))
         if text is not None:
             await self.alongside(self._begun.wait())
@@ -147,7 +147,7 @@ def unrepeatable(state: ConversationState) -> bool:
 
 
 def _cannot_be_repeated(step: StepState) -> bool:
-    """A child run goes on by itself, whoever leaves."""
+    """A child run goes on by itself."""
     return step.status is StepStatus.RUNNING and not step.idempotent and not step.awaits_child
 
 
@@ -182,7 +182,7 @@ def _made_without_model(state: ConversationState) -> bool:
 async def pursuit_of(
     app: Holdfast, state: ConversationState, by: str = LOCAL
 ) -> ConversationRunner | None:
-    """For whoever goes on with a turn that is under way; None where that cannot be done here."""
+    """To go on with the turn under way; None where that cannot be done here."""
     if state.status in _ENDED_OR_CANCELLING or lacks_model(app, state):
         return None
     engine = await ConversationEngine.open(
