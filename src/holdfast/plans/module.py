@@ -22,7 +22,7 @@ from holdfast.core.plan.state import PlanState
 from holdfast.errors import AlreadyAnswered, CallerError, InvalidAnswer, NotAllowed, NotFound
 from holdfast.forms.validation import validate
 from holdfast.i18n.message import msg, term
-from holdfast.journal.port import Attached, ExpiringValue, RunQuery
+from holdfast.journal.port import NOTHING, Attached, ExpiringValue, RunQuery
 from holdfast.journal.vault import SecretScope, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
@@ -289,7 +289,7 @@ class PlanModule:
         sealed = await self.vault.take(form, given, SecretScope(run_id, run_id))
         given = await self.planner_agent.complete_inputs(words, plan.plan, sealed.data)
         command = c.StartRun(plan.plan.plan_id, words, given, by=strict_text(by, "by"))
-        attached = Attached(kept=sealed.kept)
+        attached = Attached(kept=sealed.kept) if sealed.kept else NOTHING
         state = await self.engine.begin(run_id, plan, command, attached=attached)
         return PlanInstance(self.engine, state)
 

@@ -319,10 +319,6 @@ def resumed_listeners(state: PlanState, now: float) -> list[str]:
     return [one for event in resumed for one in (*event.refired, *event.children)]
 
 
-def task_statuses(state: PlanState) -> dict[str, str]:
-    return {task.task_id: state.task(task.task_id).status.value for task in state.plan.plan.tasks}
-
-
 def changed_tasks(before: PlanState, after: PlanState) -> list[TaskInstance]:
     """The tasks whose status has changed between two states of one run."""
     return [

@@ -10,7 +10,7 @@ import json
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias
+from typing import Any, Final, TypeAlias
 
 from holdfast.core.agent import decide as react
 from holdfast.core.agent.state import THINK, AgentDefinition, ReactState
@@ -33,13 +33,14 @@ from holdfast.model.conversation import ConversationSettings, EngineState
 from holdfast.model.effects import Effect
 from holdfast.model.form import FieldType
 from holdfast.model.plan import Plan
-from holdfast.model.record import adapter
+from holdfast.model.record import adapter, constructor
 from holdfast.model.recorded import Event
 from holdfast.model.rows import RunRow
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.source.storing import record_from_json, record_to_json
 
+_row: Final = constructor(RunRow)
 to_json = json.JSONEncoder(ensure_ascii=False).encode
 
 Definition: TypeAlias = CompiledPlan | AgentDefinition | ConversationDefinition
@@ -243,7 +244,7 @@ def run_row(state: RunState) -> RunRow:
     """What lists say of the run."""
     machine = _MACHINES[type(state)]
     name, definition, title, summary = machine.describe(state)
-    return RunRow(
+    return _row(
         run_id=state.run_id,
         kind=machine.kind,
         name=name,

@@ -29,13 +29,13 @@ from holdfast.model.interaction import (
 )
 from holdfast.model.rows import QuestionQuery, QuestionRow, RunRow
 from holdfast.model.run import KINDS, RunKind
-from holdfast.runtime.about import about_row
 from holdfast.runtime.audit import request_digest
 from holdfast.runtime.four_eyes import refusal, wanting_now
 from holdfast.runtime.projections import asked_under_four_eyes, request_of
 from holdfast.server.auth.authentication import ANSWER, Caller
 from holdfast.server.auth.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
 from holdfast.views.records import InteractionView
+from holdfast.views.rows import about_row
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services

@@ -27,9 +27,8 @@ from holdfast.i18n.message import msg, term
 from holdfast.journal.port import Journal, Record
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunKind, RunStatus
-from holdfast.runtime.about import about_row
 from holdfast.views.records import EventRecord, InteractionView, Raised, RunLine, RunView
-from holdfast.views.rows import interaction_view, run_line
+from holdfast.views.rows import about_row, interaction_view, run_line
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast

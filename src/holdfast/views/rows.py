@@ -8,8 +8,7 @@ from typing import Any
 from holdfast.model.interaction import InteractionRequest, InteractionStatus, InteractionType
 from holdfast.model.record import adapter
 from holdfast.model.rows import QuestionRow, RunRow
-from holdfast.model.run import KINDS, RunStatus
-from holdfast.runtime.about import about_row
+from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind, RunStatus
 from holdfast.views.records import InteractionView, RunLine
 
 _FOUR_EYES = "four_eyes"
@@ -34,6 +33,15 @@ def line_fields(row: RunRow) -> dict[str, Any]:
         "summary": json.loads(row.summary),
         "definition": row.definition,
     }
+
+
+def about_row(row: RunRow) -> str:
+    """What a run is about in one line, beyond its name; empty where its row does not say."""
+    if row.kind == JOURNAL_KINDS[RunKind.CONVERSATION]:
+        return row.title
+    summary = json.loads(row.summary)
+    prompt = summary.get("prompt") or ""
+    return str((prompt not in (row.name, row.title) and prompt) or summary.get("facts") or "")
 
 
 def interaction_view(

@@ -1,6 +1,6 @@
 """Asking an author's hook for advice, which may be slow, broken, or not what was asked for.
 
-Whatever the hook does, the run that waits for it hears something: one that takes too long, or
+Whatever the hook does, the run that waits for it gets an answer: a hook that takes too long, or
 returns what is no advice, leaves the decision to the usual policy; one that raises leaves it to
 a person. `why` says so to people, the log to the author.
 """
@@ -8,7 +8,6 @@ a person. `why` says so to people, the log to the author.
 from __future__ import annotations
 
 import asyncio
-import inspect
 import logging
 import operator
 from collections.abc import Awaitable, Callable
@@ -19,7 +18,7 @@ from holdfast.i18n.message import msg
 from holdfast.model.retry import Advice, GiveUp, Retry
 from holdfast.source.numbers import LONGEST_WAIT
 from holdfast.work.failed_attempts import sound
-from holdfast.work.tools import in_thread
+from holdfast.work.tools import called
 
 log = logging.getLogger("holdfast")
 
@@ -59,12 +58,8 @@ async def hook_advice(
 
 
 async def _ask(hook: Callable[[S], Any], situation: S) -> object:
-    """Async hooks run on the loop, others in a thread."""
     try:
-        if inspect.iscoroutinefunction(hook):
-            return await hook(situation)
-        returned = await in_thread(hook, situation)
-        return await returned if inspect.isawaitable(returned) else returned
+        return await called(hook, situation)
     except SystemExit as error:
         raise RuntimeError(f"it raised SystemExit: {error}") from error
 

@@ -29,7 +29,7 @@ from holdfast.work.confidence import in_confidence
 from holdfast.work.coordinator import Context
 from holdfast.work.goals import NotDecomposed, as_name, written_tasks
 from holdfast.work.threads import in_own_thread
-from holdfast.work.tools import SecretSource, contained, in_thread
+from holdfast.work.tools import SecretSource, called, contained, is_asynchronous
 
 _KINDS: Mapping[str, tuple[Any, str]] = {
     "id": (str, "text"),
@@ -256,12 +256,8 @@ def _checked_task(task_id: str, raw: Mapping[str, Any]) -> SubTask:
 
 
 async def _call(function: Callable[..., Any], *given: Any, **offered: Any) -> Any:
-    """Call with what it takes of what is offered; functions that block get a thread."""
-    taken = copied(_taken(function, offered))
-    if _is_asynchronous(function):
-        return await function(*given, **taken)
-    returned = await in_thread(function, *given, **taken)
-    return await returned if inspect.isawaitable(returned) else returned
+    """Call with what it takes of what is offered."""
+    return await called(function, *given, **copied(_taken(function, offered)))
 
 
 def _taken(function: Callable[..., Any], offered: Mapping[str, Json]) -> Mapping[str, Json]:
@@ -307,14 +303,9 @@ def one_thread_each(executors: Mapping[str, TaskExecutor]) -> dict[str, TaskExec
     """The same callables; those that block wait for the former thread of the same task."""
     running: dict[tuple[str, str], _Thread] = {}
     return {
-        kind: executor if _is_asynchronous(executor) else _threaded(executor, running)
+        kind: executor if is_asynchronous(executor) else _threaded(executor, running)
         for kind, executor in executors.items()
     }
-
-
-def _is_asynchronous(function: Callable[..., Any]) -> bool:
-    called = getattr(function, "__call__", None)  # noqa: B004
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(called)
 
 
 def _threaded(executor: TaskExecutor, running: dict[tuple[str, str], _Thread]) -> TaskExecutor:

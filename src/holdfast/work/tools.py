@@ -223,6 +223,19 @@ async def in_thread(function: Callable[..., Any], /, *given: Any, **taken: Any) 
     return await in_own_thread(contained, function, *given, **taken)
 
 
+async def called(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
+    """What a function returns: async ones run on the loop, others in a thread."""
+    if is_asynchronous(function):
+        return await function(*given, **taken)
+    returned = await in_thread(function, *given, **taken)
+    return await returned if inspect.isawaitable(returned) else returned
+
+
+def is_asynchronous(function: Callable[..., Any]) -> bool:
+    call = getattr(function, "__call__", None)  # noqa: B004
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(call)
+
+
 def contained(function: Callable[..., Any], /, *given: Any, **taken: Any) -> Any:
     """In its thread; what a future cannot carry, or would end the loop with, is told as a failure
     of the function. No thread but the main one is interrupted from the terminal."""
