@@ -60,7 +60,7 @@ def test_who_started_a_run_does_not_approve_it(till: Path, holdfast: Command) ->
         refused = holdfast("answer", question, "--option", "approve", *edit, "--yes")
         assert refused.code == 1
         told = " ".join(refused.err.split())
-        assert "you started this run, and so want this call: somebody else must approve" in told
+        assert "you started this run, and so want this call: another person must approve" in told
     assert not (till / "paid").exists()
     assert [one["question_id"] for one in holdfast("inbox", "--json").json] == [question]
 

@@ -22,7 +22,7 @@ listeners:
     tool: pay
     success_output: {task_id: "001", status: Done}
 """
-WANTS = "and so want this call: somebody else must approve it"
+WANTS = "and so want this call: another person must approve it"
 
 Acts = Callable[..., Ending]
 

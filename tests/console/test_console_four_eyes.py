@@ -14,7 +14,7 @@ from holdfast.journal.port import QuestionRow
 from holdfast.model.run import RunStatus
 from holdfast.server.settings import ServerSettings
 
-STARTED = "you started this run, and so want this call: somebody else must approve it"
+STARTED = "you started this run, and so want this call: another person must approve it"
 ANSWERED = "you answered a question of this run with more than a yes or no"
 
 

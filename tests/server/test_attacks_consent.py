@@ -179,7 +179,7 @@ async def test_under_four_eyes_who_changed_a_run_does_not_approve_in_it(
     await settled(four_eyed, question["runId"])
     refused = await approves(bob, root_id)
     assert refused.status_code == 403
-    assert "somebody else" in refused.json()["detail"]
+    assert "another person" in refused.json()["detail"]
     assert till.paid == []
     other = await four_eyed.as_a("approver")
     assert (await approves(other, root_id)).status_code == 200

@@ -145,7 +145,7 @@ async def alone(four: Four, bank: Bank, root_id: str) -> None:
     question = await four.open(root_id, "TOOL_APPROVAL")
     assert question["mayAnswer"] is False
     assert "ann" in question["wantedBy"]
-    assert "and so want this call: somebody else must approve it" in question["mayNotBecause"]
+    assert "and so want this call: another person must approve it" in question["mayNotBecause"]
     several = {"requestIds": [question["requestId"]], **APPROVE}
     told = await four.ann.post("/interactions/answers", json=several)
     assert [one["status"] for one in told.json()["outcomes"]] == [403]

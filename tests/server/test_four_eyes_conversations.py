@@ -95,7 +95,7 @@ async def alone(four: Four, till: Till, run_id: str, why: str) -> None:
     question = await asked(four, run_id)
     assert question["mayAnswer"] is False
     assert "ann" in question["wantedBy"]
-    told = f"{why}, and so want this call: somebody else must approve it"
+    told = f"{why}, and so want this call: another person must approve it"
     assert question["mayNotBecause"] == told
     status, problem = await answer(four.ann, question, **APPROVE)
     assert status == 403

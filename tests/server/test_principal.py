@@ -207,7 +207,7 @@ def test_a_service_never_approves(role: str) -> None:
 @pytest.mark.parametrize("role", ["approver", "admin"])
 def test_with_four_eyes_who_started_does_not_approve(role: str) -> None:
     who = holding(role)
-    assert "somebody else" in str(answers(who, APPROVAL, started_by="will", four_eyes=True))
+    assert "another person" in str(answers(who, APPROVAL, started_by="will", four_eyes=True))
     assert answers(who, APPROVAL, started_by="ann", four_eyes=True) is None
     assert answers(who, APPROVAL, started_by="will", four_eyes=False) is None
     assert answers(who, INPUT, started_by="will", four_eyes=True) is None

@@ -1,8 +1,8 @@
 """Approval: whether a call may run by itself, must wait for a person, or may not run at all.
 
 A tool's author, an agent's author and a session each may have a rule; the one nearest to the call
-is the last word, with two bounds. What anybody has disabled stays disabled, so that no session
-opens what an author has closed; and a tool that nobody has said anything about asks a person.
+is the last word, with two bounds. What any of them has disabled stays disabled, so that no session
+opens what an author has closed; and a tool without any rule asks a person.
 Under four eyes a session is only ever stricter than the authors: its rule is consent beforehand.
 
 A rule may depend on the arguments. Where its condition cannot be judged (see
@@ -103,7 +103,7 @@ def mode_for(
     session: Rules,
     four_eyes: bool = False,
 ) -> ApprovalMode:
-    """What holds for a call; `own` is what the tool itself says, None if nobody declared it."""
+    """What holds for a call; `own` is what the tool itself says, None if it is not declared."""
     declared = [] if own is None else [mode_of(own, args)]
     authors = [*declared, *_modes_in(agent, (tool,), args)]
     said = _modes_in(session, (tool,), args)
@@ -120,7 +120,7 @@ def mode_for_helper(
 ) -> ApprovalMode:
     """What holds for handing work to another agent, which goes by several names.
 
-    Agents are handed work only where an author said so: without a rule nobody is asked.
+    Agents are handed work only where an author said so: without a rule no person is asked.
     """
     authors, said = _modes_in(agent, names, args), _modes_in(session, names, args)
     return _last_word(authors, said, ApprovalMode.AUTO, four_eyes)

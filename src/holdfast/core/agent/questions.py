@@ -92,7 +92,7 @@ def ask_missing(
 ) -> None:
     """The call lacks arguments: ask for them, and go on at this very call.
 
-    One who only looks asks nobody: the work is done, and nobody waits for questions.
+    A session that only checks does not ask: its work is done, and no person waits for questions.
     """
     if builder.state.only is not None:
         lacking = ", ".join(one.name for one in form.fields)

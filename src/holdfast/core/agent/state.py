@@ -133,7 +133,7 @@ def _why(content: Json) -> str:
 
 
 def verdict(state: ReactState) -> str:
-    """What the tools of one who only looks have answered: verified, failed or neither."""
+    """What the tools of a session that only checks have answered: verified, failed or neither."""
     answered = [content for _, how, content in state.did if how in ("done", "failed")]
     denied = any(isinstance(one, Mapping) and one.get("success") is False for one in answered)
     if denied:

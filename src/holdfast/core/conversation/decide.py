@@ -170,7 +170,7 @@ def _recover(builder: ConversationDecider, command: c.Recover) -> Effects:
     time and again is not."""
     lost, count = in_flight(builder), builder.state.recoveries + 1
     for step_id in lost:
-        if repeatable(builder.step(step_id)):
+        if builder.restarts(step_id) and repeatable(builder.step(step_id)):
             release(builder, step_id)
         else:
             questions.ask_unknown(builder, step_id, WENT_DOWN)
@@ -253,7 +253,7 @@ def words_to_children(state: ConversationState) -> tuple[f.Effect, ...]:
 
 
 def _forsaken(before: ConversationState, step_ids: Iterable[str]) -> Iterator[f.Effect]:
-    """Child runs that nobody waits for any more, also those that wait to be mended."""
+    """Child runs that are not waited for any more, also those that wait to be mended."""
     for step_id in sorted(step_ids):
         step = before.steps[step_id]
         if step.awaits_child and step.status in (StepStatus.RUNNING, StepStatus.FAILED):
@@ -267,7 +267,7 @@ def _not_kept(before: ConversationState, state: ConversationState) -> list[str]:
 
 
 def _given_up(before: ConversationState, step_ids: Iterable[str]) -> Iterator[f.Effect]:
-    """Child runs that failed in a turn that failed: nobody will have them go on any more."""
+    """Child runs that failed in a turn that failed, and will not go on any more."""
     for step_id in sorted(step_ids):
         former = before.former.get(step_id)
         if former is not None and former.child_id is not None:

@@ -1,6 +1,6 @@
 """The steps of a turn that failed, put aside: what going on must know of each.
 
-RUNNING is work of which nobody knows whether it took effect, FAILED what has failed, READY what
+RUNNING is work of which it is not known whether it took effect, FAILED what has failed, READY what
 was begun and may simply be repeated.
 """
 
@@ -48,7 +48,7 @@ def _as_former(state: ConversationState, step_id: str, step: StepState) -> StepS
 
 
 def _in_doubt(state: ConversationState, step_id: str, step: StepState) -> bool:
-    """It is out in the world, or was when somebody was asked who could not tell."""
+    """It is out in the world, or was when a person was asked who could not tell."""
     if step.status is StepStatus.RUNNING:
         return step.awaits_child or not repeatable(step)
     about_it = (step_id, "unknown")
@@ -85,7 +85,7 @@ def begun_again(former: StepState | None) -> StepState:
 
 
 def _may_have_happened(former: StepState) -> bool:
-    """Whoever knows it by its key must see the same key again."""
+    """A service that knows it by its key must see the same key again."""
     return former.failure is not None and former.failure.kind is FailureKind.UNKNOWN
 
 

@@ -218,7 +218,7 @@ def to_skip(state: ConversationState) -> list[str]:
 
 
 def doubtful(state: ConversationState) -> list[str]:
-    """Tasks of which nobody knows whether they took effect."""
+    """Tasks of which it is not known whether they took effect."""
     return [one for one in state.order if is_doubtful(state, one)]
 
 

@@ -80,7 +80,7 @@ def _shown_task(task: SubTask) -> dict[str, Json]:
 def ask_missing(
     builder: Builder, step_id: str, form: Form, args: Mapping[str, Json], version: str
 ) -> None:
-    """Whoever is asked sees what the tasks before have returned."""
+    """The person asked sees what the tasks before have returned."""
     task = builder.task(step_id)
     results = results_before(builder.state, task)
     context: dict[str, Json] = {"results": dict(results)} if results else {}

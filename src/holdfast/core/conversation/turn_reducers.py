@@ -90,7 +90,7 @@ def _unfinished(state: ConversationState) -> Mapping[str, Json]:
 
 
 def cleared(state: ConversationState) -> ConversationState:
-    """As before the turn; what is under way belongs to nobody any more."""
+    """As before the turn; what is under way has no owner any more."""
     return changed(state, **_OF_A_TURN, **_UNDER_WAY, **_ASKED, context=EMPTY)
 
 
@@ -125,7 +125,7 @@ def phase_changed(state: ConversationState, event: v.PhaseChanged, at: float) ->
 
 
 def _disowned(state: ConversationState) -> ConversationState:
-    """What is still under way belongs to nobody; what is to be known of it is put aside."""
+    """What is still under way has no owner; what is to be known of it is put aside."""
     put_aside = former.put_aside(state)
     return changed(state, **_UNDER_WAY, former=put_aside, pausing=False, untold=())
 
@@ -176,7 +176,7 @@ def tasks_refused(state: ConversationState, event: v.TasksRefused, at: float) ->
 
 
 def with_tasks(state: ConversationState, tasks: Sequence[SubTask]) -> ConversationState:
-    """What waits for what; those that were told already stand in nobody's way."""
+    """What waits for what; those that were told already hold nothing up."""
     steps = schedule.step_ids(tasks)
     done = {task.id for task in tasks if task.status in ("completed", "skipped")}
     skipped = sum(task.status == "skipped" for task in tasks)

@@ -165,7 +165,7 @@ def judge(
 
 
 def expiry(question: QuestionState) -> tuple[QuestionExpired, InteractionAction | None]:
-    """The deadline has passed: the default option is taken, else nobody answered."""
+    """The deadline has passed: the default option is taken, else there is no answer."""
     request = question.request
     option = option_of(question, request.default_option_id)
     if option is None or not _clock_may_take(question, option):
@@ -391,7 +391,7 @@ def _values(
 ) -> Mapping[str, Json]:
     """What the work receives: the form, or the option with whatever was said along with it.
 
-    Only a handler changes what the option's author attached to it, and nobody which it was.
+    Only a handler changes what the option's author attached to it; which option it was stays.
     """
     if reply.action is _PROVIDE and filled is not None:
         return filled

@@ -93,7 +93,7 @@ def unknown_arguments(facts: ToolFacts, args: Mapping[str, Json]) -> list[str]:
 def differences(
     questions: Iterable[QuestionState], consent: str, shown: Mapping[str, Json]
 ) -> tuple[str, Mapping[str, Json]]:
-    """What has changed since somebody consented: in words, and what was consented to."""
+    """What has changed since a person consented: in words, and what was consented to."""
     before = next((one for one in questions if one.consent == consent), None)
     if before is None:
         return msg("What was consented to has changed."), {}
@@ -203,7 +203,7 @@ def judge_call(
     """`call` is the run, the step and its firing. `consent` holds only for the very bytes and
     the very tool that were shown.
 
-    What has been disabled since does not run, whoever consented to it; and nobody is asked
+    What has been disabled since does not run, even with a consent; and no person is asked
     about a call that the tool's schema shuts out.
     """
     if mode is _DISABLED:
@@ -358,7 +358,7 @@ def unknown_question(
 
 
 def loses(builder: AnyBuilder, step_id: str, reason: str) -> bool:
-    """Sent, and nobody knows whether it took effect; a run that is ending asks nobody."""
+    """Sent, and not known whether it took effect; a run that is ending does not ask."""
     builder.emit(OutcomeLost(step_id, builder.step(step_id).firing, reason))
     return builder.step(step_id).status is not StepStatus.STOPPED
 

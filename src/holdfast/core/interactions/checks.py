@@ -142,7 +142,7 @@ def _disguised(option: InteractionOption) -> str:
     if not disguised(option.option_id):
         return ""
     return msg(
-        "{name} mixes letters that look alike, or has signs that nobody sees; give it another id",
+        "{name} mixes letters that look alike, or has signs that are not seen; give it another id",
         name=echo(option.option_id),
     )
 

@@ -197,7 +197,7 @@ def is_dangerous(request: InteractionRequest, option: InteractionOption) -> bool
 
 
 def clock_may_take(request: InteractionRequest, option: InteractionOption) -> bool:
-    """Whether the option may be taken at the timeout, when nobody has answered."""
+    """Whether the option may be taken at the timeout, when no answer has come."""
     return _clocks_objection(request, option) is None
 
 

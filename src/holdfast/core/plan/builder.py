@@ -103,7 +103,7 @@ def quiet(task_id: str, status: TaskStatus, reason: str, **context: object) -> M
 
 
 def succeeded(result: Json) -> bool:
-    """A result that says `success: false` is a failure, whoever returned it."""
+    """A result that says `success: false` is a failure, wherever it comes from."""
     if type(result) is not dict and not isinstance(result, Mapping):
         return True
     return result.get("success") is not False

@@ -182,7 +182,7 @@ EFFECTS: Final[Following] = {
 def _abandoned(
     state: PlanState, listener_ids: Iterable[str], by: str, reason: str
 ) -> Iterator[f.Effect]:
-    """Child runs that nobody waits for any more; one in error would wait for ever."""
+    """Child runs that are not waited for any more; one in error would wait for ever."""
     for listener_id in listener_ids:
         step = state.steps[listener_id]
         over = step.child_status in _OVER

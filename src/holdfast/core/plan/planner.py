@@ -247,7 +247,7 @@ def give_up(
 
 
 def _consulting(builder: Builder) -> list[str]:
-    """A run that waits for a person consults nobody: these have failed as well."""
+    """A run that waits for a person does not consult the planner: these have failed as well."""
     steps = sorted(builder.state.steps.items())
     return [one for one, step in steps if step.status is StepStatus.CONSULTING]
 

@@ -97,7 +97,7 @@ def _filled_in(asking: Asking, title: str, message: str, details: str) -> Asking
 
 
 def _spoken(written: str, filled_in: str) -> str:
-    """The author's words; what was filled into them may be anybody's, and hides nothing."""
+    """The author's words; what was filled into them may come from anywhere, and hides nothing."""
     if filled_in == written:
         return filled_in
     return "\n".join(map(visible, filled_in.split("\n")))

@@ -99,7 +99,7 @@ def refused(step: StepState) -> tuple[str, ...]:
 
 
 def reason(step: StepState) -> str:
-    """What whoever is asked again should know."""
+    """What a person who is asked again should know."""
     return clip(step.failure.message, _LONGEST_REASON) if step.failure else ""
 
 

@@ -1,9 +1,9 @@
 """Four eyes: who wants what a run does, so that another person approves its calls.
 
-Values are not traced. Whoever started the run, spoke in it, gave it values, changed it, paused it
-or had it go on, ended it, or registered the plan it follows wants all that it does afterwards, and
-so does the tree of runs that it belongs to. Only a yes or no without
-a word of one's own adds nothing, where there was no other yes or no to choose.
+Values are not traced. A person who started the run, spoke in it, gave it values, changed it, paused
+it or had it go on, ended it, or registered the plan it follows wants all that it does afterwards,
+and all that the tree of runs does to which it belongs. Only a yes or no without further words adds
+nothing, where there was no other yes or no to choose.
 """
 
 from __future__ import annotations
@@ -114,16 +114,16 @@ def refuse_who_wants_it(
 
 
 def refuse_beforehand(wanted_by: Mapping[str, str] | None) -> None:
-    """Whoever consented beforehand could be the next to speak."""
+    """The person who consented beforehand could be the next to speak."""
     if wanted_by is not None:
         raise NotPermitted(
             msg(
-                "four eyes are wanted here: every call is approved by itself, by somebody else "
+                "four eyes are wanted here: every call is approved by itself, by another person "
                 "than who wants it, and none beforehand"
             )
         )
 
 
 def refusal(how: str) -> str:
-    """Why one who wants a call may not approve it, for them to read."""
-    return msg("{how}, and so want this call: somebody else must approve it", how=HOW[how])
+    """Why a person who wants a call may not approve it, in words for that person."""
+    return msg("{how}, and so want this call: another person must approve it", how=HOW[how])

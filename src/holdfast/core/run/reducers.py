@@ -86,7 +86,7 @@ def step_released(state: S, event: e.StepReleased, at: float) -> S:
 
 
 def outcome_lost(state: S, event: e.OutcomeLost, at: float) -> S:
-    """A run that is being cancelled asks nobody: the step ends here, its outcome unknown."""
+    """A run that is being cancelled does not ask: the step ends here, its outcome unknown."""
     if state.status is not RunStatus.CANCELLING:
         return state
     paused = state.steps[event.step_id].child_status == RunStatus.PAUSE
@@ -161,7 +161,7 @@ def run_recovered(state: S, event: e.RunRecovered, at: float) -> S:
 
 
 def cancel_requested(state: S, event: e.CancelRequested, at: float) -> S:
-    """Whoever waits for the run goes on without it, as the one who ended it wants."""
+    """A parent that waits for the run goes on without it, as the person who ended it wants."""
     state = wants(state, event.by, CHANGED)
     for step_id, step in list(state.steps.items()):
         if step.status in HELD_UP:
@@ -364,7 +364,7 @@ def _consented(
 
 
 def _wished(step: StepState, question: QuestionState, event: e.QuestionAnswered) -> dict[str, Any]:
-    """The changed call is asked again; nobody has consented to it yet."""
+    """The changed call is asked again; there is no consent to it yet."""
     args = event.args or EMPTY
     changes = {"provided": {**step.provided, **args}, "args": args, "grant_id": None}
     return {**changes, "consent": None, "former_consent": question.consent}

@@ -51,7 +51,7 @@ class StepState:
     claim is late. `tried` counts the attempts of earlier rounds, which the backoff goes on
     from; `why` says what it waits for. `carried` holds a result (in a tuple, so that None is a
     result too) that only waits to be concluded. `former_consent` is one that the arguments
-    have outgrown; whoever is asked again sees what has changed. `repeats` counts how often a
+    have outgrown; the person asked again sees what has changed. `repeats` counts how often a
     listener has fired again by itself, `pending` the triggers that a repeating listener has
     yet to follow; a `forgotten` one may fire again although it has fired. `waits_for` is
     what the child run asks a person; `resuming` lasts until it has said that it goes on.
@@ -125,11 +125,11 @@ class RunState:
     `active` counts steps that will move by themselves or by an answer, `in_flight`
     those that are out in the world, `resting` those that wait for a person, a
     timer or a child run. `paused_children` counts child runs that wait for a person; `held`
-    says that somebody has paused this one. `retried` counts what was tried again.
+    says that a person has paused this one. `retried` counts what was tried again.
     `provided_params` is what a person gave last, here or in a child run.
     `wanting` has the people who want what the run does, and how they said so.
-    `readied` is the list in which the draft that writes this state notes which steps become ready,
-    `ANY_STEP` where that may be any; it is no part of the state.
+    `readied` is the list in which this state's builder notes which steps become ready, `ANY_STEP`
+    where that may be any; it is no part of the state.
     """
 
     LIFECYCLE: ClassVar[Lifecycle] = INSTANCE
@@ -192,14 +192,14 @@ def without(known: Map[str, V], key: str) -> Map[str, V]:
 
 
 def successor(before: S, readied: list[str]) -> S:
-    """A copy for the next events to be written into; nobody else has seen it yet."""
+    """A copy for the next events to be written into; nothing else holds it yet."""
     after = new(type(before))
     set_fields(after, {**before.__dict__, "readied": readied})
     return after
 
 
 def changed(state: S, **changes: Any) -> S:
-    """Write into a draft's successor: one copy serves all its events."""
+    """Write into a builder's successor: one copy serves all its events."""
     state.__dict__.update(changes)
     return state
 
@@ -232,7 +232,7 @@ def signal(state: S, given: Signal) -> S:
 
 
 def asks(state: RunState) -> bool:
-    """It waits for a person: this run or a child run asks something, or somebody holds it."""
+    """It waits for a person: this run or a child run asks something, or a person holds it."""
     return bool(state.open_questions) or state.paused_children > 0 or state.held
 
 
@@ -337,7 +337,7 @@ def unfail(state: S, step_id: str) -> S:
 
 
 def waits_for(state: RunState) -> tuple[str, Waiting] | None:
-    """The step that waits, and for what; None where nothing is asked, or nobody has said what."""
+    """The step that waits, and for what; None where nothing is asked, or it is not known what."""
     return min(_asked(state), key=lambda one: one[1].opened_at, default=None)
 
 
