@@ -11,11 +11,10 @@ from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
 
 from fastapi import Request, Response
-from pydantic import TypeAdapter
+from pydantic import BaseModel, TypeAdapter
 
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg, term
-from holdfast.language.instants import iso
 from holdfast.model.rows import RunQuery, RunRow
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind, RunStatus
 from holdfast.runtime.machines import as_plan
@@ -28,14 +27,11 @@ from holdfast.server.schemas.runs import (
     InstanceShown,
     RunLine,
     RunShown,
-    StepShown,
     Summary,
-    TaskShown,
-    TraceShown,
 )
 from holdfast.server.services import Services
 from holdfast.views.reader import RunVersion
-from holdfast.views.records import PlanView, RunView, StepView, TaskView, Trace
+from holdfast.views.records import PlanView, RunView
 
 MOST_PAGES_READ: Final = 20
 """How far a list reads on where the caller may see little of it."""
@@ -51,18 +47,9 @@ def query_of(kind: RunKind | None, status: Collection[RunStatus] | None, **named
 
 
 def run_line(row: RunRow) -> RunLine:
-    return RunLine(
-        id=row.run_id,
-        kind=KINDS[row.kind],
-        name=row.name,
-        title=row.title,
-        status=RunStatus(row.status),
-        parent_id=row.parent_id,
-        root_id=row.root_id,
-        created_at=row.created_at,
-        updated_at=row.updated_at,
-        summary=Summary.model_validate_json(row.summary),
-    )
+    summary = Summary.model_validate_json(row.summary)
+    told = {"id": row.run_id, "kind": KINDS[row.kind], "summary": summary}
+    return RunLine.model_validate({**taken(row, RunLine), **told})
 
 
 async def listed(
@@ -176,18 +163,8 @@ INSTANCES: Final = RunsOf(_instance_of_a_plan, _show, InstanceShown)
 async def _run(services: Services, view: RunView) -> dict[str, Any]:
     asked = services.reader.open_rows(view.run_id, view.root_id)
     return {
+        **taken(view, RunShown),
         "id": view.run_id,
-        "kind": view.kind,
-        "name": view.name,
-        "title": view.title,
-        "status": view.status,
-        "parent_id": view.parent_id,
-        "root_id": view.root_id,
-        "created_at": view.created_at,
-        "updated_at": view.updated_at,
-        "summary": Summary.model_validate(view.summary),
-        "version": view.version,
-        "started_by": view.started_by,
         "error": view.error or None,
         "interactions": [row.question_id async for row in asked],
         "server_time": services.now(),
@@ -195,47 +172,11 @@ async def _run(services: Services, view: RunView) -> dict[str, Any]:
 
 
 def _instance(shown: dict[str, Any], view: RunView, plan: PlanView) -> InstanceShown:
-    return InstanceShown(
-        **shown,
-        plan_id=plan.plan_id,
-        digest=plan.digest,
-        prompt=plan.prompt,
-        context=dict(plan.context),
-        tasks=[_task(one) for one in plan.tasks],
-        steps=[_step(one) for one in plan.steps],
-        retries=plan.retries,
-        error_info=None if plan.error_info is None else dict(plan.error_info),
-        failed_listener_id=plan.failed_listener_id,
-        failed_listener_ids=[f"{view.run_id}_{one}" for one in view.failed],
-        resume_runs=list(plan.resume_runs),
-        verification=dict(plan.verification),
-    )
+    failed = [f"{view.run_id}_{one}" for one in view.failed]
+    told = {**shown, **taken(plan, InstanceShown), "failed_listener_ids": failed}
+    return InstanceShown.model_validate(told)
 
 
-def _task(task: TaskView) -> TaskShown:
-    return TaskShown(
-        task_id=task.task_id,
-        name=task.name,
-        status=task.status,
-        context=dict(task.context),
-        trace=[_trace(one) for one in task.trace],
-    )
-
-
-def _step(step: StepView) -> StepShown:
-    return StepShown(
-        listener_id=step.step_id,
-        status=step.status.value,
-        firing=step.firing,
-        attempt=step.attempt,
-        retries=step.retries,
-        error=step.error,
-        child_id=step.child_id,
-        interaction_id=step.question_id,
-        retry_at=step.retry_at,
-        waits_until=step.waits_until,
-    )
-
-
-def _trace(one: Trace) -> TraceShown:
-    return TraceShown(status=one.status, reason=one.reason, at=iso(one.at))
+def taken(view: object, model: type[BaseModel]) -> dict[str, Any]:
+    """What the model shows under the names that the view has for it."""
+    return {name: getattr(view, name) for name in model.model_fields if hasattr(view, name)}

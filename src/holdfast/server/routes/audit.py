@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from dataclasses import asdict
 from typing import Annotated, Any
 
 from fastapi import Query
@@ -99,17 +100,5 @@ def _result(last: AuditEntry | None, problem: str | None) -> Verified:
 
 
 def _entry(entry: AuditEntry) -> Entry:
-    record = entry.record
-    return Entry(
-        number=entry.number,
-        at=record.at,
-        who=record.who,
-        action=record.action,
-        subject=record.subject,
-        run_id=record.run_id,
-        seen=record.seen,
-        origin=record.origin,
-        detail=json.loads(record.detail),
-        previous=entry.previous,
-        digest=entry.digest,
-    )
+    told = {name: getattr(entry, name) for name in ("number", "previous", "digest")}
+    return Entry(**{**asdict(entry.record), **told, "detail": json.loads(entry.record.detail)})

@@ -16,6 +16,7 @@ from holdfast.server.auth.authentication import Called, Caller
 from holdfast.server.auth.principal import Permission, agent, sees_all
 from holdfast.server.routing import new_router
 from holdfast.server.services import Served, Services
+from holdfast.server.showing import taken
 from holdfast.work.tools import ToolSpec
 
 router = new_router("catalogue")
@@ -89,20 +90,9 @@ def known_agent(served: Services, caller: Caller, agent_id: str) -> AgentDefinit
 
 def _agent(definition: AgentDefinition) -> AgentShown:
     agent = definition.agent
-    return AgentShown(
-        agent_id=agent.agent_id,
-        name=agent.name,
-        description=agent.description,
-        model=agent.model,
-        tools=list(agent.tools),
-        agents=list(agent.agents),
-        verification_tools=list(agent.verification_tools),
-        approval={tool: rule_to_json(rule) for tool, rule in agent.approval.items()},
-        asks_people=agent.asks_people,
-        role=agent.asking.role,
-        max_iterations=agent.max_iterations,
-        digest=definition.digest,
-    )
+    approval = {tool: rule_to_json(rule) for tool, rule in agent.approval.items()}
+    told = {"approval": approval, "role": agent.asking.role, "digest": definition.digest}
+    return AgentShown.model_validate({**taken(agent, AgentShown), **told})
 
 
 @router.get("/tools", response_model=ToolsShown)
@@ -124,14 +114,5 @@ async def get_tool(name: ToolName, served: Served, caller: Called) -> ToolShown:
 
 
 def _tool(spec: ToolSpec) -> ToolShown:
-    return ToolShown(
-        name=spec.name,
-        description=spec.description,
-        parameters=dict(spec.parameters),
-        approval=rule_to_json(spec.approval),
-        idempotent=spec.idempotent,
-        read_only=spec.read_only,
-        timeout=spec.timeout,
-        version=spec.version,
-        fields=dump_form(spec.fields),
-    )
+    told = {"approval": rule_to_json(spec.approval), "fields": dump_form(spec.fields)}
+    return ToolShown.model_validate({**taken(spec, ToolShown), **told})

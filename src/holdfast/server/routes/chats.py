@@ -13,7 +13,6 @@ from collections.abc import Iterable
 from typing import Annotated, Any, Final
 
 from fastapi import Query, Request, Response
-from fastapi.responses import JSONResponse
 
 from holdfast.agents.approval import lets_run, read_rule
 from holdfast.errors import AuthorError, InvalidAnswer, NotPermitted
@@ -28,6 +27,7 @@ from holdfast.server.auth.authentication import Called, Caller, identify
 from holdfast.server.auth.principal import Permission, agent, may_answer, run_of
 from holdfast.server.middleware.idempotency import Claimed, answered_again
 from holdfast.server.openapi import NOT_FOUND
+from holdfast.server.problems import JSON
 from holdfast.server.questions import Questions
 from holdfast.server.routes.catalogue import known_agent
 from holdfast.server.routing import new_router
@@ -42,7 +42,6 @@ from holdfast.server.schemas.chats import (
     GrantsShown,
     MessageGiven,
     SessionId,
-    grant_shown,
     session_shown,
 )
 from holdfast.server.schemas.runs import Before, Limit, Statuses
@@ -191,7 +190,7 @@ async def send_message(
 
 
 @router.get("/chats/{session_id}/approvals", response_model=GrantsShown)
-async def list_approvals(session_id: SessionId, served: Served, caller: Called) -> dict[str, Any]:
+async def list_approvals(session_id: SessionId, served: Served, caller: Called) -> GrantsShown:
     """The approvals that this session remembers."""
     state = await CHATS.find(served, caller, session_id)
     return _grants(served, state)
@@ -201,19 +200,21 @@ async def _granted_again(claimed: Claimed, request: Request, served: Services) -
     """The approval that this very request had remembered."""
     await CHATS.find(served, await identify(request), claimed.run_id)
     [event] = await served.reader.events(claimed.run_id, claimed.version - 1, limit=1)
-    return JSONResponse(grant_shown(from_json(Grant, json.loads(event.payload)["grant"])), 201)
+    grant = from_json(Grant, json.loads(event.payload)["grant"])
+    shown = GrantShown.model_validate(grant)
+    return Response(shown.model_dump_json(by_alias=True), 201, media_type=JSON)
 
 
 @router.post("/chats/{session_id}/approvals", status_code=201, response_model=GrantShown)
 @answered_again(_granted_again)
 async def remember_approval(
     session_id: SessionId, body: ApprovalGiven, served: Served, caller: Called
-) -> dict[str, Any]:
+) -> Grant:
     """Have the session remember an approval: fitting calls of the tool are not asked about."""
     state = await CHATS.find(served, caller, session_id)
     view, session = _session(state)
     _refuse_to_approve(caller, await _root_subject(served, view), [session.role])
-    grant = await served.app.sessions.remember_approval(
+    return await served.app.sessions.remember_approval(
         session_id,
         body.tool,
         pattern=body.pattern,
@@ -221,7 +222,6 @@ async def remember_approval(
         uses=body.uses,
         by=caller.principal.id,
     )
-    return grant_shown(grant)
 
 
 async def _root_subject(served: Services, state: RunView) -> str:
@@ -232,14 +232,15 @@ async def _root_subject(served: Services, state: RunView) -> str:
 
 async def _revoked_again(claimed: Claimed, request: Request, served: Services) -> Response:
     state = await CHATS.find(served, await identify(request), claimed.run_id)
-    return JSONResponse(_grants(served, state))
+    shown = _grants(served, state)
+    return Response(shown.model_dump_json(by_alias=True), media_type=JSON)
 
 
 @router.delete("/chats/{session_id}/approvals/{grant_id}", response_model=GrantsShown)
 @answered_again(_revoked_again)
 async def revoke_approval(
     session_id: SessionId, grant_id: GrantId, served: Served, caller: Called
-) -> dict[str, Any]:
+) -> GrantsShown:
     """Take a remembered approval back; the approvals that are left are answered."""
     await CHATS.find(served, caller, session_id)
     await caller.require(served, Permission.ANSWER, session_id)
@@ -247,6 +248,7 @@ async def revoke_approval(
     return _grants(served, await CHATS.find(served, caller, session_id))
 
 
-def _grants(served: Services, run: RunVersion) -> dict[str, Any]:
-    kept = [grant_shown(one) for one in _session(run)[1].grants]
-    return {"approvals": kept, "serverTime": served.now()}
+def _grants(served: Services, run: RunVersion) -> GrantsShown:
+    return GrantsShown.model_validate(
+        {"approvals": _session(run)[1].grants, "server_time": served.now()}
+    )

@@ -144,17 +144,8 @@ def _shown(served: Services, caller: Caller, run: RunVersion) -> ConversationSho
         completed_tasks=state.completed,
         skipped_tasks=state.skipped,
         tasks=[
-            SubTaskShown(
-                id=one.id,
-                description=one.description,
-                type=one.type,
-                priority=one.priority,
-                dependencies=list(one.dependencies),
-                status=one.status,
-                result=one.result,
-                skipped=spoken(one.skipped),
-            )
-            for one in (task.task for task in numbered)
+            SubTaskShown.model_validate(replace(one.task, skipped=spoken(one.task.skipped)))
+            for one in numbered
         ],
         answer=answer_in(run, spoken),
         error=state.error,

@@ -16,7 +16,7 @@ from urllib.parse import parse_qs, urlencode
 from fastapi import Query, Request, Response
 from fastapi.exceptions import RequestValidationError
 from fastapi.responses import HTMLResponse, RedirectResponse
-from pydantic import BaseModel, ConfigDict, Field, ValidationError
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 
 from holdfast.errors import NotPermitted, Unauthenticated
 from holdfast.i18n.message import msg
@@ -63,7 +63,10 @@ no pages of its own.</p>
 
 
 class Model(BaseModel):
-    model_config = ConfigDict(extra="forbid")
+    model_config = ConfigDict(extra="forbid", from_attributes=True)
+
+
+Roles = Annotated[list[str], BeforeValidator(sorted)]
 
 
 class SignIn(Model):
@@ -107,8 +110,8 @@ class Shown(Model):
     form: str = Field(description="token, session or link", examples=["token"])
     name: str
     kind: Kind
-    roles: list[str]
-    grants: dict[str, list[str]]
+    roles: Roles
+    grants: dict[str, Roles]
     created_at: float
     created_by: str
     expires_at: float | None
@@ -286,7 +289,7 @@ def _me(principal: Principal, csrf: str = "") -> Me:
 async def list_tokens(served: Served, caller: Called) -> ShownTokens:
     """Every token, session and unused link that is still good."""
     await caller.require(served, Permission.ADMINISTER)
-    found = [Shown(**_shown(one)) for one in await served.tokens.list()]
+    found = [Shown.model_validate(one) for one in await served.tokens.list()]
     return ShownTokens(tokens=found, server_time=served.now())
 
 
@@ -337,15 +340,4 @@ async def revoke_token(token_id: str, served: Served, caller: Called) -> None:
 
 
 def _shown(one: Credential) -> dict[str, Any]:
-    return {
-        "id": one.id,
-        "form": one.form,
-        "name": one.name,
-        "kind": one.kind,
-        "roles": sorted(one.roles),
-        "grants": listed(one.grants),
-        "created_at": one.created_at,
-        "created_by": one.created_by,
-        "expires_at": one.expires_at,
-        "last_used_at": one.last_used_at,
-    }
+    return Shown.model_validate(one).model_dump()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from dataclasses import asdict
 from typing import Annotated
 
 from fastapi import Query, Response
@@ -104,7 +103,7 @@ async def get_run_tracebacks(run_id: RunId, served: Served, caller: Called) -> T
     """What the run's tools raised: the last traceback of each step, the newest first."""
     await caller.require(served, Permission.OPERATE, run_id)
     found = await served.reader.tracebacks(run_id)
-    shown = [TracebackShown(**asdict(one)) for one in found]
+    shown = [TracebackShown.model_validate(one) for one in found]
     return Tracebacks(tracebacks=shown, server_time=served.now())
 
 

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from typing import Annotated, Any, Final
 
 from fastapi import Path
 from pydantic import ConfigDict, Field
 
 from holdfast import ReActStage
-from holdfast.model.approval import Grant
 from holdfast.model.message import Message, ModelSaid, ToolReturned, UserSaid
 from holdfast.model.run import RunStatus
-from holdfast.model.values import Json
 from holdfast.server.schemas.interactions import Given, InteractionShown, Shown
 from holdfast.views.records import RunView, SessionView
 
@@ -141,60 +140,39 @@ class ChatShown(Shown):
     server_time: float
 
 
-def grant_shown(grant: Grant) -> dict[str, Any]:
-    return {
-        "grantId": grant.grant_id,
-        "tool": grant.tool,
-        "by": grant.by,
-        "at": grant.at,
-        "pattern": dict(grant.pattern),
-        "expiresAt": grant.expires_at,
-        "uses": grant.uses,
-    }
-
-
 def session_shown(run: RunView, state: SessionView) -> dict[str, Any]:
-    usage = state.usage
     return {
-        "sessionId": run.run_id,
-        "agentId": state.agent_id,
+        "session_id": run.run_id,
+        "agent_id": state.agent_id,
         "title": state.agent_name,
-        "status": run.status.value,
+        "status": run.status,
         "stage": state.stage,
         "turn": state.turn,
         "version": run.version,
         "messages": [message_shown(one) for one in state.messages],
         "answer": state.answer,
         "error": state.error,
-        "usage": {
-            "inputTokens": usage.input_tokens,
-            "outputTokens": usage.output_tokens,
-            "cost": usage.cost,
-            "seconds": usage.seconds,
-            "requests": state.requests,
-        },
-        "rules": dict(state.rules),
-        "approvals": [grant_shown(one) for one in state.grants],
-        "startedBy": run.started_by,
-        "createdAt": run.created_at,
-        "updatedAt": run.updated_at,
+        "usage": {**asdict(state.usage), "requests": state.requests},
+        "rules": state.rules,
+        "approvals": state.grants,
+        "started_by": run.started_by,
+        "created_at": run.created_at,
+        "updated_at": run.updated_at,
     }
 
 
-def message_shown(message: Message) -> dict[str, Json]:
+def message_shown(message: Message) -> MessageShown:
     match message:
         case UserSaid(text=text):
-            return {"role": "user", "text": text}
+            return MessageShown(role="user", text=text)
         case ModelSaid(text=text, calls=calls):
-            listed = [
-                {"callId": one.call_id, "tool": one.tool, "args": dict(one.args)} for one in calls
-            ]
-            return {"role": "assistant", "text": text, "calls": listed}
+            listed = [CallShown.model_validate(one) for one in calls]
+            return MessageShown(role="assistant", text=text, calls=listed)
         case ToolReturned():
-            return {
-                "role": "tool",
-                "callId": message.call_id,
-                "tool": message.tool,
-                "content": message.content,
-                "failed": message.failed,
-            }
+            return MessageShown(
+                role="tool",
+                call_id=message.call_id,
+                tool=message.tool,
+                content=message.content,
+                failed=message.failed,
+            )

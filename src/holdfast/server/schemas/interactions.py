@@ -35,9 +35,9 @@ class Given(BaseModel):
 
 
 class Shown(BaseModel):
-    """What a caller is shown."""
+    """What a caller is shown: made of a view with attributes of these names."""
 
-    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True)
+    model_config = ConfigDict(alias_generator=to_camel, populate_by_name=True, from_attributes=True)
 
 
 class AnswerGiven(Given):

@@ -8,8 +8,9 @@ from __future__ import annotations
 from typing import Annotated, Any, Final
 
 from fastapi import Path, Query
-from pydantic import BaseModel, ConfigDict, Field, StringConstraints
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, StringConstraints
 
+from holdfast.language.instants import iso
 from holdfast.model.conversation import AfterFailure
 from holdfast.model.plan import TaskStatus
 from holdfast.model.run import RunKind, RunStatus
@@ -60,7 +61,9 @@ class Given(BaseModel):
 
 
 class Shown(BaseModel):
-    """What a caller is shown."""
+    """What a caller is shown: made of a view with attributes of these names."""
+
+    model_config = ConfigDict(from_attributes=True)
 
 
 class Source(Given):
@@ -236,7 +239,7 @@ class RunShown(RunLine):
 class TraceShown(Shown):
     status: TaskStatus
     reason: str
-    at: str = Field(examples=["2026-01-05T09:00:00Z"])
+    at: Annotated[str, BeforeValidator(iso)] = Field(examples=["2026-01-05T09:00:00Z"])
 
 
 class TaskShown(Shown):
@@ -250,14 +253,14 @@ class TaskShown(Shown):
 class StepShown(Shown):
     """A listener that has fired."""
 
-    listener_id: str = Field(examples=["L001"])
+    listener_id: str = Field(examples=["L001"], validation_alias="step_id")
     status: str = Field(examples=["waiting"])
     firing: int
     attempt: int
     retries: int
     error: str | None = None
     child_id: str | None = None
-    interaction_id: str | None = None
+    interaction_id: str | None = Field(None, validation_alias="question_id")
     retry_at: float | None = None
     waits_until: float | None = None
 
