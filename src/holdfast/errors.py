@@ -23,6 +23,7 @@ HoldfastError
 │   ├── JournalDamaged       the database is corrupt
 │   ├── JournalTooNew        the database was written by a newer Holdfast
 │   ├── JournalUnavailable   disk full, I/O error, database down: not acknowledged
+│   ├── ServerTooOld         the server has no such operation: upgrade it, or use its client
 │   ├── Busy                 too much long work waits already; nothing was begun
 │   └── IssuerUnavailable    the keys of those who sign people in cannot be had
 ├── ToolError                what a tool may raise to say how it failed
@@ -206,6 +207,10 @@ class JournalTooNew(OperatorError):
 
 class JournalUnavailable(OperatorError):
     """The journal could not acknowledge: this does not mean that it did not happen."""
+
+
+class ServerTooOld(OperatorError):
+    """The server is of an earlier release than its client, and has no such operation."""
 
 
 class Busy(OperatorError):

@@ -9,9 +9,9 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager
+from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
-from http import HTTPStatus
+from importlib.metadata import version
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from pydantic import ValidationError
@@ -28,6 +28,7 @@ from holdfast.errors import (
     NotFound,
     NotPermitted,
     OperatorError,
+    ServerTooOld,
     Unauthenticated,
 )
 from holdfast.forms.secrets import is_reference
@@ -53,6 +54,11 @@ PATIENCE = 5.0
 CATCH_UP = 0.05
 PAGE = 200
 TIMELINE_PAGE = 500
+
+_UPGRADE = (
+    f"upgrade the server to Holdfast {version('holdfast')}, or use the holdfast command of the "
+    "server's own release (`holdfast --version` there)"
+)
 
 Told = Mapping[str, Any]
 V = TypeVar("V")
@@ -88,6 +94,8 @@ async def connected(address: Address) -> AsyncIterator[Client]:
         raise Unauthenticated(
             f"{address.url}: {error}; the token is taken from $HOLDFAST_TOKEN or --token-file"
         ) from None
+    except ServerTooOld as error:
+        raise ServerTooOld(f"{address.url}: {error}; {_UPGRADE}") from None
     except InternalError as error:
         raise OperatorError(f"{address.url}: {error}") from None
 
@@ -134,18 +142,12 @@ class ServerBackend:
         return lines
 
     async def _require_views(self) -> None:
-        """Before something is begun that could not be shown: an earlier server has no views, and
-        answers with the status's own words where this one says that there is no such run."""
-        try:
-            await self.client.runs.view("none")
-        except NotFound as error:
-            if str(error) == HTTPStatus.NOT_FOUND.phrase:
-                raise OperatorError(
-                    "this server is of an earlier release and cannot show runs to this command "
-                    "line; nothing was begun. Use the holdfast command of the server's release"
-                ) from None
-        except NotPermitted:
-            pass
+        """Before something is begun that could not be shown."""
+        with suppress(NotFound, NotPermitted):
+            try:
+                await self.client.runs.view("none")
+            except ServerTooOld as error:
+                raise ServerTooOld(f"nothing was begun; {error}") from None
 
     async def run(self, run_id: str) -> RunView:
         return _read(RunView, await self.client.runs.view(run_id))
@@ -288,25 +290,10 @@ class ServerBackend:
         return {one["requestId"]: _refusal(one) for one in told["outcomes"]}
 
     async def resume(self, run_id: str, failed: AfterFailure | None = None) -> None:
-        match await self._kind(run_id):
-            case RunKind.PLAN:
-                await self.client.instances.resume(run_id)
-            case RunKind.CONVERSATION:
-                await self.client.conversations.resume(run_id, failed=failed)
-            case RunKind.CHAT:
-                await self.client.chats.resume(run_id)
+        await self.client.runs.resume(run_id, failed=failed)
 
     async def cancel(self, run_id: str, reason: str) -> None:
-        match await self._kind(run_id):
-            case RunKind.PLAN:
-                await self.client.instances.cancel(run_id, reason=reason)
-            case RunKind.CONVERSATION:
-                await self.client.conversations.cancel(run_id, reason=reason)
-            case RunKind.CHAT:
-                await self.client.chats.cancel(run_id, reason=reason)
-
-    async def _kind(self, run_id: str) -> RunKind:
-        return RunKind((await self.client.runs.get(run_id))["kind"])
+        await self.client.runs.cancel(run_id, reason=reason)
 
     async def runner(self, run_id: str) -> ConversationRunner | None:
         """The server carries its conversations on itself."""
@@ -332,8 +319,8 @@ def _read(kind: type[V], told: Told) -> V:
     try:
         return from_json(kind, told)
     except ValidationError as error:
-        raise OperatorError(
-            f"the server tells what this Holdfast cannot read: upgrade it ({error.errors()[0]})"
+        raise ServerTooOld(
+            f"the server's answer is not of a form that this client reads ({error.errors()[0]})"
         ) from None
 
 

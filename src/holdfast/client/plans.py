@@ -121,6 +121,16 @@ class Runs(Resource):
     async def get(self, run_id: str) -> Answer:
         return answered(await self._transport.get(path_of("runs", run_id)))
 
+    async def resume(self, run_id: str, *, failed: str | None = None) -> Answer:
+        """Go on with a run that failed, or a conversation that is paused; one that failed takes
+        `failed`: `retry`, `skip` or `stop`."""
+        path = path_of("runs", run_id, "resume")
+        return answered(await self._transport.post(path, given(failed=failed) or None))
+
+    async def cancel(self, run_id: str, *, reason: str = "") -> Answer:
+        path = path_of("runs", run_id, "cancel")
+        return answered(await self._transport.post(path, given(reason=reason)))
+
     async def view(self, run_id: str) -> Answer:
         """The run with its tasks, messages or steps, as `holdfast.views` has it."""
         return answered(await self._transport.get(path_of("runs", run_id, "view")))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from http import HTTPStatus
 from typing import Any, Final
 
 import httpx
@@ -27,10 +28,19 @@ _BY_NAME: Final[Mapping[str, type[errors.HoldfastError]]] = {
     "not-permitted": errors.NotPermitted,
 }
 
+_NO_OPERATION: Final = frozenset(
+    (status, "about:blank", status.phrase)
+    for status in (HTTPStatus.NOT_FOUND, HTTPStatus.METHOD_NOT_ALLOWED)
+)
+"""A server that knows the operation says in its own words what there is not."""
+
 
 def refusal_of(response: httpx.Response) -> errors.HoldfastError:
     """The error that a response with a status of 400 or above stands for; its body is read."""
     problem = {**_members(response), "status": response.status_code}
+    if (problem["status"], problem.get("type"), problem.get("detail")) in _NO_OPERATION:
+        asked = f"{response.request.method} {response.request.url.path}"
+        return errors.ServerTooOld(f"the server has no {asked}: it is older than this client")
     return refusal_in(problem, seconds_to_wait(response))
 
 
