@@ -45,7 +45,7 @@ from holdfast.conversations.consumer import (
 from holdfast.conversations.events import asked
 from holdfast.conversations.projection import OVER, Projection, is_cancelled
 from holdfast.conversations.shared_app import SharedApp
-from holdfast.conversations.workers import attendant
+from holdfast.conversations.workers import worker_of
 from holdfast.core.conversation import snapshot as snapshots
 from holdfast.core.conversation.decide import blank, decide, replay
 from holdfast.core.conversation.phases import rests
@@ -399,12 +399,12 @@ class ConversationEngine(Projection):
         self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
         if self.id in worker.conversations:
             raise NotAllowed(f"another engine consumes {self.id} already")
-        work = worker.conversations[self.id] = attendant(
+        work = worker.conversations[self.id] = worker_of(
             self._given, self.coordinator, self.llm, self._executors, self._once
         )
         asking = Asking(worker.asking, self.id)
         here = self._session = ConsumerSession(engine, consumer, asking, self._view.version)
-        here.coordinated = work.worker.coordinator is not None
+        here.coordinated = work.coordinator is not None
         leaving.callback(engine.hub.watch(self.id, self._moved))
         leaving.callback(engine.hub.take(self.id, here.taken.extend))
         leaving.callback(engine.hub.accompany(self.id, here.along))

@@ -1,4 +1,5 @@
-"""Who does a conversation's work: its own people, or those of its application."""
+"""What does a conversation's work: its own coordinator, model and callables, or those of its
+application."""
 
 from __future__ import annotations
 
@@ -7,7 +8,6 @@ from functools import partial
 
 from holdfast.app import Holdfast
 from holdfast.work.conversations import (
-    Attendant,
     ConversationWorker,
     Coordinator,
     GoalDecomposer,
@@ -19,19 +19,19 @@ from holdfast.work.goals import GoalModel
 from holdfast.work.knowledge import Knowledge
 
 
-def attendant(
+def worker_of(
     app: Holdfast | None,
     coordinator: Coordinator | None,
     llm: GoalDecomposer | None,
     executors: Mapping[str, TaskExecutor],
     once: frozenset[str],
-) -> Attendant:
+) -> ConversationWorker:
     """An application that has a model stands in for the coordinator and the llm."""
     if app is not None and app.models.default_model is not None:
         coordinator, llm = coordinator or coordinator_of(app), llm or GoalModel(app.models)
     secrets = None if app is None else app.vault
-    worker = ConversationWorker(coordinator, llm, executors, once, partial(_route, app), secrets)
-    return Attendant(worker, offers_of(executors))
+    route, offers = partial(_route, app), offers_of(executors)
+    return ConversationWorker(coordinator, llm, executors, once, route, secrets, offers)
 
 
 def coordinator_of(
@@ -39,13 +39,13 @@ def coordinator_of(
 ) -> AppCoordinator:
     """Offers what the application has when it is asked: tools, agents and plans, and its rules
     and knowledge where no others are given."""
-    library = app.engine.definitions
+    definitions = app.engine.definitions
     return AppCoordinator(
         app.tools,
         rules or app.rules,
         knowledge or app.knowledge,
-        agents=lambda: [library.agent(one).agent for one in library.agent_ids()],
-        plans=lambda: [library.current(one).plan for one in library.plan_ids()],
+        agents=lambda: [definitions.agent(one).agent for one in definitions.agent_ids()],
+        plans=lambda: [definitions.current(one).plan for one in definitions.plan_ids()],
     )
 
 

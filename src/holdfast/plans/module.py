@@ -286,10 +286,12 @@ class PlanModule:
         given = strict_json(dict(values or {}))
         plan, form = await self._plan_for(words, plan_id, given)
         run_id = f"inst_{await self.engine.journal.next_number('inst'):06d}"
-        sealed = await self.vault.take(form, given, SecretScope(run_id, run_id))
-        given = await self.planner_agent.complete_inputs(words, plan.plan, sealed.data)
+        attached = NOTHING
+        if form.fields:
+            sealed = await self.vault.take(form, given, SecretScope(run_id, run_id))
+            given, attached = sealed.data, Attached(kept=sealed.kept)
+        given = await self.planner_agent.complete_inputs(words, plan.plan, given)
         command = c.StartRun(plan.plan.plan_id, words, given, by=strict_text(by, "by"))
-        attached = Attached(kept=sealed.kept) if sealed.kept else NOTHING
         state = await self.engine.begin(run_id, plan, command, attached=attached)
         return PlanInstance(self.engine, state)
 

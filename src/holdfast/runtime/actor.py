@@ -24,7 +24,7 @@ from holdfast.model.record import constructor
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.runtime import projections
-from holdfast.runtime.audit import left_by, together
+from holdfast.runtime.audit import left_by
 from holdfast.runtime.identity import Identity
 from holdfast.runtime.machines import Machine, machine_of, run_row
 
@@ -246,8 +246,19 @@ def append_of(
         records,
         row,
         () if state.questions is committed.questions else projections.question_rows(state, unsaved),
-        [birth for birth, _ in actor.child_appends] if actor.child_appends else (),
+        [append for append, _ in actor.child_appends] if actor.child_appends else (),
         projections.notices(committed, state) if state.parent is not None else (),
         heard,
-        together([*actor.attached, *along]) if actor.attached or along else NOTHING,
+        _together([*actor.attached, *along]) if actor.attached or along else NOTHING,
+    )
+
+
+def _together(attached: Sequence[Attached]) -> Attached:
+    """Everything that goes into one append."""
+    if len(attached) == 1:
+        return attached[0]
+    return Attached(
+        audit=[record for one in attached for record in one.audit],
+        kept=[kept for one in attached for kept in one.kept],
+        dropped=[name for one in attached for name in one.dropped],
     )

@@ -119,15 +119,6 @@ def left_by(
     return Attached(() if record is None else (record,), kept)
 
 
-def together(attached: Sequence[Attached]) -> Attached:
-    """Everything that goes into one append."""
-    return Attached(
-        audit=[record for one in attached for record in one.audit],
-        kept=[kept for one in attached for kept in one.kept],
-        dropped=[name for one in attached for name in one.dropped],
-    )
-
-
 def _told(command: c.Command) -> _Told | None:
     match command:
         case c.StartRun(plan_id=name) | c.StartSession(agent_id=name):

@@ -36,7 +36,7 @@ from holdfast.work.failed_attempts import ends_from_without, failed
 from holdfast.work.tools import GATE, Gate, ToolSpec
 
 if TYPE_CHECKING:
-    from holdfast.work.conversations import Attendant
+    from holdfast.work.conversations import ConversationWorker
 
 
 Performed: TypeAlias = (
@@ -118,7 +118,7 @@ class Worker:
     def __init__(self, driver: TaskDriver, agents: AgentWorker) -> None:
         self.driver = driver
         self.agents = agents
-        self.conversations: dict[str, Attendant] = {}
+        self.conversations: dict[str, ConversationWorker] = {}
         self.asking: set[str] = set()
         self._facts: dict[str, tuple[ToolSpec, c.ToolFacts]] = {}
         self._outlasting: set[asyncio.Future[c.Outcome]] = set()

@@ -61,8 +61,9 @@ class GoalDecomposer(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class ConversationWorker:
-    """`route` says what a task's type names, of those that are no executor's; `secrets` has
-    what the arguments of an executor's tasks refer to."""
+    """Does a conversation's work. `route` says what a task's type names, of those that are no
+    executor's; `secrets` has what the arguments of an executor's tasks refer to; `offers` are the
+    executors, as the model that decomposes a goal is told of them."""
 
     coordinator: Coordinator | None
     llm: GoalDecomposer | None
@@ -70,6 +71,7 @@ class ConversationWorker:
     once: frozenset[str]
     route: Callable[[str], str]
     secrets: SecretSource | None = None
+    offers: Sequence[Json] = ()
 
     async def perform(self, effect: f.ConversationWork) -> c.Outcome:
         match effect:
@@ -98,7 +100,7 @@ class ConversationWorker:
         if self.llm is None:
             return c.Decomposed((SubTask("task_1", effect.text),))
         more = {
-            "context": dict(effect.context),
+            "context": self._with_offers(effect.context),
             "history": effect.history,
             "complaint": effect.complaint,
         }
@@ -109,6 +111,11 @@ class ConversationWorker:
             return c.Decomposed(tasks, helps)
         except (NotDecomposed, InvalidValue) as error:
             return c.Undecomposed(str(error))
+
+    def _with_offers(self, context: Mapping[str, Json]) -> dict[str, Json]:
+        known = context.get("tools") or ()
+        tools = [*known, *self.offers] if isinstance(known, Sequence) else [*self.offers]
+        return {**context, "tools": tools} if self.offers else {**context}
 
     async def _fill(self, effect: f.FillArguments) -> c.Outcome:
         fill = _own(self.llm, "fill_arguments")
@@ -269,21 +276,6 @@ def _taken(function: Callable[..., Any], offered: Mapping[str, Json]) -> Mapping
         return offered
     names = {one.name for one in parameters if one.kind is not one.POSITIONAL_ONLY}
     return {name: value for name, value in offered.items() if name in names}
-
-
-@dataclass(frozen=True, slots=True)
-class Attendant:
-    """Does a conversation's work; the model that decomposes its goal is offered its callables."""
-
-    worker: ConversationWorker
-    offers: Sequence[Json]
-
-    async def perform(self, effect: f.ConversationWork) -> c.Outcome:
-        if isinstance(effect, f.Decompose) and self.offers:
-            known = effect.context.get("tools") or ()
-            tools = [*known, *self.offers] if isinstance(known, Sequence) else [*self.offers]
-            effect = replace(effect, context={**effect.context, "tools": tools})
-        return await self.worker.perform(effect)
 
 
 def offers_of(executors: Mapping[str, TaskExecutor]) -> list[Json]:

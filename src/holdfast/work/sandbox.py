@@ -108,7 +108,7 @@ class Sandbox:
     def __init__(self, *, workers: int = 2) -> None:
         self._workers = workers
         self._lock = Lock()
-        self._background: _Crew | None = None
+        self._pool: _WorkerPool | None = None
         self._closed = False
 
     async def run(
@@ -125,45 +125,45 @@ class Sandbox:
 
         Cancelling the caller frees it at once; a pass under way ends by its own time limit.
         """
-        crew = self._started()
+        pool = self._started()
         job = _Job(snippet, context, _policy(now, key), frozenset(functions), recorded)
-        return await asyncio.wrap_future(crew.threads.submit(_run, crew.pool, job))
+        return await asyncio.wrap_future(pool.threads.submit(_run, pool.processes, job))
 
     def check(self, snippet: str) -> list[SnippetProblem]:
         """What `run` would refuse to start; blocks for about a millisecond."""
         problem = first_problem(snippet)
         if problem is None:
-            problem = _parse(self._started().pool, snippet)
+            problem = _parse(self._started().processes, snippet)
         return [] if problem is None else [problem]
 
     def close(self) -> None:
         """Ends the workers; snippets still running have at most their time limit left."""
         with self._lock:
             self._closed = True
-            crew, self._background = self._background, None
-        if crew is not None:
-            crew.dismiss()
+            pool, self._pool = self._pool, None
+        if pool is not None:
+            pool.close()
 
-    def _started(self) -> _Crew:
+    def _started(self) -> _WorkerPool:
         with self._lock:
             if self._closed:
                 raise RuntimeError("this Sandbox is closed; make a new one")
-            if self._background is None:
-                self._background = _Crew(self._workers)
-            return self._background
+            if self._pool is None:
+                self._pool = _WorkerPool(self._workers)
+            return self._pool
 
 
-class _Crew:
+class _WorkerPool:
     """Worker processes and as many threads to wait for them, ended at the latest at exit."""
 
     def __init__(self, workers: int) -> None:
-        self.pool = Monty(min_processes=1, max_processes=workers, request_timeout=5.0)
-        self.pool.__enter__()
+        self.processes = Monty(min_processes=1, max_processes=workers, request_timeout=5.0)
+        self.processes.__enter__()
         self.threads = ThreadPoolExecutor(workers, thread_name_prefix="holdfast-sandbox")
-        self.dismiss = weakref.finalize(self, _dismiss, self.pool, self.threads)
+        self.close = weakref.finalize(self, _close, self.processes, self.threads)
 
 
-def _dismiss(pool: Monty, threads: ThreadPoolExecutor) -> None:
+def _close(pool: Monty, threads: ThreadPoolExecutor) -> None:
     threads.shutdown(wait=True, cancel_futures=True)
     pool.__exit__(None, None, None)
 
