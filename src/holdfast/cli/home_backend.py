@@ -147,10 +147,10 @@ class HomeBackend(ViewReader):
         return (await self.views.run(run_id, parts=False)).kind is RunKind.CONVERSATION
 
     async def runner(self, run_id: str) -> ConversationRunner | None:
-        from holdfast.conversations.runner import pursuit_of
+        from holdfast.conversations.runner import runner_of
 
         state = as_conversation(await self.app.engine.state(run_id))
-        return await pursuit_of(self.app, state, self._by)
+        return await runner_of(self.app, state, self._by)
 
     async def partner(self, wanted: str | None) -> Partner:
         definitions = self.app.engine.definitions

@@ -179,7 +179,7 @@ def _made_without_model(state: ConversationState) -> bool:
     ]
 
 
-async def pursuit_of(
+async def runner_of(
     app: Holdfast, state: ConversationState, by: str = LOCAL
 ) -> ConversationRunner | None:
     """To go on with the turn under way; None where that cannot be done here."""

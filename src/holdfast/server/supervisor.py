@@ -20,7 +20,7 @@ from contextvars import Context
 from dataclasses import replace
 
 from holdfast.app import Holdfast
-from holdfast.conversations.runner import ConversationRunner, is_over, may_rest, pursuit_of
+from holdfast.conversations.runner import ConversationRunner, is_over, may_rest, runner_of
 from holdfast.errors import CallerError, OperatorError
 from holdfast.model import commands as c
 from holdfast.model.rows import RunQuery
@@ -126,7 +126,7 @@ class Supervisor:
         state = as_conversation(await self._app.engine.state(run_id))
         if is_over(state):
             return None
-        pursuit = await pursuit_of(self._app, state)
+        pursuit = await runner_of(self._app, state)
         if pursuit is None:
             log.warning("conversation %s has tasks for a model, and none is configured", run_id)
         return pursuit

@@ -54,6 +54,7 @@ class AgentWorker:
         self.tools = tools
         self.models = models
         self._agent = agent
+        self._offered: dict[str, tuple[ToolSpec, ToolOffer]] = {}
 
     async def call(self, effect: f.CallTool) -> Json:
         return kept(effect.tool, await call_tool(self.tools, effect))
@@ -84,13 +85,19 @@ class AgentWorker:
     def _offers(self, effect: f.AskModel) -> Iterator[ToolOffer]:
         for name in effect.tools:
             if name in self.tools:
-                spec = self.tools.get(name).spec
-                yield ToolOffer(spec.name, spec.description, offered_parameters(spec))
+                yield self._tool(self.tools.get(name).spec)
         for agent_id in effect.agents:
             yield self._helper(agent_id)
         if effect.asks_people:
             words = "Ask the person you work for, and wait for the answer."
             yield ToolOffer(ASK_PERSON, words, _QUESTION)
+
+    def _tool(self, spec: ToolSpec) -> ToolOffer:
+        known = self._offered.get(spec.name)
+        if known is None or known[0] is not spec:
+            offer = ToolOffer(spec.name, spec.description, offered_parameters(spec))
+            self._offered[spec.name] = known = (spec, offer)
+        return known[1]
 
     def _helper(self, agent_id: str) -> ToolOffer:
         agent = self._agent(agent_id)
