@@ -14,7 +14,7 @@ from bench.budget import MEASURES, STAGED, STAGES, Counts, counted
 STEPS = {
     "chain": {"statements": 1.133, "commits": 1, "events": 2, "bytes": 293, "tasks": 0},
     "load": {"statements": 0.188, "commits": 0.025, "events": 2, "bytes": 293, "tasks": 0},
-    "pause": {"statements": 13.333, "commits": 2, "events": 6, "bytes": 1109, "tasks": 2},
+    "pause": {"statements": 13.333, "commits": 2, "events": 6, "bytes": 1215, "tasks": 2},
     "conversation": {"statements": 26, "commits": 5, "reads": 2, "events": 18, "tasks": 7},
     "task": {"statements": 10.2, "commits": 2, "reads": 0, "events": 5, "tasks": 2},
 }

@@ -5,14 +5,15 @@ changed; an upcaster turns each old shape into the next, so a journal written by
 any earlier version replays. Defaults are left out: they cost bytes at every step.
 
 Beside the English texts of a value stands how those that are messages were made, as the member
-`messages`: `[[path, id, parameters], …]`. A message without parameters needs none, since its text
-is its id. A parameter that is a message is `[id, parameters]`.
+`messages`: `[[path, id, parameters], …]`, and a parameter that is a message as `[id, parameters]`.
+So what is decoded has the same messages as what was encoded, and whatever message takes one of
+them as a parameter is put into words as a whole. Records without that member hold plain texts.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields, is_dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, get_args
 
@@ -176,11 +177,27 @@ MARK: Final = f'"{MESSAGES}":[['
 """What the JSON of a value has in it if it has messages, and seldom otherwise."""
 
 _Path = tuple[str | int, ...]
+_Found = tuple[_Path, str, Any]
+
+_PLAIN: Final = frozenset({str, int, float, bool, type(None)})
+
+
+class _Names(dict[type[Any], tuple[str, ...]]):
+    """The fields of a dataclass; none of any other class."""
+
+    def __missing__(self, kind: type[Any]) -> tuple[str, ...]:
+        named = fields(kind) if is_dataclass(kind) else ()
+        made = self[kind] = tuple(one.name for one in named)
+        return made
+
+
+_NAMES = _Names()
 
 
 def dump_messages(value: object) -> str:
     """The messages in a value as JSON, empty where there are none."""
-    found = [[path, one.id, _written(one.params)] for path, one in _messages(value, ())]
+    found: list[_Found] = []
+    _collect(value, (), found)
     return json.dumps(found, ensure_ascii=False, separators=(",", ":")) if found else ""
 
 
@@ -195,29 +212,43 @@ def restored(value: Any, payload: str) -> Any:
     return place_messages(value, json.loads(payload).get(MESSAGES, ()))
 
 
-def place_messages(value: Any, found: Iterable[list[Any]]) -> Any:
+def place_messages(value: Any, found: Iterable[Sequence[Any]]) -> Any:
+    """The value with messages at their paths, each `(path, id, parameters)`."""
+    inside: dict[str | int, list[Sequence[Any]]] = {}
     for path, msgid, params in found:
-        value = _placed(value, path, msgid, params)
-    return value
+        if not path:
+            return remade(value, msgid, _read(params)) if type(value) is str else value
+        inside.setdefault(path[0], []).append((path[1:], msgid, params))
+    if not inside:
+        return value
+    changed = {
+        name: place_messages(part, inside[name]) for name, part in _parts(value) if name in inside
+    }
+    if isinstance(value, Map):
+        return value.update(changed)
+    if isinstance(value, Mapping):
+        return {**value, **changed}
+    if isinstance(value, list | tuple):
+        made = getattr(value, "_make", type(value))  # a named tuple takes its parts one by one
+        return made(changed.get(place, part) for place, part in enumerate(value))
+    return replace(value, **changed) if changed else value
 
 
-def _messages(value: object, path: _Path) -> Iterator[tuple[_Path, Message]]:
-    if isinstance(value, Message):
-        if value.params:
-            yield path, value
-    else:
-        for name, part in _parts(value):
-            yield from _messages(part, (*path, name))
+def _collect(value: object, path: _Path, found: list[_Found]) -> None:
+    for name, part in _parts(value):
+        kind = type(part)
+        if kind is Message:
+            found.append(((*path, name), part.id, _written(part.params)))
+        elif kind not in _PLAIN:
+            _collect(part, (*path, name), found)
 
 
-def _parts(value: object) -> Iterable[tuple[str | int, object]]:
+def _parts(value: Any) -> Iterable[tuple[Any, Any]]:
     if isinstance(value, Mapping | Map):
         return value.items()
     if isinstance(value, list | tuple):
         return enumerate(value)
-    if is_dataclass(value):
-        return ((one.name, getattr(value, one.name)) for one in fields(value))
-    return ()
+    return [(name, getattr(value, name)) for name in _NAMES[type(value)]]
 
 
 def _written(params: Params) -> Any:
@@ -230,22 +261,6 @@ def _parameter(value: Any) -> Any:
     if isinstance(value, Message):
         return [value.id, _written(value.params)]
     return value if value is None or isinstance(value, str | int | float) else str(value)
-
-
-def _placed(value: Any, path: list[str | int], msgid: str, params: Any) -> Any:
-    if not path:
-        return remade(value, msgid, _read(params)) if type(value) is str else value
-    name, *rest = path
-    inner = dict(_parts(value)).get(name)
-    part = _placed(inner, rest, msgid, params)
-    if isinstance(value, Map):
-        return value.set(name, part)
-    if isinstance(value, Mapping):
-        return {**value, name: part}
-    if isinstance(value, list | tuple):
-        made = getattr(value, "_make", type(value))  # a named tuple takes its parts one by one
-        return made(part if place == name else one for place, one in enumerate(value))
-    return replace(value, **{str(name): part})
 
 
 def _read(params: Any) -> Params:

@@ -105,14 +105,16 @@ def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
         "provided": dict(state.provided_params),
         "continued_at": state.continued_at,
     }
-    return (OutboxMessage(parent.run_id, state.run_id, state.version, to_json(payload)),)
+    written = codec.beside(to_json(payload), {"message": payload["message"]})
+    return (OutboxMessage(parent.run_id, state.run_id, state.version, written),)
 
 
 def heard(notice: OutboxMessage) -> HearChild:
     body = json.loads(notice.payload)
-    body.pop(codec.MESSAGES, None)  # a later release may write how its message was made
+    found = body.pop(codec.MESSAGES, ())
     asked = adapter(Waiting | None).validate_python(body.pop("waits_for", None))
-    return HearChild(notice.source_id, notice.seq, waits_for=asked, **body)
+    more = codec.place_messages(body, found)
+    return HearChild(notice.source_id, notice.seq, waits_for=asked, **more)
 
 
 def _word(state: RunState) -> tuple[RunStatus, Waiting | None, float | None]:
