@@ -146,6 +146,7 @@ SPEAKING = (
     "core/interactions/checks.py",
     "core/interactions/requests.py",
     "core/interactions/wire.py",
+    "runtime/background.py",
     "runtime/executor.py",
     "runtime/scheduler.py",
     "runtime/tracebacks.py",

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import InvalidValue
-from holdfast.language.jsontext import Extent, extent, load_json
+from holdfast.language.strict import Extent, extent, load_json
 
 ANYTHING = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text('ab"\\,[]{}:'),

@@ -11,7 +11,7 @@ import pytest
 from server_scene import Scene
 from starlette.types import Message, Receive, Scope, Send
 
-from holdfast.language.jsontext import extent
+from holdfast.language.strict import extent
 from holdfast.server.middleware.requests import HEADERS, RequestMiddleware, allows
 from holdfast.server.settings import ServerSettings, is_loopback
 

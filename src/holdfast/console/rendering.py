@@ -23,8 +23,7 @@ from holdfast.console import icons
 from holdfast.console.assets import address, imported_by
 from holdfast.console.formatting import iso, query, seen
 from holdfast.console.words import Words, language_of
-from holdfast.i18n.catalogue import said, worded
-from holdfast.i18n.languages import LANGUAGES
+from holdfast.i18n.catalogue import LANGUAGES, said, worded
 from holdfast.i18n.message import span
 from holdfast.language.display import clip
 from holdfast.model.rows import QuestionQuery

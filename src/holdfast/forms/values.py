@@ -24,8 +24,7 @@ from holdfast.errors import InvalidValue
 from holdfast.forms.patterns import MATCH_BUDGET, compile_pattern, match_cost, most_text
 from holdfast.forms.secrets import is_reference
 from holdfast.i18n.message import msg
-from holdfast.language.jsontext import extent, load_json
-from holdfast.language.strict import strict_json
+from holdfast.language.strict import extent, load_json, strict_json
 from holdfast.model.form import Field, FieldType, Option
 from holdfast.model.values import Json
 

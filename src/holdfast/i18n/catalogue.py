@@ -1,4 +1,4 @@
-"""Catalogues: messages in the reader's language.
+"""Languages, which of them a reader prefers, and the catalogues of messages in them.
 
 A catalogue is a gettext file, `locale/<locale>/LC_MESSAGES/holdfast.po`, read as it is when its
 language is first asked for: nothing has to be compiled, and no second file can be out of date.
@@ -9,11 +9,17 @@ from __future__ import annotations
 import ast
 import re
 from collections.abc import Iterator, Mapping
-from functools import cache
+from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Final
 
 from holdfast.i18n.message import CONTEXT, Message, recalled
+
+LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "中文"}
+"""The languages, each as its speakers call it."""
+
+LONGEST_USUAL: Final = 100
+"""What is longer is not worth remembering."""
 
 LOCALES: Final[Mapping[str, str]] = {"zh": "zh_CN"}
 """The catalogue of each language but English, which messages have in themselves."""
@@ -70,3 +76,36 @@ def prepare() -> None:
     """Read every catalogue before a request waits for it."""
     for language in LOCALES:
         catalogue(language)
+
+
+def preferred(accepted: str) -> str:
+    """What an Accept-Language header wants most of what there is; else English."""
+    return _usual(accepted) if len(accepted) <= LONGEST_USUAL else _wanted(accepted)
+
+
+@lru_cache
+def _usual(accepted: str) -> str:
+    """Browsers and programs send the same few headers again and again."""
+    return _wanted(accepted)
+
+
+def _wanted(accepted: str) -> str:
+    return next(filter(None, map(_offered, _by_preference(accepted))), "en")
+
+
+def _offered(tag: str) -> str:
+    primary = tag.partition("-")[0].lower()
+    return primary if primary in LANGUAGES else ""
+
+
+def _by_preference(accepted: str) -> list[str]:
+    weighed = [(part.partition(";"), place) for place, part in enumerate(accepted.split(","))]
+    order = sorted(weighed, key=lambda one: (-_weight(one[0][2]), one[1]))
+    return [tag.strip() for (tag, _, _), _ in order]
+
+
+def _weight(parameter: str) -> float:
+    try:
+        return float(parameter.strip().removeprefix("q="))
+    except ValueError:
+        return 1.0

@@ -16,7 +16,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Awaitable, Callable
 from dataclasses import replace
-from typing import Final, TypeAlias, TypeVar
+from typing import TypeAlias, TypeVar
 
 from holdfast.core.interactions.filling import for_the_handler
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer
@@ -35,8 +35,6 @@ Handler: TypeAlias = Callable[
     [InteractionRequest, InteractionResponse], Resolution | Awaitable[Resolution]
 ]
 H = TypeVar("H", bound=Callable[..., object])
-
-_CUSTOM: Final = InteractionAction.CUSTOM
 
 
 class Handlers:
@@ -92,14 +90,6 @@ class Handlers:
             return handler
 
         return register
-
-
-def custom_option(request: InteractionRequest, option_id: str | None) -> InteractionOption | None:
-    """The option of this id, where a handler decides about it."""
-    for option in request.options:
-        if option.option_id == option_id:
-            return option if option.action is _CUSTOM else None
-    return None
 
 
 async def _decided(

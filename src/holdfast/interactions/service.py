@@ -12,13 +12,14 @@ from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, T
 from holdfast.forms.secrets import is_reference
 from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.i18n.message import msg, term
-from holdfast.interactions.handlers import Handlers, custom_option
+from holdfast.interactions.handlers import Handlers
 from holdfast.journal.port import NOTHING, Attached, ExpiringValue, QuestionRow
 from holdfast.journal.vault import SecretScope, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
 from holdfast.model.form import Field, FieldType
 from holdfast.model.interaction import (
+    InteractionAction,
     InteractionOption,
     InteractionRequest,
     InteractionResponse,
@@ -64,6 +65,14 @@ def _secret_given(
     return replace(response, data={field.name: response.feedback}, feedback=None)
 
 
+def _custom_option(request: InteractionRequest, option_id: str | None) -> InteractionOption | None:
+    """The option of this id, where a handler decides about it."""
+    for option in request.options:
+        if option.option_id == option_id:
+            return option if option.action is InteractionAction.CUSTOM else None
+    return None
+
+
 class InteractionService:
     def __init__(self, engine: Engine, handlers: Handlers, vault: Vault) -> None:
         self.engine = engine
@@ -101,7 +110,7 @@ class InteractionService:
         if feedback is not None:
             feedback = strict_text(feedback, "feedback")
         resolution, kept = None, sealed.kept
-        custom = custom_option(request, named) if row.status == "open" else None
+        custom = _custom_option(request, named) if row.status == "open" else None
         if custom is not None:
             said = InteractionResponse(row.question_id, row.run_id, named, sealed.data, feedback)
             resolution, more = await self._resolved(request, custom, said, place)

@@ -20,8 +20,7 @@ from fastapi.exceptions import RequestValidationError
 from starlette.exceptions import HTTPException
 
 from holdfast import errors
-from holdfast.i18n.catalogue import said
-from holdfast.i18n.languages import preferred
+from holdfast.i18n.catalogue import preferred, said
 from holdfast.i18n.message import joined, msg
 from holdfast.server.validation_messages import validation_message
 

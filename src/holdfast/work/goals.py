@@ -25,8 +25,7 @@ from holdfast.core.conversation.briefing import results_of, section
 from holdfast.core.run.window import shorten
 from holdfast.errors import InvalidValue, ModelNotConfigured, PermanentError
 from holdfast.i18n.message import msg
-from holdfast.language.jsontext import load_json
-from holdfast.language.strict import canonical_json, strict_json
+from holdfast.language.strict import canonical_json, load_json, strict_json
 from holdfast.model.message import Message, ModelReply, ModelSaid, ToolOffer, UserSaid
 from holdfast.model.values import Json, JsonObject
 from holdfast.work.coordinator import Context

@@ -40,8 +40,7 @@ from holdfast.errors import (
     TransientError,
 )
 from holdfast.i18n.message import msg
-from holdfast.language.jsontext import load_json
-from holdfast.language.strict import canonical_json, digest, strict_json
+from holdfast.language.strict import canonical_json, digest, load_json, strict_json
 from holdfast.model.approval import ApprovalMode, ApprovalRule
 from holdfast.model.form import Form
 from holdfast.model.values import Json, JsonObject

@@ -30,8 +30,7 @@ from holdfast.errors import (
     ModelUnavailable,
 )
 from holdfast.i18n.message import msg
-from holdfast.language.jsontext import load_json
-from holdfast.language.strict import copied, strict_json
+from holdfast.language.strict import copied, load_json, strict_json
 from holdfast.model.message import (
     Message,
     ModelReply,

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from holdfast.console.words import chat, inbox, plans, run, runs, shell
-from holdfast.i18n.languages import LANGUAGES, preferred
+from holdfast.i18n.catalogue import LANGUAGES, preferred
 
 _PLACES: Final = {language: place for place, language in enumerate(LANGUAGES)}
 

@@ -26,7 +26,7 @@ from urllib.parse import unquote, urlsplit
 from fastapi import Depends, Request
 
 from holdfast.errors import NotAllowed, NotFound, NotPermitted, TooMany, Unauthenticated
-from holdfast.i18n.languages import preferred
+from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg, term
 from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import TOKEN, csrf_token

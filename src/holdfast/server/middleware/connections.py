@@ -26,7 +26,7 @@ from uvicorn.protocols.http.httptools_impl import (
     RequestResponseCycle,
 )
 
-from holdfast.i18n.languages import preferred
+from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg
 from holdfast.server.auth.authentication import neighbourhood
 from holdfast.server.middleware.requests import HEADERS, REQUEST_ID

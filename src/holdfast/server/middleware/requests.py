@@ -30,9 +30,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from holdfast.errors import HoldfastError
-from holdfast.i18n.languages import preferred
+from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg
-from holdfast.language.jsontext import Extent, extent
+from holdfast.language.strict import Extent, extent
 from holdfast.server.middleware.admission import Admission
 from holdfast.server.problems import problem, problem_response, refusal
 from holdfast.server.settings import ServerSettings
