@@ -170,13 +170,22 @@ async def test_a_resume_point_survives_the_wire_in_either_spelling() -> None:
     ]
     assert ResumePoint.from_wire(wire) == point
     snake = {**wire, "resume_id": wire["resumeId"]}
-    with pytest.raises(InvalidAnswer, match="two spellings"):
+    with pytest.raises(InvalidAnswer, match="says the same as resumeId: give only one"):
         ResumePoint.from_wire(snake)
     del snake["resumeId"]
     assert ResumePoint.from_wire(snake) == point
     with pytest.raises(InvalidAnswer) as caught:
         ResumePoint.from_wire({**wire, "resumeId": None, "currentIteration": -1, "more": 1})
     assert set(caught.value.fields) == {"resumeId", "currentIteration", "more"}
+    context = {"agentId": 1, "approval": {"pay": "perhaps"}, "toolApprovalCallback": "me"}
+    with pytest.raises(InvalidAnswer) as caught:
+        ResumePoint.from_wire({**wire, "context": context, "pausedStage": "ACTNG"})
+    assert {name: told.split(":")[0] for name, told in caught.value.fields.items()} == {
+        "pausedStage": 'there is no "ACTNG"',
+        "context.toolApprovalCallback": "unknown key",
+        "context.agentId": "must be text, not a number",
+        "context.approval.pay": "approval is 'perhaps'",
+    }
 
 
 async def test_events_on_the_wire_spell_our_keys_like_javascript_and_leave_users_alone() -> None:

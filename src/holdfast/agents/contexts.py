@@ -2,22 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, field, fields
-from typing import Any, Final, Protocol, Self
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Final, Protocol
 
 from holdfast.core.agent.tables import ReActStage
 from holdfast.core.approval import read_rule, rule_to_json
 from holdfast.core.interactions.wire import (
-    camel,
-    request_from_wire,
+    REQUEST,
+    RESPONSE,
+    Shape,
     request_to_wire,
-    response_from_wire,
     response_to_wire,
+    word_of,
 )
-from holdfast.errors import HoldfastError, InvalidAnswer
-from holdfast.i18n.message import joined, msg
+from holdfast.errors import HoldfastError
+from holdfast.forms.problems import Problems
+from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_text
+from holdfast.model.approval import ApprovalRule
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
 from holdfast.model.values import Json
 from holdfast.runtime.identity import LOCAL
@@ -57,9 +60,9 @@ class AgentContext:
         }
 
     @classmethod
-    def from_wire(cls, raw: object) -> Self:
+    def from_wire(cls, raw: object) -> AgentContext:
         """The context, or InvalidAnswer with one message per wrong field."""
-        return cls(**_read(cls, raw, _OF_A_CONTEXT))
+        return _CONTEXT.from_wire(raw)
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,86 +92,41 @@ class ResumePoint:
         }
 
     @classmethod
-    def from_wire(cls, raw: object) -> Self:
+    def from_wire(cls, raw: object) -> ResumePoint:
         """The point in either spelling, or InvalidAnswer with one message per wrong field."""
-        return cls(**_read(cls, raw, _OF_A_RESUME_POINT))
+        return _RESUME_POINT.from_wire(raw)
 
 
-_Readers = Mapping[str, Callable[[Any], object]]
-
-
-def _read(kind: Any, raw: object, readers: _Readers) -> dict[str, Any]:
-    if not isinstance(raw, Mapping):
-        raise InvalidAnswer(
-            msg("a {kind} must be an object", kind=kind.__name__), {"$": msg("must be an object")}
-        )
-    wrong: dict[str, str] = {}
-    read: dict[str, Any] = {}
-    names = {spelling: name for name in readers for spelling in (name, camel(name))}
-    for key, value in raw.items():
-        name = names.get(key)
-        if name is None or name in read:
-            wrong[str(key)] = (
-                msg("unknown key") if name is None else msg("is given in two spellings")
-            )
-        elif value is not None:
-            read[name] = _value(readers[name], value, str(key), wrong)
-    needed = (each.name for each in fields(kind) if _is_needed(each))
-    wrong |= {camel(name): msg("is required") for name in needed if name not in read}
-    if wrong:
-        each = (msg("{place}: {problem}", place=k, problem=v) for k, v in wrong.items())
-        listed = joined("; ", each)
-        raise InvalidAnswer(
-            msg("this {what} cannot be read: {problem}", what=kind.__name__, problem=listed), wrong
-        )
-    return read
-
-
-def _is_needed(each: Any) -> bool:
-    return each.default is MISSING and each.default_factory is MISSING
-
-
-def _value(
-    reader: Callable[[Any], object], value: object, key: str, wrong: dict[str, str]
-) -> object:
-    try:
-        return reader(value)
-    except InvalidAnswer as refused:
-        wrong |= {f"{key}.{name}": message for name, message in refused.fields.items()}
-    except (HoldfastError, ValueError) as refused:
-        wrong[key] = str(refused)
-    return None
-
-
-def _text(value: object) -> str:
-    return strict_text(value, "text", longest=1_000_000)
-
-
-def _count(value: object) -> int:
+def _count(value: object, problems: Problems) -> object:
     if type(value) is not int or value < 0:
-        raise ValueError(msg("must be a whole number from 0"))
+        problems.add(msg("must be a whole number from 0"))
     return value
 
 
-def _rules(value: object) -> dict[str, object]:
+def _rules(value: object, problems: Problems) -> dict[str, ApprovalRule]:
     if not isinstance(value, Mapping):
-        raise ValueError(msg("must be an object with a rule for each tool"))
-    return {_text(name): read_rule(rule) for name, rule in value.items()}
+        problems.add(msg("must be an object with a rule for each tool"))
+        return {}
+    return dict(_each_rule(value, problems))
 
 
-_OF_A_CONTEXT: Final[_Readers] = {
-    "agent_id": _text,
-    "session_id": _text,
-    "user_id": _text,
-    "approval": _rules,
-}
-_OF_A_RESUME_POINT: Final[_Readers] = {
-    "resume_id": _text,
-    "session_id": _text,
-    "current_iteration": _count,
-    "paused_stage": ReActStage,
-    "interaction_request": request_from_wire,
-    "user_response": response_from_wire,
-    "context": AgentContext.from_wire,
-    "original_task": _text,
-}
+def _each_rule(
+    rules: Mapping[object, object], problems: Problems
+) -> Iterator[tuple[str, ApprovalRule]]:
+    for name, rule in rules.items():
+        try:
+            yield strict_text(name, "tool"), read_rule(rule)
+        except HoldfastError as refused:
+            problems.at(str(name)).add(str(refused))
+
+
+_CONTEXT: Final = Shape(AgentContext, AgentContext.__name__, approval=_rules)
+_RESUME_POINT: Final = Shape(
+    ResumePoint,
+    ResumePoint.__name__,
+    current_iteration=_count,
+    paused_stage=word_of(ReActStage),
+    interaction_request=REQUEST.read,
+    user_response=RESPONSE.read,
+    context=_CONTEXT.read,
+)

@@ -18,9 +18,9 @@ which those who show a question say of each option.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import MISSING, Field, fields
+from dataclasses import MISSING, fields
 from enum import StrEnum
-from typing import Any, Final, TypeAlias, TypeVar, get_type_hints
+from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
 
 from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
 from holdfast.forms.problems import Problems
@@ -62,7 +62,7 @@ def request_to_wire(request: InteractionRequest) -> dict[str, Any]:
 
 def request_from_wire(raw: object) -> InteractionRequest:
     """The request, or InvalidAnswer with one message per wrong field."""
-    return _from_wire(InteractionRequest, raw, "request")
+    return REQUEST.from_wire(raw)
 
 
 def option_to_wire(option: InteractionOption) -> dict[str, Any]:
@@ -72,7 +72,7 @@ def option_to_wire(option: InteractionOption) -> dict[str, Any]:
 
 def option_from_wire(raw: object) -> InteractionOption:
     """The option, or InvalidAnswer with one message per wrong field."""
-    return _from_wire(InteractionOption, raw, "option")
+    return _OPTION.from_wire(raw)
 
 
 def response_to_wire(response: InteractionResponse) -> dict[str, Any]:
@@ -82,7 +82,7 @@ def response_to_wire(response: InteractionResponse) -> dict[str, Any]:
 
 def response_from_wire(raw: object) -> InteractionResponse:
     """The response, or InvalidAnswer with one message per wrong field."""
-    return _from_wire(InteractionResponse, raw, "response")
+    return RESPONSE.from_wire(raw)
 
 
 def _fields_of(one: Any) -> dict[str, Any]:
@@ -103,12 +103,71 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-def _from_wire(kind: type[T], raw: object, what: str) -> T:
-    problems = Problems()
-    made = _read(kind, raw, problems)
-    if made is None:
-        raise _refusal(problems.found, what)
-    return made
+class Shape(Generic[T]):
+    """How a record is read: what its attributes may be is said by their annotations, or by readers.
+
+    An attribute that has neither is no part of the wire. `further` are other spellings.
+    """
+
+    def __init__(
+        self, kind: type[T], what: str, further: Mapping[str, str] | None = None, **readers: Reader
+    ) -> None:
+        known = get_type_hints(kind).items()
+        self.kind: Any = kind
+        self.what = what
+        self.readers = {
+            name: readers.get(name) or _BY_TYPE[declared]
+            for name, declared in known
+            if name in readers or declared in _BY_TYPE
+        }
+        names = {camel(name): name for name in self.readers} | {name: name for name in self.readers}
+        self.spellings = names | dict(further or {})
+
+    def from_wire(self, raw: object) -> T:
+        """The record, or InvalidAnswer with one message per wrong field."""
+        problems = Problems()
+        made = self.read(raw, problems)
+        if made is None:
+            raise _refusal(problems.found, self.what)
+        return made
+
+    def read(self, raw: object, problems: Problems) -> T | None:
+        """The record, or None after everything wrong with it was reported."""
+        if not isinstance(raw, Mapping):
+            problems.add(msg("must be an object, not {sort}", sort=_sort(raw)))
+            return None
+        known_before = len(problems.found)
+        given = dict(self._given(raw, problems))
+        values = dict(self._values(raw, given, problems))
+        made: T | None = self.kind(**values) if len(problems.found) == known_before else None
+        return made
+
+    def _given(self, raw: Mapping[Any, object], problems: Problems) -> Iterator[tuple[str, str]]:
+        """The attributes that are given, each with the key that gives it."""
+        first: dict[str, str] = {}
+        for key in raw:
+            name = self.spellings.get(key)
+            if name is None:
+                if len(problems.found) < MOST_UNKNOWN:
+                    _report_unknown(str(key), self.spellings, problems)
+            elif name in first:
+                problems.at(key).add(
+                    msg("says the same as {name}: give only one of them", name=first[name])
+                )
+            else:
+                first[name] = key
+                yield name, key
+
+    def _values(
+        self, raw: Mapping[str, object], given: Mapping[str, str], problems: Problems
+    ) -> Iterator[tuple[str, Any]]:
+        for each in fields(self.kind):
+            key = given.get(each.name)
+            value = None if key is None else raw[key]
+            if key is not None and value is not None:
+                yield each.name, self.readers[each.name](value, problems.at(key))
+            elif each.default is MISSING and each.default_factory is MISSING:
+                problems.at(key or camel(each.name)).add(msg("is required"))
 
 
 def _refusal(problems: list[FormProblem], what: str) -> InvalidAnswer:
@@ -125,55 +184,10 @@ def _refusal(problems: list[FormProblem], what: str) -> InvalidAnswer:
     return InvalidAnswer(told, messages)
 
 
-def _read(kind: type[T], raw: object, problems: Problems) -> T | None:
-    """What was read, or None after everything wrong with it was reported."""
-    if not isinstance(raw, Mapping):
-        problems.add(msg("must be an object, not {sort}", sort=_sort(raw)))
-        return None
-    known_before = len(problems.found)
-    given = dict(_given(kind, raw, problems))
-    values = dict(_values(kind, raw, given, problems))
-    return kind(**values) if len(problems.found) == known_before else None
-
-
-def _given(kind: type, raw: Mapping[Any, object], problems: Problems) -> Iterator[tuple[str, str]]:
-    """The fields that are given, each with the key that gives it."""
-    names = _SPELLINGS[kind]
-    first: dict[str, str] = {}
-    for key in raw:
-        name = names.get(key)
-        if name is None:
-            if len(problems.found) < MOST_UNKNOWN:
-                _report_unknown(str(key), names, problems)
-        elif name in first:
-            problems.at(key).add(
-                msg("says the same as {name}: give only one of them", name=first[name])
-            )
-        else:
-            first[name] = key
-            yield name, key
-
-
 def _report_unknown(key: str, known: Mapping[str, str], problems: Problems) -> None:
     names = [camel(name) for name in dict.fromkeys(known.values())]
     hint = remedy(key[:LONGEST_NAME_SHOWN], names, msg("known are {names}", names=", ".join(names)))
     problems.at(key).add(msg("unknown key: {hint}", hint=hint))
-
-
-def _values(
-    kind: Any, raw: Mapping[str, object], given: Mapping[str, str], problems: Problems
-) -> Iterator[tuple[str, Any]]:
-    for each in fields(kind):
-        key = given.get(each.name)
-        value = None if key is None else raw[key]
-        if key is not None and value is not None:
-            yield each.name, _READERS[each.name](value, problems.at(key))
-        elif _is_needed(each):
-            problems.at(key or camel(each.name)).add(msg("is required"))
-
-
-def _is_needed(each: Field[Any]) -> bool:
-    return each.default is MISSING and each.default_factory is MISSING
 
 
 def _sort(value: object) -> str:
@@ -224,7 +238,7 @@ def _items(value: object, problems: Problems) -> Iterator[tuple[int, object]]:
     yield from enumerate(value)
 
 
-def _word_of(words: type[StrEnum]) -> Reader:
+def word_of(words: type[StrEnum]) -> Reader:
     known = {each.value: each for each in words}
 
     def read(value: object, problems: Problems) -> StrEnum | None:
@@ -241,12 +255,8 @@ def _word_of(words: type[StrEnum]) -> Reader:
     return read
 
 
-def _options(value: object, problems: Problems) -> tuple[InteractionOption, ...]:
-    found = [
-        _read(InteractionOption, each, problems.at(index))
-        for index, each in _items(value, problems)
-    ]
-    return tuple(option for option in found if option is not None)
+def _options(value: object, problems: Problems) -> tuple[InteractionOption | None, ...]:
+    return tuple(_OPTION.read(each, problems.at(index)) for index, each in _items(value, problems))
 
 
 def _form(value: object, problems: Problems) -> Form:
@@ -266,32 +276,16 @@ _BY_TYPE: Final[Mapping[Any, Reader]] = {
     tuple[float, ...]: _numbers,
     Mapping[str, Json]: _mapping,
     Form: _form,
-    InteractionType: _word_of(InteractionType),
-    InteractionAction: _word_of(InteractionAction),
+    InteractionType: word_of(InteractionType),
+    InteractionAction: word_of(InteractionAction),
     tuple[InteractionOption, ...]: _options,
 }
-_READERS: Final = {
-    name: _BY_TYPE[declared]
-    for kind in (InteractionRequest, InteractionOption, InteractionResponse)
-    for name, declared in get_type_hints(kind).items()
-}
-
-
-def _spellings(kind: Any, *further: tuple[str, str]) -> dict[str, str]:
-    """Every key that is read, and the field that it names."""
-    names = [each.name for each in fields(kind)]
-    return {camel(name): name for name in names} | {name: name for name in names} | dict(further)
-
-
-_SPELLINGS: Final[Mapping[type, Mapping[str, str]]] = {
-    InteractionRequest: _spellings(
-        InteractionRequest, ("formSchema", "form_schema"), ("form_schema", "form_schema")
-    ),
-    InteractionOption: _spellings(
-        InteractionOption,
-        ("default", "is_default"),
-        ("dangerous", "is_dangerous"),
-        ("consequence", "consequence"),
-    ),
-    InteractionResponse: _spellings(InteractionResponse),
-}
+_OPTION: Final = Shape(
+    InteractionOption,
+    "option",
+    {"default": "is_default", "dangerous": "is_dangerous", "consequence": "consequence"},
+)
+REQUEST: Final = Shape(
+    InteractionRequest, "request", {"formSchema": "form_schema", "form_schema": "form_schema"}
+)
+RESPONSE: Final = Shape(InteractionResponse, "response")
