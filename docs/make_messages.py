@@ -18,6 +18,12 @@ from holdfast.i18n.catalogue import LOCALES
 
 PACKAGE = Path(__file__).parent.parent / "src" / "holdfast"
 KEYWORDS: Final = {"msg": None, "msgid": None, "nmsg": (1, 2), "pmsg": ((1, "c"), 2)}
+CONSOLE: Final = {"t": None, "nt": (1, 2), "pt": ((1, "c"), 2)}
+METHODS: Final = (
+    ("**.py", "python"),
+    ("templates/**.html", "jinja2"),
+    ("static/**.js", "javascript"),
+)
 HEADER = """\
 msgid ""
 msgstr ""
@@ -33,6 +39,9 @@ def extracted() -> Iterator[tuple[str, str | tuple[str, ...], str | None]]:
     for file, _, found, _, context in extract_from_dir(str(PACKAGE), keywords=KEYWORDS):
         if isinstance(found, str) or all(found):
             yield file, found, context
+    console = PACKAGE / "console"
+    for file, _, found, _, context in extract_from_dir(str(console), METHODS, keywords=CONSOLE):
+        yield f"console/{file}", found, context or "console"
 
 
 def updated(before: Catalog, locale: str) -> str:

@@ -5,23 +5,20 @@ from __future__ import annotations
 from functools import cache
 from importlib.resources import files
 from string import Formatter
-from typing import Final
 
+import make_messages
 import pytest
-from babel.messages.extract import extract_from_dir
 from babel.messages.pofile import read_po
 
 from holdfast.i18n.catalogue import LOCALES, catalogue, prepare, said
 from holdfast.i18n.message import CONTEXT
 
-KEYWORDS: Final = {"msg": None, "msgid": None, "nmsg": (1, 2), "pmsg": ((1, "c"), 2)}
 LANGUAGES = pytest.mark.parametrize("language", LOCALES)
 
 
 @cache
 def extracted() -> frozenset[str]:
-    found = extract_from_dir(str(files("holdfast")), keywords=KEYWORDS)
-    return frozenset(key(one[2], one[4]) for one in found if isinstance(one[2], str) or all(one[2]))
+    return frozenset(key(text, context) for _, text, context in make_messages.extracted())
 
 
 def key(text: str | tuple[str, ...], context: str | None) -> str:

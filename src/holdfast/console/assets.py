@@ -8,6 +8,7 @@ newest file is served, and must be revalidated.
 from __future__ import annotations
 
 import hashlib
+import json
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -26,6 +27,8 @@ FOREVER: Final = "public, max-age=31536000, immutable"
 REVALIDATE: Final = "no-cache"
 MEDIA_TYPES: Final = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 _IMPORT: Final = re.compile(rb'^import\b[^;(]*"\./([a-z_]+\.js)";', re.MULTILINE)
+_LATER: Final = re.compile(r'\bimport\("\./([a-z_]+\.js)"\)')
+_TEXT: Final = re.compile(r'\bn?t\(("(?:[^"\\]|\\.)*")')
 
 router = APIRouter()
 
@@ -74,6 +77,15 @@ def imported_by(names: tuple[str, ...]) -> tuple[str, ...]:
             found.append(name)
             waiting += [one.decode() for one in _IMPORT.findall(assets()[name].body)]
     return tuple(found)
+
+
+@cache
+def texts_in(names: tuple[str, ...]) -> frozenset[str]:
+    """What modules and all that they import, sooner or later, say to people."""
+    at_once = "".join(assets()[one].body.decode() for one in imported_by(names))
+    everything = imported_by((*names, *_LATER.findall(at_once)))
+    bodies = (assets()[one].body.decode() for one in everything)
+    return frozenset(json.loads(text) for body in bodies for text in _TEXT.findall(body))
 
 
 @router.get("/static/{directory}/{name}")

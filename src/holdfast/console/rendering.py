@@ -17,15 +17,15 @@ from urllib.parse import unquote
 from fastapi import Request
 from fastapi.responses import HTMLResponse
 from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2.utils import htmlsafe_json_dumps
 from markupsafe import Markup
 
-from holdfast.console import icons
-from holdfast.console.assets import address, imported_by
+from holdfast.console import icons, words
+from holdfast.console.assets import address, imported_by, texts_in
 from holdfast.console.formatting import iso, query, seen
-from holdfast.console.words import Words, language_of
-from holdfast.i18n.catalogue import LANGUAGES, said, worded
-from holdfast.i18n.message import span
-from holdfast.language.display import clip
+from holdfast.i18n.catalogue import LANGUAGES, LOCALES, catalogue, said
+from holdfast.i18n.message import Message, span
+from holdfast.language.display import clip, unquoted
 from holdfast.model.rows import QuestionQuery
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.auth.principal import Principal
@@ -41,49 +41,56 @@ _ROLES: Final = ("admin", "author", "approver", "operator", "viewer")
 
 def language(request: Request) -> str:
     accepted = request.headers.get("accept-language", "")
-    return language_of(request.cookies.get(COOKIE), accepted)
-
-
-def words_for(request: Request) -> Words:
-    return Words(language(request))
+    return words.language_of(request.cookies.get(COOKIE), accepted)
 
 
 @lru_cache(maxsize=32)
 def environment(language: str, root: str) -> Environment:
+    def read(value: Any) -> Any:
+        """A message in the reader's language, any other value as it is."""
+        return said(value, language) if isinstance(value, Message) else value
+
+    def spoken(text: str) -> str:
+        return seen(said(text, language))
+
     made = Environment(
         loader=PackageLoader("holdfast.console"),
         autoescape=True,
         undefined=StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
-        finalize=lambda value: worded(value, language) if isinstance(value, str) else value,
+        finalize=read,
     )
-    words = Words(language)
     made.globals.update(
-        t=words,
-        said=words.starting,
+        t=words.t,
+        nt=words.nt,
+        pt=words.pt,
+        words=words,
         language=language,
         languages=LANGUAGES,
         root=root,
         asset=lambda name: root + address(name),
-        modules=lambda *names, soon=(): modules(root, names, soon),
+        modules=lambda *names, soon=(): modules(root, names, soon, language),
         icon=icons.icon,
         condition=icons.condition,
         query=query,
+        spoken=spoken,
     )
     made.filters.update(
-        seen=lambda text: seen(worded(text, language) if isinstance(text, str) else text),
-        spoken=lambda text: seen(said(text, language)),
+        seen=lambda text: seen(read(text)),
+        spoken=spoken,
+        unquoted=unquoted,
         labelled=lambda text: said(text, language),
-        clipped=clip,
+        clipped=lambda text, columns: clip(read(text), columns),
         iso=iso,
         span=span,
     )
     return made
 
 
-def modules(root: str, names: Sequence[str], soon: Sequence[str]) -> Markup:
-    """The modules of a page, with preload hints for all that they import.
+def modules(root: str, names: Sequence[str], soon: Sequence[str], language: str) -> Markup:
+    """The modules of a page, with preload hints for all that they import, and with the texts that
+    they say in the reader's language.
 
     Without hints the browser would fetch imports one after another. What a page may import
     `soon` is fetched with the rest.
@@ -92,7 +99,12 @@ def modules(root: str, names: Sequence[str], soon: Sequence[str]) -> Markup:
     hint = Markup('<link rel="modulepreload" href="{}">')
     script = Markup('<script type="module" src="{}"></script>')
     hints = [hint.format(root + address(one)) for one in found]
-    return Markup("\n").join([*hints, *(script.format(root + address(one)) for one in names)])
+    spoken = catalogue(language) if language in LOCALES else {}
+    ids = {one: words.text_id(one) for one in sorted(texts_in(tuple(names)))}
+    told = {one: spoken[name] for one, name in ids.items() if name in spoken}
+    brought = Markup('<script type="application/json" id="words">{}</script>')
+    scripts = [script.format(root + address(one)) for one in names]
+    return Markup("\n").join([brought.format(htmlsafe_json_dumps(told)), *hints, *scripts])
 
 
 def render(

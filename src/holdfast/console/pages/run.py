@@ -171,7 +171,7 @@ def _dialog(run: RunVersion, checked: CheckedAction) -> dict[str, object]:
         "run_id": run.run_id,
         "version": run.version,
         "about": checked.about,
-        "explained": f"run.ask.{action.name}.{JOURNAL_KINDS[run.kind] if special else 'text'}",
+        "explained": f"resume.{JOURNAL_KINDS[run.kind]}" if special else action.name,
         "will": checked.consequences,
         "stopped": checked.status is RunStatus.ERROR and action.name != "context",
         "body": json.dumps(dict(action.body)),

@@ -26,7 +26,7 @@ async function seal(card, form) {
     const { reference } = await post(path, { value: input.value }, { key: newKey() });
     kept.set(row.dataset.name, reference);
     input.value = "";
-    input.placeholder = t("js-card.sealed");
+    input.placeholder = t("Under lock; type to replace it");
   }
   return Object.fromEntries(kept);
 }
@@ -60,7 +60,7 @@ export async function answer(card, form, button) {
     drop(card);
     delete card.dataset.dirty;
     card.querySelector("h2").focus({ preventScroll: true });
-    notify(t("js-card.answered"));
+    notify(t("Your answer is in"));
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     if (!error.tellsNothing) sendWith(card, "");
@@ -88,7 +88,19 @@ function inWords(form, fields) {
 }
 
 function plainly(row) {
-  if ([...row.querySelectorAll("[data-own]")].some((own) => !own.hidden && !own.value.trim())) return t("js-card.specify");
+  if ([...row.querySelectorAll("[data-own]")].some((own) => !own.hidden && !own.value.trim())) return t("Please specify");
   if (read(row) !== null || isSecret(row) && control(row).value) return "";
-  return t(row.querySelector("fieldset, select") ? "js-card.choose" : "js-card.required");
+  return row.querySelector("fieldset, select") ? t("Please choose") : t("Please fill this in");
+}
+
+/** Says which arguments of a call were changed. */
+export function sayChanges(form) {
+  const place = form.querySelector(".changed");
+  if (!place) return;
+  const names = Object.keys(changes(form)).join(t(", "));
+  const told = form.dataset.fourEyes === undefined
+    ? t("Changed: {names}. The tool will run with your values.", { names })
+    : t("Changed: {names}. Another person is asked to approve them.", { names });
+  place.hidden = !names;
+  place.textContent = names && told;
 }

@@ -29,8 +29,8 @@ export class Refusal extends Error {
 
 /** Nobody said why. */
 function unexplained(status) {
-  if (status === 401) return t("js.signed_out");
-  return status > 0 && status < 500 ? t("js.refused", { status }) : t("js.unreachable");
+  if (status === 401) return t("You are signed out. Sign in again.");
+  return status > 0 && status < 500 ? t("The server refused it ({status}).", { status }) : t("No answer came; it may have been received. Pressing again does nothing twice.");
 }
 
 export function newKey() {

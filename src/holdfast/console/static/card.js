@@ -1,14 +1,13 @@
-// Cards (templates/card.html), wherever they stand: a page loads this module, and every card
-// that is on it or comes later works. A card that somebody writes in is never swapped; when it
-// was answered elsewhere it says so, and what was written stays, to be copied.
+// Cards (templates/card.html): a page loads this module, and every card that is on it or comes later
+// works. A card that is written in is never swapped: answered elsewhere, it says so and keeps what
+// was written, to be copied.
 
-import { answer, unseal } from "./answering.js";
+import { answer, sayChanges, unseal } from "./answering.js";
 import { settle } from "./asked.js";
 import "./countdown.js";
 import { keep, unsent } from "./drafts.js";
 import { changes, control, dress, isChanged, isSecret, restore, values } from "./form.js";
 import { press } from "./shell.js";
-import { t } from "./words.js";
 import { keepWritten, lines, showWritten } from "./written.js";
 
 const formOf = (card) => card.querySelector("form.answer");
@@ -43,14 +42,6 @@ function said(card, form) {
   const feedback = words(form)?.value;
   const data = { ...given, ...(feedback && { $feedback: feedback }) };
   return { data, lines: [...lines(card)], sent: card.dataset.sent };
-}
-
-function sayChanges(form) {
-  const place = form.querySelector(".changed");
-  if (!place) return;
-  const names = Object.keys(changes(form)).join(t("js-card.comma"));
-  place.hidden = !names;
-  place.textContent = names && t(form.dataset.fourEyes === undefined ? "js-card.changed" : "js-card.wished", { names });
 }
 
 function changed({ target }) {

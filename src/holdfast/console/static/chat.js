@@ -84,7 +84,7 @@ function show() {
 function nameCalls() {
   const calls = [...document.querySelectorAll("#transcript [data-open]")].map(({ dataset }) => {
     const line = document.createElement("li");
-    line.textContent = t("js-chat.call", dataset);
+    line.textContent = t("{tool}: {standing}", dataset);
     return line;
   });
   find("stopping-calls").replaceChildren(...calls);

@@ -6,7 +6,7 @@
 import { language, t } from "./words.js";
 
 const offset = Number(document.documentElement.dataset.now) - performance.timeOrigin / 1000;
-const units = t("js.units").split(" ");
+const units = t("s min h d").split(" ");
 const clock = { hour: "2-digit", minute: "2-digit", hourCycle: "h23" };
 const today = new Intl.DateTimeFormat(language, { ...clock, second: "2-digit" });
 const earlier = new Intl.DateTimeFormat(language, { ...clock, month: "short", day: "numeric" });

@@ -31,7 +31,7 @@ export async function ask(option, picks, settle) {
   const n = shown().length;
   find("bulk-send").disabled = !n;
   find("bulk-send").className = `button ${option.tone === "danger" ? "fatal" : "primary"}`;
-  find("bulk-send").textContent = t("js-inbox.send", { option: option.label, n });
+  find("bulk-send").textContent = t("{option} ({n})", { option: option.label, n });
   dialog.showModal();
 }
 
@@ -39,7 +39,7 @@ find("bulk-send").addEventListener("click", ({ currentTarget }) => press(current
   const { option, titles, settle } = meant;
   const feedback = find("bulk-feedback").value.trim();
   if (option.needed && !feedback) {
-    showFields(dialog, { feedback: t("js-inbox.needed") });
+    showFields(dialog, { feedback: t("Please say why") });
     return;
   }
   const digests = Object.fromEntries(shown().map((one) => [one.dataset.question, one.dataset.digest]));

@@ -10,7 +10,7 @@ function tick() {
   if (document.hidden) return;
   for (const element of document.querySelectorAll("[data-deadline]")) {
     const left = element.dataset.deadline - now();
-    const text = left > 0 ? span(Math.ceil(left)) : t("js-card.time_up");
+    const text = left > 0 ? span(Math.ceil(left)) : t("Time is up");
     const place = element.querySelector("b");
     if (place.textContent !== text) place.textContent = text;
     element.classList.toggle("soon", left < 60);

@@ -10,11 +10,25 @@ import { t } from "./words.js";
 export const run = document.querySelector("[data-run-id]");
 export const parts = `/console/parts/runs/${run.dataset.runId}`;
 
+const movedOn = t("The run has moved on: this is not possible any more.");
+const DONE = {
+  "resume": t("The run goes on"),
+  "go-on-retry": t("What failed is tried again"),
+  "go-on-skip": t("It goes on without what failed"),
+  "go-on-stop": t("The turn is over"),
+  "pause": t("It starts nothing more until it is resumed"),
+  "cancel": t("The run is being cancelled"),
+  "rerun": t("It runs again"),
+  "skip": t("Skipped"),
+  "mark-done": t("Marked done"),
+  "context": t("Saved"),
+};
+
 export async function fetchPart(path) {
   const response = await fetch(at(path), { cache: "no-store" }).catch(() => null);
   if (!response) throw new Refusal(0, {});
-  const why = response.status === 401 ? "js.signed_out" : "js-run.moved_on";
-  if (!response.ok) throw new Refusal(response.status, { detail: t(why) });
+  const why = response.status === 401 ? t("You are signed out. Sign in again.") : movedOn;
+  if (!response.ok) throw new Refusal(response.status, { detail: why });
   const page = new DOMParser().parseFromString(await response.text(), "text/html");
   return document.adoptNode(page.body.firstElementChild);
 }
@@ -41,13 +55,12 @@ function closeIfOutdated(dialog) {
   const busy = document.getElementById("deed-do")?.ariaBusy === "true";
   const refused = dialog.querySelector(".errors");
   if (offered || busy || !dialog.open || refused.textContent) return;
-  const message = t("js-run.moved_on");
   if ([...dialog.querySelectorAll("[data-field]")].some((one) => one.value)) {
-    refused.textContent = message;
+    refused.textContent = movedOn;
     return;
   }
   dialog.close();
-  notify(message);
+  notify(movedOn);
 }
 
 /** What was pressed may be gone with the state it was about: then the run has the focus. */
@@ -73,7 +86,7 @@ async function carryOut(dialog) {
   }
   dialog.close();
   pressed = document.activeElement;
-  notify(t(`js-run.done.${dialog.dataset.name}`));
+  notify(DONE[dialog.dataset.name]);
   refreshAll();
 }
 
@@ -97,10 +110,10 @@ function parsed(text) {
   try {
     value = JSON.parse(text.trim() || "{}");
   } catch (error) {
-    throw new Error(t("js-run.not_json", { why: error.message }));
+    throw new Error(t("This is not JSON: {why}", { why: error.message }));
   }
   if (value === null || typeof value !== "object" || Array.isArray(value)) {
-    throw new Error(t("js-run.not_object"));
+    throw new Error(t("It must be an object in braces, with a value for each name."));
   }
   return value;
 }

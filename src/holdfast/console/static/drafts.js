@@ -57,12 +57,12 @@ async function put(card, one) {
   try {
     await send("PUT", addressOf(card), { data: one.said().data }, { key: newKey() });
     if (!waiting.has(card)) drop(card);
-    place.textContent = t("js-card.kept");
+    place.textContent = t("Draft kept");
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     const later = error.status === 401 || error.isUntold;
     if (later && !waiting.has(card)) waiting.set(card, one);
-    place.textContent = later ? t("js-card.not_kept") : ""; // the answer will say what is wrong
+    place.textContent = later ? t("Draft not kept yet") : ""; // the answer will say what is wrong
   }
 }
 

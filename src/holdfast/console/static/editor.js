@@ -4,7 +4,7 @@
 import { post, Refusal } from "./api.js";
 import { at } from "./place.js";
 import { press } from "./shell.js";
-import { t } from "./words.js";
+import { nt, t } from "./words.js";
 
 const find = (id) => document.getElementById(id);
 const form = find("editor");
@@ -28,9 +28,9 @@ const spelled = (one) => `⟨${one.codePointAt(0).toString(16).toUpperCase().pad
 function warn() {
   const found = source.value.split("\n").map((line) => (line.match(HIDDEN) ?? []).map(spelled));
   const told = found.flatMap((some, at) => (
-    some.length ? [t("js-plans.hidden_line", { line: at + 1, text: some.join(" ") })] : []));
+    some.length ? [t("line {line} {text}", { line: at + 1, text: some.join(" ") })] : []));
   found.forEach((some, at) => { gutter.children[at].dataset.hidden = some.length ? "yes" : ""; });
-  const text = told.length ? t("js-plans.hidden", { text: told.slice(0, 20).join(" · ") }) : "";
+  const text = told.length ? t("It holds characters that do not show, and may not read as it runs: {text}", { text: told.slice(0, 20).join(" · ") }) : "";
   if (find("hidden").textContent !== text) find("hidden").textContent = text;
   return told.length > 0;
 }
@@ -55,7 +55,7 @@ function told({ message, line, column }) {
   const place = document.createElement("button");
   place.type = "button";
   place.className = "quiet";
-  place.textContent = t("js-plans.line", { line: Math.max(line, 1), column: Math.max(column, 1) });
+  place.textContent = t("Line {line}, column {column}", { line: Math.max(line, 1), column: Math.max(column, 1) });
   place.addEventListener("click", () => show(line, column));
   const text = document.createElement("span");
   text.textContent = message;
@@ -84,7 +84,7 @@ async function judge(path) {
     const problems = error instanceof Refusal && error.problem.problems;
     if (!problems) throw error;
     mark(problems);
-    say(t("js-plans.wrong", { n: problems.length }), "failed");
+    say(nt("{n} mistake found. Nothing has changed.", "{n} mistakes found. Nothing has changed.", { n: problems.length }), "failed");
     find("problems").querySelector("button")?.focus();
     return null;
   }
@@ -95,7 +95,10 @@ async function check() {
   if (!plan) return;
   const { plan: here } = form.dataset;
   const other = here && plan.plan_id !== here;
-  say(t(other ? "js-plans.other" : "js-plans.right", { plan: plan.plan_id }), other || warn() ? "waiting" : "done");
+  const told = other
+    ? t("No mistakes found. Its plan_id is another: Register makes a plan {plan} of its own.", { plan: plan.plan_id })
+    : t("No mistakes found.");
+  say(told, other || warn() ? "waiting" : "done");
 }
 
 async function register() {

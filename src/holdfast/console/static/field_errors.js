@@ -1,6 +1,6 @@
 // What is wrong with a form, said at its fields.
 
-import { t } from "./words.js";
+import { nt } from "./words.js";
 
 /** Where one goes on: the text that a choice still needs, else what is chosen. */
 function wanting(control) {
@@ -28,7 +28,7 @@ export function showFields(form, fields) {
     first ??= meant;
   }
   const summary = form.querySelector(".errors");
-  if (summary) summary.textContent = n ? t("js.fix", { n }) : "";
+  if (summary) summary.textContent = n ? nt("Please fix {n} field", "Please fix {n} fields", { n }) : "";
   first?.focus();
   return n;
 }

@@ -100,7 +100,7 @@ function count() {
     const note = node.querySelector(".note");
     note.dataset.said ??= note.textContent;
     const { due: at } = node.dataset;
-    const due = at > now() ? t("js-run.due", { time: clockTime(at) }) : "";
+    const due = at > now() ? t(", next at {time}", { time: clockTime(at) }) : "";
     note.textContent = note.dataset.said + due;
   }
 }

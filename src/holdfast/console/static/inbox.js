@@ -4,7 +4,7 @@
 import { ask } from "./consent.js";
 import { refresh } from "./live.js";
 import { notify, press } from "./shell.js";
-import { t } from "./words.js";
+import { nt, t } from "./words.js";
 
 const find = (id) => document.getElementById(id);
 const picks = () => [...document.querySelectorAll("#inbox-queue input[type=checkbox]")];
@@ -23,7 +23,7 @@ function common(all) {
 function show() {
   const all = chosen();
   find("bulk").hidden = !all.length;
-  const text = all.length ? t("js-inbox.selected", { n: all.length }) : "";
+  const text = all.length ? nt("{n} question selected", "{n} questions selected", { n: all.length }) : "";
   if (find("selected").textContent !== text) find("selected").textContent = text;
   const options = common(all);
   find("bulk-none").hidden = !all.length || options.length > 0;
@@ -42,10 +42,10 @@ function button(option) {
 /** Says what became of each. The button that was pressed is gone: one goes on from the top. */
 function settle(outcomes, titles) {
   const n = outcomes.filter((one) => one.success).length;
-  if (n) notify(t("js-inbox.answered", { n }));
+  if (n) notify(nt("{n} question answered", "{n} questions answered", { n }));
   for (const { requestId, success, error } of outcomes) {
     if (success) choose(find(`pick-${requestId}`), false);
-    else notify(t("js-inbox.refused", { title: titles.get(requestId), why: error }), "failed");
+    else notify(t("{title}: {why}", { title: titles.get(requestId), why: error }), "failed");
   }
   show();
   find("inbox-title").focus();

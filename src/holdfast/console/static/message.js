@@ -51,7 +51,7 @@ export function sendAfter(listen) {
 async function send(listen) {
   const text = message.value;
   if (told().why) return;
-  if (!text.trim()) return void showFields(form, { message: t("js-chat.empty") });
+  if (!text.trim()) return void showFields(form, { message: t("Write something first.") });
   showFields(form, {});
   await Promise.race([listen(), new Promise((wake) => setTimeout(wake, 2000))]);
   try {

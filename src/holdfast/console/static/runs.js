@@ -4,7 +4,7 @@
 import { Refusal, post } from "./api.js";
 import { refresh } from "./live.js";
 import { notify, press } from "./shell.js";
-import { t } from "./words.js";
+import { nt, t } from "./words.js";
 
 const HOMES = { plan: "instances", chat: "chats", conversation: "conversations" };
 
@@ -17,7 +17,7 @@ function show() {
   const chosen = all.filter((pick) => pick.checked);
   const can = (deed) => chosen.filter((pick) => pick.dataset.deeds.split(" ").includes(deed));
   find("bulk").hidden = !chosen.length;
-  const text = chosen.length ? t("js-runs.selected", { n: chosen.length }) : "";
+  const text = chosen.length ? nt("{n} run selected", "{n} runs selected", { n: chosen.length }) : "";
   if (find("selected").textContent !== text) find("selected").textContent = text;
   offer("resume", can("resume"));
   offer("cancel", can("cancel"));
@@ -31,10 +31,12 @@ function show() {
 /** Whoever is asked once more reads which runs it is about. */
 function offer(deed, runs) {
   find(deed).disabled = !runs.length;
-  find(`${deed}-now`).textContent = t(`js-runs.${deed}`, { n: runs.length });
+  find(`${deed}-now`).textContent = deed === "resume"
+    ? nt("Resume {n} run", "Resume {n} runs", { n: runs.length })
+    : nt("Cancel {n} run", "Cancel {n} runs", { n: runs.length });
   const lines = runs.map(({ value, dataset }) => {
     const line = document.createElement("li");
-    line.textContent = t("js-runs.named", { title: dataset.title, run: value });
+    line.textContent = t("{title}: {run}", { title: dataset.title, run: value });
     return line;
   });
   document.querySelector(`[data-named=${deed}]`).replaceChildren(...lines);
@@ -81,7 +83,7 @@ async function all(deed, body) {
       n += 1;
     } catch (error) {
       if (!(error instanceof Refusal)) throw error;
-      notify(t("js-runs.refused", { run: pick.value, why: error.message }), "failed");
+      notify(t("{run}: {why}", { run: pick.value, why: error.message }), "failed");
     }
   }
   show();
@@ -93,7 +95,7 @@ find("resume-now").addEventListener("click", ({ currentTarget }) =>
   press(currentTarget, async () => {
     find("resuming").close();
     const n = await all("resume", {});
-    if (n) notify(t("js-runs.resumed", { n }));
+    if (n) notify(nt("{n} run goes on", "{n} runs go on", { n }));
   }));
 
 find("cancel-now").addEventListener("click", ({ currentTarget }) =>
@@ -102,7 +104,7 @@ find("cancel-now").addEventListener("click", ({ currentTarget }) =>
     find("cancelling").close();
     const n = await all("cancel", reason ? { reason } : {});
     find("cancel-reason").value = "";
-    if (n) notify(t("js-runs.cancelled", { n }));
+    if (n) notify(nt("{n} run is being cancelled", "{n} runs are being cancelled", { n }));
   }));
 
 show();

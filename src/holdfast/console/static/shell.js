@@ -19,7 +19,7 @@ export function notify(text, tone = "done") {
   const close = document.createElement("button");
   close.type = "button";
   close.className = "quiet";
-  close.textContent = t("js.dismiss");
+  close.textContent = t("Dismiss");
   close.addEventListener("click", () => notice.remove());
   notice.append(said, close);
   notices.append(notice);
@@ -34,8 +34,8 @@ function offerSignIn() {
   link.id = "sign-in";
   link.href = at("/console/");
   link.target = "_blank";
-  link.textContent = t("js.sign_in");
-  notify("", "failed").append(`${t("js.signed_out")} `, link);
+  link.textContent = t("Sign in again in a new tab; what you wrote stays here");
+  notify("", "failed").append(`${t("You are signed out. Sign in again.")} `, link);
 }
 
 /** Runs what a press asks for, once at a time, and says what went wrong. */
@@ -55,10 +55,17 @@ export async function press(button, deed) {
 
 document.addEventListener("signed:out", offerSignIn);
 
+const STATES = {
+  live: t("Live"),
+  reconnecting: t("Reconnecting…"),
+  offline: t("Offline"),
+  signed_out: t("You are signed out. Sign in again."),
+};
+
 const indicator = document.getElementById("live");
 
 document.addEventListener("live:state", ({ detail }) => {
-  const text = t(`js.${detail}`);
+  const text = STATES[detail];
   if (indicator.textContent !== text) indicator.textContent = text;
   if (detail === "signed_out") offerSignIn();
   else document.getElementById("sign-in")?.closest(".notice").remove();
@@ -87,12 +94,12 @@ document.addEventListener("keydown", ({ key }) => {
 async function copy({ dataset }) {
   try {
     await navigator.clipboard.writeText(dataset.copy);
-    notify(t("js.copied"));
+    notify(t("Copied"));
   } catch {
     const text = document.createElement("textarea");
     Object.assign(text, { className: "input mono", readOnly: true, value: dataset.copy });
-    text.ariaLabel = t("js.copy_yourself");
-    notify(t("js.copy_yourself"), "failed").after(text);
+    text.ariaLabel = t("The browser does not let this page copy. The text is selected here: press Ctrl+C or ⌘C.");
+    notify(t("The browser does not let this page copy. The text is selected here: press Ctrl+C or ⌘C."), "failed").after(text);
     text.select();
   }
 }

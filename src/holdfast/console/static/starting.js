@@ -22,7 +22,7 @@ function missing() {
   const empty = rows(form).filter((row) => !row.hidden && row.dataset.required !== undefined
     && read(row) === null);
   return Object.fromEntries(empty.map((row) => [row.dataset.name,
-    t(row.querySelector("fieldset, select") ? "js-plans.choose" : "js-plans.required")]));
+    row.querySelector("fieldset, select") ? t("Please choose.") : t("Please fill this in.")]));
 }
 
 function secrets() {

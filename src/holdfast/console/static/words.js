@@ -4,8 +4,11 @@ const texts = JSON.parse(document.getElementById("words").textContent);
 
 export const language = document.documentElement.lang;
 
-export function t(key, values = {}) {
-  const [one, many] = texts[key].split("|");
-  const text = many === undefined || values.n === 1 ? one : many;
-  return text.replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+/** The text in the reader's language, which the page has brought unless it is English. */
+export function t(text, values = {}) {
+  return (texts[text] ?? text).replace(/\{(\w+)\}/g, (_, name) => values[name] ?? "");
+}
+
+export function nt(one, many, values) {
+  return t(one in texts || values.n === 1 ? one : many, values);
 }

@@ -15,10 +15,10 @@ export function keepWritten(card, fresh) {
   if (ours) drop(card);
   const focused = card.contains(document.activeElement);
   card.replaceWith(document.adoptNode(fresh));
-  if (ours) notify(t("js-card.answered"));
+  if (ours) notify(t("Your answer is in"));
   if (written.length) {
     keepHere(fresh, { lines: written });
-    notify(t("js-card.elsewhere", { title: fresh.querySelector("h2").textContent }), "failed");
+    notify(t("“{title}” was closed while you were writing. Your text is kept below it.", { title: fresh.querySelector("h2").textContent }), "failed");
   }
   fresh.dispatchEvent(new CustomEvent("part:swapped", { bubbles: true }));
   if (focused) fresh.querySelector("h2").focus();
@@ -44,7 +44,7 @@ export function* lines(card) {
     if (!isSecret(row) && isChanged(row)) yield [labelOf(row), text(row)];
   }
   const words = form.querySelector("[data-field=feedback]")?.value;
-  if (words) yield [t("js-card.feedback"), words];
+  if (words) yield [t("Reason or feedback"), words];
 }
 
 function text(row) {
@@ -58,10 +58,10 @@ function text(row) {
 function block(written) {
   const section = document.createElement("section");
   section.className = "written message waiting";
-  const title = element("h3", t("js-card.typed"));
+  const title = element("h3", t("What you had written (it was not sent)"));
   const list = element("dl", "", "facts");
   for (const [name, value] of written) list.append(element("dt", name), element("dd", value));
-  const copy = element("button", t("js-card.copy"), "button little");
+  const copy = element("button", t("Copy"), "button little");
   copy.type = "button";
   copy.dataset.copy = written.map(([name, value]) => `${name}: ${value}`).join("\n");
   section.append(title, list, copy);

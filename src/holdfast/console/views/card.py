@@ -10,12 +10,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
-from holdfast.console.formatting import seen
 from holdfast.console.views.facts import Fact, answered_fact, facts, labelled_facts
 from holdfast.console.views.form import FormView, form_view
 from holdfast.console.views.options import OptionView, options_of
-from holdfast.console.words import Words
-from holdfast.i18n.catalogue import said
 from holdfast.interactions.cards import call_of, shown_context
 from holdfast.language.display import indented
 from holdfast.model.form import Form
@@ -123,22 +120,6 @@ class Card:
         """The options that require feedback."""
         return tuple(one for one in self.options if one.option.requires_input)
 
-    def title(self, words: Words) -> str:
-        return title_of(self.request, words)
-
-    def message(self, words: Words) -> str:
-        return message_of(self.request, words)
-
-    def details(self, words: Words) -> str:
-        return seen(said(self.request.details, words.language))
-
-    def refusal(self, words: Words) -> str:
-        """Why the reader may not answer."""
-        return seen(said(self.why_not or "", words.language))
-
-    def needing_words(self, words: Words) -> str:
-        return words("card.comma").join(one.label(words) for one in self.asks_words)
-
     @property
     def takes_words(self) -> bool:
         actions = {one.option.action for one in self.options}
@@ -156,14 +137,6 @@ class Card:
             return ()
         rest = {k: v for k, v in shown_context(self.request).items() if k not in _HIDDEN_CONTEXT}
         return facts({name: value for name, value in rest.items() if name != "call_id"})
-
-
-def title_of(request: InteractionRequest, words: Words) -> str:
-    return seen(said(request.title, words.language))
-
-
-def message_of(request: InteractionRequest, words: Words) -> str:
-    return seen(said(request.message, words.language))
 
 
 async def card_of(served: Services, caller: Caller, question_id: str) -> Card:

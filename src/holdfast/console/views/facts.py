@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from holdfast.console.views.form import Choice, taken
+from holdfast.console.words import YES_NO
 from holdfast.forms.secrets import is_reference
 from holdfast.language.display import indented
 from holdfast.model.form import CHOICES, Field, FieldType, Form
@@ -17,7 +18,7 @@ class Fact:
     """A name and its value; `long` ones are shown as written, `secret` ones not at all.
 
     `label` is the form's, where it differs from the name. What was chosen in a form is shown in the
-    form's words: `choices`, or `word`, a key of the catalogue.
+    form's words: `choices`, or `word`.
     """
 
     name: str
@@ -61,5 +62,5 @@ def answered_fact(field: Field | None, name: str, value: Json) -> Fact:
         return fact_of(name, value)
     fact = fact_of(field.label or name, value)
     if field.type is FieldType.BOOLEAN and isinstance(value, bool):
-        return replace(fact, word="form.yes" if value else "form.no")
+        return replace(fact, word=YES_NO["yes" if value else "no"])
     return replace(fact, choices=taken(field, value)) if field.type in CHOICES else fact

@@ -7,16 +7,15 @@ within `SOON` are always among the `SHOWN`.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, replace
 from math import inf
 from typing import Final
 
 from holdfast.console.formatting import query
-from holdfast.console.views.card import Card, card_from, title_of
+from holdfast.console.views.card import Card, card_from
 from holdfast.console.views.options import OptionView, options_of
-from holdfast.console.words import Words
 from holdfast.errors import NotFound
 from holdfast.interactions.cards import call_of
 from holdfast.language.display import visible
@@ -81,15 +80,12 @@ class Entry:
     def approval(self) -> bool:
         return self.request.type is InteractionType.TOOL_APPROVAL
 
-    def title(self, words: Words) -> str:
-        return title_of(self.request, words)
-
-    def offered(self, words: Words) -> str:
-        """The `shared` options as JSON for the browser."""
+    def offered(self, spoken: Callable[[str], str]) -> str:
+        """The `shared` options as JSON for the browser; `spoken` is in the reader's language."""
         told = [
             {
                 "id": one.option.option_id,
-                "label": one.label(words),
+                "label": spoken(one.label),
                 "action": one.option.action.value,
                 "tone": one.tone,
                 "needed": one.option.requires_input,

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from holdfast.console.views.card import message_of, title_of
-from holdfast.console.words import Words
 from holdfast.server.services import Services
 from holdfast.views.actions import ActionOf, node_actions
 from holdfast.views.nodes import NodeDetails, node_details
@@ -20,12 +18,6 @@ class NodeView:
     details: NodeDetails
     actions: tuple[ActionOf, ...]
     seq: int | None
-
-    def asked(self, words: Words) -> tuple[str, str]:
-        """The title and message of the step's question."""
-        assert self.details.question is not None
-        request = self.details.question.request
-        return title_of(request, words), message_of(request, words)
 
 
 async def node_of(

@@ -6,9 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Final
 
-from holdfast.console.formatting import seen
-from holdfast.console.words import Words
-from holdfast.i18n.catalogue import said
+from holdfast.console.words import OPTIONS
 from holdfast.interactions.cards import (
     CONFIRM_OPTIONS,
     PROVIDE_OPTION,
@@ -17,7 +15,6 @@ from holdfast.interactions.cards import (
     consequence,
     takes_the_form,
 )
-from holdfast.language.display import unquoted
 from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,
@@ -63,17 +60,9 @@ class OptionView:
     fills: bool
     consequence: str
 
-    def label(self, words: Words) -> str:
-        if self.word:
-            return words(f"card.option.{self.word}")
-        return seen(said(self.option.label, words.language))
-
-    def name(self, words: Words) -> str:
-        """As it is quoted in our sentences."""
-        return unquoted(self.label(words))
-
-    def does(self, words: Words) -> str:
-        return seen(said(self.consequence, words.language))
+    @property
+    def label(self) -> str:
+        return OPTIONS.get(self.word, self.option.label)
 
 
 def options_of(request: InteractionRequest) -> tuple[OptionView, ...]:
