@@ -21,7 +21,7 @@ from dataclasses import field as attribute
 from itertools import islice
 from typing import Final, NoReturn
 
-from holdfast.errors import InvalidValue
+from holdfast.errors import InvalidAnswer, InvalidValue
 from holdfast.forms.patterns import MATCH_BUDGET
 from holdfast.forms.secrets import is_reference
 from holdfast.forms.values import Refusal, chosen, clean, cost, is_empty
@@ -47,6 +47,12 @@ class Validated:
 
     values: dict[str, Json] = attribute(default_factory=dict)
     errors: dict[str, str] = attribute(default_factory=dict)
+
+    def accepted(self) -> dict[str, Json]:
+        """The values; InvalidAnswer where something does not fit."""
+        if self.errors:
+            raise InvalidAnswer(msg("the answer does not fit the form"), self.errors)
+        return self.values
 
 
 def validate(form: Form, data: Mapping[str, Json], *, partial: bool = False) -> Validated:

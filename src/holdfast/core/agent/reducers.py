@@ -14,7 +14,6 @@ from holdfast.core.run.state import (
     NEW_STEP,
     RESUMED,
     SPOKE,
-    STARTED,
     add_failed,
     add_step,
     asks,
@@ -41,16 +40,8 @@ from holdfast.model.run import RunStatus
 
 
 def session_started(state: ReactState, event: r.SessionStarted, at: float) -> ReactState:
-    state = changed(
-        state,
-        root_id=event.root_id,
-        parent=event.parent,
-        started_by=event.by,
-        created_at=at,
-        approval=event.approval,
-        only=event.only,
-    )
-    return signal(wants(state, event.by, STARTED), Signal.START)
+    own = {"parent": event.parent, "approval": event.approval, "only": event.only}
+    return shared.begun(state, event, at, **own)
 
 
 def turn_started(state: ReactState, event: r.TurnStarted, at: float) -> ReactState:

@@ -26,7 +26,6 @@ from holdfast.core.run.state import (
     NEW_STEP,
     RESUMED,
     SPOKE,
-    STARTED,
     add_failed,
     add_step,
     asks,
@@ -55,9 +54,7 @@ ENDED = ("completed", "skipped", "finished")
 
 
 def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> None:
-    state = changed(state, root_id=event.root_id, started_by=event.by, created_at=at)
-    state = wants(state, event.by, STARTED)
-    signal(state, Signal.START)
+    shared.begun(state, event, at)
 
 
 def input_received(state: ConversationState, event: v.InputReceived, at: float) -> None:

@@ -19,7 +19,7 @@ from dataclasses import replace
 from typing import Final
 
 from holdfast.core.interactions.calls import bind_consent, call_name
-from holdfast.core.interactions.filling import accepted, as_said, open_fields, takes_the_form
+from holdfast.core.interactions.filling import as_said, open_fields, takes_the_form
 from holdfast.core.interactions.requests import clock_may_take, is_dangerous
 from holdfast.core.run.four_eyes import option_of, refuse_who_wants_it, wanting_now
 from holdfast.core.run.state import CLOCK as CLOCK
@@ -347,8 +347,8 @@ def _fills_in(question: QuestionState, option: InteractionOption, reply: _Reply)
 def _fitting(question: QuestionState, data: Mapping[str, Json]) -> Mapping[str, Json]:
     """What an approval leaves out stays as it was shown, and what it names is a change to it."""
     if question.purpose == "approval":
-        return accepted(validate_changes(question.request.form, data))
-    return accepted(validate(question.request.form, data))
+        return validate_changes(question.request.form, data).accepted()
+    return validate(question.request.form, data).accepted()
 
 
 def _meant_for_the_form(

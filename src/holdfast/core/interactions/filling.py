@@ -15,10 +15,9 @@ import re
 from collections.abc import Mapping, Sequence
 from typing import Final
 
-from holdfast.errors import InvalidAnswer, InvalidValue
-from holdfast.forms.validation import Validated, validate, validate_changes
+from holdfast.errors import InvalidValue
+from holdfast.forms.validation import validate, validate_changes
 from holdfast.forms.values import allowed_options
-from holdfast.i18n.message import msg
 from holdfast.language.strict import strict_json
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
@@ -132,11 +131,5 @@ def for_the_handler(
     if not data or not request.form.fields:
         return data
     if request.type is InteractionType.TOOL_APPROVAL:
-        return accepted(validate_changes(request.form, data))
-    return accepted(validate(request.form, data, partial=not needs_all_of_it(request, option)))
-
-
-def accepted(validated: Validated) -> Mapping[str, Json]:
-    if validated.errors:
-        raise InvalidAnswer(msg("the answer does not fit the form"), validated.errors)
-    return validated.values
+        return validate_changes(request.form, data).accepted()
+    return validate(request.form, data, partial=not needs_all_of_it(request, option)).accepted()

@@ -21,7 +21,6 @@ from holdfast.core.run.state import (
     NEW_STEP,
     REGISTERED,
     RESUMED,
-    STARTED,
     StepState,
     add_failed,
     add_step,
@@ -261,22 +260,14 @@ def check_concluded(state: PlanState, event: e.CheckConcluded, at: float) -> Pla
 
 
 def run_started(state: PlanState, event: e.RunStarted, at: float) -> None:
-    state = changed(
-        state,
-        plan_id=event.plan_id,
-        prompt=event.prompt,
-        root_id=event.root_id,
-        parent=event.parent,
-        started_by=event.by,
-        created_at=at,
-    )
-    state = wants(state, event.by, STARTED)
+    known = {"parent": event.parent, "plan_id": event.plan_id, "prompt": event.prompt}
+    state = shared.begun(state, event, at, **known)
     for author in event.authors:
         state = wants(state, author, REGISTERED)
     if event.values:
         held = TaskState(context=event.values)
         state = changed(state, tasks=state.tasks.set(state.plan.main, held))
-    fire(signal(state, Signal.START), event.fired)
+    fire(state, event.fired)
     moved(state, event.moves, at)
 
 

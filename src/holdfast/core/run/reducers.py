@@ -13,6 +13,7 @@ from holdfast.core.run.state import (
     CANCEL_TIMER,
     CHANGED,
     EMPTY,
+    STARTED,
     QuestionState,
     S,
     StepState,
@@ -30,8 +31,8 @@ from holdfast.core.run.state import (
 from holdfast.core.run.tables import HELD_UP, Signal, StepMove, StepStatus, close_question
 from holdfast.forms.lost_results import told_result
 from holdfast.model import events as e
-from holdfast.model.agent_events import CallStarted
-from holdfast.model.conversation_events import TaskStarted
+from holdfast.model.agent_events import CallStarted, SessionStarted
+from holdfast.model.conversation_events import ConversationOpened, TaskStarted
 from holdfast.model.effects import RecordedCall
 from holdfast.model.interaction import RUN_AGAIN, InteractionRequest, InteractionStatus
 from holdfast.model.record import replacing
@@ -54,6 +55,14 @@ def call_started(state: S, event: CallStarted | TaskStarted, **more: Any) -> S:
         failure=None,
         **more,
     )
+
+
+def begun(
+    state: S, event: e.RunStarted | SessionStarted | ConversationOpened, at: float, **more: Any
+) -> S:
+    """The person who starts a run wants what it does."""
+    known = {"root_id": event.root_id, "started_by": event.by, "created_at": at, **more}
+    return signal(wants(changed(state, **known), event.by, STARTED), Signal.START)
 
 
 def attempt_failed(state: S, event: e.AttemptFailed, at: float) -> S:
