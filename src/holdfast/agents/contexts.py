@@ -11,7 +11,7 @@ from holdfast.core.approval import read_rule, rule_to_json
 from holdfast.core.interactions.wire import (
     REQUEST,
     RESPONSE,
-    Shape,
+    RecordReader,
     request_to_wire,
     response_to_wire,
     word_of,
@@ -120,8 +120,8 @@ def _each_rule(
             problems.at(str(name)).add(str(refused))
 
 
-_CONTEXT: Final = Shape(AgentContext, AgentContext.__name__, approval=_rules)
-_RESUME_POINT: Final = Shape(
+_CONTEXT: Final = RecordReader(AgentContext, AgentContext.__name__, approval=_rules)
+_RESUME_POINT: Final = RecordReader(
     ResumePoint,
     ResumePoint.__name__,
     current_iteration=_count,

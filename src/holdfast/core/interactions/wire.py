@@ -103,7 +103,7 @@ def camel(name: str) -> str:
     return first + "".join(word.capitalize() for word in others)
 
 
-class Shape(Generic[T]):
+class RecordReader(Generic[T]):
     """How a record is read: what its attributes may be is said by their annotations, or by readers.
 
     An attribute that has neither is no part of the wire. `further` are other spellings.
@@ -280,12 +280,12 @@ _BY_TYPE: Final[Mapping[Any, Reader]] = {
     InteractionAction: word_of(InteractionAction),
     tuple[InteractionOption, ...]: _options,
 }
-_OPTION: Final = Shape(
+_OPTION: Final = RecordReader(
     InteractionOption,
     "option",
     {"default": "is_default", "dangerous": "is_dangerous", "consequence": "consequence"},
 )
-REQUEST: Final = Shape(
+REQUEST: Final = RecordReader(
     InteractionRequest, "request", {"formSchema": "form_schema", "form_schema": "form_schema"}
 )
-RESPONSE: Final = Shape(InteractionResponse, "response")
+RESPONSE: Final = RecordReader(InteractionResponse, "response")
