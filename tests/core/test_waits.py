@@ -20,6 +20,7 @@ from small_plans import (
     succeed,
 )
 
+from holdfast.core.run.state import next_moment
 from holdfast.core.run.tables import StepStatus
 from holdfast.drawing.graph import render_text
 from holdfast.language.moments import utc_text
@@ -164,3 +165,23 @@ def test_a_drawing_says_that_it_waits() -> None:
     drawn = render_text(machine.plan.plan, machine.state)
     assert "waiting for a moment" in drawn
     assert "2h" in drawn
+
+
+def test_a_run_that_does_nothing_else_says_until_when_it_waits() -> None:
+    machine = waiting()
+    assert next_moment(machine.state) == START + 2 * HOUR
+    later(machine, 2 * HOUR)
+    assert next_moment(machine.state) is None
+    succeed(machine)
+    succeed(machine)
+    assert (machine.state.status, next_moment(machine.state)) == ("done", None)
+
+
+def test_one_that_does_more_only_runs() -> None:
+    wait = on("L001", "001 Running", WaitAction(after="2h"), "002")
+    machine = started(
+        wait, on("L002", "001 Running", CALL, "003"), on("L003", "003 Done", ASK, "001")
+    )
+    assert (len(machine.flying), next_moment(machine.state)) == (1, None)
+    succeed(machine)
+    assert (machine.state.status, next_moment(machine.state)) == ("pause", None)

@@ -23,7 +23,7 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.planner import error_info
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.builder import DecisionBuilder
-from holdfast.core.run.state import RunState, StepState, asks
+from holdfast.core.run.state import RunState, StepState, asks, next_moment
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg
 from holdfast.language.strict import digest
@@ -141,6 +141,8 @@ class PlanMachine(Machine):
             "failed": list(state.failed),
             "retries": state.retried,
         }
+        if state.timers and (moment := next_moment(state)) is not None:
+            summary["waits_until"] = moment
         return state.plan_id, state.plan.digest, state.plan.plan.name, summary
 
     def error(self, state: PlanState) -> str:

@@ -46,6 +46,12 @@ class RunLine:
     def is_root(self) -> bool:
         return self.root_id == self.run_id
 
+    @property
+    def waits_until(self) -> float | None:
+        """The moment that a running plan waits for, where it does nothing else."""
+        moment = self.summary.get("waits_until")
+        return float(moment) if isinstance(moment, int | float) else None
+
 
 @dataclass(frozen=True, slots=True)
 class StepView:

@@ -21,6 +21,8 @@ from holdfast.cli.shell import (
 from holdfast.model.run import JOURNAL_KINDS, RunKind
 
 if TYPE_CHECKING:
+    from rich.text import Text
+
     from holdfast.cli.driver import Driver
     from holdfast.model.form import Field
     from holdfast.views.records import RunLine, TimelineEntry
@@ -139,12 +141,12 @@ def row_json(line: RunLine) -> dict[str, Any]:
         "status": line.status.value,
         "created_at": iso(line.created_at),
         "updated_at": iso(line.updated_at),
+        "waits_until": None if line.waits_until is None else iso(line.waits_until),
         "summary": {**_EMPTY, **line.summary},
     }
 
 
 def row_cells(line: RunLine) -> tuple[Any, ...]:
-    from holdfast.cli.terminal.screen import status_text
     from holdfast.views.stories.text import clock, visible
 
     summary = line.summary
@@ -154,12 +156,21 @@ def row_cells(line: RunLine) -> tuple[Any, ...]:
         line.run_id,
         line.kind.value,
         visible(line.name),
-        status_text(line.status.value),
+        _status(line),
         f"turn {summary.get('turn', 0)}" if line.kind is RunKind.CHAT else tasks,
         str(summary.get("waiting") or ""),
         clock(line.updated_at, date=True),
         visible(_titled(line)),
     )
+
+
+def _status(line: RunLine) -> Text:
+    from holdfast.cli.terminal.screen import status_text
+    from holdfast.views.stories.text import clock
+
+    if line.waits_until is None:
+        return status_text(line.status.value)
+    return status_text("waiting", f"waiting until {clock(line.waits_until, date=True)}")
 
 
 def _titled(line: RunLine) -> str:

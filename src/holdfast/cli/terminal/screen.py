@@ -60,8 +60,9 @@ def say(*lines: str | Text) -> None:
         screen.print(line if isinstance(line, Text) else Text(line), soft_wrap=True)
 
 
-def status_text(status: str) -> Text:
-    return Text(status, style=COLOURS.get(status, ""))
+def status_text(status: str, words: str = "") -> Text:
+    """In the status's colour; its name, where nothing more is to be said."""
+    return Text(words or status, style=COLOURS.get(status, ""))
 
 
 def table(*columns: str) -> Table:

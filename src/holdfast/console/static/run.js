@@ -1,5 +1,6 @@
 // The run page: a box's details, the timeline's pages, the past.
 
+import "./countdown.js";
 import { ask, fetchPart, parts, run } from "./deeds.js";
 import { focusNode, mark } from "./graph.js";
 import { refresh } from "./live.js";

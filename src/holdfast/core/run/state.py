@@ -218,8 +218,19 @@ CANCEL_TIMER = "cancel"
 CONTINUE: Final = RunStatus.CONTINUE
 
 
+_WAIT: Final = "wait:"
+
+
 def wait_timer(step_id: str) -> str:
-    return f"wait:{step_id}"
+    return f"{_WAIT}{step_id}"
+
+
+def next_moment(state: RunState) -> float | None:
+    """The moment that a run waits for, where it waits for nothing else and does nothing."""
+    if state.status is not RunStatus.RUNNING or state.in_flight or state.active > state.resting:
+        return None
+    waits = (until for name, until in state.timers.items() if name.startswith(_WAIT))
+    return min(waits, default=None)
 
 
 def retry_timer(step_id: str) -> str:

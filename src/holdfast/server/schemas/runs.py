@@ -201,6 +201,9 @@ class Summary(Shown):
         False, description="A conversation whose turn failed and was ended by a person."
     )
     tokens: int | None = None
+    waits_until: float | None = Field(
+        None, description="The moment that a running plan waits for, where it does nothing else."
+    )
 
 
 class RunLine(Shown):
