@@ -205,7 +205,7 @@ async def test_what_nobody_answers_expires_before_the_readers_eyes(
     await expect(card.get_by_role("timer")).to_contain_text("min")
     await expect(card).to_contain_text("the question expires, and the tool does not run")
     scene.clock.advance(901)
-    await expect(card).to_contain_text("Nobody answered in time; the tool did not run")
+    await expect(card).to_contain_text("There was no answer in time; the tool did not run")
     await expect(card.get_by_role("button", name="Approve and run")).to_have_count(0)
     assert scene.calls == []
 
@@ -215,9 +215,9 @@ async def test_a_plans_step_fails_when_nobody_answers_and_the_card_says_so(
 ) -> None:
     run = await scene.start("travel")
     _, card = await at_card(admin, await scene.question(run))
-    await expect(card.locator(".then")).to_contain_text("the run stops until somebody resumes it")
+    await expect(card.locator(".then")).to_contain_text("the run stops until a person resumes it")
     scene.clock.advance(1801)
-    await expect(card).to_contain_text("Nobody answered in time; the step failed")
+    await expect(card).to_contain_text("There was no answer in time; the step failed")
     assert await scene.came_to(run, RunStatus.ERROR) is RunStatus.ERROR
 
 
@@ -238,7 +238,9 @@ async def test_the_default_is_named_before_and_after_the_deadline(
     _, card = await at_card(admin, await scene.question(run))
     await expect(card).to_contain_text("“Keep them” is taken by default")
     scene.clock.advance(601)
-    await expect(card).to_contain_text("Nobody answered in time; “Keep them” was taken by default")
+    await expect(card).to_contain_text(
+        "There was no answer in time; “Keep them” was taken by default"
+    )
 
 
 async def test_answered_in_another_window_nothing_typed_is_lost(

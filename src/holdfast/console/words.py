@@ -84,7 +84,7 @@ REFUSED: Final[Mapping[int | str, tuple[str, str]]] = {
     "link": (
         t("This link does not work"),
         t(
-            "It was used already, is too old or is not whole. Ask whoever sent it for another; a "
+            "It was used already, is too old or is not whole. Ask its sender for another; a "
             "demo prints one when it is started again, and so does a server started like this:"
         ),
     ),
@@ -179,7 +179,7 @@ STANDINGS: Final[Mapping[str, str]] = {
     "rejected": t("Rejected, not run"),
     "retry": t("Sent back, not run"),
     "skipped": t("Skipped, not run"),
-    "expired": t("Nobody answered, not run"),
+    "expired": t("No answer, not run"),
     "stopped": t("Stopped"),
 }
 """How a tool call is."""
@@ -263,8 +263,8 @@ EXPLAINED: Final[Mapping[str, str]] = {
         "The conversation goes on from where it was paused. No task runs twice."
     ),
     "go-on-retry": t(
-        "What failed runs again, and then what is left. What is done stays done. About a task of "
-        "which nobody knows whether it took effect, somebody is asked first."
+        "What failed runs again, and then what is left. What is done stays done. If it is unknown "
+        "whether a task took effect, a person is asked first."
     ),
     "go-on-skip": t(
         "What failed is left out, and so is whatever depends on it. What is done stays done."
@@ -282,7 +282,7 @@ EXPLAINED: Final[Mapping[str, str]] = {
     ),
     "skip": t("It does not run. The plan goes on without its result."),
     "mark-done": t(
-        "For work that somebody did elsewhere. The steps that would have done it do not run."
+        "For work that was done elsewhere. The steps that would have done it do not run."
     ),
     "context": t("Steps that start from now on read the new values. What has run keeps its own."),
 }

@@ -1,6 +1,6 @@
 """Events as they are published: what is told of a run to all who may read it.
 
-What a person has begun to fill in is theirs alone: of a draft everybody else learns that it was
+What a person has begun to fill in is theirs alone: of a draft all others learn that it was
 kept.
 """
 

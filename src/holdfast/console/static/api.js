@@ -1,5 +1,5 @@
 // Changes go to the server as JSON. Each press has a name of its own, so that a double click
-// or a second try does nothing twice. A request that nobody knows the fate of keeps its name,
+// or a second try does nothing twice. A request whose outcome is unknown keeps its name,
 // also over a reload: the same one, sent again soon, is the same press. A press about a run that
 // has moved since is another one.
 
@@ -16,7 +16,7 @@ export class Refusal extends Error {
     this.problem = problem;
   }
 
-  /** Nobody knows what became of the request. */
+  /** The outcome of the request is unknown. */
   get isUntold() {
     return this.status === 0 || this.status >= 500;
   }
@@ -27,7 +27,7 @@ export class Refusal extends Error {
   }
 }
 
-/** Nobody said why. */
+/** Where no reason was given. */
 function unexplained(status) {
   if (status === 401) return t("You are signed out. Sign in again.");
   return status > 0 && status < 500 ? t("The server refused it ({status}).", { status }) : t("No answer came; it may have been received. Pressing again does nothing twice.");
@@ -88,7 +88,7 @@ async function exchange(path, request) {
   let answer = {};
   try {
     answer = text ? JSON.parse(text) : {};
-  } catch { /* somebody between us answered: its page says nothing to a reader */ }
+  } catch { /* a proxy answered: its page says nothing to a reader */ }
   return { status: response.status, answer };
 }
 

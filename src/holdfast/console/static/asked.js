@@ -16,7 +16,7 @@ export function settle(form, path) {
     dress(form);
   });
   settling.set(form, { asking, again });
-  asking.catch(() => {}); // whoever sends the form is told
+  asking.catch(() => {}); // sending the form tells it
 }
 
 /** Done once the server has said it; an answer that was lost is asked for once more. */

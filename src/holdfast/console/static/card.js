@@ -57,7 +57,7 @@ function changed({ target }) {
   keep(card, form, () => said(card, form));
 }
 
-/** Whoever looks into a card, or is about to answer, keeps it as it is. */
+/** A card that is being read or answered stays as it is. */
 function hold({ target }) {
   const card = target.closest?.(".question");
   const opened = target.matches?.("details[open]") || target.closest?.("form.answer");

@@ -15,7 +15,7 @@ let lately = false;
 const told = () => find("chat").dataset;
 const listen = () => speech.listen(Number(told().version));
 
-/** Whoever reads the end follows it; others are left in peace. */
+/** A page that shows the end follows it; any other stays where it is. */
 function following(change) {
   const page = document.documentElement;
   const atEnd = innerHeight + scrollY > page.scrollHeight - 160;
@@ -49,7 +49,7 @@ function showSpeech() {
   place.hidden = !place.firstChild;
 }
 
-/** A card in which somebody writes stays, whatever became of its question. */
+/** A card that is written in stays, whatever became of its question. */
 const leave = (child) => child.querySelector(":scope > .question[data-dirty]") !== null;
 
 function update(fresh) {
@@ -64,7 +64,7 @@ function update(fresh) {
   if (focused !== document.body && !focused.isConnected) leadOn();
 }
 
-/** What had the focus is gone: the next question has it, else whoever writes. */
+/** What had the focus is gone: the next question has it, else the message. */
 function leadOn() {
   const next = document.querySelector("#transcript .question[data-status=open] h2");
   if (next) next.focus({ preventScroll: true });
@@ -80,7 +80,7 @@ function show() {
   else speech.stop();
 }
 
-/** What a stop would meet, also while somebody thinks about it. */
+/** What a stop would meet, also while the dialog is open. */
 function nameCalls() {
   const calls = [...document.querySelectorAll("#transcript [data-open]")].map(({ dataset }) => {
     const line = document.createElement("li");

@@ -1,4 +1,4 @@
-// Whoever corrects a field is no longer told what was wrong with it.
+// A field that is corrected no longer says what was wrong with it.
 
 import { seen } from "./unseen.js";
 

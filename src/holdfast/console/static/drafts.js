@@ -1,4 +1,4 @@
-// What somebody has begun to fill in is kept on the server, a moment after they stop typing,
+// What a person has begun to fill in is kept on the server, a moment after they stop typing,
 // and at once when they leave; until the server has it this tab keeps it, over a reload too.
 // Secrets are never part of it.
 
@@ -35,7 +35,7 @@ export async function forget(card) {
   return waiting.delete(card) || begun; // it may have come back, untold
 }
 
-/** What is written goes off as this option, though nobody may ever tell what became of it. */
+/** What is written goes off as this option, though its outcome may never be known. */
 export function sendWith(card, option) {
   card.dataset.sent = option;
   const left = unsent(card);

@@ -76,7 +76,7 @@ find("clear").addEventListener("click", () => {
   show();
 });
 
-// Letters are shortcuts only where the queue has the focus: elsewhere somebody may be speaking.
+// Letters are shortcuts only where the queue has the focus: elsewhere they may be dictated text.
 document.addEventListener("keydown", (event) => {
   const step = { j: 1, k: -1 }[event.key];
   if (!step || event.ctrlKey || event.metaKey || event.altKey) return;

@@ -40,7 +40,7 @@ export function drop(name) {
   } catch { /* then it was never kept */ }
 }
 
-/** Whoever signs out leaves nothing to the next person. */
+/** Signing out leaves nothing to the next person. */
 export function dropAll() {
   memory.clear();
   try {

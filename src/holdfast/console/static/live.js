@@ -28,7 +28,7 @@ function concerns({ run, hears }, event) {
 
 /**
  * Fetches a part soon, one at a time, and no more than a server can bear; `now` after a press.
- * What is `asked` for by hand comes also while somebody has selected a text in the part.
+ * What is `asked` for by hand comes also while a text is selected in the part.
  */
 export function refresh(id, { now = false, asked = now } = {}) {
   const part = parts.get(id) ?? { next: 0, failures: 0 };

@@ -1,5 +1,5 @@
 // Brings an element up to date with a fresh one, child by child: who has the same id and the same
-// `data-rev` stays the very node it was, with whatever somebody opened, typed or focused in it.
+// `data-rev` stays the very node it was, with what was opened, typed or focused in it.
 
 /** `leave` says of an old child that the fresh element has no more whether it stays. */
 export function merge(old, fresh, leave) {

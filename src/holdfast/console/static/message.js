@@ -1,4 +1,4 @@
-// What somebody writes in a chat: it is kept until it is sent, and Enter sends it. A chat that is
+// What a person writes in a chat: it is kept until it is sent, and Enter sends it. A chat that is
 // over takes nothing more; what was left unsent can still be read and copied.
 
 import { meanAnew, post, Refusal } from "./api.js";

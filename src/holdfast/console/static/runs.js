@@ -28,7 +28,7 @@ function show() {
   return can;
 }
 
-/** Whoever is asked once more reads which runs it is about. */
+/** The dialog names the runs that it is about. */
 function offer(deed, runs) {
   find(deed).disabled = !runs.length;
   find(`${deed}-now`).textContent = deed === "resume"

@@ -27,7 +27,7 @@ export function notify(text, tone = "done") {
   return said;
 }
 
-/** Nothing that was written is lost: whoever signs in again elsewhere comes back to it. */
+/** Nothing that was written is lost: it is there again after signing in elsewhere. */
 function offerSignIn() {
   if (document.getElementById("sign-in")) return;
   const link = document.createElement("a");

@@ -1,4 +1,4 @@
-// Signing in with a token that somebody pastes; a link's address works too.
+// Signing in with a pasted token; a link's address works too.
 
 import { Refusal, newKey, post } from "./api.js";
 import { showFields } from "./field_errors.js";

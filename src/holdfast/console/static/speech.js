@@ -2,7 +2,7 @@
 // only: they have no place in the journal, and the finished reply takes theirs.
 //
 // A browser has six connections to a server, so this one is open only while the agent is at
-// work and somebody looks.
+// work and its page is visible.
 
 import { at } from "./place.js";
 import { seen } from "./unseen.js";

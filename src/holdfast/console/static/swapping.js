@@ -1,8 +1,8 @@
-// A fresh part takes the place of the old one, and whoever reads there loses nothing: what was
-// scrolled stays scrolled, what has the focus keeps it. Parts that somebody is typing in are left
+// A fresh part takes the place of the old one, and its reader loses nothing: what was
+// scrolled stays scrolled, what has the focus keeps it. Parts that are being typed in are left
 // alone: they get `part:held` with the fresh node as detail. All others end with `part:swapped`.
 
-/** Whether somebody has selected a text in it, to copy it or not to lose the line. */
+/** Whether a text is selected in it, to copy it or not to lose the line. */
 export function isRead(element) {
   const { isCollapsed, anchorNode, focusNode } = getSelection();
   return !isCollapsed && (element.contains(anchorNode) || element.contains(focusNode));
@@ -35,7 +35,7 @@ function keepScrolled(element) {
   };
 }
 
-/** Whoever has scrolled into the part goes on seeing what is at the window's top. */
+/** A reader who has scrolled into the part goes on seeing what is at the window's top. */
 function keepPlace(element) {
   const top = (one) => one.getBoundingClientRect().top;
   const seen = top(element) < 0 && [...element.querySelectorAll("[id]")].filter((one) => top(one) > 0);

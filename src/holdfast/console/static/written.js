@@ -1,4 +1,4 @@
-// A card was closed elsewhere while somebody wrote in it: it shows how it ended, and below that
+// A card was closed elsewhere while it was written in: it shows how it ended, and below that
 // what they had written, also after a reload.
 
 import { drop, forget, keepHere, unsent } from "./drafts.js";

@@ -7,7 +7,7 @@ come is told by how far away it is, because the reader's time zone is not known.
 
 A *try* is one start of a step's work; `try 2 of 3` counts within a *round*. The planner's retry
 begins the next round. Whatever is tried again without a person is told as `tries again`, so that
-whoever counts these has the number that lists of runs show. How tasks and runs are is said in
+a count of these is the number that lists of runs show. How tasks and runs are is said in
 the words of the graph.
 """
 
