@@ -72,6 +72,7 @@ OURS_TO_MEND = frozenset(
         "not supported in this environment",
         "limit exceeded|its memory limit",
         "the answer to a request could not be kept: %s",
+        "answers to %d requests could not be kept: %s",
         "fingerprints of requests",
         "not in",
         "what is missing",

@@ -18,7 +18,7 @@ from holdfast.journal.port import Attached
 from holdfast.plans.results import Taken
 from holdfast.plans.routing import Routed
 from holdfast.runtime.audit import REQUEST
-from holdfast.server.middleware.write_behind import WriteBehind
+from holdfast.server.middleware.idempotency import WriteBehind
 from holdfast.testing.clock import ManualClock
 
 MODEL = {"computer_model": "MacBook Pro"}

@@ -35,6 +35,8 @@ DEEDS: Final[Mapping[str, list[str]]] = {
     "edit_task_context": ["edited_context"],
     "rerun_from_listener": ["reran"],
     "cancel_instance": ["cancelled"],
+    "cancel_run": ["cancelled"],
+    "resume_run": ["resumed"],
     "answer_interaction": ["answered"],
     "answer_interactions": ["answered"],
     "keep_draft": [],

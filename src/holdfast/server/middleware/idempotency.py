@@ -28,7 +28,8 @@ import logging
 import os
 import re
 from base64 import b64decode, b64encode
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from contextvars import Context
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeAlias, TypeVar
@@ -38,7 +39,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request, Response
 
-from holdfast.errors import InvalidValue, NotAllowed, OperatorError
+from holdfast.errors import HoldfastError, InvalidValue, NotAllowed, OperatorError
 from holdfast.i18n.message import msg
 from holdfast.model.rows import Attached, ExpiringValue
 from holdfast.runtime.audit import CLAIM_SECONDS, REQUEST
@@ -46,7 +47,6 @@ from holdfast.runtime.clock import Clock
 from holdfast.runtime.identity import Claim
 from holdfast.runtime.store import Store
 from holdfast.server.auth.principal import Principal
-from holdfast.server.middleware.write_behind import WriteBehind
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services
@@ -57,6 +57,7 @@ HEADER: Final = "Idempotency-Key"
 REPLAYED: Final = "Idempotency-Replayed"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
 _NONCE: Final = 12
+LAG_SECONDS: Final = 0.05
 
 Serve: TypeAlias = Callable[[Claim], Awaitable[Response]]
 Again: TypeAlias = "Callable[[Claimed, Request, Services], Awaitable[Response]]"
@@ -91,6 +92,60 @@ class Keys(Protocol):
     """A vault, of which this uses the keys."""
 
     def derived(self, purpose: str) -> bytes: ...
+
+
+class WriteBehind:
+    """What may reach the disk a little later than the answer that it belongs to.
+
+    Until it is written it is known here: the difference shows only after a crash in between.
+    Everything that gathers within `LAG_SECONDS` is one commit.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._unwritten: dict[str, ExpiringValue] = {}
+        self._writing: asyncio.Task[None] | None = None
+
+    def known(self, key: str, now: float) -> ExpiringValue | None:
+        """What was put under a key and is not on disk yet."""
+        kept = self._unwritten.get(key)
+        return kept if kept is None or kept.expires_at is None or kept.expires_at > now else None
+
+    def put(self, kept: ExpiringValue) -> None:
+        self._unwritten[kept.key] = kept
+        if self._writing is None:
+            self._writing = asyncio.create_task(self._write_soon(), context=Context())
+
+    async def close(self) -> None:
+        """Write what has not been written; nothing more may come."""
+        if self._writing is not None:
+            self._writing.cancel()
+            await asyncio.wait((self._writing,))
+        await self.flush()
+
+    async def flush(self) -> None:
+        """Everything that was put before is on disk, or could not be written."""
+        kept = tuple(self._unwritten.values())
+        if not kept:
+            return
+        try:
+            await self._store.attach(Attached(kept=kept))
+        except HoldfastError as error:
+            log.warning("answers to %d requests could not be kept: %s", len(kept), error)
+        self._forget(kept)
+
+    def _forget(self, written: Iterable[ExpiringValue]) -> None:
+        for one in written:
+            if self._unwritten.get(one.key) is one:
+                del self._unwritten[one.key]
+
+    async def _write_soon(self) -> None:
+        try:
+            while self._unwritten:
+                await asyncio.sleep(LAG_SECONDS)
+                await self.flush()
+        finally:
+            self._writing = None
 
 
 class Requests:

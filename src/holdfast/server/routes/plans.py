@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
-from typing import Annotated, Any
+from typing import Any
 
-from fastapi import Body, Request, Response
+from fastapi import Request, Response
 from fastapi.responses import JSONResponse
 
 from holdfast.drawing.graph import render_svg
@@ -23,23 +23,19 @@ from holdfast.runtime.registry import CompiledPlan
 from holdfast.runtime.store import StoredDefinition
 from holdfast.server.auth.authentication import Called, Caller, identify
 from holdfast.server.auth.principal import Permission, agent, plan, tool
-from holdfast.server.commands import continued, continued_again
 from holdfast.server.middleware.idempotency import Claimed, answered_again
 from holdfast.server.routing import new_router
 from holdfast.server.schemas.runs import (
     Checked,
-    Continued,
     Digest,
     PlanId,
     PlanLine,
     PlanLines,
     PlanShown,
-    RunId,
     Source,
     VersionLine,
     VersionLines,
     VersionShown,
-    Wait,
 )
 from holdfast.server.services import Served, Services
 from holdfast.server.showing import readable_plan
@@ -165,21 +161,6 @@ async def draw_plan(plan_id: PlanId, served: Served, caller: Called) -> Response
     """The plan as a graph."""
     plan = readable_plan(served, caller, plan_id).plan
     return Response(await aside(render_svg, plan), media_type=SVG)
-
-
-@router.post("/plans/{plan_instance_id}/continue", tags=["instances"])
-@answered_again(continued_again)
-async def continue_plan(
-    plan_instance_id: RunId,
-    params: Annotated[
-        dict[str, Any], Body(examples=[{"computer_model": "MacBook Pro"}], title="Parameters")
-    ],
-    served: Served,
-    caller: Called,
-    wait: Wait = 0.0,
-) -> Continued:
-    """Give a paused instance what it asks for: the body is the parameters themselves."""
-    return await continued(served, caller, plan_instance_id, params, wait)
 
 
 async def _versions(served: Services, caller: Caller, plan_id: str) -> list[VersionShown]:
