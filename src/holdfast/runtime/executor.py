@@ -29,11 +29,12 @@ from holdfast.work.driver import (
     ListenerContext,
     ListenerWork,
     TaskDriver,
+    call_tool,
     outcome_of_call,
     outcome_of_listener,
 )
 from holdfast.work.failed_attempts import ends_from_without, failed
-from holdfast.work.tools import GATE, Gate, ToolSpec
+from holdfast.work.tools import GATE, Gate, ToolSpec, kept
 
 if TYPE_CHECKING:
     from holdfast.work.conversations import ConversationWorker
@@ -243,7 +244,8 @@ class Worker:
             return outcome_of_listener(execution, effect, self.tool_facts, ours, bounded)
         match effect:
             case f.CallTool():
-                return outcome_of_call(effect, await self.agents.call(effect), self.tool_facts)
+                result = kept(effect.tool, await call_tool(self.driver.tools, effect))
+                return outcome_of_call(effect, result, self.tool_facts)
             case f.CallFunction():
                 result = strict_json(await self.driver.call_function(effect))
                 return c.CallReturned(effect.index, result)

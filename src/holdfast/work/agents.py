@@ -1,4 +1,4 @@
-"""What an agent's steps do in the world: ask its model, call its tools.
+"""Asking the model of an agent.
 
 A model is offered the agent's tools, each agent that it may hand work to as a tool
 `ask_…`, and `ask_person` where it may ask people itself.
@@ -16,10 +16,9 @@ from holdfast.model import effects as f
 from holdfast.model.agent import ASK_PERSON, Agent, helper_name
 from holdfast.model.form import FieldType
 from holdfast.model.message import ModelReply, ToolOffer
-from holdfast.model.values import Json, JsonObject
-from holdfast.work.driver import call_tool
+from holdfast.model.values import JsonObject
 from holdfast.work.models import ModelClient
-from holdfast.work.tools import ToolRegistry, ToolSpec, kept
+from holdfast.work.tools import ToolRegistry, ToolSpec
 
 CALL_TIMEOUT: Final = 300.0
 """Seconds that an agent's call may take where its tool names no time of its own."""
@@ -55,9 +54,6 @@ class AgentWorker:
         self.models = models
         self._agent = agent
         self._offered: dict[str, tuple[ToolSpec, ToolOffer]] = {}
-
-    async def call(self, effect: f.CallTool) -> Json:
-        return kept(effect.tool, await call_tool(self.tools, effect))
 
     async def ask(
         self,
