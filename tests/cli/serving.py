@@ -1,4 +1,4 @@
-"""A server in a process of its own, as whoever starts it sees it."""
+"""A server in a process of its own, as a person who starts it sees it."""
 
 from __future__ import annotations
 

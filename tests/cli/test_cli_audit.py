@@ -1,4 +1,4 @@
-"""The audit from the command line: who did what, and proof that nobody has changed it."""
+"""The audit from the command line: who did what, and proof that none of it was changed."""
 
 from __future__ import annotations
 

@@ -111,7 +111,7 @@ TOLD: list[tuple[v.ConversationEvent, str, str]] = [
     ),
     (e.QuestionOpened(QUESTION, "t1", 1, "missing"), "engine", "asks a person: Task pay"),
     (e.QuestionAnswered("q", "provide", "will"), "will", "answered Task pay"),
-    (e.QuestionExpired("q"), "clock", "nobody answered Task pay in time"),
+    (e.QuestionExpired("q"), "clock", "Task pay was not answered in time"),
     (e.QuestionWithdrawn("q", "over"), "engine", "no longer asks Task pay: over"),
     (e.QuestionReminded("q", 1), "clock", "Task pay still waits, reminder 1"),
     (e.QuestionEscalated("q", "boss"), "clock", "Task pay now waits for the role boss"),

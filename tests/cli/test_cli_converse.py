@@ -281,7 +281,7 @@ def test_tasks_that_go_in_a_circle_end_in_an_error_with_its_phase(converse: Conv
 def test_without_a_model_the_goal_is_one_task_and_that_is_said(holdfast: Command) -> None:
     ending = holdfast("converse", "帮我分析销售数据")
     assert ending.code == 0
-    assert "the goal becomes one task, and nobody does it" in ending.err
+    assert "the goal becomes one task, and is not done" in ending.err
     assert "has 1 task: task_1 (帮我分析销售数据)" in ending.out
 
 

@@ -47,7 +47,7 @@ def test_a_request_is_answered_with_a_sample_when_nobody_is_there(
 ) -> None:
     ending = holdfast("demo", "request", kind)
     assert ending.code == 0
-    assert "Nobody is at a terminal, so a sample answers:" in ending.out
+    assert "This is no terminal, so a sample answers:" in ending.out
     assert "inst_000001 is done" in ending.out
 
 

@@ -63,7 +63,7 @@ def interrupted(process: subprocess.Popen[str]) -> tuple[int, str, str]:
 
 @dataclass(frozen=True, slots=True)
 class Visit:
-    """Somebody who has opened the link, and how the runs stood then."""
+    """A person who has opened the link, and how the runs stood then."""
 
     browser: httpx.Client
     runs: dict[str, str]

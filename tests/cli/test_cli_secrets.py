@@ -1,4 +1,4 @@
-"""Secrets on the command line: typed unseen, read from elsewhere, and told to nobody."""
+"""Secrets on the command line: typed unseen, read from elsewhere, and never told."""
 
 from __future__ import annotations
 

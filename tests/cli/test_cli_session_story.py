@@ -66,7 +66,7 @@ TOLD: list[tuple[r.ReactEvent, str, str]] = [
     ),
     (e.QuestionOpened(QUESTION, "c1", 1, "approval"), "agent", "asks a person: Run pay?"),
     (e.QuestionAnswered("q", "reject", "will"), "will", "answered Run pay?"),
-    (e.QuestionExpired("q"), "clock", "nobody answered Run pay? in time"),
+    (e.QuestionExpired("q"), "clock", "Run pay? was not answered in time"),
     (e.QuestionWithdrawn("q", "over"), "agent", "no longer asks Run pay?: over"),
     (e.QuestionReminded("q", 1), "clock", "Run pay? still waits, reminder 1"),
     (e.QuestionEscalated("q", "boss"), "clock", "Run pay? now waits for the role boss"),

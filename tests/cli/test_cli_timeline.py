@@ -85,7 +85,7 @@ TOLD: list[tuple[e.PlanEvent, str, str]] = [
     (
         e.QuestionExpired("q1", "stop"),
         "clock",
-        "nobody answered Did it happen? in time; stop was taken",
+        "Did it happen? was not answered in time; stop was taken",
     ),
     (
         e.QuestionWithdrawn("q1", "it came after all"),

@@ -63,7 +63,7 @@ class Street:
         return int(await self.mortals.stdout.readline())
 
     async def count(self, home: Path) -> dict[str, int]:
-        """How often each fault point is reached when nobody dies."""
+        """How often each fault point is reached when no process dies."""
         assert await self.order(home) == 0
         report = json.loads((home / REPORT).read_text())
         assert report["status"] == "done"

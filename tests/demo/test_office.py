@@ -29,7 +29,7 @@ WILL = {
 
 
 class Caller:
-    """Somebody who uses the office's tools."""
+    """A caller that uses the office's tools."""
 
     def __init__(self, http: httpx.AsyncClient) -> None:
         self.http = http

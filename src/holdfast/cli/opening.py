@@ -150,7 +150,7 @@ def backend_of(
     if by != LOCAL and opened.app.engine.four_eyes.enabled:
         raise CallerError(
             "--by only tells the history who speaks, and under four eyes names decide who may "
-            f"approve: on this command line everybody is {LOCAL}. Leave --by away, or give people "
+            f"approve: this command line has one name, {LOCAL}. Leave --by away, or give people "
             "tokens (`holdfast token create`) and name the server with --url."
         )
     return HomeBackend(opened.app, by, opened.plans, opened.agents)

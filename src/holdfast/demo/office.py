@@ -11,8 +11,8 @@ It behaves as the outside world does, so that a run can be judged by what really
 
 - HR and access honour an idempotency key: a key they have answered with success gets that answer
   again, and the log says `repeated`. The others know no keys: each call is a new order.
-- A delay holds back the answer, never the work. Whoever gives up waiting, or dies, leaves behind
-  an effect that took place.
+- A delay holds back the answer, never the work. A caller that gives up waiting, or dies, leaves
+  behind an effect that took place.
 - The log has every call that reached a service, also one that the service refused or failed. A
   request turned away at the door (unknown tool, arguments of the wrong shape) leaves no trace.
 

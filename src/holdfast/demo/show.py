@@ -3,9 +3,9 @@
     failed       Will Zhang's onboarding: access control failed until the planner gave up
     onboarding   张三's onboarding: access control failed twice, and now a desk is asked for
     computer     a request that does not say which computer
-    chat         the assistant wants to pay somebody, and may not yet
+    chat         the assistant wants to make a payment, and may not yet
 
-All four are the visitor's own: whoever opens the link is the one who started them. They are
+All four are the visitor's own: the person who opens the link has started them. They are
 played one after the other, so that every failure meets the run that it is meant for. Then
 the office is mended, which lets a resume succeed, and it takes its time for each call, which
 lets people see the run move.

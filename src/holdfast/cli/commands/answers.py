@@ -1,4 +1,5 @@
-"""From the words of the command line to answers, which dangerous options have confirmed.
+"""Questions found by the beginning of their ids, and answers made of the words of the command line;
+dangerous options are confirmed first.
 
 Several questions take the same answer only by their ids, so that no consent is given to what was
 not shown. Each has its own outcome, and one that fails does not keep the others back.
@@ -12,8 +13,7 @@ from typing import TypeAlias
 
 import typer
 
-from holdfast.cli.backend import Backend
-from holdfast.cli.commands.question_lookup import find_question
+from holdfast.cli.backend import Backend, Reader
 from holdfast.cli.driver import Driver, do_and_see
 from holdfast.cli.shell import FAILED, OK, Settings
 from holdfast.cli.terminal.plain import print_json
@@ -23,10 +23,11 @@ from holdfast.cli.terminal.report import exit_code
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import BAR, rows, told
 from holdfast.cli.values import read_values
-from holdfast.errors import CallerError, HoldfastError, NotAllowed
+from holdfast.errors import CallerError, HoldfastError, NotAllowed, NotFound
 from holdfast.interactions.cards import consequence
 from holdfast.model.form import Field
 from holdfast.model.interaction import InteractionOption, InteractionRequest
+from holdfast.model.rows import QuestionQuery
 from holdfast.views.records import InteractionView, RunView
 from holdfast.views.stories.text import visible
 
@@ -186,3 +187,23 @@ def _outcome_json(outcome: Outcome) -> dict[str, object]:
         "answered": error is None,
         "error": None if error is None else {"kind": type(error).__name__, "message": str(error)},
     }
+
+
+async def find_question(reader: Reader, name: str) -> InteractionView:
+    """The question of that id, or the only one whose id begins so; open ones come first."""
+    exact = await reader.question(name)
+    if exact is not None:
+        return exact
+    found: list[InteractionView] = []
+    for status in ("open", "answered", "expired", "withdrawn"):
+        query = QuestionQuery(status=frozenset({status}), limit=100_000)
+        asked = await reader.questions(query)
+        found = [one for one in asked if name and one.question_id.startswith(name)]
+        if found:
+            break
+    if not found:
+        raise NotFound(f"no question begins with {name!r}: `holdfast inbox` lists the open ones")
+    if len(found) > 1:
+        ids = ", ".join(one.question_id for one in found[:5])
+        raise NotAllowed(f"{len(found)} questions begin with {name!r}: write more of it ({ids})")
+    return await reader.question(found[0].question_id) or found[0]

@@ -18,9 +18,9 @@ _DIGEST = re.compile("[0-9a-f]{64}")
 
 app = typer.Typer(
     name="audit",
-    help="Read who did what, when and from where, and check that nobody has changed it."
+    help="Read who did what, when and from where, and check that none of it was changed."
     f"\n\n{EXIT_CODES}",
-    short_help="Read who did what, when and from where, and check that nobody has changed it.",
+    short_help="Read who did what, when and from where, and check that none of it was changed.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )

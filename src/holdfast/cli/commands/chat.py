@@ -50,7 +50,7 @@ async def chat(
     from holdfast.views.homes import refuse_unused
 
     if message is None and session is None and not settings.interactive:
-        raise typer.BadParameter("nobody is at a terminal: give a MESSAGE.")
+        raise typer.BadParameter("this is no terminal: give a MESSAGE.")
     backend = backend_of(settings, by=by)
     if isinstance(backend, HomeBackend) and session is not None:
         refuse_unused(backend.app)

@@ -35,8 +35,7 @@ from holdfast.views.stories.text import visible
 from holdfast.work.knowledge import Knowledge
 
 NO_MODEL = (
-    "no model is configured (HOLDFAST_MODEL, --model): "
-    "the goal becomes one task, and nobody does it"
+    "no model is configured (HOLDFAST_MODEL, --model): the goal becomes one task, and is not done"
 )
 
 _AT_REST = frozenset({RunStatus.DONE, RunStatus.ERROR})

@@ -28,50 +28,58 @@ def register(group: typer.Typer) -> None:
     shell.register(group, "converse", converse)
 
 
+_Goal = Annotated[
+    str | None,
+    typer.Argument(metavar="[GOAL]", help="What is wanted. Default, with --id: go on."),
+]
+_Id = Annotated[
+    str | None,
+    typer.Option("--id", metavar="ID", help="Go on with a conversation, as conv_000001 or 1."),
+]
+_MaxParallel = Annotated[
+    int | None,
+    typer.Option("--max-parallel", min=1, help="How many tasks at a time. Default: 1."),
+]
+_OnFailure = Annotated[
+    OnFailure | None,
+    typer.Option(
+        "--on-failure",
+        help="What a failed task does: fail the conversation, or ask a person.",
+        show_default="error",
+    ),
+]
+_Documents = Annotated[
+    Path | None,
+    typer.Option("--knowledge", metavar="DIR", help="Markdown and text files to draw on."),
+]
+_Rules = Annotated[
+    list[str] | None,
+    typer.Option("--rule", metavar="TEXT", help="A rule to keep. Repeatable.", show_default=False),
+]
+_Model = Annotated[
+    str | None,
+    typer.Option("--model", metavar="NAME", help="The model. Default: $HOLDFAST_MODEL."),
+]
+_ConfirmTasks = Annotated[
+    bool | None,
+    typer.Option(
+        "--confirm-tasks/--run-tasks",
+        help="Show the tasks to a person first.",
+        show_default="run-tasks",
+    ),
+]
+
+
 async def converse(
     settings: Settings,
-    goal: Annotated[
-        str | None,
-        typer.Argument(metavar="[GOAL]", help="What is wanted. Default, with --id: go on."),
-    ] = None,
-    name: Annotated[
-        str | None,
-        typer.Option("--id", metavar="ID", help="Go on with a conversation, as conv_000001 or 1."),
-    ] = None,
-    max_parallel: Annotated[
-        int | None,
-        typer.Option("--max-parallel", min=1, help="How many tasks at a time. Default: 1."),
-    ] = None,
-    on_failure: Annotated[
-        OnFailure | None,
-        typer.Option(
-            "--on-failure",
-            help="What a failed task does: fail the conversation, or ask a person.",
-            show_default="error",
-        ),
-    ] = None,
-    knowledge: Annotated[
-        Path | None,
-        typer.Option("--knowledge", metavar="DIR", help="Markdown and text files to draw on."),
-    ] = None,
-    rules: Annotated[
-        list[str] | None,
-        typer.Option(
-            "--rule", metavar="TEXT", help="A rule to keep. Repeatable.", show_default=False
-        ),
-    ] = None,
-    model: Annotated[
-        str | None,
-        typer.Option("--model", metavar="NAME", help="The model. Default: $HOLDFAST_MODEL."),
-    ] = None,
-    confirm_tasks: Annotated[
-        bool | None,
-        typer.Option(
-            "--confirm-tasks/--run-tasks",
-            help="Show the tasks to a person first.",
-            show_default="run-tasks",
-        ),
-    ] = None,
+    goal: _Goal = None,
+    name: _Id = None,
+    max_parallel: _MaxParallel = None,
+    on_failure: _OnFailure = None,
+    knowledge: _Documents = None,
+    rules: _Rules = None,
+    model: _Model = None,
+    confirm_tasks: _ConfirmTasks = None,
     failed: FailedOption = None,
     anyway: AnywayOption = False,
 ) -> int:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Protocol
 
 from holdfast.cli.home_backend import os_user
@@ -23,20 +23,21 @@ Shown = dict[str, Any]
 """A credential: `id`, `form`, `name`, `kind`, `roles`, `grants` and its times."""
 
 
+@dataclass(frozen=True, slots=True)
+class Wanted:
+    """Whom a credential is for, and what it allows."""
+
+    name: str
+    roles: Sequence[str]
+    grants: Mapping[str, Sequence[str]]
+    kind: Kind = "person"
+
+
 class TokenStore(Protocol):
-    async def create(
-        self,
-        name: str,
-        kind: Kind,
-        roles: Sequence[str],
-        grants: Mapping[str, Sequence[str]],
-        seconds: float | None,
-    ) -> Shown:
+    async def create(self, wanted: Wanted, seconds: float | None) -> Shown:
         """What was made, with `token`, the secret itself."""
 
-    async def link(
-        self, name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]]
-    ) -> Shown:
+    async def link(self, wanted: Wanted) -> Shown:
         """What was made, with `link`, the address that signs in."""
 
     async def all(self) -> list[Shown]: ...
@@ -49,23 +50,16 @@ class HomeTokens:
     tokens: Tokens
     clock: SystemClock
 
-    async def create(
-        self,
-        name: str,
-        kind: Kind,
-        roles: Sequence[str],
-        grants: Mapping[str, Sequence[str]],
-        seconds: float | None,
-    ) -> Shown:
+    async def create(self, wanted: Wanted, seconds: float | None) -> Shown:
         until = None if seconds is None else self.clock.now() + seconds
+        name, roles, grants = wanted.name, wanted.roles, wanted.grants
         made, secret = await self.tokens.issue(
-            name, kind, roles, grants, until, by=os_user(), origin="cli"
+            name, wanted.kind, roles, grants, until, by=os_user(), origin="cli"
         )
         return {**shown(made), "token": secret}
 
-    async def link(
-        self, name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]]
-    ) -> Shown:
+    async def link(self, wanted: Wanted) -> Shown:
+        name, roles, grants = wanted.name, wanted.roles, wanted.grants
         made, secret = await self.tokens.new_link(name, roles, grants, os_user(), "cli")
         return {**shown(made), "link": f"/login?token={secret}"}
 
@@ -82,23 +76,13 @@ class ServerTokens:
 
     client: Client
 
-    async def create(
-        self,
-        name: str,
-        kind: Kind,
-        roles: Sequence[str],
-        grants: Mapping[str, Sequence[str]],
-        seconds: float | None,
-    ) -> Shown:
+    async def create(self, wanted: Wanted, seconds: float | None) -> Shown:
         days = None if seconds is None else seconds / DAY
-        return await self.client.tokens.issue(
-            name, roles=roles, grants=grants, kind=kind, expires_in_days=days
-        )
+        return await self.client.tokens.issue(**asdict(wanted), expires_in_days=days)
 
-    async def link(
-        self, name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]]
-    ) -> Shown:
-        made = await self.client.tokens.issue_link(name, roles=roles, grants=grants)
+    async def link(self, wanted: Wanted) -> Shown:
+        roles, grants = wanted.roles, wanted.grants
+        made = await self.client.tokens.issue_link(wanted.name, roles=roles, grants=grants)
         del made["token"]
         return {**made, "link": made.pop("url")}
 

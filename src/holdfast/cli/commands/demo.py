@@ -195,7 +195,7 @@ async def _ask_for(stage: Stage, settings: Settings, wanted: Any) -> PlanInstanc
     run = await stage.ask_for(wanted)
     if run.status == "pause" and not settings.interactive:
         sample = ", ".join(f"{name} = {value}" for name, value in SAMPLES[wanted].items())
-        _narrate(settings, f"Nobody is at a terminal, so a sample answers: {sample}")
+        _narrate(settings, f"This is no terminal, so a sample answers: {sample}")
         await stage.answer_with_sample(run, wanted)
     return run
 

@@ -42,7 +42,7 @@ async def inbox(
 
     async with reading(settings) as reader:
         if question is not None:
-            from holdfast.cli.commands.question_lookup import find_question
+            from holdfast.cli.commands.answers import find_question
 
             _show_one(settings, await find_question(reader, question))
             return OK

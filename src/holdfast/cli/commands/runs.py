@@ -214,7 +214,7 @@ async def continue_run(
     anyway: AnywayOption = False,
     wait: WaitOption = True,
 ) -> int:
-    """Give a paused run what it asks for, or go on with one that nobody drives.
+    """Give a paused run what it asks for, or go on with one that no process drives.
 
     Values go to the open forms by field name; all must fit, or nothing changes.
     """

@@ -80,7 +80,7 @@ _OidcRolesClaim = Annotated[
         "--oidc-roles-claim",
         metavar="CLAIM",
         envvar="HOLDFAST_OIDC_ROLES_CLAIM",
-        help="Where they name somebody's roles, as realm_access.roles.",
+        help="Where they name a person's roles, as realm_access.roles.",
     ),
 ]
 _OidcPersonClaim = Annotated[
@@ -107,7 +107,7 @@ _DefaultAgent = Annotated[
         "--default-agent",
         metavar="ID",
         envvar="HOLDFAST_DEFAULT_AGENT",
-        help="Who answers a chat that names nobody. Default: the only agent.",
+        help="Who answers a chat that names no agent. Default: the only agent.",
         show_default=False,
     ),
 ]

@@ -57,8 +57,8 @@ async def create(
         typer.Option("--expires", metavar="TIME", help="From now, as 30d or 12h. Default: never."),
     ] = None,
 ) -> int:
-    """Make a token. It is shown this once, and nobody can show it again."""
-    from holdfast.cli.commands.credentials import token_store
+    """Make a token. It is shown this once and never again."""
+    from holdfast.cli.commands.credentials import Wanted, token_store
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
 
@@ -67,7 +67,8 @@ async def create(
     kind: Kind = "service" if service else "person"
     seconds = None if expires is None else read_duration(expires)
     async with token_store(settings, to_write=True) as keys:
-        made = await keys.create(name, kind, roles or [], read_grants(grants), seconds)
+        wanted = Wanted(name, roles or [], read_grants(grants), kind)
+        made = await keys.create(wanted, seconds)
     if settings.as_json:
         print_json(_dated(made))
         return OK
@@ -111,7 +112,7 @@ async def revoke(
     settings: Settings,
     token: Annotated[str, typer.Argument(metavar="ID", help="Its id, as `token list` has it.")],
 ) -> int:
-    """Revoke a token: nobody gets in with it any more, nor with a sign-in that came of it."""
+    """Revoke a token: it signs in no more, nor does a sign-in that came of it."""
     from holdfast.cli.commands.credentials import token_store
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
@@ -134,13 +135,13 @@ async def link(
     grants: GrantOption = None,
 ) -> int:
     """Make a link that signs one person in, once, within 15 minutes; an admin unless said."""
-    from holdfast.cli.commands.credentials import token_store
+    from holdfast.cli.commands.credentials import Wanted, token_store
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
 
     async with token_store(settings, to_write=True) as keys:
         held = roles or ([] if grants else ["admin"])
-        made = await keys.link(name, held, read_grants(grants))
+        made = await keys.link(Wanted(name, held, read_grants(grants)))
     if settings.as_json:
         print_json(_dated(made))
     elif made["link"].startswith("/"):

@@ -157,10 +157,10 @@ def _instead(run: RunView, options: str) -> str:
 
 def is_active(run: RunView) -> bool:
     """Whether a step of it will move by itself or by an answer."""
-    return any(step.status not in _ENDED for step in run.steps)
+    return any(step.status not in _INACTIVE for step in run.steps)
 
 
-_ENDED = frozenset({StepStatus.FAILED, StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
+_INACTIVE = frozenset({StepStatus.FAILED, StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
 
 WAYS = {
     AfterFailure.RETRY: "try again",

@@ -267,9 +267,9 @@ class Teller(ABC):
     def _expired(self, event: e.QuestionExpired) -> str:
         title = self._title(event.question_id)
         if not event.option_id:
-            return msg("nobody answered {title} in time", title=title)
+            return msg("{title} was not answered in time", title=title)
         return msg(
-            "nobody answered {title} in time; {option} was taken",
+            "{title} was not answered in time; {option} was taken",
             title=title,
             option=event.option_id,
         )

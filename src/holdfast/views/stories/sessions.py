@@ -26,7 +26,7 @@ _ENDS: Mapping[str, str] = {
     "rejected": msgid("{step} was rejected and did not run"),
     "retry": msgid("{step} did not run; the agent thinks again"),
     "skipped": msgid("{step} was skipped and did not run"),
-    "expired": msgid("{step} did not run: nobody answered in time"),
+    "expired": msgid("{step} did not run: it was not answered in time"),
     "provided": msgid("{step} is answered"),
 }
 
