@@ -78,7 +78,8 @@ async def test_an_edit_is_a_wish_and_where_nobody_is_left_the_card_and_the_inbox
     await expect(card).to_contain_text("Ann wants it changed, and somebody else must approve that")
     await expect(card).to_contain_text(f"You cannot answer this: {ANSWERED}")
     page, card = await at_card(admin, second)
-    await expect(card.get_by_role("alert")).to_contain_text("No person is left who may approve")
+    alert = card.get_by_role("alert")
+    await expect(alert).to_contain_text("No person is left who may approve this")
     await expect(page.locator(entry(second))).to_contain_text("No approver is left")
     await check(page)
 

@@ -10,16 +10,8 @@ import { isRead, swap } from "./swapping.js";
 const QUIET = 250;
 const QUIETEST = 1000;
 const LONGEST = 30000;
-const subscribers = new Set();
 const parts = new Map();
 const page = document.documentElement.dataset;
-
-/** Calls back with {run, type, seq}; a filter is as on parts: {run, hears}, both or none. */
-export function subscribe(filter, callback) {
-  const one = (event) => concerns(filter, event) && callback(event);
-  subscribers.add(one);
-  return () => subscribers.delete(one);
-}
 
 function concerns({ run, hears }, event) {
   if (run && !`${event.run}.`.startsWith(`${run}.`)) return false;
@@ -94,7 +86,6 @@ function catchUp() {
 function hear(message) {
   if (message.state) return showState(message.state);
   if (message.resync) return refreshAll();
-  for (const one of subscribers) one(message);
   for (const element of document.querySelectorAll("[data-part]")) {
     if (concerns(element.dataset, message)) refresh(element.id);
   }

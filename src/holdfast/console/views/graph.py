@@ -35,8 +35,6 @@ async def graph_of(
     served: Services, run: RunVersion, language: str, at: int | None
 ) -> Graph | None:
     """None for a chat, and for a conversation before its first turn."""
-    if picture(run) is None:
-        return None
     shown = run if at is None else await served.reader.at(run.run_id, max(at, 1))
     told = None if at is None else await last_entry(served.reader, shown)
     svg = await aside(_drawn, shown, language)
