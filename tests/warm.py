@@ -6,8 +6,9 @@ hundreds of processes. `Popen`, `run` and `create_subprocess_exec` take what the
 process that waits with everything imported; the fork is a child of the caller like any other:
 it has an id, signals, a working directory, an environment and streams of its own, can be killed
 and waited for, and ends as an interpreter ends. Where that cannot be done, the command is
-started cold: on systems other than Linux, with other variables that Python reads at its start,
-or with options of the interpreter. Tests of what a process imports start it cold themselves.
+started cold: on systems other than Linux, with a Python beyond `TRIED`, with other variables that
+Python reads at its start, or with options of the interpreter; with `HOLDFAST_COLD=1` everything is.
+Tests of what a process imports start it cold themselves.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import atexit
 import ctypes
 import gc
 import importlib
+import inspect
 import io
 import json
 import os
@@ -32,6 +34,7 @@ import types
 from collections.abc import Callable
 from contextlib import suppress
 from contextvars import ContextVar
+from functools import cache
 from typing import Any
 
 IMPORTED_LATE = (
@@ -47,44 +50,46 @@ IMPORTED_LATE = (
 )
 """What Holdfast or its libraries import when they are used."""
 
+TRIED = ((3, 11), (3, 12), (3, 13))
+"""Where `Popen._execute_child`, CPython's own affair, is known to be what is overridden here."""
+
 _SUBREAPER = 36  # PR_SET_CHILD_SUBREAPER
 _SIZE = 8
 _BEGIN = "import sys; sys.path[:0] = [{here!r}]; import warm; warm.serve({socket})"
 
-
 _COLD = subprocess.Popen
+_PIPES = ("p2cread", "p2cwrite", "c2pread", "c2pwrite", "errread", "errwrite")
+
+
+@cache
+def _parameters() -> tuple[str, ...]:
+    return tuple(inspect.signature(_COLD._execute_child).parameters)[1:]  # type: ignore[attr-defined]
 
 
 class Popen(subprocess.Popen[Any]):
     """`subprocess.Popen`, forked from the warm process where it can be."""
 
     def _execute_child(self, *arguments: Any) -> None:
-        """`arguments` are those of CPython's own method, which has had this order since 3.11."""
-        (args, _, preexec_fn, _, pass_fds, cwd, env, _, _, shell) = arguments[:10]
-        read_in, write_in, read_out, write_out, read_err, write_err = arguments[10:16]
-        session = arguments[21 if sys.version_info >= (3, 11) else 20]
+        given = dict(zip(_parameters(), arguments, strict=True))
+        args, env, cwd, prepare = (given[one] for one in ("args", "env", "cwd", "preexec_fn"))
         command = [os.fspath(one) for one in args] if not isinstance(args, str | bytes) else []
         environment = dict(os.environ if env is None else env)
-        if shell or pass_fds or not _can_be_warm(command, environment):
+        if given["shell"] or given["pass_fds"] or not _can_be_warm(command, environment):
             super()._execute_child(*arguments)  # type: ignore[misc]
             return
-        streams = [
-            own if given == -1 else given
-            for own, given in ((0, read_in), (1, write_out), (2, write_err))
-        ]
         order = {
             "command": command,
             "cwd": os.fspath(cwd) if cwd is not None else os.getcwd(),
             "env": environment,
-            "session": bool(session),
-            "prepare": None
-            if preexec_fn is None
-            else [preexec_fn.__module__, preexec_fn.__qualname__],
+            "session": bool(given["start_new_session"]),
+            "prepare": None if prepare is None else [prepare.__module__, prepare.__qualname__],
             "path": sys.path,
         }
+        asked = [given[one] for one in ("p2cread", "c2pwrite", "errwrite")]
+        streams = [number if one == -1 else one for number, one in enumerate(asked)]
         self.pid = _warm().fork(order, streams)
         self._child_created = True
-        self._close_pipe_fds(read_in, write_in, read_out, write_out, read_err, write_err)  # type: ignore[attr-defined]
+        self._close_pipe_fds(*(given[one] for one in _PIPES))  # type: ignore[attr-defined]
 
 
 _wanted: ContextVar[bool] = ContextVar("warm", default=False)
@@ -99,7 +104,15 @@ class _Either(Popen):
         kind._execute_child(self, *arguments)  # type: ignore[attr-defined]
 
 
-subprocess.Popen = _Either  # type: ignore[misc]
+FORKS = (
+    sys.platform == "linux"
+    and sys.version_info[:2] in TRIED
+    and not os.environ.get("HOLDFAST_COLD")
+)
+if FORKS:
+    subprocess.Popen = _Either  # type: ignore[misc]
+else:
+    Popen = _COLD  # type: ignore[assignment,misc]
 
 
 def run(*args: Any, **options: Any) -> subprocess.CompletedProcess[Any]:
@@ -119,7 +132,7 @@ async def create_subprocess_exec(*args: Any, **options: Any) -> asyncio.subproce
 
 
 def _can_be_warm(command: list[str], environment: dict[str, str]) -> bool:
-    if sys.platform != "linux" or len(command) < 2 or command[0] != sys.executable:
+    if len(command) < 2 or command[0] != sys.executable:
         return False
     if command[1].startswith("-") and command[1] not in ("-c", "-m"):
         return False

@@ -29,7 +29,30 @@ from holdfast.server.settings import ServerSettings
 WIDE = {"width": 1280, "height": 900}
 NARROW = {"width": 360, "height": 740}
 
+NOT_WANTED = (
+    # Playwright's own list, for Chromium obeys the last one that it is given
+    "AvoidUnnecessaryBeforeUnloadCheckSync",
+    "DestroyProfileOnBrowserClose",
+    "HttpsUpgrades",
+    "HttpsFirstBalancedModeAutoEnable",
+    "LensOverlay",
+    "MediaRouter",
+    "PaintHolding",
+    "ThirdPartyStoragePartitioning",
+    "AvoidCorsURLLoaderRestartOnRedirect",
+    "OptimizationHints",
+    "NetworkTimeServiceQuerying",
+    "AimEnabled",
+    "PreconnectToSearch",
+    # a renderer in reserve, and one for the address bar's list, per context: half of its cost
+    "SpareRendererForSitePerProcess",
+    "AndroidWarmUpSpareRendererWithTimeout",
+    "WebUIOmniboxPopup",
+    "WebUIOmniboxAimPopup",
+    "PreloadTopChromeWebUI",
+)
 CHROMIUM_OPTIONS = (
+    f"--disable-features={','.join(NOT_WANTED)}",
     "--no-sandbox",
     "--disable-gpu",
     "--disable-quic",
