@@ -1,7 +1,7 @@
 """Takes the console's pictures: every page of the demo, by day and by night, in both languages.
 
 The demo's runs are played as `holdfast demo` plays them, only on a clock of their own: it begins
-at a fixed moment, goes on a little whenever somebody looks at it, and stands still once the
+at a fixed moment, goes on a little whenever a page looks at it, and stands still once the
 runs wait. So two takings show the same, whatever the machine.
 """
 
@@ -89,7 +89,7 @@ class View:
 
 
 SIGN_IN: Final = View("sign-in", "/console/runs", 560)
-"""What whoever is not signed in sees, wherever they go."""
+"""What a visitor who is not signed in sees, wherever they go."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,7 +144,7 @@ class Studio:
             f"{self.url}/login", data={"token": secret}, headers={"Origin": self.url}
         )
         if not answer.ok:
-            raise SystemExit(f"nobody could sign in: {await answer.text()}")
+            raise SystemExit(f"signing in failed: {await answer.text()}")
 
     async def _take(self, context: BrowserContext, view: View, look: str) -> None:
         name = f"{view.name}.{look}.png"

@@ -14,7 +14,7 @@ import sys
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 WANTED = "chromium"
 REMEDY = (
-    "The console's tests need a browser, and none could be installed here. Install one "
+    "The console's tests need a browser, and none could be installed here. Install one, as root "
     f"(on Debian: apt-get install {WANTED}), then run make again."
 )
 
