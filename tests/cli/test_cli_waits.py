@@ -60,8 +60,10 @@ def over(moment: float) -> None:
 
 def test_lists_show_until_when_it_waits(place: Path, holdfast: Command) -> None:
     put(place, "1h")
-    assert holdfast("run", "wait", "--no-wait").code == 0
+    begun = holdfast("run", "wait", "--no-wait")
     moment = moment_of(holdfast("history", "1", "--json").json)
+    told = f"inst_000001 is running, and waits until {clock(moment, date=True)}\n"
+    assert (begun.code, begun.out.startswith(told)) == (0, True)
     assert f"waiting until {clock(moment, date=True)}" in holdfast("runs").out
     [row] = holdfast("runs", "--json").json
     assert datetime.fromisoformat(row["waits_until"]).timestamp() == pytest.approx(moment, abs=1)

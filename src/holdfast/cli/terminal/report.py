@@ -23,7 +23,7 @@ from holdfast.views.records import (
     SessionView,
 )
 from holdfast.views.results import came_of
-from holdfast.views.stories.text import named, visible
+from holdfast.views.stories.text import clock, named, visible
 
 EXITS: Mapping[str, int] = {
     RunStatus.ERROR: WAITS_FOR_RESUME,
@@ -101,7 +101,9 @@ def say_report(
     Of a run that is not `kept` no command is shown: there is none that could work. One that is
     `elsewhere` is driven by a server, which `converse` does not reach.
     """
-    say(Text.assemble(f"{run.run_id} is ", status_text(run.status.value)))
+    moment = run.waits_until
+    until = "" if moment is None else f", and waits until {clock(moment, date=True)}"
+    say(Text.assemble(f"{run.run_id} is ", status_text(run.status.value), until))
     if run.status is RunStatus.ERROR:
         say(*rows(visible(run.error, 2000), "  │ ", "  │ "))
     if run.conversation is not None and run.status is RunStatus.DONE:
