@@ -1,6 +1,7 @@
 """`make messages`: bring the catalogues up to date with the messages of the source.
 
-New messages are added without a translation, those that are no longer said are dropped.
+New messages are added without a translation, those that are no longer said are dropped. No file is
+named beside a message: a module that moves would change the catalogue, and two changes conflict.
 """
 
 from __future__ import annotations
@@ -46,11 +47,11 @@ def extracted() -> Iterator[tuple[str, str | tuple[str, ...], str | None]]:
 
 def updated(before: Catalog, locale: str) -> str:
     made = Catalog(locale=locale)
-    for file, text, context in extracted():
+    for _, text, context in extracted():
         known = before.get(text if isinstance(text, str) else text[0], context)
-        made.add(text, known.string if known else "", locations=[(file, 1)], context=context)
+        made.add(text, known.string if known else "", context=context)
     written = BytesIO()
-    write_po(written, made, width=100, sort_output=True, omit_header=True, include_lineno=False)
+    write_po(written, made, width=100, sort_output=True, omit_header=True, no_location=True)
     return HEADER.format(locale=locale) + written.getvalue().decode()
 
 

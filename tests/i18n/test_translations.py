@@ -55,5 +55,15 @@ def test_a_catalogue_is_read_as_gettext_reads_it(language: str) -> None:
     assert catalogue(language) == entries
 
 
+@LANGUAGES
+def test_a_catalogue_names_no_files_of_the_source(language: str) -> None:
+    """Else a module that moves changes it, and two changes of the source conflict in it."""
+    place = files("holdfast.i18n").joinpath("locale", LOCALES[language], "LC_MESSAGES/holdfast.po")
+    with place.open("rb") as file:
+        before = read_po(file)
+    assert not [one for one in before if one.locations]
+    assert make_messages.updated(before, LOCALES[language]) == place.read_text(encoding="utf-8")
+
+
 def test_a_language_without_a_catalogue_reads_english() -> None:
     assert said("this is required: please fill it in", "en").startswith("this is required")
