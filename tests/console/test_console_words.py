@@ -64,6 +64,7 @@ def test_an_author_who_writes_like_the_console_is_not_translated() -> None:
         (None, "en;q=bad, zh;q=0.9", "en"),
         ("en", "zh-CN", "en"),
         ("<script>", "zh-CN", "zh"),
+        (None, f"{'fr,' * 20_000}zh", "en"),
     ],
 )
 def test_the_language_is_chosen_or_preferred(

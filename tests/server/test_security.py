@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+import tracemalloc
 from collections.abc import AsyncIterator
 from typing import Any
 
@@ -111,6 +112,7 @@ def exchange() -> Exchange:
         ("localhost:abc", False),
         ("localhost/x", False),
         ("localhost x", False),
+        (f"{'a' * 255}.localhost", False),
         ("", False),
         ("127.0.0.2", False),
         ("[::2]:8420", False),
@@ -159,6 +161,18 @@ def test_a_name_is_allowed_with_its_ports_and_subdomains(
     hosts: tuple[str, ...], given: str, allowed: bool
 ) -> None:
     assert allows(hosts, given) is allowed
+
+
+@pytest.mark.parametrize("port", ["", ":8420"])
+def test_a_name_of_many_labels_takes_no_memory(port: str) -> None:
+    long = f"{'a.' * 30_000}localhost{port}"
+    tracemalloc.start()
+    try:
+        assert not allows(("*.localhost",), long)
+        _, most = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert most < 1_000_000
 
 
 async def test_settings_say_which_hosts(exchange: Exchange) -> None:

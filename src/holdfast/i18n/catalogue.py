@@ -21,6 +21,9 @@ LANGUAGES: Final[Mapping[str, str]] = {"en": "English", "zh": "中文"}
 LONGEST_USUAL: Final = 100
 """What is longer is not worth remembering."""
 
+MOST_NAMED: Final = 50
+"""How many languages of a header are looked at."""
+
 LOCALES: Final[Mapping[str, str]] = {"zh": "zh_CN"}
 """The catalogue of each language but English, which messages have in themselves."""
 
@@ -99,7 +102,8 @@ def _offered(tag: str) -> str:
 
 
 def _by_preference(accepted: str) -> list[str]:
-    weighed = [(part.partition(";"), place) for place, part in enumerate(accepted.split(","))]
+    parts = accepted.split(",", MOST_NAMED)[:MOST_NAMED]
+    weighed = [(part.partition(";"), place) for place, part in enumerate(parts)]
     order = sorted(weighed, key=lambda one: (-_weight(one[0][2]), one[1]))
     return [tag.strip() for (tag, _, _), _ in order]
 

@@ -75,7 +75,8 @@ _AT_ONCE: Final = frozenset({"/healthz", "/readyz"})
 _NO_BODY: Final = frozenset({"GET", "HEAD", "OPTIONS"})
 _REQUEST_ID: Final = REQUEST_ID.lower().encode()
 _NAME = re.compile(r"[A-Za-z0-9._-]{1,64}")
-_HOST = re.compile(r"(\[[0-9a-f:.]+\]|[^:\[\]/@\s]+)(?::(\d{1,5}))?")
+_HOST = re.compile(r"(\[[0-9a-f:.]{2,45}\]|[^:\[\]/@\s]{1,254})(?::(\d{1,5}))?")
+"""No longer than the DNS has names: each of its labels is looked at with all that follow."""
 
 
 class Refused(Exception):
