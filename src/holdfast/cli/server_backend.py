@@ -41,8 +41,14 @@ from holdfast.model.rows import QuestionQuery, RunQuery, RunRow
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind
 from holdfast.runtime.hub import AskedBelow, Spoken
 from holdfast.source.storing import record_from_json
-from holdfast.views.records import InteractionView, Raised, RunLine, RunView, TimelineEntry
-from holdfast.views.rows import run_line
+from holdfast.views.records import (
+    InteractionView,
+    Raised,
+    RunLine,
+    RunView,
+    TimelineEntry,
+    run_line,
+)
 from holdfast.views.wire import from_json
 
 if TYPE_CHECKING:

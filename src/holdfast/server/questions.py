@@ -34,8 +34,7 @@ from holdfast.runtime.four_eyes import refusal, wanting_now
 from holdfast.runtime.projections import asked_under_four_eyes, request_of
 from holdfast.server.auth.authentication import ANSWER, Caller
 from holdfast.server.auth.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
-from holdfast.views.records import InteractionView
-from holdfast.views.rows import about_row
+from holdfast.views.records import InteractionView, about_row
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services

@@ -1,7 +1,6 @@
 """Folds: a run's state as a `RunView`, one function per machine.
 
-Lists are made of rows instead (`rows`), and so is a question's view, which the state of its run
-completes (`with_answer`).
+Lists are made of rows instead (`records`), and so is a question's view.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from holdfast.core.conversation.briefing import final_answer, last_tasks
 from holdfast.core.conversation.state import CONFIRM, ConversationState
 from holdfast.core.conversation.tables import PAUSABLE, THINKING
 from holdfast.core.plan.state import PlanState
-from holdfast.core.run.state import QuestionState, RunState, StepState, retry_timer, wait_timer
+from holdfast.core.run.state import RunState, StepState, retry_timer, wait_timer
 from holdfast.drawing.graph import step_standing, task_standing
 from holdfast.drawing.tasks import standing
 from holdfast.model.conversation import EngineState
@@ -28,15 +27,14 @@ from holdfast.runtime.machines import machine_of, run_row
 from holdfast.views.records import (
     ConversationTask,
     ConversationView,
-    InteractionView,
     PlanView,
     RunView,
     SessionView,
     StepView,
     TaskView,
     Trace,
+    line_fields,
 )
-from holdfast.views.rows import line_fields
 
 _OVER: Final = frozenset({RunStatus.DONE, RunStatus.CANCELLED})
 _STUCK: Final = frozenset({RunStatus.PAUSE, RunStatus.ERROR})
@@ -231,23 +229,6 @@ def _moves(state: RunState, step_id: str, step: StepState) -> bool:
     if step.status is StepStatus.BACKOFF:
         return state.status is not RunStatus.ERROR
     return step.status is StepStatus.CONSULTING or wait_timer(step_id) in state.timers
-
-
-def with_answer(view: InteractionView, question: QuestionState) -> InteractionView:
-    """As its run has it: with how it ended, or what was filled in so far."""
-    return replace(
-        view,
-        role=question.role,
-        status=question.status,
-        deadline=question.deadline,
-        closed_at=question.closed_at,
-        by=question.by,
-        option_id=question.option_id,
-        data=dict(question.data),
-        feedback=question.feedback,
-        drafts={who: dict(data) for who, data in question.drafts.items()},
-        reminded=question.reminded,
-    )
 
 
 def _mapping(value: Json) -> Mapping[str, Json] | None:

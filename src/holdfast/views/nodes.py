@@ -16,8 +16,7 @@ from holdfast.model.run import StepStatus
 from holdfast.views.attempts import Attempt
 from holdfast.views.pictures import picture
 from holdfast.views.reader import RunReader, RunVersion
-from holdfast.views.records import InteractionView
-from holdfast.views.rows import interaction_view
+from holdfast.views.records import InteractionView, interaction_view
 from holdfast.views.stories.plans import told_reason
 
 MOST_ATTEMPTS: Final = 20

@@ -27,8 +27,16 @@ from holdfast.i18n.message import msg, term
 from holdfast.journal.port import Journal, Record
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunKind, RunStatus
-from holdfast.views.records import EventRecord, InteractionView, Raised, RunLine, RunView
-from holdfast.views.rows import about_row, interaction_view, run_line
+from holdfast.views.records import (
+    EventRecord,
+    InteractionView,
+    Raised,
+    RunLine,
+    RunView,
+    about_row,
+    interaction_view,
+    run_line,
+)
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -100,13 +108,7 @@ class RunVersion:
         self, row: QuestionRow, about: str = "", request: InteractionRequest | None = None
     ) -> InteractionView:
         """One of its questions; `request` where it was read from the row before."""
-        from holdfast.views.folds import with_answer
-
-        view, asked = (
-            interaction_view(row, about, request),
-            self.state.questions.get(row.question_id),
-        )
-        return view if asked is None else with_answer(view, asked)
+        return interaction_view(row, about, request, self.state.questions.get(row.question_id))
 
     def conversation(self) -> ConversationView | None:
         """What a conversation has beyond other runs."""

@@ -1,14 +1,18 @@
 """The records that surfaces show: frozen, without behaviour, and JSON as they are (`wire`).
 
+Those of lists and questions are made here of the projection's rows, which loads none of the
+machines; those that need a run's state are made by `folds`.
+
 Texts that are ours are messages, which a surface puts into the reader's language
 (`wire.in_language` does it for an entry of a timeline). Times are seconds since the epoch.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
 
 from holdfast.drawing.picture import Condition
 from holdfast.model.approval import Grant
@@ -16,9 +20,14 @@ from holdfast.model.conversation import AfterFailure, EngineState, SubTask
 from holdfast.model.interaction import InteractionRequest, InteractionStatus, InteractionType
 from holdfast.model.message import Message, Usage
 from holdfast.model.plan import TaskStatus
-from holdfast.model.run import RunKind, RunStatus, StepStatus
+from holdfast.model.record import adapter
+from holdfast.model.rows import QuestionRow, RunRow
+from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind, RunStatus, StepStatus
 from holdfast.model.values import Json
 from holdfast.views.stories.text import clock
+
+if TYPE_CHECKING:
+    from holdfast.core.run.state import QuestionState
 
 
 @dataclass(frozen=True, slots=True)
@@ -322,3 +331,77 @@ class Raised:
     attempt: int
     at: float
     text: str
+
+
+_FOUR_EYES: Final = "four_eyes"
+
+
+def run_line(row: RunRow) -> RunLine:
+    return RunLine(**line_fields(row))
+
+
+def line_fields(row: RunRow) -> dict[str, Any]:
+    return {
+        "run_id": row.run_id,
+        "kind": KINDS[row.kind],
+        "name": row.name,
+        "title": row.title,
+        "status": RunStatus(row.status),
+        "root_id": row.root_id,
+        "parent_id": row.parent_id,
+        "created_at": row.created_at,
+        "updated_at": row.updated_at,
+        "about": about_row(row),
+        "summary": json.loads(row.summary),
+        "definition": row.definition,
+    }
+
+
+def about_row(row: RunRow) -> str:
+    """What a run is about in one line, beyond its name; empty where its row does not say."""
+    if row.kind == JOURNAL_KINDS[RunKind.CONVERSATION]:
+        return row.title
+    summary = json.loads(row.summary)
+    prompt = summary.get("prompt") or ""
+    return str((prompt not in (row.name, row.title) and prompt) or summary.get("facts") or "")
+
+
+def interaction_view(
+    row: QuestionRow,
+    about: str = "",
+    request: InteractionRequest | None = None,
+    asked: QuestionState | None = None,
+) -> InteractionView:
+    """A question by its row, and by the state of its run where that was read: how it ended, or
+    what was filled in so far. `request` is given where it was read from the row before."""
+    body = json.loads(row.body)
+    view = InteractionView(
+        question_id=row.question_id,
+        run_id=row.run_id,
+        root_id=row.root_id,
+        status=InteractionStatus(row.status),
+        type=InteractionType(row.type),
+        title=row.title,
+        role=row.role,
+        opened_at=row.opened_at,
+        deadline=row.deadline,
+        closed_at=row.closed_at,
+        request=request or adapter(InteractionRequest).validate_python(body),
+        four_eyes=_FOUR_EYES in body,
+        about=about,
+    )
+    if asked is None:
+        return view
+    return replace(
+        view,
+        role=asked.role,
+        status=asked.status,
+        deadline=asked.deadline,
+        closed_at=asked.closed_at,
+        by=asked.by,
+        option_id=asked.option_id,
+        data=dict(asked.data),
+        feedback=asked.feedback,
+        drafts={who: dict(data) for who, data in asked.drafts.items()},
+        reminded=asked.reminded,
+    )
