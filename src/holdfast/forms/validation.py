@@ -96,6 +96,11 @@ def overlong(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
     return errors
 
 
+def refuse_overlong(form: Form, data: Mapping[str, Json]) -> None:
+    if errors := overlong(form, data):
+        raise InvalidAnswer(msg("the answer does not fit the form"), errors)
+
+
 def unsealed(form: Form, data: Mapping[str, Json]) -> dict[str, str]:
     """What is raw in secret fields: it belongs in the vault, and only its reference here."""
     return {

@@ -10,6 +10,7 @@ from holdfast.core.interactions.filling import spoken_secret
 from holdfast.core.run.state import RunState
 from holdfast.errors import AuthorError, CallerError, InvalidAnswer, NotFound, TooLate
 from holdfast.forms.secrets import is_reference
+from holdfast.forms.validation import refuse_overlong
 from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.i18n.message import msg, term
 from holdfast.interactions.handlers import Handlers
@@ -17,13 +18,12 @@ from holdfast.journal.port import NOTHING, Attached, ExpiringValue, QuestionRow
 from holdfast.journal.vault import SecretScope, Vault, sealed_answer
 from holdfast.language.strict import strict_json, strict_text
 from holdfast.model import commands as c
-from holdfast.model.form import Field, FieldType
+from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
     InteractionAction,
     InteractionOption,
     InteractionRequest,
     InteractionResponse,
-    Resolution,
 )
 from holdfast.model.values import Json
 from holdfast.runtime.audit import records_of_entering
@@ -104,34 +104,36 @@ class InteractionService:
             )
         response = _secret_given(request, response)
         given = strict_json(dict(response.data)) if response.data != {} else {}
-        place = SecretScope(row.question_id, row.root_id, strict_text(by, "by"))
-        sealed = await sealed_answer(self.vault, request.form, given, place, row.status)
+        by = strict_text(by, "by")
+        data, kept = await self._sealed(request.form, given, row, by)
         named, feedback = response.selected_option_id, response.feedback
         if feedback is not None:
             feedback = strict_text(feedback, "feedback")
-        resolution, kept = None, sealed.kept
+        resolution = None
         custom = _custom_option(request, named) if row.status == "open" else None
         if custom is not None:
-            said = InteractionResponse(row.question_id, row.run_id, named, sealed.data, feedback)
-            resolution, more = await self._resolved(request, custom, said, place)
-            kept += more
-        command = c.Answer(row.question_id, place.by, named, sealed.data, feedback, resolution)
+            said = InteractionResponse(row.question_id, row.run_id, named, data, feedback)
+            resolution = await self.handlers.resolve(request, custom, said)
+        if resolution is not None:
+            # What a handler puts into secret fields is sealed too.
+            known, more = await self._sealed(request.form, resolution.data, row, by)
+            resolution, kept = replace(resolution, data=known), kept + more
+        command = c.Answer(row.question_id, by, named, data, feedback, resolution)
         attached = Attached(kept=kept) if kept else NOTHING
         return await self.engine.submit(row.run_id, command, attached=attached)
 
-    async def _resolved(
-        self,
-        request: InteractionRequest,
-        option: InteractionOption,
-        response: InteractionResponse,
-        place: SecretScope,
-    ) -> tuple[Resolution | None, tuple[ExpiringValue, ...]]:
-        """What a handler makes of the answer; what it puts into secret fields is sealed too."""
-        resolution = await self.handlers.resolve(request, option, response)
-        if resolution is None:
-            return None, ()
-        sealed = await self.vault.take(request.form, resolution.data, place)
-        return replace(resolution, data=sealed.data), sealed.kept
+    async def _sealed(
+        self, form: Form, data: Mapping[str, Json], row: QuestionRow, by: str
+    ) -> tuple[Mapping[str, Json], tuple[ExpiringValue, ...]]:
+        """Data as an answer may carry it, and what is kept with it; only for a form with secrets
+        the vault is asked."""
+        if any(field.type is FieldType.SECRET for field in form.fields):
+            place = SecretScope(row.question_id, row.root_id, by)
+            sealed = await sealed_answer(self.vault, form, data, place, row.status)
+            return sealed.data, sealed.kept
+        if row.status == "open":
+            refuse_overlong(form, data)
+        return dict(data), ()
 
     async def keep_secret(
         self, question_id: str, field: str, value: str, *, by: str = LOCAL
