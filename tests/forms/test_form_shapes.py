@@ -10,7 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from holdfast.errors import AuthorError, FormProblem, FormRejected
-from holdfast.forms.shapes import dump_form, parse_form
+from holdfast.forms.schemas import dump_form
+from holdfast.forms.shapes import parse_form
 from holdfast.language.strict import strict_json
 from holdfast.model.form import CHOICES, Field, FieldType, Form, Option, Validation
 

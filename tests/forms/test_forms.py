@@ -11,8 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from holdfast.forms.schemas import json_schema
-from holdfast.forms.shapes import dump_form, parse_form
+from holdfast.forms.schemas import dump_form, json_schema
+from holdfast.forms.shapes import parse_form
 from holdfast.forms.validation import (
     Validated,
     unsealed,

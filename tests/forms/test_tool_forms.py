@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from holdfast.errors import FormRejected
 from holdfast.forms.from_tools import allows_null, check_enrichment, form_from_schema
-from holdfast.forms.schemas import json_schema
-from holdfast.forms.shapes import dump_form, parse_form
+from holdfast.forms.schemas import dump_form, json_schema
+from holdfast.forms.shapes import parse_form
 from holdfast.forms.validation import validate
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 

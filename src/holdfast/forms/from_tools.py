@@ -23,14 +23,8 @@ from typing import Any, Final
 
 from holdfast.errors import FormRejected
 from holdfast.forms.problems import Problems
-from holdfast.forms.rules import (
-    applicable_rules,
-    check_rules,
-    make_validation,
-    rule_problem,
-    rules_of,
-)
-from holdfast.forms.schemas import KEYWORDS
+from holdfast.forms.rules import applicable_rules, check_rules, make_validation, rule_problem
+from holdfast.forms.schemas import KEYWORDS, rules_of
 from holdfast.forms.shapes import answer_problem, default_problem, type_of_choice
 from holdfast.forms.validation import answers_asked
 from holdfast.forms.values import is_empty, longest

@@ -8,11 +8,11 @@ for its own text; they are then about that text.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import fields
 from typing import Any, Final
 
 from holdfast.forms.patterns import LONGEST_PATTERN, compile_pattern, most_text
 from holdfast.forms.problems import Problems
+from holdfast.forms.schemas import RULE_KEYS, rules_of
 from holdfast.forms.values import (
     echo,
     longest,
@@ -23,8 +23,6 @@ from holdfast.i18n.message import msg
 from holdfast.model.form import Field, FieldType, Validation
 from holdfast.model.values import Json
 
-_SHORT: Final = {"minimum": "min", "maximum": "max"}
-RULE_KEYS: Final = {_SHORT.get(each.name, each.name): each.name for each in fields(Validation)}
 _BOUNDS: Final = (
     ("min", "max"),
     ("min_length", "max_length"),
@@ -55,14 +53,8 @@ def applicable_rules(field: Field) -> frozenset[str]:
     return _RULES_OF[field.type] | (_TEXT_RULES if own_text else frozenset())
 
 
-def rules_of(field: Field) -> dict[str, Any]:
-    """The rules that are set, by their key in the shape."""
-    rules = {key: getattr(field.validation, name) for key, name in RULE_KEYS.items()}
-    return {key: rule for key, rule in rules.items() if rule is not None}
-
-
 def make_validation(rules: Mapping[str, Any]) -> Validation:
-    """The opposite of `rules_of`."""
+    """The opposite of `schemas.rules_of`."""
     return Validation(**{RULE_KEYS[key]: rule for key, rule in rules.items()})
 
 

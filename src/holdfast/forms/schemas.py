@@ -1,4 +1,4 @@
-"""Form schemas: a form as JSON Schema (draft 2020-12).
+"""Forms as JSON: the shape that `shapes` reads, and JSON Schema (draft 2020-12).
 
 What JSON Schema can say is said in its words, the rest in `x-holdfast-*` keys. A choice lists its
 options as `oneOf`; one that asks for its own text is the object `{"value", "text"}`. A field that
@@ -7,18 +7,22 @@ is only sometimes asked, or that has a default, is never in `required`.
 
 from __future__ import annotations
 
+from dataclasses import fields
 from typing import Any, Final, assert_never
 
-from holdfast.forms.rules import rules_of
 from holdfast.forms.values import (
     FILE_PREFIX,
     LONGEST_FILE_REFERENCE,
     allowed_options,
     longest,
 )
-from holdfast.model.form import Field, FieldType, Form, Option
+from holdfast.model.form import Field, FieldType, Form, Option, Validation
 
 DIALECT: Final = "https://json-schema.org/draft/2020-12/schema"
+
+FIELD_KEYS: Final = tuple(each.name for each in fields(Field) if each.name != "name")
+_SHORT: Final = {"minimum": "min", "maximum": "max"}
+RULE_KEYS: Final = {_SHORT.get(each.name, each.name): each.name for each in fields(Validation)}
 
 KEYWORDS: Final = {
     "pattern": "pattern",
@@ -31,6 +35,47 @@ KEYWORDS: Final = {
     "not_before": "x-holdfast-not-before",
     "not_after": "x-holdfast-not-after",
 }
+
+
+def dump_form(form: Form) -> dict[str, Any]:
+    """The shape that `shapes.parse_form` reads; what has its usual value is left out."""
+    return {field.name: _dump_field(field) for field in form.fields}
+
+
+def _dump_field(field: Field) -> dict[str, Any]:
+    always = {"type": field.type.value, "required": field.required}
+    sometimes = {
+        "label": field.label,
+        "description": field.description,
+        "options": [_dump_option(option) for option in field.options],
+        "visible_if": field.visible_if,
+        "validation": _dump_validation(field),
+        "integer": field.integer,
+        "json": field.json,
+        "nullable": field.nullable,
+    }
+    shape = always | {key: value for key, value in sometimes.items() if value}
+    if field.default is not None:
+        shape["default"] = field.default
+    return {key: shape[key] for key in FIELD_KEYS if key in shape}
+
+
+def _dump_option(option: Option) -> dict[str, Any]:
+    shape = {"value": option.value, "label": option.label, **option.extras}
+    return shape | {"requires_input": True} if option.requires_input else shape
+
+
+def _dump_validation(field: Field) -> dict[str, Any]:
+    rules = rules_of(field)
+    if "values" in rules:
+        return {"type": "enum", **rules, "values": list(rules["values"])}
+    return rules
+
+
+def rules_of(field: Field) -> dict[str, Any]:
+    """The rules that are set, by their key in the shape."""
+    rules = {key: getattr(field.validation, name) for key, name in RULE_KEYS.items()}
+    return {key: rule for key, rule in rules.items() if rule is not None}
 
 
 def json_schema(form: Form) -> dict[str, Any]:

@@ -7,14 +7,15 @@ misspelt; those of an option are its extras, which are shown and never interpret
 
 A field without `type` is a text, or a choice if it has options (radio up to five, select beyond).
 An option may be written as its bare value. Option values are texts: YAML's 1 and true are refused
-rather than turned into "1" and "True". `parse_form(dump_form(form))` is the form again.
+rather than turned into "1" and "True". `schemas.dump_form` writes the shape, and what it writes is
+read as the form again.
 """
 
 from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping, Sequence, Sized
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import Any, Final, TypeGuard
 
 from holdfast.errors import ConditionError, FormRejected, InvalidValue
@@ -26,7 +27,8 @@ from holdfast.forms.patterns import (
     programs,
 )
 from holdfast.forms.problems import Problems
-from holdfast.forms.rules import check_rules, read_validation, rules_of
+from holdfast.forms.rules import check_rules, read_validation
+from holdfast.forms.schemas import FIELD_KEYS
 from holdfast.forms.validation import answers_asked
 from holdfast.forms.values import Refusal, clean, echo, is_empty, texts
 from holdfast.i18n.message import msg
@@ -40,7 +42,6 @@ MOST_RADIO_OPTIONS: Final = 5
 MOST_FIELDS: Final = 200
 MOST_OPTIONS: Final = 1_000
 
-FIELD_KEYS: Final = tuple(each.name for each in fields(Field) if each.name != "name")
 _TYPES: Final = {each.value: each for each in FieldType}
 OPTION_KEYS: Final = ("value", "label", "requires_input")
 
@@ -68,11 +69,6 @@ def parse_form(raw: object, *, enriches: bool = False) -> Form:
     if problems.found:
         raise FormRejected(problems.found)
     return form
-
-
-def dump_form(form: Form) -> dict[str, Any]:
-    """The shape that `parse_form` reads; what has its usual value is left out."""
-    return {field.name: _dump_field(field) for field in form.fields}
 
 
 def _is_name_list(raw: object, problems: Problems) -> TypeGuard[list[str]]:
@@ -295,33 +291,3 @@ def _check_visibility(form: Form, problems: Problems, enriches: bool) -> None:
                 here.add(msg("{name} is no field above this one", name=f"values.{name}"))
             if condition.task_ids or condition.asks_triggers:
                 here.add(msg("a form knows only its own answers: ask about values.<field>"))
-
-
-def _dump_field(field: Field) -> dict[str, Any]:
-    always = {"type": field.type.value, "required": field.required}
-    sometimes = {
-        "label": field.label,
-        "description": field.description,
-        "options": [_dump_option(option) for option in field.options],
-        "visible_if": field.visible_if,
-        "validation": _dump_validation(field),
-        "integer": field.integer,
-        "json": field.json,
-        "nullable": field.nullable,
-    }
-    shape = always | {key: value for key, value in sometimes.items() if value}
-    if field.default is not None:
-        shape["default"] = field.default
-    return {key: shape[key] for key in FIELD_KEYS if key in shape}
-
-
-def _dump_option(option: Option) -> dict[str, Any]:
-    shape = {"value": option.value, "label": option.label, **option.extras}
-    return shape | {"requires_input": True} if option.requires_input else shape
-
-
-def _dump_validation(field: Field) -> dict[str, Any]:
-    rules = rules_of(field)
-    if "values" in rules:
-        return {"type": "enum", **rules, "values": list(rules["values"])}
-    return rules

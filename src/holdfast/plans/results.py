@@ -13,7 +13,7 @@ from holdfast.core.agent.state import ReactState
 from holdfast.core.plan.state import PlanState, refused, remedy
 from holdfast.core.run.state import QuestionState, RunState
 from holdfast.core.run.tables import StepStatus
-from holdfast.forms.shapes import dump_form
+from holdfast.forms.schemas import dump_form
 from holdfast.i18n.message import joined, msg, term
 from holdfast.journal.codec import decode
 from holdfast.model import events as e

@@ -19,7 +19,7 @@ from holdfast.core.plan.decide import decide
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState, waits_for
 from holdfast.errors import CallerError
-from holdfast.forms.shapes import dump_form
+from holdfast.forms.schemas import dump_form
 from holdfast.i18n.message import msg
 from holdfast.language.instants import iso
 from holdfast.language.strict import copied

@@ -13,8 +13,9 @@ from types import NoneType, UnionType
 from typing import Any, Final, TypeAlias, Union, get_args, get_origin, get_type_hints
 
 from holdfast.core.approval import RULE_KEYS, SHORT_RULE_KEY, SPELLINGS
-from holdfast.forms.rules import RULE_KEYS as VALIDATION_KEYS
-from holdfast.forms.shapes import FIELD_KEYS, MOST_FIELDS, MOST_OPTIONS, OPTION_KEYS
+from holdfast.forms.schemas import FIELD_KEYS
+from holdfast.forms.schemas import RULE_KEYS as VALIDATION_KEYS
+from holdfast.forms.shapes import MOST_FIELDS, MOST_OPTIONS, OPTION_KEYS
 from holdfast.model.approval import ApprovalRule
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 from holdfast.model.interaction import (

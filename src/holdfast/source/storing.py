@@ -19,7 +19,7 @@ from typing import Any, Final, TypeAlias, TypeVar, get_args, get_origin
 
 from holdfast.core.approval import rule_from_json, rule_to_json
 from holdfast.forms.rules import make_validation
-from holdfast.forms.shapes import dump_form
+from holdfast.forms.schemas import dump_form
 from holdfast.language.strict import digest
 from holdfast.model import form
 from holdfast.model.agent import Agent

@@ -18,7 +18,7 @@ from holdfast.core.plan.state import PlanState, TaskState
 from holdfast.core.run.state import NEW_STEP, RunState, evolve
 from holdfast.errors import CallerError, ForbiddenError, NotAllowed
 from holdfast.forms.from_tools import form_from_schema
-from holdfast.forms.shapes import dump_form
+from holdfast.forms.schemas import dump_form
 from holdfast.i18n.message import msg
 from holdfast.language.templates import render
 from holdfast.model import effects as f

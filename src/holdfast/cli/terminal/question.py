@@ -18,7 +18,7 @@ from rich.cells import cell_len
 from holdfast.cli.terminal.fields import shown_fields
 from holdfast.cli.terminal.screen import say
 from holdfast.cli.terminal.untrusted_text import BAR, rows, screen_width
-from holdfast.forms.shapes import dump_form
+from holdfast.forms.schemas import dump_form
 from holdfast.interactions import cards
 from holdfast.interactions.cards import consequence, takes_the_form
 from holdfast.language.instants import iso

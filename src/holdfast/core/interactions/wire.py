@@ -24,8 +24,8 @@ from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
 
 from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
 from holdfast.forms.problems import Problems
-from holdfast.forms.schemas import json_schema
-from holdfast.forms.shapes import dump_form, parse_form
+from holdfast.forms.schemas import dump_form, json_schema
+from holdfast.forms.shapes import parse_form
 from holdfast.forms.values import echo
 from holdfast.i18n.message import joined, msg
 from holdfast.language.spelling import (

@@ -9,7 +9,7 @@ from pydantic import BaseModel, Field
 
 from holdfast.agents.approval import rule_to_json
 from holdfast.errors import NotFound
-from holdfast.forms.shapes import dump_form
+from holdfast.forms.schemas import dump_form
 from holdfast.i18n.message import msg, term
 from holdfast.runtime.registry import AgentDefinition
 from holdfast.server.auth.authentication import Called, Caller
