@@ -11,10 +11,12 @@ import pytest
 from holdfast.core.interactions.calls import bind_consent, call_name
 from holdfast.errors import ForbiddenError
 from holdfast.forms.secrets import reference_of
+from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.approval import ApprovalMode, ApprovalRule
+from holdfast.model.retry import Failure, FailureKind
 from holdfast.model.values import Json, JsonObject
-from holdfast.work.driver import call_tool, is_plain
+from holdfast.work.driver import call_tool, is_plain, outcome_of_call
 from holdfast.work.tools import CallInfo, PythonTool, ToolRegistry, ToolSpec
 
 WORK = f.Work("chat_000001", "c1", 1, 1, 7, "chat_000001:c1:1:0")
@@ -149,3 +151,10 @@ def test_plain_arguments_have_nothing_to_fill_in_and_nothing_to_take_apart() -> 
         {"a": {"b": 1}},
     ]
     assert not any(map(is_plain, others))
+
+
+@pytest.mark.parametrize("named", ["soon", ["permanent"], {"permanent": 1}, None, 7])
+def test_a_class_of_error_that_is_none_leaves_the_tool_its_words(till: Till, named: Json) -> None:
+    result = {"success": False, "error": "out of paper", "error_class": named}
+    outcome = outcome_of_call(till.consented(), result, lambda _: None)
+    assert outcome == c.Failed(Failure(FailureKind.TRANSIENT, "out of paper"), result=result)
