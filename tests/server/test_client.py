@@ -23,6 +23,7 @@ import warm
 from holdfast import Client, Holdfast, errors
 from holdfast.client import ServerEvent
 from holdfast.client.event_stream import EventStream
+from holdfast.client.problems import refusal_of
 from holdfast.client.transport import path_of
 from holdfast.server.settings import ServerSettings
 from holdfast.server.streams.sse import Frame, encoded
@@ -411,3 +412,40 @@ async def test_the_application_that_is_served_need_not_be_told_of_its_clients(
     code = "import holdfast, sys; holdfast.Client; assert 'fastapi' not in sys.modules"
     process = await asyncio.create_subprocess_exec(sys.executable, "-c", code)
     assert await process.wait() == 0
+
+
+def _particular(name: str, **members: Any) -> dict[str, Any]:
+    return {"type": f"urn:holdfast:{name}", "detail": "no", **members}
+
+
+@pytest.mark.parametrize(
+    ("status", "said", "error"),
+    [
+        (422, {"detail": [{"loc": ["body"], "msg": "wrong"}]}, errors.CallerError),
+        (404, {"type": ["x"], "detail": {}}, errors.NotFound),
+        (405, {"detail": ["no"]}, errors.CallerError),
+        (409, _particular("already-answered", answered_at="noon"), errors.NotAllowed),
+        (422, _particular("invalid-value", fields=["a", "b"]), errors.CallerError),
+        (422, _particular("invalid-value", fields=7), errors.CallerError),
+        (422, _particular("plan-rejected"), errors.CallerError),
+        (422, _particular("plan-rejected", problems=[{"odd": 1}]), errors.CallerError),
+        (422, _particular("form-rejected", problems=[{}]), errors.CallerError),
+        (422, {"detail": "no", "fields": [1]}, errors.CallerError),
+    ],
+)
+def test_what_another_server_refuses_is_an_error_of_ours(
+    status: int, said: Any, error: type[Exception]
+) -> None:
+    assert type(refusal_of(httpx.Response(status, json=said))) is error
+
+
+@pytest.mark.parametrize("status", [200, 404])
+async def test_json_without_a_bottom_is_an_error_of_ours(status: int) -> None:
+    async def bottomless(scope: Scope, receive: Receive, send: Send) -> None:
+        start = {"type": "http.response.start", "status": status, "headers": []}
+        await send(start)
+        await send({"type": "http.response.body", "body": b"[" * 100_000})
+
+    async with listening(bottomless) as url, Client(url) as client:
+        with pytest.raises(errors.HoldfastError):
+            await client.me()

@@ -38,7 +38,7 @@ _NO_OPERATION: Final = frozenset(
 def refusal_of(response: httpx.Response) -> errors.HoldfastError:
     """The error that a response with a status of 400 or above stands for; its body is read."""
     problem = {**_members(response), "status": response.status_code}
-    if (problem["status"], problem.get("type"), problem.get("detail")) in _NO_OPERATION:
+    if (problem["status"], str(problem.get("type")), str(problem.get("detail"))) in _NO_OPERATION:
         asked = f"{response.request.method} {response.request.url.path}"
         return errors.ServerTooOld(f"the server has no {asked}: it is older than this client")
     return refusal_in(problem, seconds_to_wait(response))
@@ -46,18 +46,21 @@ def refusal_of(response: httpx.Response) -> errors.HoldfastError:
 
 def refusal_in(problem: Mapping[str, Any], wait: float | None = None) -> errors.HoldfastError:
     """The error that a problem stands for; `wait` is when to try again, if that was told."""
-    status = int(problem["status"])
-    detail = str(problem.get("detail") or f"the server answered {status}")
+    status, told = int(problem["status"]), problem.get("detail")
+    detail = told if isinstance(told, str) and told else f"the server answered {status}"
     if status == 429:
         return errors.TooMany(detail, wait or 1.0)
     kind = str(problem.get("type", "")).removeprefix(_PREFIX)
-    return _particular(kind, detail, problem) or _plain(kind, detail, status)
+    try:
+        return _particular(kind, detail, problem) or _plain(kind, detail, status)
+    except (KeyError, TypeError, ValueError):  # another server's members, under our names
+        return _plain(kind, detail, status)
 
 
 def _members(response: httpx.Response) -> Mapping[str, Any]:
     try:
         found = response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return found if isinstance(found, dict) else {}
 

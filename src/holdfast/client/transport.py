@@ -142,7 +142,7 @@ def _json(response: httpx.Response) -> Any:
         return None
     try:
         return response.json()
-    except ValueError:
+    except (ValueError, RecursionError):
         raise InternalError(
             f"{response.request.url} did not answer with JSON: is this a Holdfast server?"
         ) from None
