@@ -359,8 +359,9 @@ def _call_wanted(call: CallWanted, facts: c.ToolFacts | None) -> c.Outcome:
 
 def _failure(result: Mapping[str, Any], value: Json) -> Failure:
     named = value.get("error_class") if isinstance(value, Mapping) else None
-    known = isinstance(named, str) and named in set(FailureKind)
-    kind = FailureKind(named) if known else FailureKind.TRANSIENT
+    kind = FailureKind.TRANSIENT
+    if isinstance(named, str) and named in set(FailureKind):
+        kind = FailureKind(named)
     asked = asked_seconds(value.get("retry_after")) if isinstance(value, Mapping) else None
     said = kept_text(result.get("error") or msg("the work failed without saying why"))
     return Failure(kind, said, asked)
