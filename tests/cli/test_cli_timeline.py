@@ -8,6 +8,8 @@ import pytest
 from cli_scene import ASK
 
 from holdfast.core.plan.compiled import CompiledPlan
+from holdfast.i18n.catalogue import said
+from holdfast.i18n.message import msg
 from holdfast.model import events as e
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import (
@@ -170,6 +172,22 @@ def test_so_does_a_retry_of_the_planner_and_each_says_why(teller: PlanStory) -> 
     gave_up = e.PlannerGaveUp("L001 failed: out of order", ("L001",), (), "call Ann")
     [line] = teller.tell(Recorded(1, 0.0, gave_up))
     assert line.what.endswith("waits for a resume: out of order (call Ann)")
+
+
+def test_the_reason_why_the_planner_gave_up_is_told_in_the_readers_language(
+    teller: PlanStory,
+) -> None:
+    reason = msg(
+        "{tool}: {host} answered {status}: {reason}",
+        tool="pay",
+        host="127.0.0.1",
+        status=500,
+        reason="locked",
+    )
+    message = msg("{id} failed after {n} retries: {reason}", id="L001", n=3, reason=reason)
+    [line] = teller.tell(Recorded(1, 0.0, e.PlannerGaveUp(message, ("L001",))))
+    assert line.what.endswith("after 4 rounds and waits for a resume: " + reason)
+    assert said(line.what, "zh").endswith("等待恢复：pay：127.0.0.1 回复了 500：locked")
 
 
 def test_that_the_time_has_come_is_not_told_once_more(teller: PlanStory) -> None:

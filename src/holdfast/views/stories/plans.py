@@ -9,7 +9,7 @@ from typing import ClassVar, Final, TypeAlias, assert_never, cast
 from holdfast.core.plan.compiled import INPUTS, VERIFY, CompiledPlan
 from holdfast.drawing.graph import KINDS, TASKS
 from holdfast.drawing.picture import Condition
-from holdfast.i18n.message import joined, msg, pmsg
+from holdfast.i18n.message import Message, joined, msg, pmsg
 from holdfast.language.moments import utc_text
 from holdfast.model import events as e
 from holdfast.model.plan import AgentAction, PlanAction, ToolAction
@@ -62,6 +62,12 @@ _Listener: TypeAlias = (
     | e.PlannerRetried
     | e.CheckConcluded
 )
+
+
+def _part(message: str, name: str, text: str) -> str:
+    """A parameter of a message, which other languages can say; else the text, as it stands."""
+    params = message.params if isinstance(message, Message) else {}
+    return str(params.get(name) or text) if isinstance(params, Mapping) else text
 
 
 def told_reason(reason: str) -> str:
@@ -194,7 +200,8 @@ class PlanStory(Teller):
                 steps=steps,
                 n=retries + 1,
             )
-        return joined("", (self.because(told, cause), self.aside(event.why)))
+        reason = _part(event.message, "reason", cause)
+        return joined("", (self.because(told, reason), self.aside(event.why)))
 
     def _resumed(self, event: e.RunResumed) -> str:
         steps = self._steps(event.refired)
