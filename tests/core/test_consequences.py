@@ -6,7 +6,6 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.interactions.presentation import consequence
 from holdfast.core.interactions.requests import (
     APPROVAL_OPTIONS,
     PROVIDE_OPTION,
@@ -14,7 +13,7 @@ from holdfast.core.interactions.requests import (
     request_from_asking,
     sound,
 )
-from holdfast.core.interactions.wire import request_from_wire, request_to_wire
+from holdfast.core.interactions.wire import consequence, request_from_wire, request_to_wire
 from holdfast.errors import InvalidAnswer
 from holdfast.model.interaction import (
     Asking,

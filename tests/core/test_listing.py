@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.core.interactions.presentation import listed_results, listed_tasks, shown_context
+from holdfast.core.interactions.listing import listed_results, listed_tasks, shown_context
 from holdfast.model.interaction import InteractionRequest, InteractionType
 
 TASKS = [

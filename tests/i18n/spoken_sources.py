@@ -143,7 +143,7 @@ SPEAKING = (
     "core/conversation/tasks.py",
     "core/interactions/answers.py",
     "core/interactions/calls.py",
-    "core/interactions/presentation.py",
+    "core/interactions/listing.py",
     "core/interactions/checks.py",
     "core/interactions/requests.py",
     "core/interactions/wire.py",

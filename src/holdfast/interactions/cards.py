@@ -13,9 +13,15 @@ from holdfast.core.interactions.filling import (
     spoken_secret,
     takes_the_form,
 )
-from holdfast.core.interactions.presentation import call_of, consequence, shown_context
+from holdfast.core.interactions.listing import shown_context
 from holdfast.core.interactions.requests import CONFIRM_OPTIONS, PROVIDE_OPTION, SKIP_OPTION
-from holdfast.core.interactions.wire import camel, request_from_wire, request_to_wire
+from holdfast.core.interactions.wire import (
+    call_of,
+    camel,
+    consequence,
+    request_from_wire,
+    request_to_wire,
+)
 
 __all__ = [
     "CONFIRM_OPTIONS",

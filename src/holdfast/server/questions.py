@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from holdfast.errors import InvalidAnswer, NotAllowed, NotFound, NotPermitted
 from holdfast.forms.secrets import is_reference
-from holdfast.i18n.catalogue import said
+from holdfast.i18n.catalogue import LOCALES, said
 from holdfast.i18n.message import joined, msg, term
 from holdfast.interactions.cards import consequence, request_to_wire, spoken_secret
 from holdfast.interactions.service import is_above
 from holdfast.model.form import FieldType
 from holdfast.model.interaction import (
     InteractionAction,
-    InteractionOption,
     InteractionRequest,
     InteractionStatus,
     InteractionType,
@@ -225,8 +224,8 @@ class Questions:
     ) -> dict[str, Any]:
         """As `shown`, where its run has been read already."""
         reason = await self._reason(question)
-        return {
-            **card(question.request, language),
+        shown = {
+            **card(question.request),
             **_standing(question.row, question.request),
             **_ending(state),
             "about": question.about,
@@ -234,10 +233,11 @@ class Questions:
             "draft": self._draft(state) if whole else None,
             "reminded": 0 if state is None else state.reminded,
             "mayAnswer": reason is None,
-            "mayNotBecause": None if reason is None else said(reason, language),
+            "mayNotBecause": reason,
             **await self._four_eyes(question),
             "serverTime": self._services.now(),
         }
+        return _in_language(shown, language)
 
     async def _reason(self, question: Question) -> str | None:
         if question.row.status != InteractionStatus.OPEN:
@@ -335,25 +335,24 @@ def _provides(request: InteractionRequest, option_id: str | None) -> bool:
 def card(request: InteractionRequest, language: str = "en") -> dict[str, Any]:
     """A question as the wire has it, with what each of its options does."""
     wire = request_to_wire(request)
-    told = {name: said(wire[name], language) for name in ("title", "message", "details")}
-    offered = zip(request.options, wire["options"], strict=True)
-    options = [_option_told(request, *one, language) for one in offered]
-    return {**wire, **told, "options": options, **_form_told(wire, language)}
+    for option, told in zip(request.options, wire["options"], strict=True):
+        told["consequence"] = consequence(request, option)
+    return _in_language(wire, language)
 
 
-def _option_told(
-    request: InteractionRequest, option: InteractionOption, wire: Mapping[str, Any], language: str
-) -> dict[str, Any]:
-    told = {name: said(wire[name], language) for name in ("label", "description", "inputPrompt")}
-    return {**wire, **told, "consequence": said(consequence(request, option), language)}
+def _in_language(shown: dict[str, Any], language: str) -> dict[str, Any]:
+    """With its texts in the reader's language; English is what they are in."""
+    if language not in LOCALES:
+        return shown
+    told = _told(shown, language, "title", "message", "details", "mayNotBecause")
+    words = ("label", "description", "inputPrompt", "consequence")
+    told["options"] = [_told(one, language, *words) for one in shown["options"]]
+    if fields := shown.get("form"):
+        asked = ("label", "description")
+        told["form"] = {name: _told(one, language, *asked) for name, one in fields.items()}
+    return told
 
 
-def _form_told(wire: Mapping[str, Any], language: str) -> dict[str, Any]:
-    if "form" not in wire:
-        return {}
-    return {"form": {name: _field_told(one, language) for name, one in wire["form"].items()}}
-
-
-def _field_told(field: Mapping[str, Any], language: str) -> dict[str, Any]:
-    told = {name: said(field[name], language) for name in ("label", "description") if name in field}
-    return {**field, **told}
+def _told(texts: Mapping[str, Any], language: str, *names: str) -> dict[str, Any]:
+    given = (name for name in names if texts.get(name) is not None)
+    return {**texts, **{name: said(texts[name], language) for name in given}}

@@ -15,7 +15,7 @@ from holdfast.core.interactions.calls import (
     open_question,
     unknown_question,
 )
-from holdfast.core.interactions.presentation import listed_results, listed_tasks
+from holdfast.core.interactions.listing import listed_results, listed_tasks
 from holdfast.core.run.state import EMPTY
 from holdfast.i18n.message import msg
 from holdfast.model import conversation_events as v

@@ -11,8 +11,11 @@ as left out. Messages say what kind of value was wrong, never the value: it may 
 
 Writing gives every field that the seed names, so that a client may rely on each, and those of our
 own only when they are set. `form` has the shape of `forms.shapes`; `formSchema` says the same as
-JSON Schema for clients that draw forms from it, and is ignored on reading. So is `consequence`,
-which those who show a question say of each option.
+JSON Schema for clients that draw forms from it, and is ignored on reading. So is `consequence`.
+
+A label, an id and a description are the author's, and may say anything; beside them every surface
+says in our words what an option does: its `consequence`. The action alone decides, and for a
+question about a call it alone says whether that call runs.
 """
 
 from __future__ import annotations
@@ -22,12 +25,13 @@ from dataclasses import MISSING, fields
 from enum import StrEnum
 from typing import Any, Final, Generic, TypeAlias, TypeVar, get_type_hints
 
+from holdfast.core.interactions.checks import HAPPENED, STOP
 from holdfast.errors import FormProblem, FormRejected, InvalidAnswer, InvalidValue
 from holdfast.forms.problems import Problems
 from holdfast.forms.schemas import dump_form, json_schema
 from holdfast.forms.shapes import parse_form
 from holdfast.forms.values import echo
-from holdfast.i18n.message import joined, msg
+from holdfast.i18n.message import joined, msg, msgid
 from holdfast.language.spelling import (
     LONGEST_NAME_SHOWN,
     MOST_UNKNOWN,
@@ -37,6 +41,7 @@ from holdfast.language.spelling import (
 from holdfast.language.strict import strict_json
 from holdfast.model.form import Form
 from holdfast.model.interaction import (
+    RUN_AGAIN,
     InteractionAction,
     InteractionOption,
     InteractionRequest,
@@ -49,6 +54,38 @@ T = TypeVar("T")
 Reader: TypeAlias = Callable[[Any, Problems], Any]
 
 _OUR_FIELDS: Final = ("role", "reminders", "escalate_after", "escalate_to", "custom_type")
+
+_A: Final = InteractionAction
+
+_APPROVAL: Final[Mapping[InteractionAction, str]] = {
+    _A.APPROVE_AND_EXECUTE: msgid("Runs {tool} with these arguments."),
+    _A.PROVIDE_INFO: msgid("Runs {tool} with these arguments, completed by you."),
+    _A.REJECT_WITH_REASON: msgid("Does not run {tool}."),
+    _A.SKIP: msgid("Does not run {tool}; goes on without it."),
+    _A.TERMINATE: msgid("Does not run {tool}; ends the whole run."),
+    _A.CUSTOM: msgid("A handler decides whether {tool} runs."),
+}
+_MISSING: Final[Mapping[InteractionAction, str]] = {
+    **_APPROVAL,
+    _A.APPROVE_AND_EXECUTE: msgid("Goes on to run {tool} with what is given here."),
+    _A.PROVIDE_INFO: msgid("Goes on to run {tool} with what is given here."),
+}
+_UNKNOWN: Final[Mapping[InteractionAction, str]] = {
+    _A.PROVIDE_INFO: msgid("Does not run {tool} again; goes on with the result that you give."),
+    _A.APPROVE_AND_EXECUTE: msgid("Runs {tool} again with these arguments."),
+    _A.TERMINATE: msgid("Does not run {tool} again; ends the whole run."),
+}
+_NO_CALL: Final[Mapping[InteractionAction, str]] = {
+    _A.APPROVE_AND_EXECUTE: msg("Goes on with this choice."),
+    _A.PROVIDE_INFO: msg("Goes on with what you give."),
+    _A.RETRY_WITH_FEEDBACK: msg("Does not go on yet; your words go back, and it is asked anew."),
+    _A.REJECT_WITH_REASON: msg("Refuses what is asked."),
+    _A.SKIP: msg("Goes on without an answer."),
+    _A.TERMINATE: msg("Ends the whole run."),
+    _A.CUSTOM: msg("A handler decides what happens."),
+}
+_AGENT_AGAIN: Final = msgid("Does not run {tool}; the agent thinks again with your words.")
+_ASKED_AGAIN: Final = msgid("Does not run {tool}; it is asked again with your words.")
 
 
 def request_to_wire(request: InteractionRequest) -> dict[str, Any]:
@@ -83,6 +120,29 @@ def response_to_wire(response: InteractionResponse) -> dict[str, Any]:
 def response_from_wire(raw: object) -> InteractionResponse:
     """The response, or InvalidAnswer with one message per wrong field."""
     return RESPONSE.from_wire(raw)
+
+
+def consequence(request: InteractionRequest, option: InteractionOption) -> str:
+    """What choosing `option` does, as a sentence."""
+    call = call_of(request)
+    if call is None:
+        return _NO_CALL[option.action]
+    return msg(_about_a_call(request, option.action), tool=call[0])
+
+
+def call_of(request: InteractionRequest) -> tuple[str, Mapping[str, Json]] | None:
+    """The tool and the arguments that a question is about, if it is about a call."""
+    tool, args = request.context.get("tool"), request.context.get("args")
+    return (tool, args) if isinstance(tool, str) and isinstance(args, Mapping) else None
+
+
+def _about_a_call(request: InteractionRequest, action: InteractionAction) -> str:
+    if [one.option_id for one in request.options] == [HAPPENED, RUN_AGAIN, STOP]:
+        return _UNKNOWN[action]
+    if action is _A.RETRY_WITH_FEEDBACK:
+        return _AGENT_AGAIN if "call_id" in request.context else _ASKED_AGAIN
+    approval = request.type is InteractionType.TOOL_APPROVAL
+    return (_APPROVAL if approval else _MISSING)[action]
 
 
 def _fields_of(one: Any) -> dict[str, Any]:

@@ -196,7 +196,8 @@ async def _by_session(services: Services, request: Request, secret: str) -> Call
 
 
 def _language(request: Request) -> str:
-    return preferred(request.headers.get("accept-language", ""))
+    accepted = request.headers.get("accept-language")
+    return preferred(accepted) if accepted else "en"
 
 
 def client_of(request: Request) -> str:
