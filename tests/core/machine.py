@@ -16,10 +16,11 @@ from promises import Auditor
 from random_plans import TOOLS
 
 from holdfast.core.decider import Decision
-from holdfast.core.plan.builder import succeeded, updates_for
+from holdfast.core.plan.builder import updates_for
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.plan.decide import blank, decide, replay
 from holdfast.core.plan.state import PlanState, TaskFacts
+from holdfast.core.run.steps import succeeded
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import CallerError, TemplateError
 from holdfast.journal.codec import decode, encode

@@ -9,10 +9,10 @@ from immutables import Map
 from machine import Machine
 from small_plans import ASK, CALL, CHILD, CODE, COLOUR, compiled, on, started
 
-from holdfast.core.plan.builder import Builder, succeeded, updates_for
+from holdfast.core.plan.builder import Builder, updates_for
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.state import TaskFacts
-from holdfast.core.run.steps import retry_delay
+from holdfast.core.run.steps import retry_delay, succeeded
 from holdfast.errors import NotFound, OutputRefused, TemplateError
 from holdfast.language.templates import render
 from holdfast.model import commands as c

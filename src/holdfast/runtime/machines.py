@@ -101,10 +101,13 @@ def _first_line(text: str, most: int = _LONGEST_TITLE) -> str:
 
 def facts_of(state: PlanState) -> str:
     """The first inputs, which tell the runs of one plan apart; what is secret is not told."""
+    fields = state.plan.plan.inputs.fields
+    if not fields:
+        return ""
     known = state.main_task.context
     told = (
         f"{field.label or field.name}: {_first_line(str(value), _LONGEST_FACT)}"
-        for field in state.plan.plan.inputs.fields
+        for field in fields
         if field.type is not FieldType.SECRET
         and isinstance(value := known.get(field.name), str | int | float)
         and not isinstance(value, bool)

@@ -20,10 +20,11 @@ from immutables import Map
 
 from holdfast.core.approval import mode_of
 from holdfast.core.interactions.calls import bind_consent, call_name
-from holdfast.core.plan.builder import succeeded, told_updates
+from holdfast.core.plan.builder import told_updates
 from holdfast.core.plan.compiled import CompiledListener
 from holdfast.core.plan.state import PlanState, TaskFacts
 from holdfast.core.run.state import EMPTY
+from holdfast.core.run.steps import succeeded
 from holdfast.errors import AuthorError, ForbiddenError, InvalidValue
 from holdfast.forms.from_tools import form_from_schema
 from holdfast.forms.secrets import PREFIX

@@ -16,6 +16,7 @@ from holdfast.core.plan.state import NEW_TASK, PlanState, TaskFacts
 from holdfast.core.plan.tables import SETTABLE
 from holdfast.core.run.builder import DecisionBuilder
 from holdfast.core.run.state import successor
+from holdfast.core.run.steps import succeeded
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.i18n.message import msg
 from holdfast.language.conditions import holds
@@ -100,13 +101,6 @@ def _why_refused(plan: CompiledPlan, before: TaskStatus, update: TaskUpdate) -> 
 def quiet(task_id: str, status: TaskStatus, reason: str, **context: object) -> Move:
     """A move of the engine's own, which fires nothing."""
     return Move(task_id, status, reason, context)
-
-
-def succeeded(result: Json) -> bool:
-    """A result that says `success: false` is a failure, wherever it comes from."""
-    if type(result) is not dict and not isinstance(result, Mapping):
-        return True
-    return result.get("success") is not False
 
 
 def updates_for(

@@ -14,7 +14,7 @@ from holdfast.core.interactions.calls import (
     judge_call,
     without_outdated,
 )
-from holdfast.core.plan.builder import Builder, succeeded, updates_for
+from holdfast.core.plan.builder import Builder, updates_for
 from holdfast.core.plan.compiled import CompiledListener, moment_of
 from holdfast.core.plan.planner import fail_listener, give_up
 from holdfast.core.plan.questions import (
@@ -26,7 +26,7 @@ from holdfast.core.plan.questions import (
 )
 from holdfast.core.plan.state import NEW_TASK, TaskFacts
 from holdfast.core.run.state import EMPTY, StepState, asks
-from holdfast.core.run.steps import counts_late, lost, release, repeatable, tries_again
+from holdfast.core.run.steps import counts_late, lost, release, repeatable, succeeded, tries_again
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import OutputRefused, TemplateError
 from holdfast.i18n.message import msg
@@ -127,7 +127,8 @@ def _start_tool(
     args = step.args
     if args is None or (step.consent is None and not _may_have_been_sent(step)):
         try:
-            args = listener.args.fill(builder.state)
+            whole = listener.args
+            args = whole.value if whole.constant else whole.fill(builder.state)
             if step.provided:
                 args = {**args, **step.provided}
         except TemplateError as error:

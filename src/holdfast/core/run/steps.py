@@ -25,6 +25,13 @@ from holdfast.model.values import Json
 _WORTH_ANOTHER = (FailureKind.TRANSIENT, FailureKind.UNKNOWN)
 
 
+def succeeded(result: Json) -> bool:
+    """A result that says `success: false` is a failure, wherever it comes from."""
+    if type(result) is not dict and not isinstance(result, Mapping):
+        return True
+    return result.get("success") is not False
+
+
 def retry_delay(
     policy: RetryPolicy, failure: Failure, attempt: int, jitter: float, tried: int = 0
 ) -> float | None:
