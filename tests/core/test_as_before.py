@@ -20,7 +20,7 @@ import test_conversation_properties
 import test_machine_properties
 import test_react_properties
 
-from holdfast.journal.codec import MARK
+from holdfast.i18n.journaled import MARK
 from holdfast.journal.port import Record
 
 KNOWN = Path(__file__).with_name("as_before.txt")

@@ -29,8 +29,8 @@ from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import agent_events as r
 from holdfast.model import events as e
+from holdfast.model.questions import request_of
 from holdfast.runtime.machines import blank, definition_of, replay
-from holdfast.runtime.projections import request_of
 
 RUN = "inst_000001"
 POINTS = ("append.before", "append.after", "effect.before", "effect.after")

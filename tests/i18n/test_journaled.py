@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 
 from holdfast.i18n.catalogue import said
+from holdfast.i18n.journaled import beside, restored
 from holdfast.i18n.message import Message, joined, msg
-from holdfast.journal.codec import beside, decode, encode, restored
+from holdfast.journal.codec import decode, encode
 from holdfast.journal.port import Record
 from holdfast.model.events import ListenerFailed, OutcomeLost, PlannerGaveUp
 from holdfast.model.recorded import Event

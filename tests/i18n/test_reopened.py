@@ -10,6 +10,8 @@ import pytest
 from holdfast import Holdfast
 from holdfast.errors import AlreadyAnswered, PermanentError
 from holdfast.i18n.catalogue import said
+from holdfast.model.rows import ANY_QUESTION
+from holdfast.views.reader import RunReader
 
 ORDER = """\
 plan_id: order
@@ -84,3 +86,16 @@ async def test_why_a_sub_plan_failed_is_said_above_it(tmp_path: Path) -> None:
     async with opened(tmp_path) as app:
         again = await app.instance(instance.id)
         assert said(again.error or "", "zh") == told
+
+
+async def test_a_view_of_a_question_is_said_after_a_restart(tmp_path: Path) -> None:
+    async with opened(tmp_path) as app:
+        instance = await app.plans.start_plan_by_prompt("go", "order")
+        await instance.wait_until_settled()
+    async with opened(tmp_path) as app:
+        [listed] = await RunReader(app.journal).questions(ANY_QUESTION)
+        asked = listed.request
+        texts = [listed.title, asked.title, asked.message, asked.options[0].label]
+    assert texts == ["order needs more", "order needs more", "Needed to go on: Model", "Provide"]
+    said_to_readers = [said(one, "zh") for one in texts]
+    assert said_to_readers == ["order 还缺少信息", "order 还缺少信息", "继续所需：Model", "提交"]

@@ -25,9 +25,9 @@ from holdfast.forms.secrets import is_reference
 from holdfast.journal.port import Attached
 from holdfast.journal.vault import KEY_FILE, KEY_VARIABLE, Vault
 from holdfast.model.interaction import InteractionAction, InteractionResponse, Resolution
+from holdfast.model.questions import request_of
 from holdfast.runtime.audit import request_digest
 from holdfast.runtime.identity import Identity, acting
-from holdfast.runtime.projections import request_of
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.model_peer import ModelPeer
 from holdfast.testing.model_script import call

@@ -31,8 +31,8 @@ from holdfast.journal.home import DATABASE
 from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
+from holdfast.model.questions import request_of
 from holdfast.runs.handles import PlanInstance
-from holdfast.runtime.projections import request_of
 
 ONBOARDING = "onboard_will_zhang"
 RUN = "inst_000001"

@@ -19,7 +19,7 @@ from holdfast.core.conversation import schedule
 from holdfast.core.conversation.state import ConversationState, Turn
 from holdfast.core.plan.state import TaskState
 from holdfast.core.run.state import QuestionState, RunState, StepState
-from holdfast.journal.codec import dump_messages, place_messages
+from holdfast.i18n.journaled import dump_messages, place_messages
 from holdfast.model.agent_events import Call
 from holdfast.model.approval import ApprovalRule, Grant
 from holdfast.model.conversation import EngineState, SubTask

@@ -8,17 +8,18 @@ from operator import attrgetter
 from typing import Any
 
 from holdfast.core.run.state import QuestionState, RunState, waits_for
-from holdfast.journal import codec
+from holdfast.i18n.journaled import MESSAGES, beside, place_messages
 from holdfast.journal.port import OutboxMessage, QuestionRow
 from holdfast.model import events as e
 from holdfast.model.commands import HearChild
-from holdfast.model.interaction import InteractionRequest, Waiting
+from holdfast.model.interaction import Waiting
+from holdfast.model.questions import question_body
+from holdfast.model.questions import request_of as request_of  # where programs import it from
 from holdfast.model.record import adapter
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of, to_json
 
-_FOUR_EYES = "four_eyes"
 _TOLD = frozenset(
     {
         RunStatus.RUNNING,
@@ -63,24 +64,8 @@ def question_row(state: RunState, question: QuestionState) -> QuestionRow:
         question.opened_at,
         question.deadline,
         question.closed_at,
-        _body(question),
+        question_body(request, four_eyes=question.wanted_by is not None),
     )
-
-
-def _body(question: QuestionState) -> str:
-    """The request as JSON, and whether it was asked under four eyes."""
-    to_json = adapter(InteractionRequest).serializer.to_json
-    body = codec.beside(to_json(question.request, exclude_defaults=True).decode(), question.request)
-    return body if question.wanted_by is None else f'{body[:-1]},"{_FOUR_EYES}":true}}'
-
-
-def asked_under_four_eyes(row: QuestionRow) -> bool:
-    return _FOUR_EYES in json.loads(row.body)
-
-
-def request_of(row: QuestionRow) -> InteractionRequest:
-    found: InteractionRequest = adapter(InteractionRequest).validator.validate_json(row.body)
-    return codec.restored(found, row.body) if codec.MARK in row.body else found
 
 
 def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
@@ -105,15 +90,15 @@ def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
         "provided": dict(state.provided_params),
         "continued_at": state.continued_at,
     }
-    written = codec.beside(to_json(payload), {"message": payload["message"]})
+    written = beside(to_json(payload), {"message": payload["message"]})
     return (OutboxMessage(parent.run_id, state.run_id, state.version, written),)
 
 
 def heard(notice: OutboxMessage) -> HearChild:
     body = json.loads(notice.payload)
-    found = body.pop(codec.MESSAGES, ())
+    found = body.pop(MESSAGES, ())
     asked = adapter(Waiting | None).validate_python(body.pop("waits_for", None))
-    more = codec.place_messages(body, found)
+    more = place_messages(body, found)
     return HearChild(notice.source_id, notice.seq, waits_for=asked, **more)
 
 

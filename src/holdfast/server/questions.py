@@ -26,11 +26,11 @@ from holdfast.model.interaction import (
     InteractionStatus,
     InteractionType,
 )
+from holdfast.model.questions import asked_under_four_eyes, request_of
 from holdfast.model.rows import QuestionQuery, QuestionRow, RunRow
 from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.audit import request_digest
 from holdfast.runtime.four_eyes import refusal, wanting_now
-from holdfast.runtime.projections import asked_under_four_eyes, request_of
 from holdfast.server.auth.authentication import ANSWER, Caller
 from holdfast.server.auth.principal import CONVERSATIONS, WANTS_IT, Principal, may_answer, run_of
 from holdfast.views.records import InteractionView, about_row

@@ -12,6 +12,7 @@ from holdfast.errors import HoldfastError
 from holdfast.journal.integrity import Report, examine, to_json
 from holdfast.journal.port import Journal, verify
 from holdfast.journal.reading import ReadingJournal
+from holdfast.model.questions import request_of
 from holdfast.model.rows import (
     DAMAGED_RUN,
     AuditEntry,
@@ -21,7 +22,7 @@ from holdfast.model.rows import (
     RunRow,
 )
 from holdfast.runtime.machines import run_row
-from holdfast.runtime.projections import question_row, request_of
+from holdfast.runtime.projections import question_row
 from holdfast.views.home import committed_state
 
 __all__ = ["Report", "broken_link", "compare", "examined", "looked_at", "to_json"]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any, Final, Literal, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdfast.drawing.picture import Condition
 from holdfast.model.approval import Grant
@@ -20,7 +20,7 @@ from holdfast.model.conversation import AfterFailure, EngineState, SubTask
 from holdfast.model.interaction import InteractionRequest, InteractionStatus, InteractionType
 from holdfast.model.message import Message, Usage
 from holdfast.model.plan import TaskStatus
-from holdfast.model.record import adapter
+from holdfast.model.questions import asked_under_four_eyes, request_of
 from holdfast.model.rows import QuestionRow, RunRow
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind, RunStatus, StepStatus
 from holdfast.model.values import Json
@@ -333,9 +333,6 @@ class Raised:
     text: str
 
 
-_FOUR_EYES: Final = "four_eyes"
-
-
 def run_line(row: RunRow) -> RunLine:
     return RunLine(**line_fields(row))
 
@@ -374,20 +371,20 @@ def interaction_view(
 ) -> InteractionView:
     """A question by its row, and by the state of its run where that was read: how it ended, or
     what was filled in so far. `request` is given where it was read from the row before."""
-    body = json.loads(row.body)
+    request = request or request_of(row)
     view = InteractionView(
         question_id=row.question_id,
         run_id=row.run_id,
         root_id=row.root_id,
         status=InteractionStatus(row.status),
         type=InteractionType(row.type),
-        title=row.title,
+        title=request.title,
         role=row.role,
         opened_at=row.opened_at,
         deadline=row.deadline,
         closed_at=row.closed_at,
-        request=request or adapter(InteractionRequest).validate_python(body),
-        four_eyes=_FOUR_EYES in body,
+        request=request,
+        four_eyes=asked_under_four_eyes(row),
         about=about,
     )
     if asked is None:
