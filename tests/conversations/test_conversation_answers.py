@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import json
 from collections.abc import Callable
+from contextlib import aclosing
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -12,6 +15,7 @@ from conversation_scenes import GOAL, heard, kinds, named
 from holdfast import ConversationEngine, Holdfast
 from holdfast.conversations.engine import EngineEventType as T
 from holdfast.journal.memory import MemoryJournal
+from holdfast.testing.journal_samples import birth
 from holdfast.testing.model_script import Entry, Seen, call, fail, say
 from holdfast.testing.scripted_model import ScriptedModel
 
@@ -88,6 +92,32 @@ async def test_what_the_model_does_not_know_a_person_is_asked_who_sees_the_resul
                 rows = {"rows": json.dumps(ROWS[:1])}
                 await engine.answer(str(event.data["requestId"]), option_id="provide", data=rows)
         assert {one.id: one.result for one in engine.tasks}["t2"] == {"total": 3}
+
+
+async def test_who_comes_back_is_shown_all_open_questions_however_many() -> None:
+    async with Holdfast(journal=MemoryJournal(), model=ScriptedModel(analyst({}))) as app:
+        shop(app)
+        engine = ConversationEngine(app=app)
+        async with aclosing(engine.run(GOAL)) as events:
+            async for event in events:
+                if event.event_type is T.INTERACTION:
+                    break
+        [own] = await app.inbox()
+        below = f"{engine.id}.many"
+        asked = [
+            replace(own, question_id=one, run_id=below, body=own.body.replace(own.question_id, one))
+            for one in (f"{below}-{number:04}" for number in range(1001))
+        ]
+        born = birth(below, root_id=own.root_id, parent_id=own.run_id)
+        await app.journal.append(replace(born, questions=asked))
+        shown = []
+        async with asyncio.timeout(30), aclosing(engine.run()) as events:
+            async for event in events:
+                if event.event_type is T.INTERACTION:
+                    shown.append(event.data["requestId"])
+                if event.event_type is T.INTERACTION and len(shown) > len(asked):
+                    break
+        assert shown == [own.question_id, *(one.question_id for one in asked)]
 
 
 async def test_a_model_that_is_down_at_the_end_leaves_a_plain_answer() -> None:

@@ -14,8 +14,8 @@ from holdfast.core.plan.state import PlanState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, PermanentError, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.events import LateResultKept, ListenerStarted, QuestionWithdrawn
+from holdfast.model.questions import request_of
 from holdfast.model.recorded import Event
-from holdfast.runtime.projections import request_of
 from holdfast.testing.clock import ManualClock
 from holdfast.work.tools import PythonTool
 
@@ -155,6 +155,21 @@ class TestMissing:
         assert (await give(app, instance, colour="red", size="L"))["success"] is True
         assert await instance.wait_for_completion() == "done"
         assert instance.get_task_instance("002").context == {"c": "red"}
+
+    async def test_a_value_finds_its_form_among_a_thousand_others(
+        self, app: Holdfast, until: Until
+    ) -> None:
+        forms = [
+            step(f"L{n:04}", "001", "002", form={f"f{n:04}": {"type": "text"}})
+            for n in range(1, 1002)
+        ]
+        load(app, *forms, end("002"))
+        instance = await paused(app)
+        await until(app, instance, lambda state: len(state.open_questions) == len(forms))
+        last = (await app.inbox(QuestionQuery(newest=True, limit=1)))[0]
+        [field] = request_of(last).form.fields
+        assert (await give(app, instance, **{field.name: "x"}))["success"] is True
+        assert await status_of(app, last.question_id) == "answered"
 
     async def test_one_wrong_value_answers_none_of_them(self, app: Holdfast) -> None:
         load(

@@ -9,8 +9,8 @@ import pytest
 from holdfast import Holdfast
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.rows import RunQuery
-from holdfast.model.run import RunKind, RunStatus
-from holdfast.views.reader import RunReader, is_below
+from holdfast.model.run import RunKind, RunStatus, is_below
+from holdfast.views.reader import RunReader
 
 ASK = """
 plan_id: ask
@@ -88,7 +88,7 @@ async def test_a_home_is_read_as_the_engine_has_it(tmp_path: Path) -> None:
 async def test_the_open_questions_of_a_tree_have_no_limit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("holdfast.views.reader.PAGE", 3)
+    monkeypatch.setattr("holdfast.journal.port.QUESTIONS_PAGE", 3)
     app = Holdfast(tmp_path)
     fan = "\n".join(
         f"""  - listener_id: L{n:03}

@@ -11,7 +11,6 @@ import asyncio
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
 from copy import deepcopy
-from dataclasses import replace
 from typing import Any
 
 from holdfast.agents.contexts import AgentContext, ResumePoint, ToolApprovalCallback
@@ -28,7 +27,7 @@ from holdfast.i18n.message import joined, msg
 from holdfast.interactions.handlers import Handlers
 from holdfast.interactions.service import InteractionService, is_above
 from holdfast.journal.codec import decode
-from holdfast.journal.port import QuestionQuery, QuestionRow
+from holdfast.journal.port import QuestionRow, questions_below
 from holdfast.journal.vault import Vault
 from holdfast.language.ids import chosen_id
 from holdfast.language.strict import canonical_json, strict_json, strict_text
@@ -37,6 +36,7 @@ from holdfast.model import events as e
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalMode, Grant, Rules
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
+from holdfast.model.questions import request_of
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.runs.handles import AT_REST, AgentSession, ConversationRun, PlanInstance, opened
@@ -44,7 +44,6 @@ from holdfast.runtime.engine import Engine
 from holdfast.runtime.hub import AskedBelow, Recorded, Spoken
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.machines import as_session
-from holdfast.runtime.projections import request_of
 from holdfast.source.agentcheck import not_subject
 
 __all__ = [
@@ -200,12 +199,8 @@ class AgentSessionHub(InteractionService):
 
     async def _open_questions(self, state: ReactState) -> list[QuestionRow]:
         """The open questions of a run and of the child runs below it."""
-        query = QuestionQuery(status=frozenset({"open"}), root_id=state.root_id, limit=1000)
-        rows = await self.engine.journal.questions(query)
-        while len(rows) == query.limit:
-            query = replace(query, limit=10 * query.limit)
-            rows = await self.engine.journal.questions(query)
-        return [one for one in rows if f"{one.run_id}.".startswith(f"{state.run_id}.")]
+        rows = questions_below(self.engine.journal, state.run_id, state.root_id)
+        return [one async for one in rows]
 
     async def _unshown(
         self, state: ReactState, shown: set[str], *, own: bool = False

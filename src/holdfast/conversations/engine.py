@@ -61,7 +61,7 @@ from holdfast.errors import (
 )
 from holdfast.journal.codec import decode
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Journal, QuestionQuery
+from holdfast.journal.port import Journal, questions_below
 from holdfast.model import commands as c
 from holdfast.model.conversation import (
     AfterFailure,
@@ -360,9 +360,8 @@ class ConversationEngine(Projection):
 
     async def _tell_open_questions(self, here: ConsumerSession) -> None:
         """Questions of this conversation and of the runs below it that were not shown yet."""
-        query = QuestionQuery(frozenset({"open"}), root_id=self._latest.root_id, limit=1000)
-        rows = await here.engine.journal.questions(query)
-        mine = [asked(one) for one in rows if self._is_below(one.run_id)]
+        rows = questions_below(here.engine.journal, self.id, self._latest.root_id)
+        mine = [asked(one) async for one in rows]
         state = self._untold[-1][1] if self._untold else self._view
         self._untold.extend((one, state) for one in mine if here.is_news(one))
 

@@ -29,7 +29,7 @@ from holdfast.language.strict import copied
 from holdfast.model import commands as c
 from holdfast.model.conversation import EngineEvent, EngineEventType, EngineState, SubTask
 from holdfast.model.conversation_events import SnapshotRestored, StartedOver
-from holdfast.model.run import RunStatus
+from holdfast.model.run import RunStatus, is_below
 
 OVER = (EngineState.COMPLETED, EngineState.ERROR, EngineState.IDLE)
 _CANCELLED = (RunStatus.CANCELLING, RunStatus.CANCELLED)
@@ -210,7 +210,7 @@ class Projection:
             self._view = state
 
     def _is_below(self, run_id: str) -> bool:
-        return bool(self.id) and f"{run_id}.".startswith(f"{self.id}.")
+        return bool(self.id) and is_below(run_id, self.id)
 
     def _see(self, state: ConversationState) -> None:
         self._latest = state

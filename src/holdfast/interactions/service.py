@@ -25,11 +25,12 @@ from holdfast.model.interaction import (
     InteractionRequest,
     InteractionResponse,
 )
+from holdfast.model.questions import request_of
+from holdfast.model.run import is_below
 from holdfast.model.values import Json
 from holdfast.runtime.audit import records_of_entering
 from holdfast.runtime.engine import Engine
 from holdfast.runtime.identity import LOCAL
-from holdfast.runtime.projections import request_of
 
 KEPT_AHEAD: Final = 3600.0
 """Seconds that a secret waits for the answer it belongs to."""
@@ -37,7 +38,7 @@ KEPT_AHEAD: Final = 3600.0
 
 def is_above(run_id: str, row: QuestionRow) -> bool:
     """Whether a run asked this question, or works through the run that did."""
-    return run_id == row.root_id or f"{row.run_id}.".startswith(f"{run_id}.")
+    return run_id == row.root_id or is_below(row.run_id, run_id)
 
 
 def _secret_field(request: InteractionRequest, name: str) -> Field:

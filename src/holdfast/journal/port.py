@@ -15,14 +15,15 @@ When `append` returns, its records are on disk. When it raises
 `JournalUnavailable` they may or may not be: "not acknowledged", never "did not
 happen".
 
-What follows the port are the rules that all stores share: what an append must satisfy (`check`),
-how run ids are numbered, and how audit records are chained.
+What follows the port is what all stores share: how the questions of a tree of runs are read, what
+an append must satisfy (`check`), how run ids are numbered, and how audit records are chained.
 """
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from dataclasses import field, fields
+import asyncio
+from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
+from dataclasses import field, fields, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
 from holdfast.errors import InternalError, VersionConflict
@@ -40,6 +41,7 @@ from holdfast.model.rows import QuestionQuery as QuestionQuery
 from holdfast.model.rows import QuestionRow as QuestionRow
 from holdfast.model.rows import RunQuery as RunQuery
 from holdfast.model.rows import RunRow as RunRow
+from holdfast.model.run import is_below
 from holdfast.model.values import Json
 
 
@@ -231,6 +233,34 @@ class Journal(Protocol):
         Never given twice by one open journal, and never that of a run that exists;
         costs no commit.
         """
+
+
+OPEN: Final = frozenset({"open"})
+
+QUESTIONS_PAGE: Final = 200
+"""Questions that are read at once."""
+
+
+async def questions_below(
+    journal: Journal,
+    run_id: str,
+    root_id: str,
+    status: frozenset[str] = OPEN,
+    after: str | None = None,
+) -> AsyncGenerator[QuestionRow, None]:
+    """All questions of a run and of those below it, the oldest first, however many; with `after`
+    those asked after that one."""
+    query = QuestionQuery(status=status, root_id=root_id, after=after, limit=QUESTIONS_PAGE)
+    while True:
+        rows = await journal.questions(query)
+        for row in rows:
+            if is_below(row.run_id, run_id):
+                yield row
+        if len(rows) < QUESTIONS_PAGE:
+            return
+        query = replace(query, after=rows[-1].question_id)
+        # A journal need never make us wait, and others want a turn.
+        await asyncio.sleep(0)
 
 
 def check(append: Append) -> None:

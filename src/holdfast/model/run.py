@@ -54,6 +54,11 @@ KINDS: Final = {name: kind for kind, name in JOURNAL_KINDS.items()}
 """The journal's names, as people call them."""
 
 
+def is_below(run_id: str, above: str) -> bool:
+    """Whether a run is another, or works for it."""
+    return f"{run_id}.".startswith(f"{above}.")
+
+
 @record
 class Parent:
     """The step's firing whose work a child run is."""

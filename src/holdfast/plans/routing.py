@@ -19,7 +19,7 @@ from holdfast.core.run.state import QuestionState
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.forms.validation import validate
 from holdfast.i18n.message import joined, msg, term
-from holdfast.journal.port import QuestionQuery
+from holdfast.journal.port import questions_below
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.runtime.engine import Engine
@@ -54,11 +54,9 @@ async def route(engine: Engine, state: PlanState, params: Mapping[str, Json]) ->
 
 async def _questions(engine: Engine, state: PlanState, status: str) -> list[Asked]:
     """The questions of a run and of the child runs below it."""
-    query = QuestionQuery(status=frozenset({status}), root_id=state.root_id, limit=1000)
     found = []
-    for row in await engine.journal.questions(query):
-        if row.run_id != state.run_id and not row.run_id.startswith(f"{state.run_id}."):
-            continue
+    statuses = frozenset({status})
+    async for row in questions_below(engine.journal, state.run_id, state.root_id, statuses):
         owner = await engine.state(row.run_id)
         question = owner.questions.get(row.question_id)
         if question is not None:

@@ -16,6 +16,7 @@ from holdfast.journal.port import (
     RunQuery,
     Snapshot,
     StoredDefinition,
+    questions_below,
 )
 from holdfast.testing.journal_samples import birth, outcomes, question_row, run_row, step
 
@@ -127,6 +128,26 @@ class LookupSuite:
             ):
                 seen += page
             assert seen == whole, query
+
+    async def test_all_questions_of_a_run_and_those_below_it_are_read(
+        self, journal: Journal
+    ) -> None:
+        born = [
+            birth(one, root_id="a", parent_id=None if one == "a" else "a")
+            for one in ("a", "a.L1.1", "a.L10.1")
+        ]
+        await outcomes(journal, born)
+        for below in ("a", "a.L1.1", "a.L10.1"):
+            names = [f"{below}-{n:04}" for n in range(1001 if below == "a.L1.1" else 1)]
+            asked = [question_row(one, below, root_id="a") for one in names]
+            closed = replace(asked[0], question_id=f"{below}-closed", status="answered")
+            await journal.append(step(below, 1, questions=[*asked, closed]))
+        found = [one.question_id async for one in questions_below(journal, "a.L1.1", "a")]
+        assert found == [f"a.L1.1-{n:04}" for n in range(1001)]
+        later = questions_below(journal, "a", "a", after=found[-1])
+        assert [one.question_id async for one in later] == ["a.L10.1-0000"]
+        answered = questions_below(journal, "a", "a", frozenset({"answered"}))
+        assert [one.run_id async for one in answered] == ["a", "a.L1.1", "a.L10.1"]
 
     async def test_a_page_after_an_unknown_question_is_refused(self, journal: Journal) -> None:
         with pytest.raises(NotFound, match="q404"):

@@ -17,5 +17,5 @@ What is held per run, and so what a surface pays for:
   `chat.RECORDS`; the attempts of a step read the run's records once.
 * A run as it was at an event is folded from the nearest kept state: one of every `past.STRIDE`
   events, for the `past.MOST_RUNS` runs that were looked at last.
-* Questions of a run tree are read in pages of `reader.PAGE`, as many as there are.
+* Questions of a run tree are read in pages of `port.QUESTIONS_PAGE`, as many as there are.
 """

@@ -6,7 +6,6 @@ also reads a home that another process drives. Nothing here changes a run.
 
 from __future__ import annotations
 
-import asyncio
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -18,13 +17,13 @@ from collections.abc import (
     Sequence,
 )
 from contextlib import aclosing
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import islice
 from typing import TYPE_CHECKING, Final, NamedTuple, Self
 
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg, term
-from holdfast.journal.port import Journal, Record
+from holdfast.journal.port import Journal, Record, questions_below
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunKind, RunStatus
 from holdfast.views.records import (
@@ -52,10 +51,6 @@ if TYPE_CHECKING:
     from holdfast.views.records import ConversationView, TimelineEntry
     from holdfast.views.timeline import Following
 
-PAGE: Final = 200
-"""Questions that are read at once."""
-
-OPEN: Final = frozenset({"open"})
 PLAN: Final = "plan"
 
 
@@ -342,21 +337,11 @@ class RunReader:
         async for row in self.open_rows(run_id, root.root_id):
             yield interaction_view(row)
 
-    async def open_rows(
+    def open_rows(
         self, run_id: str, root_id: str, after: str | None = None
     ) -> AsyncGenerator[QuestionRow, None]:
         """As `open_questions`, the rows themselves; with `after` those asked after that one."""
-        query = QuestionQuery(status=OPEN, root_id=root_id, after=after, limit=PAGE)
-        while True:
-            rows = await self.journal.questions(query)
-            for row in rows:
-                if is_below(row.run_id, run_id):
-                    yield row
-            if len(rows) < PAGE:
-                return
-            query = replace(query, after=rows[-1].question_id)
-            # A journal need never make us wait, and others want a turn.
-            await asyncio.sleep(0)
+        return questions_below(self.journal, run_id, root_id, after=after)
 
     async def _state(self, run_id: str) -> RunState:
         if self.states is not None:
@@ -371,8 +356,3 @@ class RunReader:
         if not self._past:
             self._past.append(Past())
         return await self._past[0].state(self.journal, now, seq)
-
-
-def is_below(run_id: str, above: str) -> bool:
-    """Whether a run is another, or works for it."""
-    return f"{run_id}.".startswith(f"{above}.")
