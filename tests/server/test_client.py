@@ -440,12 +440,12 @@ def test_what_another_server_refuses_is_an_error_of_ours(
 
 
 @pytest.mark.parametrize("status", [200, 404])
-async def test_json_without_a_bottom_is_an_error_of_ours(status: int) -> None:
-    async def bottomless(scope: Scope, receive: Receive, send: Send) -> None:
-        start = {"type": "http.response.start", "status": status, "headers": []}
-        await send(start)
-        await send({"type": "http.response.body", "body": b"[" * 100_000})
+@pytest.mark.parametrize("body", [b"[" * 100_000, b"null", b"[]", b'"x"', b"\xff"])
+async def test_what_is_no_json_object_is_an_error_of_ours(status: int, body: bytes) -> None:
+    async def another(scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": status, "headers": []})
+        await send({"type": "http.response.body", "body": body})
 
-    async with listening(bottomless) as url, Client(url) as client:
+    async with listening(another) as url, Client(url) as client:
         with pytest.raises(errors.HoldfastError):
             await client.me()

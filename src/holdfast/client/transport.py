@@ -141,11 +141,13 @@ def _json(response: httpx.Response) -> Any:
     if response.status_code == 204 or not response.content:
         return None
     try:
-        return response.json()
+        found = response.json()
     except (ValueError, RecursionError):
-        raise InternalError(
-            f"{response.request.url} did not answer with JSON: is this a Holdfast server?"
-        ) from None
+        found = None
+    if not isinstance(found, dict):
+        url = response.request.url
+        raise InternalError(f"{url} did not answer with a JSON object: is this a Holdfast server?")
+    return found
 
 
 def _is_here(url: str) -> bool:
