@@ -209,6 +209,19 @@ async def test_what_may_be_seen_is_not_permitted_for_everything(scene: Scene) ->
     await caller(apply_computer="operator").require(scene.services, Permission.OPERATE, run_id)
 
 
+async def test_a_refusal_names_the_role_to_ask_for(scene: Scene) -> None:
+    viewer = await scene.as_a("viewer")
+    refused = await viewer.post("/instances", json={"plan_id": "apply_computer"})
+    assert refused.status_code == 403
+    assert refused.json()["detail"].endswith("ask an admin for the role operator")
+    refused = await viewer.get("/tokens")
+    assert refused.json()["detail"].endswith("ask an admin for the role admin")
+    expert = await scene.as_a("interviewer")
+    refused = await expert.get("/interactions", headers={"Accept-Language": "zh"})
+    assert refused.status_code == 403
+    assert refused.json()["detail"] == "您的角色无权查看：请向管理员申请角色 viewer"
+
+
 async def test_a_name_is_judged_without_a_run(scene: Scene) -> None:
     one = caller(apply_computer="operator")
     await one.require(scene.services, Permission.OPERATE, subject=plan("apply_computer"))

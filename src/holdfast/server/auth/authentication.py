@@ -30,7 +30,15 @@ from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg, term
 from holdfast.runtime.identity import Claim, Identity, acting
 from holdfast.server.auth.credentials import TOKEN, csrf_token
-from holdfast.server.auth.principal import Permission, Principal, may, may_somewhere, named, run_of
+from holdfast.server.auth.principal import (
+    Permission,
+    Principal,
+    may,
+    may_somewhere,
+    named,
+    role_for,
+    run_of,
+)
 
 if TYPE_CHECKING:
     from holdfast.server.services import Services
@@ -104,13 +112,15 @@ class Caller:
 def _lacking(permission: Permission, subject: str | None) -> str:
     if not subject:
         return msg(
-            "your roles do not permit you to {permission}: ask an admin for a role",
+            "your roles do not permit you to {permission}: ask an admin for the role {role}",
             permission=term(permission),
+            role=role_for(permission),
         )
     return msg(
-        "your roles do not permit you to {permission} for {name}: ask an admin for a role",
+        "your roles do not permit you to {permission} for {name}: ask an admin for the role {role}",
         permission=term(permission),
         name=named(subject),
+        role=role_for(permission),
     )
 
 

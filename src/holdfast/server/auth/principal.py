@@ -53,6 +53,12 @@ ROLES: Final[Mapping[str, frozenset[Permission]]] = {
     ADMIN: frozenset(Permission),
 }
 
+
+def role_for(permission: Permission) -> str:
+    """The least role that gives it, for a refusal to name."""
+    return next(role for role, permissions in ROLES.items() if permission in permissions)
+
+
 APPROVES: Final = frozenset({APPROVER, ADMIN})
 """Who answers tool approvals; one that names a role is for those among them who hold it."""
 
@@ -178,7 +184,9 @@ def may_answer(
     approval = question_type == InteractionType.TOOL_APPROVAL
     if Permission.READ not in permitted(roles):
         return msg(
-            "you may not see the runs of {name}: ask an admin for a role", name=named(subject)
+            "you may not see the runs of {name}: ask an admin for the role {role}",
+            name=named(subject),
+            role=role_for(Permission.READ),
         )
     if approval and principal.kind == "service":
         return msg("a service token does not approve calls: a person must answer this")
