@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import aclosing, asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -92,10 +92,8 @@ class HomeBackend(ViewReader):
         newest = await self.app.engine.state_since(run_id, version)
         return newest.version == version
 
-    async def follow(self, run_id: str, after: int = 0, *, views: bool = False) -> Updates:
-        async with aclosing(self.views.follow(run_id, after, views=views)) as coming:
-            async for one in coming:
-                yield one
+    def follow(self, run_id: str, after: int = 0, *, views: bool = False) -> Updates:
+        return self.views.follow(run_id, after, views=views)
 
     async def refuse_without_tools(self, run_id: str, *, anyway: bool) -> None:
         await refuse_without_tools(self.app, run_id, anyway=anyway)

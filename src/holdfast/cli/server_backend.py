@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
 from dataclasses import replace
 from importlib.metadata import version
@@ -129,23 +129,18 @@ class ServerBackend:
         return True
 
     async def runs(self, query: RunQuery) -> list[RunLine]:
-        lines: list[RunLine] = []
-        before = query.before
-        while len(lines) < query.limit:
-            page = await self.client.runs.list(
+        def page(before: str | None, limit: int) -> Awaitable[Told]:
+            return self.client.runs.list(
                 kind=None if query.kind is None else KINDS[query.kind],
                 status=None if query.status is None else sorted(query.status),
                 name=query.name,
                 parent=query.parent_id,
                 roots=query.roots_only,
                 before=before,
-                limit=min(query.limit - len(lines), PAGE),
+                limit=limit,
             )
-            lines += [_line(one) for one in page["runs"]]
-            before = page["next"]
-            if before is None:
-                break
-        return lines
+
+        return [_line(one) for one in await _listed("runs", page, query.before, query.limit)]
 
     async def _require_views(self) -> None:
         """Before something is begun that could not be shown."""
@@ -167,22 +162,18 @@ class ServerBackend:
         return newest == version
 
     async def questions(self, query: QuestionQuery) -> list[InteractionView]:
-        found: list[InteractionView] = []
-        after = query.after
-        while len(found) < query.limit:
-            page = await self.client.interactions.list(
+        def page(after: str | None, limit: int) -> Awaitable[Told]:
+            return self.client.interactions.list(
                 status=None if query.status is None else sorted(query.status),
                 role=query.role,
                 run=query.run_id or query.root_id,
                 due_before=query.due_before,
                 after=after,
-                limit=min(query.limit - len(found), PAGE),
+                limit=limit,
             )
-            found += [_question(one) for one in page["interactions"]]
-            after = page["next"]
-            if after is None:
-                break
-        return found
+
+        found = await _listed("interactions", page, query.after, query.limit)
+        return [_question(one) for one in found]
 
     async def inbox(self, query: QuestionQuery) -> list[InteractionView]:
         return await self.questions(query)
@@ -319,6 +310,20 @@ class ServerBackend:
 
     async def say(self, session_id: str, message: str) -> None:
         await self.client.chats.say(session_id, message)
+
+
+async def _listed(
+    name: str, page: Callable[[str | None, int], Awaitable[Told]], place: str | None, limit: int
+) -> list[Told]:
+    """Pages of a list from a place on, until there is no more or `limit` were told."""
+    found: list[Told] = []
+    while len(found) < limit:
+        told = await page(place, min(limit - len(found), PAGE))
+        found += told[name]
+        place = told["next"]
+        if place is None:
+            break
+    return found
 
 
 def _read(kind: type[V], told: Told) -> V:
