@@ -47,23 +47,19 @@ EXIT_CODES = (
     " 4 the run waits for a person; 5 the run was cancelled; 130 interrupted."
 )
 
+
+def optional(name: str, metavar: str, text: str, **more: Any) -> Any:
+    """An option that may be left out; its help says what then holds."""
+    return typer.Option(name, metavar=metavar, help=text, show_default=False, **more)
+
+
 HomeOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--home",
-        metavar="DIR",
-        help="Where runs are kept. Default: $HOLDFAST_HOME, else .holdfast.",
-        show_default=False,
-    ),
+    optional("--home", "DIR", "Where runs are kept. Default: $HOLDFAST_HOME, else .holdfast."),
 ]
 TemporaryHomeOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--home",
-        metavar="DIR",
-        help="Where runs are kept. Default: a temporary directory.",
-        show_default=False,
-    ),
+    optional("--home", "DIR", "Where runs are kept. Default: a temporary directory."),
 ]
 JsonOption: TypeAlias = Annotated[
     bool,
@@ -71,39 +67,27 @@ JsonOption: TypeAlias = Annotated[
 ]
 AppOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    optional(
         "--app",
-        metavar="MODULE:NAME",
-        help="Your Holdfast object, with its tools, agents and plans. Default: $HOLDFAST_APP.",
-        show_default=False,
+        "MODULE:NAME",
+        "Your Holdfast object, with its tools, agents and plans. Default: $HOLDFAST_APP.",
     ),
 ]
 AgentsOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
+    optional(
         "--agents",
-        metavar="PATH",
-        help="Agents in YAML, a file or a directory. Default: agents.yaml and agents/, if there.",
-        show_default=False,
+        "PATH",
+        "Agents in YAML, a file or a directory. Default: agents.yaml and agents/, if there.",
     ),
 ]
 PlansOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--plans",
-        metavar="DIR",
-        help="Plans in YAML. Default: plans/, if it is there.",
-        show_default=False,
-    ),
+    optional("--plans", "DIR", "Plans in YAML. Default: plans/, if it is there."),
 ]
 ToolsOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--tools",
-        metavar="FILE",
-        help="HTTP tools in YAML. Default: tools.yaml, if it is there.",
-        show_default=False,
-    ),
+    optional("--tools", "FILE", "HTTP tools in YAML. Default: tools.yaml, if it is there."),
 ]
 
 
@@ -130,20 +114,16 @@ AnywayOption: TypeAlias = Annotated[
 ]
 UrlOption: TypeAlias = Annotated[
     str | None,
-    typer.Option(
+    optional(
         "--url",
-        metavar="URL",
-        help="A server that has the runs, instead of a home here. Default: $HOLDFAST_URL.",
-        show_default=False,
+        "URL",
+        "A server that has the runs, instead of a home here. Default: $HOLDFAST_URL.",
     ),
 ]
 TokenFileOption: TypeAlias = Annotated[
     Path | None,
-    typer.Option(
-        "--token-file",
-        metavar="FILE",
-        help="The token for --url. Default: the token itself in $HOLDFAST_TOKEN.",
-        show_default=False,
+    optional(
+        "--token-file", "FILE", "The token for --url. Default: the token itself in $HOLDFAST_TOKEN."
     ),
 ]
 WaitOption: TypeAlias = Annotated[
@@ -155,13 +135,12 @@ WaitOption: TypeAlias = Annotated[
 ]
 SetOption: TypeAlias = Annotated[
     list[str] | None,
-    typer.Option(
+    optional(
         "--set",
-        metavar="NAME=VALUE",
-        help="A field's value, read as the field's type; NAME:=JSON takes JSON. A secret is "
+        "NAME=VALUE",
+        "A field's value, read as the field's type; NAME:=JSON takes JSON. A secret is "
         "remembered by your shell: NAME=@- reads it from stdin, NAME=@env:VAR from a variable. "
         "Repeatable.",
-        show_default=False,
     ),
 ]
 

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import AnywayOption, FailedOption, Settings
+from holdfast.cli.shell import AnywayOption, FailedOption, Settings, optional
 
 if TYPE_CHECKING:
     from holdfast.cli.commands.conversation import Conversation
@@ -54,7 +54,7 @@ _Documents = Annotated[
 ]
 _Rules = Annotated[
     list[str] | None,
-    typer.Option("--rule", metavar="TEXT", help="A rule to keep. Repeatable.", show_default=False),
+    optional("--rule", "TEXT", "A rule to keep. Repeatable."),
 ]
 _Model = Annotated[
     str | None,

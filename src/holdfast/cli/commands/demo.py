@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import OK, Interrupted, Settings
+from holdfast.cli.shell import OK, Interrupted, Settings, optional
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
@@ -104,11 +104,10 @@ async def onboarding(
     settings: Settings,
     failures: Annotated[
         list[str] | None,
-        typer.Option(
+        optional(
             "--failures",
-            metavar="TOOL=COUNT",
-            help="Let the tool fail so many times, as grant_access=3. Repeatable.",
-            show_default=False,
+            "TOOL=COUNT",
+            "Let the tool fail so many times, as grant_access=3. Repeatable.",
         ),
     ] = None,
     max_retry_count: Annotated[

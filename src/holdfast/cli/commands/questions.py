@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import OK, AnywayOption, SetOption, Settings, WaitOption
+from holdfast.cli.shell import OK, AnywayOption, SetOption, Settings, WaitOption, optional
 
 if TYPE_CHECKING:
     from holdfast.model.interaction import InteractionRequest
@@ -145,11 +145,10 @@ async def answer(
     pairs: SetOption = None,
     data: Annotated[
         list[str] | None,
-        typer.Option(
+        optional(
             "--data",
-            metavar="JSON|NAME=VALUE",
-            help="The form's values, or changed arguments of an approval. Repeatable.",
-            show_default=False,
+            "JSON|NAME=VALUE",
+            "The form's values, or changed arguments of an approval. Repeatable.",
         ),
     ] = None,
     feedback: Annotated[

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import OK, Settings
+from holdfast.cli.shell import OK, Settings, optional
 
 if TYPE_CHECKING:
     from holdfast.cli.opening import Opened
@@ -46,32 +46,26 @@ _Port = Annotated[
 ]
 _AllowHost = Annotated[
     list[str] | None,
-    typer.Option(
+    optional(
         "--allow-host",
-        metavar="NAME",
+        "NAME",
+        "A name that people call the server by, as holdfast.example. Repeatable.",
         envvar="HOLDFAST_ALLOW_HOST",
-        help="A name that people call the server by, as holdfast.example. Repeatable.",
-        show_default=False,
     ),
 ]
 _OidcIssuer = Annotated[
     str | None,
-    typer.Option(
+    optional(
         "--oidc-issuer",
-        metavar="URL",
+        "URL",
+        "Let people in with JWTs of this issuer.",
         envvar="HOLDFAST_OIDC_ISSUER",
-        help="Let people in with JWTs of this issuer.",
-        show_default=False,
     ),
 ]
 _OidcAudience = Annotated[
     str | None,
-    typer.Option(
-        "--oidc-audience",
-        metavar="NAME",
-        envvar="HOLDFAST_OIDC_AUDIENCE",
-        help="Whom those JWTs must be for.",
-        show_default=False,
+    optional(
+        "--oidc-audience", "NAME", "Whom those JWTs must be for.", envvar="HOLDFAST_OIDC_AUDIENCE"
     ),
 ]
 _OidcRolesClaim = Annotated[
@@ -85,12 +79,11 @@ _OidcRolesClaim = Annotated[
 ]
 _OidcPersonClaim = Annotated[
     str | None,
-    typer.Option(
+    optional(
         "--oidc-person-claim",
-        metavar="CLAIM",
+        "CLAIM",
+        "What only those of people have, as sid or idtyp=user.",
         envvar="HOLDFAST_OIDC_PERSON_CLAIM",
-        help="What only those of people have, as sid or idtyp=user.",
-        show_default=False,
     ),
 ]
 _FourEyes = Annotated[
@@ -103,31 +96,20 @@ _FourEyes = Annotated[
 ]
 _DefaultAgent = Annotated[
     str | None,
-    typer.Option(
+    optional(
         "--default-agent",
-        metavar="ID",
+        "ID",
+        "Who answers a chat that names no agent. Default: the only agent.",
         envvar="HOLDFAST_DEFAULT_AGENT",
-        help="Who answers a chat that names no agent. Default: the only agent.",
-        show_default=False,
     ),
 ]
 _Rules = Annotated[
     list[str] | None,
-    typer.Option(
-        "--rule",
-        metavar="TEXT",
-        help="A rule that conversations keep. Repeatable.",
-        show_default=False,
-    ),
+    optional("--rule", "TEXT", "A rule that conversations keep. Repeatable."),
 ]
 _Documents = Annotated[
     Path | None,
-    typer.Option(
-        "--knowledge",
-        metavar="DIR",
-        help="Markdown and text files that conversations draw on.",
-        show_default=False,
-    ),
+    optional("--knowledge", "DIR", "Markdown and text files that conversations draw on."),
 ]
 _Link = Annotated[
     bool, typer.Option("--link", help="Print a new one-time link that signs an admin in.")

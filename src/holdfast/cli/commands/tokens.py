@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import EXIT_CODES, OK, Settings
+from holdfast.cli.shell import EXIT_CODES, OK, Settings, optional
 
 if TYPE_CHECKING:
     from holdfast.server.auth.principal import Kind
@@ -26,20 +26,18 @@ app = typer.Typer(
 
 RoleOption = Annotated[
     list[str] | None,
-    typer.Option(
+    optional(
         "--role",
-        metavar="NAME",
-        help="viewer, operator, approver, author, admin, or one that is asked for. Repeatable.",
-        show_default=False,
+        "NAME",
+        "viewer, operator, approver, author, admin, or one that is asked for. Repeatable.",
     ),
 ]
 GrantOption = Annotated[
     list[str] | None,
-    typer.Option(
+    optional(
         "--grant",
-        metavar="PLAN=ROLE",
-        help="A role for one plan or agent alone, as hr_*=operator, or for tool:pay. Repeatable.",
-        show_default=False,
+        "PLAN=ROLE",
+        "A role for one plan or agent alone, as hr_*=operator, or for tool:pay. Repeatable.",
     ),
 ]
 
