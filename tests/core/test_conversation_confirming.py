@@ -8,8 +8,10 @@ import pytest
 from conversation_machine import PERMANENT, WILL, Talk, at_phase, opened, several, wanted
 
 from holdfast.core.conversation import snapshot
+from holdfast.core.conversation.decide import ConversationDecider
 from holdfast.core.conversation.state import DECOMPOSE
 from holdfast.core.conversation.tables import THINKING
+from holdfast.core.interactions.answers import CLOCK, UNANSWERED, Answered
 from holdfast.errors import InvalidAnswer, NotAllowed
 from holdfast.model import commands as c
 from holdfast.model import conversation_events as v
@@ -131,6 +133,15 @@ def test_a_list_that_cannot_be_run_may_be_mended_once_after_the_feedback_too() -
     talk.answer_phase()
     talk.settle()
     assert talk.question().title == "Run these tasks?"
+
+
+def test_a_question_without_an_answer_confirms_nothing() -> None:
+    talk = confirming()
+    question = talk.state.questions[talk.question().request_id]
+    builder = ConversationDecider(talk.state, c.Moment(talk.now))
+    builder.answered(Answered(question, None, CLOCK, UNANSWERED, {}))
+    assert (builder.state.phase, builder.state.error) == (EngineState.ERROR, UNANSWERED)
+    assert not builder.state.confirmed
 
 
 def test_a_person_may_stop_at_the_tasks_and_is_asked_again_when_it_goes_on() -> None:

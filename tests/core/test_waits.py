@@ -10,6 +10,8 @@ from machine import Machine
 from small_plans import (
     ASK,
     CALL,
+    KEYED,
+    TRANSIENT,
     WILL,
     events,
     fail,
@@ -185,3 +187,11 @@ def test_one_that_does_more_only_runs() -> None:
     assert (len(machine.flying), next_moment(machine.state)) == (1, None)
     succeed(machine)
     assert (machine.state.status, next_moment(machine.state)) == ("pause", None)
+
+
+def test_one_that_is_about_to_try_again_does_not_say_that_it_waits() -> None:
+    wait = on("L001", "001 Running", WaitAction(after="2h"), "002")
+    machine = started(wait, on("L002", "001 Running", KEYED, "001"))
+    fail(machine, TRANSIENT)
+    assert machine.state.steps["L002"].status is StepStatus.BACKOFF
+    assert (machine.state.status, next_moment(machine.state)) == ("running", None)

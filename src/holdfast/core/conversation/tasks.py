@@ -254,8 +254,10 @@ def answered(builder: Builder, answer: Answered) -> None:
             phases.abort(builder, _ended(by, reason))
         case InteractionAction.RETRY_WITH_FEEDBACK if step_id == CONFIRM:
             builder.emit(v.TasksRefused(_told_model(builder, reason), by))
-        case _ if step_id == CONFIRM:
+        case InteractionAction.APPROVE_AND_EXECUTE if step_id == CONFIRM:
             builder.emit(v.TasksConfirmed(by))
+        case None if step_id == CONFIRM:
+            phases.abort(builder, reason)
         case None | InteractionAction.REJECT_WITH_REASON:
             broke(builder, step_id, failure_of(answer))
         case InteractionAction.SKIP:

@@ -229,8 +229,9 @@ def next_moment(state: RunState) -> float | None:
     """The moment that a run waits for, where it waits for nothing else and does nothing."""
     if state.status is not RunStatus.RUNNING or state.in_flight or state.active > state.resting:
         return None
-    waits = (until for name, until in state.timers.items() if name.startswith(_WAIT))
-    return min(waits, default=None)
+    if not all(name.startswith(_WAIT) for name in state.timers):
+        return None
+    return min(state.timers.values(), default=None)
 
 
 def retry_timer(step_id: str) -> str:
