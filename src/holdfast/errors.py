@@ -218,7 +218,7 @@ class Busy(OperatorError):
 
 
 class IssuerUnavailable(OperatorError):
-    """The issuer's keys could not be had: no token of its can be judged just now."""
+    """The issuer's keys could not be had: its tokens cannot be judged just now."""
 
 
 class ToolError(HoldfastError):

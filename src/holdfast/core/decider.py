@@ -12,7 +12,7 @@ what was in flight.
 
 from __future__ import annotations
 
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final, Generic, TypeAlias
 
@@ -57,7 +57,7 @@ class Decision(Generic[S, E]):
     effects: tuple[f.Effect, ...] = ()
 
 
-class Decider(DecisionBuilder[S, E]):
+class Decider(DecisionBuilder[S, E], ABC):
     """One machine: its tables, and as methods what it does in its own way."""
 
     COMMANDS: ClassVar[Commands]

@@ -129,8 +129,8 @@ class InteractionService:
         """Data as an answer may carry it, and what is kept with it; only for a form with secrets
         the vault is asked."""
         if any(field.type is FieldType.SECRET for field in form.fields):
-            place = SecretScope(row.question_id, row.root_id, by)
-            sealed = await sealed_answer(self.vault, form, data, place, row.status)
+            scope = SecretScope(row.question_id, row.root_id, by)
+            sealed = await sealed_answer(self.vault, form, data, scope, row.status)
             return sealed.data, sealed.kept
         if row.status == "open":
             refuse_overlong(form, data)
@@ -159,8 +159,8 @@ class InteractionService:
             text = str(clean(asked, given))
         except Refusal as refusal:
             raise _misfit(field, str(refusal)) from None
-        place = SecretScope(question_id, row.root_id, strict_text(by, "by"))
-        reference, kept = self.vault.enter(place, field, text, now + KEPT_AHEAD)
+        scope = SecretScope(question_id, row.root_id, strict_text(by, "by"))
+        reference, kept = self.vault.enter(scope, field, text, now + KEPT_AHEAD)
         audit = records_of_entering(field, request, row.run_id, now)
         await self.engine.journal.attach(Attached(audit, (kept,)))
         return reference

@@ -1,10 +1,9 @@
 """The embedded journal: one SQLite file, one writing connection, one reading one.
 
-When and on which thread is committed stands in `writer`, the statements of an append in
-`append_writer`. Reads run here on the event loop through a connection of
-their own: in WAL mode they see every acknowledged append and never wait. Each
-is a short, indexed look-up; long histories are read in stretches, letting others
-in between.
+`writer` says when and on which thread is committed, `append_writer` has the statements of an
+append. Reads run here on the event loop through a connection of their own: in WAL mode they see
+every acknowledged append and never wait. Each is a short, indexed look-up; long histories are read
+in stretches, letting others in between.
 """
 
 from __future__ import annotations

@@ -2,7 +2,7 @@
 
 An event carries every decision that was made, so that replaying it never decides
 again: which task moved where, which listeners that move fired, when the next
-attempt is due. `PlanEvent` is closed: a plan's `apply` consumes it with `match`.
+attempt is due. `PlanEvent` is closed: `core.plan.reducers` has a reducer for each.
 
 A *step* is one piece of work of a run, `firing` counts how often it was fired. In a
 plan it is a listener, named as there (`L002`). The events that speak of a `step_id`

@@ -395,7 +395,7 @@ class PlanModule:
     ) -> tuple[dict[str, Json], tuple[ExpiringValue, ...]]:
         run_id, question, values = answer
         root_id = (await self.engine.state(run_id)).root_id
-        place = SecretScope(question.request.request_id, root_id, by)
+        scope = SecretScope(question.request.request_id, root_id, by)
         form, status = question.request.form, question.status
-        sealed = await sealed_answer(self.vault, form, values, place, status)
+        sealed = await sealed_answer(self.vault, form, values, scope, status)
         return sealed.data, sealed.kept

@@ -187,7 +187,7 @@ class HttpTool:
 
 
 def _filled(template: Json, values: Mapping[str, Json]) -> Json:
-    """The template with its _placeholders replaced, types kept; absent arguments drop out."""
+    """The template with its placeholders replaced, types kept; absent arguments drop out."""
     match template:
         case str() if name := _PLACEHOLDER.fullmatch(template):
             return values.get(name[1], _ABSENT)
