@@ -23,9 +23,9 @@ from holdfast.core.run.state import RunState
 from holdfast.journal.codec import decode
 from holdfast.journal.port import QuestionQuery, QuestionRow, Record
 from holdfast.model.interaction import InteractionRequest
-from holdfast.model.questions import request_of
 from holdfast.model.recorded import Event
 from holdfast.model.retry import RetryPolicy
+from holdfast.model.rows import request_of
 from holdfast.runtime.machines import as_session, blank, definition_of, replay
 from holdfast.testing.clock import ManualClock
 from holdfast.testing.model_script import Entry, Seen, call, say

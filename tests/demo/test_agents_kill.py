@@ -29,7 +29,7 @@ from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import agent_events as r
 from holdfast.model import events as e
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.runtime.machines import blank, definition_of, replay
 
 RUN = "inst_000001"

@@ -31,7 +31,7 @@ from holdfast.journal.port import QuestionRow
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.interaction import Asking
 from holdfast.model.message import ToolReturned, UserSaid
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.testing.model_script import Entry, Seen, call, say
 from holdfast.testing.scripted_model import RuleModel
 

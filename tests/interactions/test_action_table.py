@@ -53,8 +53,8 @@ from holdfast.errors import AuthorError, InvalidAnswer
 from holdfast.model.agent_events import CallStarted
 from holdfast.model.events import CancelRequested, ListenerStarted
 from holdfast.model.message import ToolReturned, UserSaid
-from holdfast.model.questions import request_of
 from holdfast.model.recorded import Event
+from holdfast.model.rows import request_of
 from holdfast.testing.model_script import call
 
 EventsOf = Callable[[Holdfast, str], Awaitable[list[Event]]]

@@ -25,7 +25,7 @@ from holdfast.forms.secrets import is_reference
 from holdfast.journal.port import Attached
 from holdfast.journal.vault import KEY_FILE, KEY_VARIABLE, Vault
 from holdfast.model.interaction import InteractionAction, InteractionResponse, Resolution
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.runtime.audit import request_digest
 from holdfast.runtime.identity import Identity, acting
 from holdfast.testing.clock import ManualClock

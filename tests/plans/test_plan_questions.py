@@ -14,8 +14,8 @@ from holdfast.core.plan.state import PlanState
 from holdfast.errors import AlreadyAnswered, InvalidAnswer, NotFound, PermanentError, TooLate
 from holdfast.journal.port import QuestionQuery, QuestionRow
 from holdfast.model.events import LateResultKept, ListenerStarted, QuestionWithdrawn
-from holdfast.model.questions import request_of
 from holdfast.model.recorded import Event
+from holdfast.model.rows import request_of
 from holdfast.testing.clock import ManualClock
 from holdfast.work.tools import PythonTool
 

@@ -11,7 +11,7 @@ import pytest
 from holdfast import Holdfast
 from holdfast.errors import NotFound
 from holdfast.model.plan import Plan
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.plans.selection import named_plan
 from holdfast.testing.model_script import Script, call, fail
 from holdfast.testing.scripted_model import ScriptedModel

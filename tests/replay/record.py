@@ -23,7 +23,7 @@ from holdfast import (
     SubTask,
 )
 from holdfast.demo.office import Office
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.runs.handles import ConversationRun, LiveRun
 from holdfast.testing.model_script import Fault, call, fail, say
 from holdfast.testing.scripted_model import ScriptedModel

@@ -25,8 +25,8 @@ from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append, Attached, AuditEntry, ExpiringValue, verify
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionRequest, InteractionType
-from holdfast.model.questions import request_of
 from holdfast.model.retry import Failure, FailureKind, Retry
+from holdfast.model.rows import request_of
 from holdfast.runs.handles import PlanInstance
 from holdfast.runtime.audit import audit_record_of, request_digest
 from holdfast.runtime.identity import Claim, Identity, acting, current

@@ -31,7 +31,7 @@ from holdfast.journal.home import DATABASE
 from holdfast.journal.port import QuestionRow
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model import events as e
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.runs.handles import PlanInstance
 
 ONBOARDING = "onboard_will_zhang"

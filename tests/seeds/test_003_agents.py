@@ -23,8 +23,8 @@ from holdfast.journal.port import QuestionRow
 from holdfast.model import agent_events as r
 from holdfast.model.form import Form
 from holdfast.model.message import ModelSaid
-from holdfast.model.questions import request_of
 from holdfast.model.recorded import Event
+from holdfast.model.rows import request_of
 from holdfast.testing.scripted_model import ScriptedModel
 
 OpenApp = Callable[..., Awaitable[Holdfast]]

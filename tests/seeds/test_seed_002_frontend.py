@@ -23,7 +23,7 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from holdfast import Holdfast
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.testing.model_script import Entry, Seen, call, say
 from holdfast.testing.scripted_model import ScriptedModel
 

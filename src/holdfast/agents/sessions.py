@@ -36,7 +36,7 @@ from holdfast.model import events as e
 from holdfast.model.agent import Agent
 from holdfast.model.approval import ApprovalMode, Grant, Rules
 from holdfast.model.interaction import InteractionRequest, InteractionResponse
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
 from holdfast.runs.handles import AT_REST, AgentSession, ConversationRun, PlanInstance, opened

@@ -12,7 +12,7 @@ from holdfast.model import conversation_events as v
 from holdfast.model import events as e
 from holdfast.model.conversation import EngineEvent, EngineState
 from holdfast.model.conversation import EngineEventType as T
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.model.values import Json
 
 Told = tuple[T, dict[str, Json]] | None

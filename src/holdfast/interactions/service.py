@@ -25,7 +25,7 @@ from holdfast.model.interaction import (
     InteractionRequest,
     InteractionResponse,
 )
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 from holdfast.model.run import is_below
 from holdfast.model.values import Json
 from holdfast.runtime.audit import records_of_entering

@@ -6,9 +6,13 @@ page of them.
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from typing import Final
 
-from holdfast.model.record import record
+from holdfast.i18n.journaled import beside, restored
+from holdfast.model.interaction import InteractionRequest
+from holdfast.model.record import adapter, record
 
 
 @record
@@ -44,7 +48,7 @@ DAMAGED_RUN = "damaged: `holdfast doctor --integrity` tells more"
 
 @record
 class QuestionRow:
-    """A question as inboxes list it; `body` is the request as JSON, opaque here."""
+    """A question as inboxes list it; `body` is the request as JSON, with its messages."""
 
     question_id: str
     run_id: str
@@ -57,6 +61,25 @@ class QuestionRow:
     deadline: float | None
     closed_at: float | None
     body: str
+
+
+_FOUR_EYES: Final = "four_eyes"
+
+
+def question_body(request: InteractionRequest, *, four_eyes: bool) -> str:
+    """The request as JSON, and whether it was asked under four eyes."""
+    to_json = adapter(InteractionRequest).serializer.to_json
+    body = beside(to_json(request, exclude_defaults=True).decode(), request)
+    return f'{body[:-1]},"{_FOUR_EYES}":true}}' if four_eyes else body
+
+
+def request_of(row: QuestionRow) -> InteractionRequest:
+    found: InteractionRequest = adapter(InteractionRequest).validator.validate_json(row.body)
+    return restored(found, row.body)  # type: ignore[no-any-return]
+
+
+def asked_under_four_eyes(row: QuestionRow) -> bool:
+    return _FOUR_EYES in json.loads(row.body)
 
 
 @record

@@ -13,10 +13,10 @@ from holdfast.journal.port import OutboxMessage, QuestionRow
 from holdfast.model import events as e
 from holdfast.model.commands import HearChild
 from holdfast.model.interaction import Waiting
-from holdfast.model.questions import question_body
-from holdfast.model.questions import request_of as request_of  # where programs import it from
 from holdfast.model.record import adapter
 from holdfast.model.recorded import Event
+from holdfast.model.rows import question_body
+from holdfast.model.rows import request_of as request_of  # where programs import it from
 from holdfast.model.run import RunStatus
 from holdfast.runtime.machines import machine_of, to_json
 

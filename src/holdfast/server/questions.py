@@ -26,8 +26,13 @@ from holdfast.model.interaction import (
     InteractionStatus,
     InteractionType,
 )
-from holdfast.model.questions import asked_under_four_eyes, request_of
-from holdfast.model.rows import QuestionQuery, QuestionRow, RunRow
+from holdfast.model.rows import (
+    QuestionQuery,
+    QuestionRow,
+    RunRow,
+    asked_under_four_eyes,
+    request_of,
+)
 from holdfast.model.run import KINDS, RunKind
 from holdfast.runtime.audit import request_digest
 from holdfast.runtime.four_eyes import refusal, wanting_now

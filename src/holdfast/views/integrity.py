@@ -12,7 +12,6 @@ from holdfast.errors import HoldfastError
 from holdfast.journal.integrity import Report, examine, to_json
 from holdfast.journal.port import Journal, verify
 from holdfast.journal.reading import ReadingJournal
-from holdfast.model.questions import request_of
 from holdfast.model.rows import (
     DAMAGED_RUN,
     AuditEntry,
@@ -20,6 +19,7 @@ from holdfast.model.rows import (
     QuestionRow,
     RunQuery,
     RunRow,
+    request_of,
 )
 from holdfast.runtime.machines import run_row
 from holdfast.runtime.projections import question_row

@@ -20,8 +20,7 @@ from holdfast.model.conversation import AfterFailure, EngineState, SubTask
 from holdfast.model.interaction import InteractionRequest, InteractionStatus, InteractionType
 from holdfast.model.message import Message, Usage
 from holdfast.model.plan import TaskStatus
-from holdfast.model.questions import asked_under_four_eyes, request_of
-from holdfast.model.rows import QuestionRow, RunRow
+from holdfast.model.rows import QuestionRow, RunRow, asked_under_four_eyes, request_of
 from holdfast.model.run import JOURNAL_KINDS, KINDS, RunKind, RunStatus, StepStatus
 from holdfast.model.values import Json
 from holdfast.views.stories.text import clock

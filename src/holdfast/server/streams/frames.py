@@ -12,8 +12,7 @@ from collections.abc import AsyncGenerator, Awaitable, Callable
 from dataclasses import replace
 from typing import Final
 
-from holdfast.model.questions import request_of
-from holdfast.model.rows import QuestionQuery, QuestionRow
+from holdfast.model.rows import QuestionQuery, QuestionRow, request_of
 from holdfast.server.questions import card
 from holdfast.server.streams.sse import Frame, spliced
 from holdfast.views.published import StoredEvent, published

@@ -10,7 +10,7 @@ from typing import Final, TypeAlias
 from holdfast.journal.codec import decode
 from holdfast.journal.port import Journal, Record
 from holdfast.model import events as e
-from holdfast.model.questions import request_of
+from holdfast.model.rows import request_of
 
 FURTHER_BACK: Final = 100
 """Events of a child run that are read before the one that its parent heard of."""
