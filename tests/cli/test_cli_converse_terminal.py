@@ -198,6 +198,21 @@ def test_a_conversation_whose_process_was_killed_goes_on(
     assert begun(place) == "xx", "it was under way and may be repeated"
 
 
+def test_the_board_of_a_cancelled_one_has_nothing_under_way_or_to_come(
+    talk: tuple[str, ...], place: Path, holdfast: Command, goals: str
+) -> None:
+    with Terminal(*talk, "slow", cwd=place) as terminal:
+        wait_until_begun(place)
+        terminal.kill(signal.SIGKILL)
+        terminal.end()
+    assert holdfast("cancel", "conv_000001", "--app", goals).code == 0
+    with Terminal("watch", "conv_000001", "--app", goals, cwd=place) as terminal:
+        terminal.wait_for("stopped")
+        terminal.wait_for("not started")
+        terminal.end()
+        assert "executes" not in terminal.screen
+
+
 @pytest.mark.parametrize("option", [(), ("--failed",)])
 def test_a_person_is_asked_how_a_failed_one_goes_on_and_enter_alone_changes_nothing(
     holdfast: Command, goals: str, place: Path, option: tuple[str, ...]

@@ -123,6 +123,24 @@ def test_a_turn_that_a_person_has_ended_is_stopped_and_has_nothing_to_come(
     assert picture_of_tasks(ended).title == "conv_000001 ⊘ stopped"
 
 
+@pytest.mark.parametrize(
+    ("status", "shown"),
+    [
+        ("scheduled", (Condition.IDLE, "not started")),
+        ("running", (Condition.CANCELLED, "stopped")),
+    ],
+)
+def test_in_a_run_that_was_cancelled_nothing_is_under_way_or_to_come(
+    status: str, shown: tuple[Condition, str]
+) -> None:
+    tasks = STATE.tasks.set("t2", replace(SUM, status=status))
+    withdrawn = Map({"t2": StepState(status=StepStatus.STOPPED)})
+    cancelled = replace(
+        STATE, status=RunStatus.CANCELLED, phase=EngineState.EXECUTING, tasks=tasks, steps=withdrawn
+    )
+    assert standing(cancelled, "t2") == shown
+
+
 def test_what_was_under_way_when_a_turn_failed_does_not_run_any_more() -> None:
     failed = replace(STATE, status=RunStatus.ERROR, phase=EngineState.ERROR, steps=Map())
     assert standing(failed, "t2") == (Condition.CANCELLED, "stopped")

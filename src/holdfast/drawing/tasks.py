@@ -11,10 +11,11 @@ from holdfast.drawing.graph import INSTANCES, next_try, run_words, step_standing
 from holdfast.drawing.picture import GLYPHS, Condition, Edge, Node, Picture
 from holdfast.i18n.message import joined, msg
 from holdfast.model.conversation import EngineState
+from holdfast.model.run import RunStatus
 
 _TELLING: Final = ACTIVE_STEPS | {StepStatus.FAILED}
 _STOPPED: Final = (Condition.CANCELLED, msg("stopped"))
-"""A task that was under way when its turn ended, and a turn that a person has ended."""
+"""A task that was under way when its turn or run ended, and a turn that a person has ended."""
 
 STATUSES: Final[Mapping[str, tuple[Condition, str]]] = {
     "pending": (Condition.IDLE, msg("not started")),
@@ -60,9 +61,10 @@ def standing(state: ConversationState, step_id: str) -> tuple[Condition, str]:
 
 def _by_itself(state: ConversationState, status: str) -> tuple[Condition, str]:
     """A task without a step: in a turn that has ended nothing is under way or to come."""
-    if status == "running" and (state.stopped or state.phase is EngineState.ERROR):
+    over = state.stopped or state.status is RunStatus.CANCELLED
+    if status == "running" and (over or state.phase is EngineState.ERROR):
         return _STOPPED
-    if status == "scheduled" and state.stopped:
+    if status == "scheduled" and over:
         status = "pending"
     return STATUSES.get(status, (Condition.IDLE, status))
 

@@ -90,9 +90,10 @@ def picture(
 ) -> RenderableType:
     view = run.conversation
     assert view is not None
+    told = f"is {run.status}" if run.over else PHASES[view.phase]
     titles = (
         Text(visible(view.text), style="bold"),
-        Text(f"{run.run_id} {PHASES[view.phase]}{_PAUSING if view.pausing else ''}"),
+        Text(f"{run.run_id} {told}{_PAUSING if view.pausing else ''}"),
     )
     parts: list[RenderableType] = [_line(one) for one in titles if one.plain]
     if view.total:
@@ -154,6 +155,8 @@ def _standing(run: RunView, shown: ConversationTask, step: StepView | None) -> t
         return "skipped", Text(visible(task.skipped))
     if task.status in ("completed", "finished"):
         return task.status, Text(visible(spelled_result(task.result)))
+    if run.over:
+        return shown.words, Text("")
     if step is None:
         return task.status, Text("")
     if step.status is StepStatus.WAITING or step.child_status == "pause":
