@@ -60,6 +60,26 @@ def test_a_person_is_told_where_it_is_and_how_to_sign_in(place: Path) -> None:
     assert process.returncode == 0
 
 
+def test_a_later_start_says_how_to_get_a_link_while_it_serves(
+    place: Path, holdfast: Command
+) -> None:
+    assert holdfast("token", "create", "will", "--role", "admin").code == 0
+    process = warm.Popen(
+        command_line("serve", "--port", "0"),
+        cwd=place,
+        env=environment(),
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    assert process.stdout is not None
+    where, _, link = (process.stdout.readline() for _ in range(3))
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    url = where.split()[-1]
+    assert link == f"  `holdfast token link --url {url}`\n"
+
+
 @pytest.mark.parametrize("how", [signal.SIGTERM, signal.SIGINT])
 def test_a_signal_ends_open_streams_and_then_the_server(place: Path, how: signal.Signals) -> None:
     with (

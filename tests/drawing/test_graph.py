@@ -34,6 +34,7 @@ from holdfast.model.plan import (
     Task,
     TaskStatus,
     ToolAction,
+    WaitAction,
 )
 from holdfast.model.run import RunStatus
 from holdfast.model.values import Json
@@ -170,6 +171,9 @@ class TestWhatIsDrawn:
             (HumanAction(), ["L1 ask a person", "human"]),
             (PlanAction("equip"), ["L1 equip", "plan"]),
             (AgentAction("hr"), ["L1 hr", "agent"]),
+            (WaitAction(after="20"), ["L1 20 s", "wait_until"]),
+            (WaitAction(after="2h"), ["L1 2h", "wait_until"]),
+            (WaitAction(clock="09:00"), ["L1 09:00", "wait_until"]),
         ],
     )
     def test_a_listener_says_what_it_does(self, action: Action, texts: list[str]) -> None:

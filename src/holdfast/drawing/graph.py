@@ -322,6 +322,8 @@ def _work(listener: Listener, state: PlanState | None) -> tuple[str, str]:
             return plan_id, "plan"
         case AgentAction(agent_id=agent_id):
             return agent_id, "agent"
+        case WaitAction(after=after) if after.isdecimal():
+            return msg("{n} s", n=after), "wait_until"
         case WaitAction(until=until, after=after, clock=clock):
             return _asked(until or after or clock, state), "wait_until"
         case _:

@@ -330,7 +330,8 @@ class _Stand:
         if link is not None:
             say(f"  to sign in, once and within 15 minutes: {link}")
         else:
-            say("  to sign in: a token, or a new link from `holdfast serve --link`")
+            say("  to sign in: a token, or a new link: start with --link, or by an admin's token")
+            say(f"  `holdfast token link --url {serving.url}`")
         say("  Ctrl-C stops it")
 
     async def _new_link(self, serving: Serving) -> str | None:
