@@ -52,6 +52,11 @@ def run_line(row: RunRow) -> RunLine:
     return RunLine.model_validate({**taken(row, RunLine), **told})
 
 
+def line_of(view: RunView) -> RunLine:
+    """As `run_line`, of a run that was read."""
+    return RunLine.model_validate({**taken(view, RunLine), "id": view.run_id})
+
+
 async def listed(
     services: Services, caller: Caller, query: RunQuery
 ) -> tuple[list[RunLine], str | None]:
@@ -137,16 +142,24 @@ class RunsOf:
 
 async def run_shown(services: Services, run_id: str) -> RunShown | InstanceShown:
     """A run of any kind as it is on disk; the caller's permission was judged before."""
-    return await _shown(services, (await services.reader.at(run_id)).view())
+    return await _shown(services, await services.reader.at(run_id))
 
 
-async def _shown(services: Services, view: RunView) -> RunShown | InstanceShown:
-    shown = await _run(services, view)
-    return RunShown(**shown) if view.plan is None else _instance(shown, view, view.plan)
+async def _shown(services: Services, run: RunVersion) -> RunShown | InstanceShown:
+    shown = await _run(services, run.view(parts=False))
+    return await run.beside(_whole, run, shown)
+
+
+def _whole(run: RunVersion, shown: dict[str, Any]) -> RunShown | InstanceShown:
+    if run.kind is not RunKind.PLAN:
+        return RunShown(**shown)
+    view = run.view()
+    assert view.plan is not None
+    return _instance(shown, view, view.plan)
 
 
 async def _show(services: Services, caller: Caller, run: RunVersion) -> RunShown | InstanceShown:
-    return await _shown(services, run.view())
+    return await _shown(services, run)
 
 
 def _instance_of_a_plan(state: Any) -> Any:

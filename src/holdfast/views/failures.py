@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
@@ -11,7 +12,7 @@ from holdfast.core.run.state import RunState, StepState
 from holdfast.model.run import StepStatus
 from holdfast.runs.handles import resumed_listeners
 from holdfast.views.actions import GO_ON, ActionOf, run_actions, step_actions
-from holdfast.views.attempts import Count, in_vain
+from holdfast.views.attempts import Attempt, Count, in_vain
 from holdfast.views.reader import RunReader, RunVersion
 from holdfast.views.stories.storyteller import storyteller
 
@@ -49,15 +50,24 @@ class Failures:
     mended: bool
 
 
-async def failures(reader: RunReader, run: RunVersion, *, operates: bool = True) -> Failures | None:
-    """None where no step is failed and the run has no error; actions only for who `operates`."""
-    state, error = run.state, run.view(parts=False).error
+async def failures(
+    reader: RunReader, run: RunVersion, error: str, *, operates: bool = True
+) -> Failures | None:
+    """None where no step is failed and the run has no `error`; actions only for who `operates`."""
+    state = run.state
     if not state.failed and not error:
         return None
+    made = await reader.attempts(run, state.failed[:MOST_FAILURES])
+    return await run.beside(_failures, run, error, made, operates)
+
+
+def _failures(
+    run: RunVersion, error: str, made: Mapping[str, Sequence[Attempt]], operates: bool
+) -> Failures:
+    state = run.state
     name = storyteller(state).step
     possible = run_actions(run) if operates else ()
     again = resumed_listeners(state, run.now) if isinstance(state, PlanState) else state.failed
-    made = await reader.attempts(run, state.failed[:MOST_FAILURES])
     rows = (
         _failure(
             _failed_step(state, one),

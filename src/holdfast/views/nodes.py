@@ -11,6 +11,7 @@ from holdfast.core.run.state import RunState, StepState
 from holdfast.drawing.graph import TASKS
 from holdfast.drawing.picture import Node
 from holdfast.errors import NotFound
+from holdfast.i18n.message import msg
 from holdfast.language.display import pretty
 from holdfast.model.run import StepStatus
 from holdfast.views.attempts import Attempt
@@ -58,10 +59,10 @@ class NodeDetails:
 
 async def node_details(reader: RunReader, run: RunVersion, node_id: str) -> NodeDetails:
     """The box as it is in that version; NotFound where the graph has none of that id."""
-    state, drawn = run.state, picture(run)
+    state, drawn = run.state, await run.beside(picture, run)
     found = next((one for one in drawn.nodes if one.id == node_id), None) if drawn else None
     if found is None:
-        raise NotFound(f"{state.run_id} has no step or task {node_id}")
+        raise NotFound(msg("{id} has no step or task {of}", id=state.run_id, of=node_id))
     step = state.steps.get(node_id)
     is_task = isinstance(state, PlanState) and node_id in state.plan.task_ids
     made = () if is_task else (await reader.attempts(run, [node_id]))[node_id]

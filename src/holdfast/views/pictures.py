@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Final
 
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.plan.state import PlanState
-from holdfast.drawing.graph import picture_of
+from holdfast.core.run.state import RunState
+from holdfast.drawing.graph import picture_of, task_standing
 from holdfast.drawing.layout import rank
 from holdfast.drawing.outline import outline
 from holdfast.drawing.picture import Condition, Picture
@@ -72,12 +73,16 @@ def _drawn(run: RunVersion) -> Picture:
 
 
 def task_counts(run: RunVersion) -> Mapping[Condition, int]:
-    """Tasks per condition; the goal, which is the main task again, is not counted."""
-    drawn = picture(run)
-    nodes = drawn.nodes if drawn else ()
-    tasks = [one for one in nodes if not {"goal", "listener"} & {*one.classes.split()}]
-    counts = Counter(one.condition for one in tasks)
+    """Tasks per condition, as the picture shows them; none where there is no picture."""
+    counts = Counter(_conditions(run.state))
     return {one: counts[one] for one in ORDER if counts[one]}
+
+
+def _conditions(state: RunState) -> Iterator[Condition]:
+    if isinstance(state, PlanState):
+        yield from (task_standing(state, one.task_id)[0] for one in state.plan.plan.tasks)
+    elif isinstance(state, ConversationState) and state.turn:
+        yield from (standing(state, one)[0] for one in state.order)
 
 
 def task_rows(run: RunVersion) -> tuple[TaskRow, ...]:

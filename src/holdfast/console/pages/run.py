@@ -11,12 +11,13 @@ from holdfast.console.rendering import language, show_page, show_part
 from holdfast.console.views.graph import graph_of
 from holdfast.console.views.node import node_of
 from holdfast.console.views.run import (
+    SeenRun,
     children_of,
     failures_of,
     head_of,
-    may_operate,
     open_cards,
     raised_in,
+    see,
 )
 from holdfast.console.views.timeline import timeline_of
 from holdfast.errors import NotPermitted
@@ -24,7 +25,6 @@ from holdfast.i18n.message import msg
 from holdfast.language.display import pretty
 from holdfast.model.run import JOURNAL_KINDS, RunKind, RunStatus
 from holdfast.server.auth.authentication import Called
-from holdfast.server.auth.principal import Permission
 from holdfast.server.schemas.runs import RunId
 from holdfast.server.services import Served
 from holdfast.views.about import about
@@ -50,38 +50,38 @@ ActionName = Literal[
 ]
 
 
-async def seen_run(run_id: RunId, served: Served, caller: Called) -> RunVersion:
+async def seen_run(run_id: RunId, served: Served, caller: Called) -> SeenRun:
     """The run, if the caller may see it."""
-    await caller.require(served, Permission.READ, run_id)
-    return await served.reader.at(run_id)
+    return await see(served, caller, run_id)
 
 
-Seen = Annotated[RunVersion, Depends(seen_run)]
+Seen = Annotated[SeenRun, Depends(seen_run)]
 
 
 @router.get("/runs/{run_id}")
-async def run_page(request: Request, served: Served, caller: Called, run: Seen) -> Response:
+async def run_page(request: Request, served: Served, caller: Called, seen: Seen) -> Response:
+    run = seen.run
     return await show_page(
         request,
         served,
         caller,
         "run.html",
         kind=run.kind,
-        head=await head_of(served, caller, run),
+        head=await head_of(seen),
         graph=await graph_of(served, run, language(request), None),
         about=about(run),
         tasks=task_rows(run),
-        failures=await failures_of(served, caller, run),
-        tracebacks=await raised_in(served, caller, run),
-        children=await children_of(served, caller, run),
-        cards=await open_cards(served, caller, run),
+        failures=await failures_of(served, seen),
+        tracebacks=await raised_in(served, seen),
+        children=await children_of(served, caller, run.run_id),
+        cards=await open_cards(served, caller, seen.view),
         timeline=await timeline_of(served, run, None),
     )
 
 
 @router.get("/parts/runs/{run_id}/head")
-async def head_part(request: Request, served: Served, caller: Called, run: Seen) -> Response:
-    head = await head_of(served, caller, run)
+async def head_part(request: Request, served: Served, caller: Called, seen: Seen) -> Response:
+    head = await head_of(seen)
     return show_part(request, caller, "run_head.html", head=head)
 
 
@@ -90,16 +90,17 @@ async def graph_part(
     request: Request,
     served: Served,
     caller: Called,
-    run: Seen,
+    seen: Seen,
     at: Seq = None,
 ) -> Response:
-    graph = await graph_of(served, run, language(request), at)
-    return show_part(request, caller, "run_graph.html", graph=graph, run_id=run.run_id)
+    graph = await graph_of(served, seen.run, language(request), at)
+    return show_part(request, caller, "run_graph.html", graph=graph, run_id=seen.run.run_id)
 
 
 @router.get("/parts/runs/{run_id}/beside")
-async def beside_part(request: Request, served: Served, caller: Called, run: Seen) -> Response:
+async def beside_part(request: Request, served: Served, caller: Called, seen: Seen) -> Response:
     """Inputs, results, failures, tasks and sub-runs, which change together."""
+    run = seen.run
     return show_part(
         request,
         caller,
@@ -107,16 +108,16 @@ async def beside_part(request: Request, served: Served, caller: Called, run: See
         run_id=run.run_id,
         about=about(run),
         tasks=task_rows(run),
-        failures=await failures_of(served, caller, run),
-        tracebacks=await raised_in(served, caller, run),
-        children=await children_of(served, caller, run),
+        failures=await failures_of(served, seen),
+        tracebacks=await raised_in(served, seen),
+        children=await children_of(served, caller, run.run_id),
     )
 
 
 @router.get("/parts/runs/{run_id}/questions")
-async def questions_part(request: Request, served: Served, caller: Called, run: Seen) -> Response:
-    cards = await open_cards(served, caller, run)
-    return show_part(request, caller, "run_questions.html", cards=cards, run_id=run.run_id)
+async def questions_part(request: Request, served: Served, caller: Called, seen: Seen) -> Response:
+    cards = await open_cards(served, caller, seen.view)
+    return show_part(request, caller, "run_questions.html", cards=cards, run_id=seen.run.run_id)
 
 
 @router.get("/parts/runs/{run_id}/timeline")
@@ -124,11 +125,11 @@ async def timeline_part(
     request: Request,
     served: Served,
     caller: Called,
-    run: Seen,
+    seen: Seen,
     before: Seq = None,
     since: Seq = None,
 ) -> Response:
-    timeline = await timeline_of(served, run, before, since)
+    timeline = await timeline_of(served, seen.run, before, since)
     return show_part(request, caller, "run_timeline.html", timeline=timeline)
 
 
@@ -137,13 +138,13 @@ async def node_part(
     request: Request,
     served: Served,
     caller: Called,
-    run: Seen,
+    seen: Seen,
     node: NodeId,
     at: Seq = None,
 ) -> Response:
+    run = seen.run
     shown = run if at is None else await served.reader.at(run.run_id, at)
-    operates = await may_operate(served, caller, run.run_id)
-    view = await node_of(served, shown, node, operates=operates, past=at is not None)
+    view = await node_of(served, shown, node, operates=seen.operates, past=at is not None)
     return show_part(request, caller, "run_node.html", node=view)
 
 
@@ -152,15 +153,15 @@ async def action_part(
     request: Request,
     served: Served,
     caller: Called,
-    run: Seen,
+    seen: Seen,
     name: ActionName,
     of: Annotated[str, Query(max_length=500)] = "",
 ) -> Response:
     """The dialog that asks for confirmation, and says what the action would do."""
-    if not await may_operate(served, caller, run.run_id):
+    if not seen.operates:
         raise NotPermitted(msg("your roles do not permit you to operate this run"))
-    checked = check_action(run, name, of, caller.principal.id)
-    return show_part(request, caller, "run_action.html", **_dialog(run, checked))
+    checked = await seen.run.beside(check_action, seen.run, name, of, caller.principal.id)
+    return show_part(request, caller, "run_action.html", **_dialog(seen.run, checked))
 
 
 def _dialog(run: RunVersion, checked: CheckedAction) -> dict[str, object]:

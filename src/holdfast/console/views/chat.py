@@ -10,9 +10,10 @@ from holdfast.console.formatting import query
 from holdfast.console.views.card import Card
 from holdfast.console.views.facts import Fact, facts
 from holdfast.console.views.options import OptionView, options_of
-from holdfast.console.views.run import may_operate, open_cards
+from holdfast.console.views.run import open_cards
 from holdfast.console.views.text_blocks import TextBlock, text_blocks
 from holdfast.errors import NotFound
+from holdfast.i18n.message import msg
 from holdfast.language.display import indented
 from holdfast.model.agent import Agent
 from holdfast.model.rows import RunQuery
@@ -205,13 +206,13 @@ async def chat_view(
     served: Services, caller: Caller, session_id: str, records: int = RECORDS
 ) -> ChatView:
     """The session's last records; `earlier` asks for twice as many."""
-    await caller.require(served, Permission.READ, session_id)
+    subject = await caller.subject_of(served, session_id)
     run = await served.reader.at(session_id)
     view, agent_of_session = run.view(), run.agent()
     if view.session is None or agent_of_session is None:
-        raise NotFound(f"{session_id} is not a session with an agent")
+        raise NotFound(msg("{id} is not a session with an agent", id=session_id))
     told = await served.reader.chat(session_id, records)
-    cards = await open_cards(served, caller, run)
+    cards = await open_cards(served, caller, view)
     return ChatView(
         session_id=session_id,
         root_id=view.root_id,
@@ -224,7 +225,7 @@ async def chat_view(
         records=records,
         earlier=told.earlier,
         usage=_usage(view.session),
-        operates=await may_operate(served, caller, session_id),
+        operates=caller.may(Permission.OPERATE, subject),
     )
 
 

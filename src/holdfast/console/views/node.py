@@ -25,9 +25,10 @@ async def node_of(
 ) -> NodeView:
     """The box as it is in `run`; in the `past` it has no actions."""
     details = await node_details(served.reader, run, node_id)
+    offers = operates and not past
     return NodeView(
         run_id=run.run_id,
         details=details,
-        actions=node_actions(run, node_id) if operates and not past else (),
+        actions=await run.beside(node_actions, run, node_id) if offers else (),
         seq=run.version if past else None,
     )

@@ -1,4 +1,8 @@
-"""What the run page shows besides graph and timeline: head, failures, sub-runs, cards."""
+"""What the run page shows besides graph and timeline: head, failures, sub-runs, cards.
+
+A request looks up the run, what the caller may do with it and its view without parts once; all
+parts of a page are made of that.
+"""
 
 from __future__ import annotations
 
@@ -12,16 +16,16 @@ from holdfast.drawing.picture import Condition
 from holdfast.model.conversation import EngineState
 from holdfast.model.rows import QuestionQuery, RunQuery
 from holdfast.server.auth.authentication import Caller
-from holdfast.server.auth.principal import Permission, run_of
+from holdfast.server.auth.principal import Permission
 from holdfast.server.questions import Questions
-from holdfast.server.schemas.runs import RunLine, RunShown
+from holdfast.server.schemas.runs import RunLine
 from holdfast.server.services import Services
-from holdfast.server.showing import listed, run_shown
+from holdfast.server.showing import line_of, listed
 from holdfast.views.actions import run_actions
 from holdfast.views.failures import Failures, failures
 from holdfast.views.pictures import task_counts
 from holdfast.views.reader import RunVersion
-from holdfast.views.records import Raised
+from holdfast.views.records import Raised, RunView
 
 MOST_TRACEBACKS: Final = 20
 MOST_CARDS: Final = 10
@@ -32,7 +36,9 @@ MOST_CHILDREN: Final = 50
 class Head:
     """`ended_at` is when it ended, `actions` what the caller may do with it."""
 
-    run: RunShown
+    run: RunLine
+    version: int
+    started_by: str
     prompt: str
     digest: str
     phase: EngineState | None
@@ -42,49 +48,65 @@ class Head:
     actions: tuple[str, ...]
 
 
-async def may_operate(served: Services, caller: Caller, run_id: str) -> bool:
-    root = await served.reader.root(run_id)
-    return root is not None and caller.may(Permission.OPERATE, run_of(root.kind, root.name))
+@dataclass(frozen=True, slots=True)
+class SeenRun:
+    """A run that the caller may see: `view` is without its parts, `operates` says whether they may
+    command it."""
+
+    run: RunVersion
+    view: RunView
+    operates: bool
 
 
-async def head_of(served: Services, caller: Caller, run: RunVersion) -> Head:
-    shown = await run_shown(served, run.run_id)
-    operates = await may_operate(served, caller, run.run_id)
-    view, talk = run.view(parts=False), run.conversation()
+async def see(served: Services, caller: Caller, run_id: str) -> SeenRun:
+    """NotFound where there is no run that the caller may see."""
+    subject = await caller.subject_of(served, run_id)
+    run = await served.reader.at(run_id)
+    return SeenRun(run, run.view(parts=False), caller.may(Permission.OPERATE, subject))
+
+
+async def head_of(seen: SeenRun) -> Head:
+    return await seen.run.beside(_head, seen)
+
+
+def _head(seen: SeenRun) -> Head:
+    run, view = seen.run, seen.view
+    talk = run.conversation()
+    line = line_of(view)
     return Head(
-        run=shown,
-        prompt=prompt_of(shown),
+        run=line,
+        version=view.version,
+        started_by=view.started_by,
+        prompt=prompt_of(line),
         digest=view.definition,
         phase=talk.phase if talk else None,
         will_pause=talk is not None and talk.pausing,
         counts=task_counts(run),
         ended_at=view.updated_at if view.status in ENDED else None,
-        actions=run_actions(run) if operates else (),
+        actions=run_actions(run) if seen.operates else (),
     )
 
 
-async def failures_of(served: Services, caller: Caller, run: RunVersion) -> Failures | None:
-    operates = await may_operate(served, caller, run.run_id)
-    return await failures(served.reader, run, operates=operates)
+async def failures_of(served: Services, seen: SeenRun) -> Failures | None:
+    return await failures(served.reader, seen.run, seen.view.error, operates=seen.operates)
 
 
-async def raised_in(served: Services, caller: Caller, run: RunVersion) -> Sequence[Raised]:
+async def raised_in(served: Services, seen: SeenRun) -> Sequence[Raised]:
     """Tracebacks, the newest first; only for callers who may operate the run."""
-    if not await may_operate(served, caller, run.run_id):
+    if not seen.operates:
         return ()
-    return (await served.reader.tracebacks(run.run_id))[:MOST_TRACEBACKS]
+    return (await served.reader.tracebacks(seen.run.run_id))[:MOST_TRACEBACKS]
 
 
-async def open_cards(served: Services, caller: Caller, run: RunVersion) -> list[Card]:
+async def open_cards(served: Services, caller: Caller, view: RunView) -> list[Card]:
     """The open questions of this run and of its sub-runs, the oldest first."""
     questions = Questions(served, caller)
-    root_id = run.view(parts=False).root_id
-    query = QuestionQuery(frozenset({"open"}), root_id=root_id, limit=MOST_CARDS)
-    found, _ = await questions.listed(query, below=run.run_id)
+    query = QuestionQuery(frozenset({"open"}), root_id=view.root_id, limit=MOST_CARDS)
+    found, _ = await questions.listed(query, below=view.run_id)
     return [await card_from(served, questions, one) for one in found]
 
 
-async def children_of(served: Services, caller: Caller, run: RunVersion) -> list[RunLine]:
-    query = RunQuery(parent_id=run.run_id, limit=MOST_CHILDREN)
+async def children_of(served: Services, caller: Caller, run_id: str) -> list[RunLine]:
+    query = RunQuery(parent_id=run_id, limit=MOST_CHILDREN)
     children, _ = await listed(served, caller, query)
     return children

@@ -94,7 +94,7 @@ class Caller:
         for lists: a caller who may read anything passes, and the list shows what they may see.
         """
         if run_id is not None:
-            subject = await self._root_subject(services, run_id)
+            subject = await self.subject_of(services, run_id)
         if subject is None and permission is Permission.READ:
             allowed = may_somewhere(self.principal, permission)
         else:
@@ -102,7 +102,8 @@ class Caller:
         if not allowed:
             raise NotPermitted(_lacking(permission, subject))
 
-    async def _root_subject(self, services: Services, run_id: str) -> str:
+    async def subject_of(self, services: Services, run_id: str) -> str:
+        """What a run is judged by; NotFound where the caller may not see it."""
         row = await services.reader.root(run_id)
         if row is None or not self.may(Permission.READ, run_of(row.kind, row.name)):
             raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
