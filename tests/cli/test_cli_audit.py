@@ -29,7 +29,7 @@ def test_the_list_can_be_narrowed(holdfast: Command) -> None:
     holdfast("run", "ask")
     deeds = holdfast("audit", "list", "--run", "2", "--json").json
     assert [one["run_id"] for one in deeds] == ["inst_000002"]
-    assert holdfast("audit", "list", "--who", "nobody").out == "no such deed\n"
+    assert holdfast("audit", "list", "--who", "nobody").out == "no such record\n"
     last = holdfast("audit", "list", "--limit", "1", "--json").json
     assert [one["number"] for one in last] == [2]
     assert "inst_000002" in holdfast("audit", "list").out
@@ -50,7 +50,7 @@ def test_the_head_is_told_and_stays_in_the_chain(holdfast: Command) -> None:
     holdfast("cancel", "1")
     later = holdfast("audit", "verify", "--head", noted["head"])
     assert later.code == 0
-    assert later.out.startswith("2 deeds, none changed\n  head: ")
+    assert later.out.startswith("2 records, none changed\n  head: ")
     unknown = holdfast("audit", "verify", "--head", "0" * 64)
     assert unknown.code == 1
     assert "changed or taken away" in unknown.err

@@ -42,8 +42,8 @@ async def tries_of(office: Office, run_id: str) -> int:
 
 async def resume(page: Page) -> Locator:
     await page.locator("#do-resume").click()
-    await page.locator("#deed-do").click()
-    return page.locator("#deed .errors")
+    await page.locator("#action-do").click()
+    return page.locator("#action .errors")
 
 
 async def failed_run(admin: Window, backend: Backend) -> tuple[Page, str]:
@@ -73,7 +73,7 @@ async def test_a_second_press_in_the_same_dialog_does_nothing_twice(
     page, run_id = await failed_run(admin, backend)
     async with losing(page, "**/resume"):
         await expect(await resume(page)).to_contain_text("No answer came")
-    await page.locator("#deed-do").click()
+    await page.locator("#action-do").click()
     await expect(page.locator("#notices")).to_contain_text("The run goes on")
     assert await tries_of(office, run_id) == 1
 

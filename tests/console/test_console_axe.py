@@ -99,10 +99,10 @@ class TestRun:
         await expect(page.locator("#moment")).to_be_visible()
         await check(page)
 
-    @pytest.mark.parametrize("deed", ["resume", "cancel", "skip", "mark-done"])
-    async def test_a_press_that_asks_first(self, admin: Window, bank: Bank, deed: str) -> None:
+    @pytest.mark.parametrize("action", ["resume", "cancel", "skip", "mark-done"])
+    async def test_a_press_that_asks_first(self, admin: Window, bank: Bank, action: str) -> None:
         page = await admin.live(f"/console/runs/{await trip(bank)}")
-        await page.locator(f'[data-deed="{deed}"]').first.click()
+        await page.locator(f'[data-do="{action}"]').first.click()
         await expect(page.get_by_role("dialog")).to_be_visible()
         await check(page)
 

@@ -122,7 +122,7 @@ async def test_a_turn_that_was_ended_is_shown_as_stopped_not_done(
     await page.locator("#failures").get_by_role("button", name="End the turn…").click()
     await page.get_by_role("dialog").get_by_role("button", name="End the turn").click()
     await expect(page.locator("#run-status .pill").first).to_have_text("Stopped")
-    await expect(page.locator("#failures .deeds")).to_have_count(0)
+    await expect(page.locator("#failures .step-actions")).to_have_count(0)
     await shoot(page, "stopped_en")
     page = await admin.live("/console/runs")
     await expect(page.locator(f"#row-{run_id} .pill").first).to_have_text("Stopped")

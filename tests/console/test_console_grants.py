@@ -79,10 +79,10 @@ class TestGrantsForOnePlan:
     async def test_they_answer_and_do_not_operate(self, buyer: Window, bank: Bank) -> None:
         mine = await started(bank, "computer", PAUSE)
         page = await buyer.live(f"/console/runs/{mine}")
-        await expect(page.locator("[data-deed]")).to_have_count(0)
+        await expect(page.locator("[data-do]")).to_have_count(0)
         await page.locator('#stage .node[data-id="L001"]').first.click()
         await expect(page.locator("#details")).to_be_visible()
-        await expect(page.locator("[data-deed]")).to_have_count(0)
+        await expect(page.locator("[data-do]")).to_have_count(0)
         await page.get_by_label("ThinkPad X1").check()
         await page.get_by_role("button", name="Submit").click()
         await expect(page.locator("#run-status")).to_contain_text("Done")
@@ -100,7 +100,7 @@ class TestGrantsForOnePlan:
             "/console/parts/runs/{run}/questions",
             "/console/parts/runs/{run}/timeline",
             "/console/parts/runs/{run}/node?node=L001",
-            "/console/parts/runs/{run}/deed?name=cancel",
+            "/console/parts/runs/{run}/action?name=cancel",
             "/console/chat/{run}",
             "/console/inbox/{question}",
             "/console/parts/cards/{question}",
@@ -184,7 +184,7 @@ class TestRolesEverywhere:
 
         await page.goto(f"{window.backend.url}/console/runs/{stuck}")
         await expect(page.locator("#failures")).to_be_visible()
-        await expect(page.locator("main [data-deed], .question form")).to_have_count(0)
+        await expect(page.locator("main [data-do], .question form")).to_have_count(0)
         card = page.locator(".question")
         await expect(card).to_contain_text("You cannot answer this")
         await expect(card).to_contain_text("approver or operator")
@@ -221,7 +221,7 @@ class TestRolesEverywhere:
         window = await open_window(name="Approver", roles=("approver",))
         page = await window.live(f"/console/runs/{stuck}")
         await expect(page.get_by_role("button", name="Submit")).to_be_visible()
-        await expect(page.locator("[data-deed]")).to_have_count(0)
+        await expect(page.locator("[data-do]")).to_have_count(0)
         row = await question_of(bank, talk)
         await page.goto(f"{window.backend.url}/console/inbox/{row.question_id}")
         card = page.locator(f"#q-{row.question_id}")

@@ -107,7 +107,7 @@ async def test_a_failed_plan_is_resumed(browser: Browser) -> None:
         dialog = page.get_by_role("dialog")
         await expect(dialog.locator("[data-closes]")).to_be_focused()
         await press(page, "Tab")
-        await expect(dialog.locator("#deed-do")).to_be_focused()
+        await expect(dialog.locator("#action-do")).to_be_focused()
         await press(page, "Enter")
         await expect(page.locator("#run-status")).to_contain_text("Done")
 

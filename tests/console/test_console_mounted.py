@@ -110,8 +110,8 @@ async def test_a_press_asks_first_and_cancels(
 ) -> None:
     run = await scene.start("clean_up")
     await runs.goto(f"{backend.url}/console/runs/{run}")
-    await runs.locator("[data-deed=cancel]").click()
-    await runs.locator("#deed-do").click()
+    await runs.locator("[data-do=cancel]").click()
+    await runs.locator("#action-do").click()
     await expect(runs.locator("#run-head")).to_have_attribute("data-status", "cancelled")
     assert await scene.came_to(run, RunStatus.CANCELLED)
 

@@ -149,7 +149,7 @@ class TestMending:
         run_id = await started(office, "fragile", RunStatus.ERROR)
         page = await admin.live(f"/console/runs/{run_id}")
         await page.locator("#do-cancel").click()
-        await page.locator("#deed-do").click()
+        await page.locator("#action-do").click()
         await expect(page.locator("#do-cancel")).to_have_count(0)
         await expect(page.get_by_role("heading", level=1)).to_be_focused()
 
@@ -174,7 +174,7 @@ class TestMending:
         page = await admin.live(f"/console/runs/{stuck}")
         await expect(page.locator("#failures")).to_contain_text("1 step that is done")
         await page.locator("#do-resume").click()
-        again, stays = page.locator("#deed dd").first, page.locator("#deed dd").last
+        again, stays = page.locator("#action dd").first, page.locator("#action dd").last
         await expect(again).to_have_text("L002 (grant_access)")
         await expect(stays).to_have_text("L001 (code)")
         await expect(page.get_by_role("button", name="Go back")).to_be_focused()
@@ -233,7 +233,7 @@ class TestMending:
             await page.get_by_role("button", name="Save").click()
             await expect(editor).to_have_attribute("aria-invalid", "true")
             await expect(editor).to_be_focused()
-            await expect(page.locator("#deed-context-error")).to_contain_text(why)
+            await expect(page.locator("#action-context-error")).to_contain_text(why)
         await editor.fill('{"flight": "JL 5"}')
         await page.get_by_role("button", name="Save").click()
         await expect(page.get_by_role("dialog")).to_have_count(0)
@@ -270,7 +270,7 @@ class TestMending:
         await office.cancel(stuck, by="somebody else")
         held.set()
         await expect(page.locator("#run-head")).to_contain_text("Cancelled")
-        await expect(page.locator("#deed .errors")).not_to_be_empty()
+        await expect(page.locator("#action .errors")).not_to_be_empty()
 
     async def test_a_viewer_is_offered_nothing(
         self, open_window: OpenWindow, office: Office, stuck: str
@@ -279,7 +279,7 @@ class TestMending:
             f"/console/runs/{stuck}"
         )
         await expect(page.locator("#failures")).to_be_visible()
-        await expect(page.locator("[data-deed]")).to_have_count(0)
+        await expect(page.locator("[data-do]")).to_have_count(0)
 
 
 class TestGraph:

@@ -222,7 +222,7 @@ async def test_a_snapshot_is_what_another_engine_needs(scene: Scene, shop: Shop)
     assert [one["id"] for one in snapshot["tasks"]] == ["load", "sum"]
 
 
-async def test_the_work_of_a_pursuit_is_nobodys_deed(scene: Scene, shop: Shop) -> None:
+async def test_the_work_of_a_runner_is_put_down_to_no_caller(scene: Scene, shop: Shop) -> None:
     shop.through.set()
     run_id = await begin(scene)
     await until(scene, run_id, "completed")
@@ -263,7 +263,7 @@ async def let_go(scene: Scene) -> None:
     """Until the one conversation waits for a person, and nobody pursues it."""
     await scene.app.engine.wait_for("conv_000001", lambda state: state.status == "pause", PATIENCE)
     async with asyncio.timeout(PATIENCE):
-        while len(scene.services.pursuits):  # noqa: ASYNC110 - it has no event
+        while len(scene.services.supervisor):  # noqa: ASYNC110 - it has no event
             await asyncio.sleep(0.01)
 
 
@@ -287,7 +287,7 @@ async def test_a_server_takes_up_what_another_left(tmp_path: Path) -> None:
         assert (await scene.admin.post(f"/conversations/{paused_id}/resume")).status_code == 200
         await until(scene, paused_id, "completed")
         assert second.done == 4
-        assert len(scene.services.pursuits) <= 1
+        assert len(scene.services.supervisor) <= 1
 
 
 async def test_what_cannot_be_repeated_is_waited_for_when_the_server_closes(
@@ -299,7 +299,7 @@ async def test_what_cannot_be_repeated_is_waited_for_when_the_server_closes(
         async with serving(app) as scene:
             run_id = await begin(scene)
             await begun(shop)
-            closing = asyncio.create_task(scene.services.pursuits.close())
+            closing = asyncio.create_task(scene.services.supervisor.close())
             await asyncio.sleep(0)
             shop.through.set()
             await closing

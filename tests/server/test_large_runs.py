@@ -50,7 +50,7 @@ async def with_console() -> AsyncIterator[Scene]:
         (nodes, "picture", "/console/parts/runs/{id}/node?node=L001"),
         (console_node, "node_actions", "/console/parts/runs/{id}/node?node=L001"),
         (failures, "run_actions", "/console/parts/runs/{id}/beside"),
-        (pages, "check_action", "/console/parts/runs/{id}/deed?name=cancel"),
+        (pages, "check_action", "/console/parts/runs/{id}/action?name=cancel"),
     ],
 )
 async def test_a_large_run_is_shown_beside_the_loop(

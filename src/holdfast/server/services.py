@@ -39,7 +39,7 @@ class Services:
     newest: NewestSessions
     streams: Streams
     feed: Feed
-    pursuits: Supervisor
+    supervisor: Supervisor
     counts: Counts
     probe: Probe
     admission: Admission
@@ -64,7 +64,7 @@ class Services:
             newest=NewestSessions(store, clock),
             streams=streams,
             feed=Feed(reader, app.engine.hub, clock),
-            pursuits=Supervisor(app),
+            supervisor=Supervisor(app),
             counts=Counts(),
             probe=Probe(store, clock.now),
             admission=Admission(app.engine.hub),
@@ -78,8 +78,8 @@ class Services:
         await self.plans.open()
         stack.push_async_callback(self.requests.late.close)
         await stack.enter_async_context(self.feed)
-        stack.push_async_callback(self.pursuits.close)
-        await self.pursuits.start()
+        stack.push_async_callback(self.supervisor.close)
+        await self.supervisor.start()
         stack.callback(self.streams.close)
 
 

@@ -5,9 +5,9 @@ Every conversation that is not at its end is pursued from the moment the server 
 its first message. One that waits for people alone, because they are asked or have paused it,
 is let go of: it costs nothing but a place in a dictionary, and the next thing that is recorded
 of it, be it an answer, a resume or a deadline, has it pursued again. While the journal is down
-a pursuit waits and tries again.
+a runner waits and tries again.
 
-A pursuit runs in a context of its own, so that nothing it does is put down to the request that
+A runner has a context of its own, so that nothing that it does is put down to the request that
 happened to begin it.
 """
 
@@ -106,10 +106,10 @@ class Supervisor:
         """Until it is over or waits for people; for one that cannot be pursued, at once."""
         while run_id not in self._resting:
             try:
-                pursuit = await self._pursuit(run_id)
-                if pursuit is None:
+                runner = await self._runner(run_id)
+                if runner is None:
                     return
-                await self._attend(run_id, pursuit)
+                await self._attend(run_id, runner)
             except OperatorError as error:
                 if self._closed or self._app.engine.hub.closed:
                     return
@@ -122,21 +122,21 @@ class Supervisor:
                 log.exception("conversation %s is not pursued", run_id)
                 return
 
-    async def _pursuit(self, run_id: str) -> ConversationRunner | None:
+    async def _runner(self, run_id: str) -> ConversationRunner | None:
         state = as_conversation(await self._app.engine.state(run_id))
         if is_over(state):
             return None
-        pursuit = await runner_of(self._app, state)
-        if pursuit is None:
+        runner = await runner_of(self._app, state)
+        if runner is None:
             log.warning("conversation %s has tasks for a model, and none is configured", run_id)
-        return pursuit
+        return runner
 
-    async def _attend(self, run_id: str, pursuit: ConversationRunner) -> None:
+    async def _attend(self, run_id: str, runner: ConversationRunner) -> None:
         resting = None
         try:
-            await pursuit.attend()
+            await runner.attend()
             resting = asyncio.ensure_future(self._comes_to_rest(run_id))
-            ended = asyncio.ensure_future(pursuit.ended())
+            ended = asyncio.ensure_future(runner.ended())
             await asyncio.wait((resting, ended), return_when=asyncio.FIRST_COMPLETED)
             for done in (resting, ended):
                 if done.done():
@@ -146,7 +146,7 @@ class Supervisor:
                 resting.cancel()
                 ended.cancel()
                 await asyncio.wait((resting, ended))
-            await _leave(pursuit)
+            await _leave(runner)
 
     async def _comes_to_rest(self, run_id: str) -> None:
         """Until it waits for people alone, and would not go on if it were asked to."""
@@ -174,9 +174,9 @@ class Supervisor:
             unwatch()
 
 
-async def _leave(pursuit: ConversationRunner) -> None:
+async def _leave(runner: ConversationRunner) -> None:
     """Leave the conversation in order, within GRACE also where the caller is cancelled."""
-    leaving = asyncio.ensure_future(pursuit.leave())
+    leaving = asyncio.ensure_future(runner.leave())
     done, _ = await asyncio.wait((leaving,), timeout=GRACE)
     if not done:
         leaving.cancel()

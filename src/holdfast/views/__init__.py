@@ -12,7 +12,9 @@ What is held per run, and so what a surface pays for:
 * `RunReader.run` folds the run's newest state, which the engine holds for active runs and else
   reads from its snapshot and the records after that. Without `parts` the view has a fixed size;
   with them it has the tasks and steps of a plan, the messages of a session or the tasks of a
-  conversation, once each.
+  conversation, once each. Nothing of a view is held: it is made again for each reader. Of a run
+  of more than `reader.LARGE` events or tasks views, graphs and dry runs are made beside the event
+  loop (`RunVersion.beside`).
 * A page of a timeline reads its records and `timeline.FURTHER_BACK` before them; a chat its last
   `chat.RECORDS`; the attempts of a step read the run's records once.
 * A run as it was at an event is folded from the nearest kept state: one of every `past.STRIDE`

@@ -38,7 +38,7 @@ async def list_entries(
         int, typer.Option("--limit", min=1, max=100_000, help="How many, the newest last.")
     ] = 100,
 ) -> int:
-    """List deeds: what was done, by whom, when and from where, the newest last."""
+    """List audit records: what was done, by whom, when and from where, the newest last."""
     from holdfast.cli.commands.audit_log import audit_log
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import print_table, say
@@ -50,7 +50,7 @@ async def list_entries(
     if settings.as_json:
         print_json([entry_json(one) for one in found])
     elif not found:
-        say("nothing has been done here yet" if who is None and run is None else "no such deed")
+        say("nothing has been done here yet" if who is None and run is None else "no such record")
     else:
         print_table(TITLES, [_cells(one) for one in found])
     return OK
@@ -67,9 +67,9 @@ async def verify(
         ),
     ] = None,
 ) -> int:
-    """Check the chain of deeds: say its head and how many there are, or the first broken entry.
+    """Check the audit chain: say its head and how many records it has, or the first broken entry.
 
-    Note the head somewhere else: with --head it tells later whether any deed up to then was
+    Note the head somewhere else: with --head it tells later whether any record up to then was
     changed or taken away.
     """
     from holdfast.cli.commands.audit_log import audit_log
@@ -85,10 +85,9 @@ async def verify(
     elif verdict.problem is not None:
         shell.complain("Audit", verdict.problem, as_json=False)
     else:
-        deeds = f"{verdict.count} deed{'s' if verdict.count != 1 else ''}"
-        say(
-            f"{deeds}, none changed", f"  head: {verdict.head}" if verdict.head else "  no head yet"
-        )
+        records = f"{verdict.count} record{'s' if verdict.count != 1 else ''}"
+        head = f"  head: {verdict.head}" if verdict.head else "  no head yet"
+        say(f"{records}, none changed", head)
     return OK if verdict.problem is None else FAILED
 
 
@@ -103,17 +102,17 @@ def entry_json(entry: AuditEntry) -> dict[str, Any]:
 
     from holdfast.language.instants import iso
 
-    deed = entry.record
-    detail: Mapping[str, Any] = json.loads(deed.detail or "{}")
+    record = entry.record
+    detail: Mapping[str, Any] = json.loads(record.detail or "{}")
     return {
         "number": entry.number,
-        "at": iso(deed.at),
-        "who": deed.who,
-        "origin": deed.origin,
-        "action": deed.action,
-        "subject": deed.subject,
-        "run_id": deed.run_id,
-        "seen": deed.seen,
+        "at": iso(record.at),
+        "who": record.who,
+        "origin": record.origin,
+        "action": record.action,
+        "subject": record.subject,
+        "run_id": record.run_id,
+        "seen": record.seen,
         "detail": dict(detail),
         "previous": entry.previous,
         "digest": entry.digest,
@@ -123,6 +122,6 @@ def entry_json(entry: AuditEntry) -> dict[str, Any]:
 def _cells(entry: AuditEntry) -> tuple[str, ...]:
     from holdfast.views.stories.text import clock, visible
 
-    deed = entry.record
-    what = (deed.who, deed.origin, deed.action, deed.subject, deed.run_id)
-    return (str(entry.number), clock(deed.at, date=True), *(visible(one, 80) for one in what))
+    record = entry.record
+    what = (record.who, record.origin, record.action, record.subject, record.run_id)
+    return (str(entry.number), clock(record.at, date=True), *(visible(one, 80) for one in what))

@@ -93,7 +93,7 @@ class ServerAuditLog(AuditLog):
 
 
 def _missing(noted: str) -> str:
-    return f"no entry has the digest {noted}: deeds up to it were changed or taken away"
+    return f"no entry has the digest {noted}: records up to it were changed or taken away"
 
 
 @asynccontextmanager

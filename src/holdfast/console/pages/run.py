@@ -148,7 +148,7 @@ async def node_part(
     return show_part(request, caller, "run_node.html", node=view)
 
 
-@router.get("/parts/runs/{run_id}/deed")
+@router.get("/parts/runs/{run_id}/action")
 async def action_part(
     request: Request,
     served: Served,

@@ -125,14 +125,14 @@ if (stage) {
   stage.addEventListener("focusout", ({ relatedTarget }) => {
     if (relatedTarget) stage.dataset.held = "";
   });
-  const deeds = {
+  const presses = {
     "zoom-in": () => zoom(1.25),
     "zoom-out": () => zoom(0.8),
     "zoom-fit": fit,
   };
   document.getElementById("zoom").addEventListener("click", ({ target }) => {
     setFollow(target === follow && !follows());
-    deeds[target.id]?.();
+    presses[target.id]?.();
   });
   document.addEventListener("part:swapped", ({ target }) => {
     if (target.id !== "run-graph") return;

@@ -1,7 +1,7 @@
 // The run page: a box's details, the timeline's pages, the past.
 
 import "./countdown.js";
-import { ask, fetchPart, parts, run } from "./deeds.js";
+import { ask, fetchPart, parts, run } from "./actions.js";
 import { focusNode, mark } from "./graph.js";
 import { refresh } from "./live.js";
 import { press } from "./shell.js";
@@ -91,13 +91,13 @@ function loadCards() {
 }
 
 document.addEventListener("click", ({ target }) => {
-  const button = target.closest("[data-deed], [data-turn], [data-seq], [data-node], #close-details, .node");
+  const button = target.closest("[data-do], [data-turn], [data-seq], [data-node], #close-details, .node");
   if (!button || button.id === "run-graph" || button.id === "details") return;
   if (button.matches(".node")) {
     const dragged = find("stage").matches(".dragging") || button.matches(".reference");
     if (!dragged) choose(button.dataset.id);
   } else if (button.id === "close-details") close();
-  else if (button.dataset.deed) press(button, () => ask(button.dataset));
+  else if (button.dataset.do) press(button, () => ask(button.dataset));
   else if (button.dataset.node) choose(button.dataset.node);
   else if (button.dataset.seq) look(Number(button.dataset.seq));
   else {

@@ -15,7 +15,7 @@ const selected = new Set();
 function show() {
   const all = picks();
   const chosen = all.filter((pick) => pick.checked);
-  const can = (deed) => chosen.filter((pick) => pick.dataset.deeds.split(" ").includes(deed));
+  const can = (action) => chosen.filter((pick) => pick.dataset.actions.split(" ").includes(action));
   find("bulk").hidden = !chosen.length;
   const text = chosen.length ? nt("{n} run selected", "{n} runs selected", { n: chosen.length }) : "";
   if (find("selected").textContent !== text) find("selected").textContent = text;
@@ -29,9 +29,9 @@ function show() {
 }
 
 /** The dialog names the runs that it is about. */
-function offer(deed, runs) {
-  find(deed).disabled = !runs.length;
-  find(`${deed}-now`).textContent = deed === "resume"
+function offer(action, runs) {
+  find(action).disabled = !runs.length;
+  find(`${action}-now`).textContent = action === "resume"
     ? nt("Resume {n} run", "Resume {n} runs", { n: runs.length })
     : nt("Cancel {n} run", "Cancel {n} runs", { n: runs.length });
   const lines = runs.map(({ value, dataset }) => {
@@ -39,7 +39,7 @@ function offer(deed, runs) {
     line.textContent = t("{title}: {run}", { title: dataset.title, run: value });
     return line;
   });
-  document.querySelector(`[data-named=${deed}]`).replaceChildren(...lines);
+  document.querySelector(`[data-named=${action}]`).replaceChildren(...lines);
 }
 
 function choose(pick, chosen) {
@@ -72,13 +72,13 @@ find("clear").addEventListener("click", () => {
 });
 
 /** One request after another, each under its own name: what is refused stays selected. */
-async function all(deed, body) {
-  const runs = show()(deed);
+async function all(action, body) {
+  const runs = show()(action);
   let n = 0;
   for (const pick of runs) {
     try {
       const { kind, moved } = pick.dataset;
-      await post(`/${HOMES[kind]}/${pick.value}/${deed}`, body, { known: { ...body, moved } });
+      await post(`/${HOMES[kind]}/${pick.value}/${action}`, body, { known: { ...body, moved } });
       choose(pick, false);
       n += 1;
     } catch (error) {

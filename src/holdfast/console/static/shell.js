@@ -39,11 +39,11 @@ function offerSignIn() {
 }
 
 /** Runs what a press asks for, once at a time, and says what went wrong. */
-export async function press(button, deed) {
+export async function press(button, work) {
   if (button.ariaBusy === "true") return;
   button.ariaBusy = "true";
   try {
-    await deed();
+    await work();
   } catch (error) {
     if (!(error instanceof Refusal)) throw error;
     if (error.status === 401) offerSignIn();

@@ -1,7 +1,7 @@
 """Conversations over HTTP: a goal becomes tasks, and the server pursues them.
 
 What a caller wants is recorded before it is answered; from then on the conversation is the
-server's to pursue (see `pursuits`), and its events are those of its run.
+server's to pursue (see `supervisor`), and its events are those of its run.
 """
 
 from __future__ import annotations
@@ -226,7 +226,7 @@ async def _opened(served: Services, caller: Caller, body: ConversationGiven) -> 
 async def _converse(served: Services, caller: Caller, run_id: str, text: str) -> ConversationShown:
     command = c.Converse(text, caller.principal.id)
     state = served.reader.of_state(await served.app.engine.submit(run_id, command))
-    served.pursuits.pursue(run_id)
+    served.supervisor.pursue(run_id)
     return _shown(served, caller, state)
 
 

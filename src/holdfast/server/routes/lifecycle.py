@@ -63,7 +63,7 @@ async def resume(
         )
     resumed = served.reader.of_state(await served.app.engine.submit(run.run_id, command))
     if run.kind is RunKind.CONVERSATION:
-        served.pursuits.pursue(run.run_id)
+        served.supervisor.pursue(run.run_id)
     return resumed
 
 

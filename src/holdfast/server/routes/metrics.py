@@ -87,7 +87,7 @@ async def _families(services: Services) -> AsyncIterator[Iterator[str]]:
             "holdfast_pursuits",
             "gauge",
             "Conversations that the server pursues.",
-            len(services.pursuits),
+            len(services.supervisor),
         ),
         (
             "holdfast_commits_total",

@@ -112,7 +112,7 @@ class PlanStory(Teller):
             return msg("the form for the plan's inputs")
         if step_id.startswith(VERIFY):
             return self._check(step_id.removeprefix(VERIFY))
-        return joined("", (visible(step_id), in_brackets(visible(self._deed(step_id)))))
+        return joined("", (visible(step_id), in_brackets(visible(self._work(step_id)))))
 
     def _check(self, name: str) -> str:
         """The plan's own checks have numbers, those of its agents their ids."""
@@ -122,7 +122,7 @@ class PlanStory(Teller):
             return msg("check {number} ({tool})", number=number, tool=tool)
         return msg("the check of agent {agent}", agent=visible(name))
 
-    def _deed(self, listener_id: str) -> str:
+    def _work(self, listener_id: str) -> str:
         action = self._actions.get(listener_id)
         match action:
             case ToolAction(tool=tool):

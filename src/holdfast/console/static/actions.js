@@ -33,8 +33,8 @@ export async function fetchPart(path) {
   return document.adoptNode(page.body.firstElementChild);
 }
 
-export async function ask({ deed, of = "" }) {
-  const dialog = await fetchPart(`${parts}/deed?${new URLSearchParams({ name: deed, of })}`);
+export async function ask({ do: action, of = "" }) {
+  const dialog = await fetchPart(`${parts}/action?${new URLSearchParams({ name: action, of })}`);
   document.getElementById("asking").replaceChildren(dialog);
   const check = ({ target }) => { if (!of && target.id === "run-head") closeIfOutdated(dialog); };
   document.addEventListener("part:swapped", check);
@@ -44,7 +44,7 @@ export async function ask({ deed, of = "" }) {
   });
   dialog.querySelector("form").addEventListener("submit", (event) => {
     event.preventDefault();
-    press(document.getElementById("deed-do"), () => carryOut(dialog));
+    press(document.getElementById("action-do"), () => carryOut(dialog));
   });
   dialog.showModal();
 }
@@ -52,7 +52,7 @@ export async function ask({ deed, of = "" }) {
 /** A dialog about the run that its head offers no more closes, unless it holds words or a refusal. */
 function closeIfOutdated(dialog) {
   const offered = document.getElementById(`do-${dialog.dataset.name}`);
-  const busy = document.getElementById("deed-do")?.ariaBusy === "true";
+  const busy = document.getElementById("action-do")?.ariaBusy === "true";
   const refused = dialog.querySelector(".errors");
   if (offered || busy || !dialog.open || refused.textContent) return;
   if ([...dialog.querySelectorAll("[data-field]")].some((one) => one.value)) {
