@@ -306,5 +306,9 @@ def command_line(*arguments: str) -> list[str]:
     return [sys.executable, "-c", "from holdfast.cli import main; main()", *arguments]
 
 
+LOCALE = ("LANGUAGE", "LC_ALL", "LC_MESSAGES", "LANG")
+"""What names the reader's language: without them it is English."""
+
+
 def environment() -> dict[str, str]:
-    return {name: value for name, value in os.environ.items() if name != "CI"}
+    return {name: value for name, value in os.environ.items() if name not in ("CI", *LOCALE)}

@@ -14,6 +14,7 @@ from cli_scene import (
     DESK,
     GOALS,
     GREET,
+    LOCALE,
     Command,
     Ending,
     command_line,
@@ -28,6 +29,8 @@ from holdfast.cli import main
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     ours = ("HOME", "APP", "URL", "TOKEN", "MODEL", "MODEL_BASE_URL", "MODEL_API_KEY")
     for name in (*(f"HOLDFAST_{one}" for one in ours), "CI"):
+        monkeypatch.delenv(name, raising=False)
+    for name in LOCALE:
         monkeypatch.delenv(name, raising=False)
     (tmp_path / "plans").mkdir()
     (tmp_path / "plans" / "ask.yaml").write_text(ASK, encoding="utf-8")

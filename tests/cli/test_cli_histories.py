@@ -121,6 +121,37 @@ def _lines(entry: Any) -> list[str]:
     return [f"{entry['who']:<8} {entry['what']}", *(f"{'':<11}{one}" for one in entry["moves"])]
 
 
+def test_a_history_is_told_in_the_language_of_the_locale(
+    server: Served, there: Command, holdfast: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same at home and from a server; JSON is for programs, in every locale the same."""
+    there("run", "ask")
+    english = there("history", "1").out
+    json_in_english = there("history", "1", "--json").json
+    monkeypatch.setenv("LANG", "zh_CN.UTF-8")
+    told = there("history", "1").out
+    assert "will     启动了 ask" in told
+    assert "计划     询问角色 it：Which computer? (Model, Key)" in told
+    assert holdfast("history", "1", "--home", "kept").out == told
+    assert there("history", "1", "--json").json == json_in_english
+    assert there("runs").out.startswith("run "), "our tables and hints are English"
+    monkeypatch.setenv("LC_ALL", "C")
+    assert there("history", "1").out == english
+
+
+def test_progress_is_told_in_the_language_of_the_locale(
+    server: Served, there: Command, holdfast: Command, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("LANGUAGE", "de:zh")
+    monkeypatch.setenv("LANG", "de_DE.UTF-8")
+    told = there("run", "ask").out
+    assert "启动了 ask" in told
+    assert "询问角色 it：Which computer?" in told
+    assert "inst_000001 is pause" in told, "our own sentences are English"
+    seen = holdfast("watch", "1", "--home", "kept").out
+    assert "启动了 ask" in seen
+
+
 def in_doubt(there: Command) -> str:
     """A call that was sent and has not answered in time; its question."""
     asked = there("run", "call_post", "--set", "who=x", "--json").json

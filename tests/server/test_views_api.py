@@ -23,6 +23,25 @@ async def test_a_run_is_read_as_a_view(scene: Scene) -> None:
     assert view.plan.context["paused_listener_id"] == f"{run_id}_L001"
 
 
+async def test_a_view_is_in_the_readers_language(scene: Scene) -> None:
+    """Its words are; what a program compares, and what people wrote, is the same for all."""
+    run_id = await start(scene)
+    path, chinese = f"/runs/{run_id}/view", {"accept-language": "zh-CN,zh;q=0.9"}
+    english, told = [(await scene.admin.get(path, headers=one)).json() for one in ({}, chinese)]
+    assert [one["words"] for one in english["plan"]["tasks"]] == ["waiting", "waiting"]
+    assert [one["words"] for one in told["plan"]["tasks"]] == ["等待中", "等待中"]
+    assert [one["words"] for one in told["plan"]["steps"]] == ["等待中"]
+    for view in (english, told):
+        for one in (*view["plan"]["tasks"], *view["plan"]["steps"]):
+            del one["words"]
+    assert told == english
+    async with scene.admin.stream(
+        "GET", f"/runs/{run_id}/timeline/stream?views=true", headers=chinese
+    ) as response:
+        heard = await Listener(response).until("view")
+    assert [one["words"] for one in heard[-1].data["plan"]["tasks"]] == ["等待中", "等待中"]
+
+
 async def test_its_timeline_comes_in_pages(scene: Scene) -> None:
     run_id, last = await finished(scene)
     seen, after = list[TimelineEntry](), 0

@@ -6,7 +6,7 @@ import asyncio
 import getpass
 import os
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import aclosing, asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -58,7 +58,7 @@ async def refuse_without_tools(app: Holdfast, run_id: str, *, anyway: bool) -> N
 
 
 class HomeBackend(ViewReader):
-    """An application; `by` is the name that its histories have."""
+    """An application; `by` is the name that its histories have, `language` the reader's."""
 
     is_elsewhere = False
 
@@ -68,8 +68,9 @@ class HomeBackend(ViewReader):
         by: str = LOCAL,
         plans: LeftOut = NONE_LEFT_OUT,
         agents: LeftOut = NONE_LEFT_OUT,
+        language: str = "en",
     ) -> None:
-        super().__init__(RunReader.of(app))
+        super().__init__(RunReader.of(app), language)
         self.app = app
         self._by = by
         self._plans = plans
@@ -92,8 +93,10 @@ class HomeBackend(ViewReader):
         newest = await self.app.engine.state_since(run_id, version)
         return newest.version == version
 
-    def follow(self, run_id: str, after: int = 0, *, views: bool = False) -> Updates:
-        return self.views.follow(run_id, after, views=views)
+    async def follow(self, run_id: str, after: int = 0, *, views: bool = False) -> Updates:
+        async with aclosing(self.views.follow(run_id, after, views=views)) as coming:
+            async for one in coming:
+                yield self._told(one)
 
     async def refuse_without_tools(self, run_id: str, *, anyway: bool) -> None:
         await refuse_without_tools(self.app, run_id, anyway=anyway)

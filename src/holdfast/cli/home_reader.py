@@ -10,7 +10,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.cli.shell import Settings
 from holdfast.errors import CallerError
@@ -23,6 +23,8 @@ if TYPE_CHECKING:
     from holdfast.model.rows import QuestionQuery, RunQuery
     from holdfast.views.records import InteractionView, Raised, RunLine, RunView, TimelineEntry
 
+V = TypeVar("V")
+
 LOOK_AGAIN = 0.25
 """Seconds between two looks at a journal that another process writes."""
 
@@ -31,18 +33,24 @@ PATIENCE = 8
 
 
 class ViewReader:
-    """Answers from the read model of this process."""
+    """Answers from the read model of this process, in the reader's language."""
 
     look_again = LOOK_AGAIN
 
-    def __init__(self, views: RunReader) -> None:
+    def __init__(self, views: RunReader, language: str = "en") -> None:
         self.views = views
+        self._language = language
+
+    def _told(self, update: V) -> V:
+        from holdfast.views.wire import in_language
+
+        return in_language(update, self._language)
 
     async def runs(self, query: RunQuery) -> list[RunLine]:
         return await self.views.runs(query)
 
     async def run(self, run_id: str) -> RunView:
-        return await self.views.run(run_id)
+        return self._told(await self.views.run(run_id))
 
     async def questions(self, query: QuestionQuery) -> list[InteractionView]:
         return await self.views.questions(query)
@@ -62,7 +70,7 @@ class ViewReader:
         return [one async for one in self.views.open_questions(run_id)]
 
     async def timeline(self, run_id: str) -> list[TimelineEntry]:
-        return await self.views.timeline(run_id)
+        return [self._told(one) for one in await self.views.timeline(run_id)]
 
     async def tracebacks(self, run_id: str) -> list[Raised]:
         return await self.views.tracebacks(run_id)
@@ -76,8 +84,8 @@ class ViewReader:
 class HomeReader(ViewReader):
     """A home that this process does not hold: news are looked for again and again."""
 
-    def __init__(self, journal: Journal, path: Path) -> None:
-        super().__init__(RunReader(journal))
+    def __init__(self, journal: Journal, path: Path, language: str = "en") -> None:
+        super().__init__(RunReader(journal), language)
         self._path = path
 
     def is_driven(self) -> bool:
@@ -92,9 +100,9 @@ class HomeReader(ViewReader):
         while idle < PATIENCE or self.is_driven():
             entries = await self.views.more(following)
             for entry in entries:
-                yield entry
+                yield self._told(entry)
             if entries and views:
-                yield following.view(self.views.clock())
+                yield self._told(following.view(self.views.clock()))
             idle = 0 if entries else idle + 1
             await asyncio.sleep(LOOK_AGAIN)
 
@@ -109,7 +117,7 @@ async def reading(settings: Settings) -> AsyncIterator[Reader]:
         return
     path = journal_path(settings)
     async with homes.reading(path) as journal:
-        yield HomeReader(journal, path)
+        yield HomeReader(journal, path, settings.language)
 
 
 def journal_path(settings: Settings) -> Path:

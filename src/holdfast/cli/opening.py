@@ -145,7 +145,7 @@ def backend_of(
     if settings.server is not None:
         from holdfast.cli.server_backend import ServerBackend
 
-        return ServerBackend(settings.server)
+        return ServerBackend(settings.server, settings.language)
     opened = open_app(settings, env)
     if by != LOCAL and opened.app.engine.four_eyes.enabled:
         raise CallerError(
@@ -153,7 +153,7 @@ def backend_of(
             f"approve: this command line has one name, {LOCAL}. Leave --by away, or give people "
             "tokens (`holdfast token create`) and name the server with --url."
         )
-    return HomeBackend(opened.app, by, opened.plans, opened.agents)
+    return HomeBackend(opened.app, by, opened.plans, opened.agents, settings.language)
 
 
 @asynccontextmanager

@@ -111,8 +111,9 @@ class ServerBackend:
     is_elsewhere = True
     keeps_runs = True
 
-    def __init__(self, address: Address) -> None:
+    def __init__(self, address: Address, language: str = "en") -> None:
         self._address = address
+        self._language = language
         self._client: Client | None = None
 
     @asynccontextmanager
@@ -151,7 +152,7 @@ class ServerBackend:
                 raise ServerTooOld(f"nothing was begun; {error}") from None
 
     async def run(self, run_id: str) -> RunView:
-        return _read(RunView, await self.client.runs.view(run_id))
+        return _read(RunView, await self.client.runs.view(run_id, language=self._language))
 
     async def is_newest(self, run_id: str, version: int) -> bool:
         """The server may have told an event a moment before its engine knows of it."""
@@ -195,7 +196,9 @@ class ServerBackend:
         found: list[TimelineEntry] = []
         after: int | None = 0
         while after is not None:
-            page = await self.client.runs.timeline(run_id, after=after, limit=TIMELINE_PAGE)
+            page = await self.client.runs.timeline(
+                run_id, after=after, limit=TIMELINE_PAGE, language=self._language
+            )
             found += [_read(TimelineEntry, one) for one in page["entries"]]
             after = page["next"]
         return found
@@ -216,7 +219,10 @@ class ServerBackend:
         return run.plan.plan_id, drawn
 
     async def follow(self, run_id: str, after: int = 0, *, views: bool = False) -> Updates:
-        async with aclosing(self.client.timeline(run_id, after or None, views=views)) as told:
+        following = self.client.timeline(
+            run_id, after or None, views=views, language=self._language
+        )
+        async with aclosing(following) as told:
             async for event in told:
                 match event.type:
                     case "entry":

@@ -182,6 +182,13 @@ class Settings:
         return Address(url.rstrip("/"), self.token_file)
 
     @property
+    def language(self) -> str:
+        """The reader's, by the locale; JSON is the same everywhere."""
+        from holdfast.i18n.catalogue import preferred_in
+
+        return "en" if self.as_json else preferred_in(os.environ)
+
+    @property
     def names_home(self) -> bool:
         return any((self.home, self.app, self.plans, self.tools, self.agents))
 

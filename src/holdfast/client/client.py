@@ -11,7 +11,7 @@ from holdfast.client.event_stream import EventStream, ServerEvent
 from holdfast.client.interactions import Chats, Conversations, Interactions
 from holdfast.client.plans import Instances, Plans, Runs
 from holdfast.client.resource import Answer, answered
-from holdfast.client.transport import Transport, path_of
+from holdfast.client.transport import Transport, in_language, path_of
 
 PATIENCE: Final = 30.0
 """How long a request is tried for."""
@@ -86,12 +86,17 @@ class Client:
         return self._following(path_of("runs", run_id, "events"), after).events()
 
     def timeline(
-        self, run_id: str, after: str | int | None = None, *, views: bool = False
+        self,
+        run_id: str,
+        after: str | int | None = None,
+        *,
+        views: bool = False,
+        language: str | None = None,
     ) -> AsyncGenerator[ServerEvent, None]:
-        """A run's events in words (`entry`), until it is over; with `views` the run itself after
-        each page of them (`view`)."""
+        """A run's events in words of a language (`entry`), until it is over; with `views` the run
+        itself after each page of them (`view`)."""
         path = path_of("runs", run_id, "timeline", "stream")
-        return self._following(path, after, views=views or None).events()
+        return self._following(path, after, language, views=views or None).events()
 
     def all_events(self, cursor: str | None = None) -> AsyncGenerator[ServerEvent, None]:
         """The events of all runs that we may see, after a cursor or from now on, without end.
@@ -101,6 +106,14 @@ class Client:
         """
         return self._following("/events", cursor).events()
 
-    def _following(self, path: str, after: str | int | None, **more: Any) -> EventStream:
-        parameters = {"after": after, **more}
-        return EventStream(self._transport, path, parameters, self._silence, self._stream_patience)
+    def _following(
+        self, path: str, after: str | int | None, language: str | None = None, **more: Any
+    ) -> EventStream:
+        return EventStream(
+            self._transport,
+            path,
+            {"after": after, **more},
+            self._silence,
+            self._stream_patience,
+            in_language(language),
+        )

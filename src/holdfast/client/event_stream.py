@@ -97,8 +97,10 @@ class EventStream:
         parameters: Mapping[str, Any],
         silence: float,
         patience: float,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         self._transport = transport
+        self._headers = headers or {}
         self._path = path
         self._parameters = parameters
         self._silence = silence
@@ -124,11 +126,11 @@ class EventStream:
     async def _connection(self) -> AsyncGenerator[ServerEvent, None]:
         self._parser.begin()
         last = self._parser.last_id
-        headers = {} if last is None else {"last-event-id": last}
+        named = {} if last is None else {"last-event-id": last}
         begun = {} if last is None else {"after": None}
         try:
             async with self._transport.stream(
-                self._path, headers, {**self._parameters, **begun}, self._silence
+                self._path, {**self._headers, **named}, {**self._parameters, **begun}, self._silence
             ) as response:
                 await self._judge(response)
                 async for line in _lines(response.aiter_bytes()):

@@ -131,16 +131,23 @@ class Runs(Resource):
         path = path_of("runs", run_id, "cancel")
         return answered(await self._transport.post(path, given(reason=reason)))
 
-    async def view(self, run_id: str) -> Answer:
+    async def view(self, run_id: str, *, language: str | None = None) -> Answer:
         """The run with its tasks, messages or steps, as `holdfast.views` has it."""
-        return answered(await self._transport.get(path_of("runs", run_id, "view")))
+        path = path_of("runs", run_id, "view")
+        return answered(await self._transport.get_in(language, path))
 
     async def timeline(
-        self, run_id: str, *, after: int | None = None, limit: int | None = None
+        self,
+        run_id: str,
+        *,
+        after: int | None = None,
+        limit: int | None = None,
+        language: str | None = None,
     ) -> Answer:
-        """What happened in the run, in words."""
+        """What happened in the run, in words of a language (`zh`), else of English."""
         path = path_of("runs", run_id, "timeline")
-        return answered(await self._transport.get(path, after=after, limit=limit))
+        found = await self._transport.get_in(language, path, after=after, limit=limit)
+        return answered(found)
 
     async def history(
         self, run_id: str, *, after: int | None = None, limit: int | None = None

@@ -33,6 +33,11 @@ def path_of(*parts: str) -> str:
     return "/" + "/".join(quote(part, safe="") for part in parts)
 
 
+def in_language(language: str | None) -> dict[str, str]:
+    """The header that asks for a language."""
+    return {"accept-language": language} if language else {}
+
+
 class Transport:
     def __init__(self, url: str, token: str | None, timeout: float, patience: float) -> None:
         self.url = url.rstrip("/")
@@ -50,7 +55,12 @@ class Transport:
         await self._http.aclose()
 
     async def get(self, path: str, **parameters: Any) -> Any:
-        return _json(await self.send("GET", path, parameters=parameters))
+        return await self.get_in(None, path, **parameters)
+
+    async def get_in(self, language: str | None, path: str, **parameters: Any) -> Any:
+        """As `get`, told in a language."""
+        asked = in_language(language)
+        return _json(await self.send("GET", path, parameters=parameters, headers=asked))
 
     async def text(self, path: str) -> str:
         return (await self.send("GET", path)).text
@@ -72,15 +82,16 @@ class Transport:
         parameters: Parameters | None = None,
         *,
         key: str | None = None,
+        headers: Mapping[str, str] | None = None,
     ) -> httpx.Response:
         """The answer to a request that was carried out once, or the error of its refusal."""
-        headers = {} if method == "GET" else {KEY: key or str(uuid4())}
+        named = {} if method == "GET" else {KEY: key or str(uuid4())}
         request = self._http.build_request(
             method,
             path,
             json=body,
             params=_given(parameters or {}),
-            headers=headers,
+            headers={**named, **(headers or {})},
             timeout=self._timeout + float((parameters or {}).get("wait") or 0),
         )
         pauses = Backoff(self._patience)

@@ -92,6 +92,17 @@ def _usual(accepted: str) -> str:
     return _wanted(accepted)
 
 
+def preferred_in(environ: Mapping[str, str]) -> str:
+    """What the locale of a process asks for: `LANGUAGE`, a list, else `LC_ALL`, `LC_MESSAGES` or
+    `LANG`; as in gettext, a locale of C or POSIX is English whatever the list says."""
+    names = ("LC_ALL", "LC_MESSAGES", "LANG")
+    locale = next((environ[name] for name in names if environ.get(name)), "")
+    if re.split(r"[.@]", locale)[0] in ("C", "POSIX"):
+        return "en"
+    listed = (environ.get("LANGUAGE") or locale).split(":")
+    return preferred(",".join(re.split(r"[.@]", one)[0].replace("_", "-") for one in listed))
+
+
 def _wanted(accepted: str) -> str:
     return next(filter(None, map(_offered, _by_preference(accepted))), "en")
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 
 from holdfast.drawing.picture import Condition
+from holdfast.language.display import columns
 from holdfast.model.approval import Grant
 from holdfast.model.conversation import AfterFailure, EngineState, SubTask
 from holdfast.model.interaction import InteractionRequest, InteractionStatus, InteractionType
@@ -307,7 +308,8 @@ class TimelineEntry:
         """As terminals print it: the event, and below it what it moved."""
         when = clock(self.at, date=date)
         moved = (f"{when}  {'':<8}   {one}" for one in self.moves)
-        return [f"{when}  {self.who:<8} {self.what}", *moved]
+        who = self.who + " " * (8 - columns(self.who))
+        return [f"{when}  {who} {self.what}", *moved]
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,25 +8,53 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
-from holdfast.i18n.catalogue import worded
+from holdfast.i18n.catalogue import LOCALES, worded
+from holdfast.model.conversation import SubTask
 from holdfast.model.record import adapter
-from holdfast.views.records import TimelineEntry
+from holdfast.views.records import (
+    ChatLine,
+    ConversationTask,
+    ConversationView,
+    PlanView,
+    RunView,
+    SessionView,
+    StepView,
+    TaskView,
+    TimelineEntry,
+)
 
 V = TypeVar("V")
 
+_OURS: Final[Mapping[type, tuple[str, ...]]] = {
+    RunView: ("error", "plan", "session", "conversation"),
+    PlanView: ("tasks", "steps"),
+    SessionView: ("steps", "error"),
+    ConversationView: ("answer", "tasks", "steps", "error"),
+    TaskView: ("words",),
+    StepView: ("words", "error", "why"),
+    ConversationTask: ("task", "words"),
+    SubTask: ("skipped",),
+    TimelineEntry: ("who", "what", "moves", "chat"),
+    ChatLine: ("text",),
+}
+"""The fields that have messages, or records with messages."""
 
-def in_language(entry: TimelineEntry, language: str) -> TimelineEntry:
-    """The entry as its reader is told it; other authors' words stay."""
-    chat = entry.chat and replace(entry.chat, text=worded(entry.chat.text, language))
-    return replace(
-        entry,
-        who=worded(entry.who, language),
-        what=worded(entry.what, language),
-        moves=tuple(worded(one, language) for one in entry.moves),
-        chat=chat,
-    )
+
+def in_language(view: V, language: str) -> V:
+    """A run or an entry of a timeline as its reader is told it: our messages in that language; what
+    others wrote, contexts and the data of events stay."""
+    told: V = view if language not in LOCALES else _told(view, language)
+    return told
+
+
+def _told(value: Any, language: str) -> Any:
+    if isinstance(value, tuple):
+        return tuple(_told(one, language) for one in value)
+    if names := _OURS.get(type(value)):
+        return replace(value, **{name: _told(getattr(value, name), language) for name in names})
+    return worded(value, language) if isinstance(value, str) else value
 
 
 def to_json(view: object) -> dict[str, Any]:

@@ -112,7 +112,7 @@ class Conversation:
 
     @property
     def _backend(self) -> HomeBackend:
-        return HomeBackend(self.app)
+        return HomeBackend(self.app, language=self.settings.language)
 
     async def new(self, text: str) -> int:
         self._mention_model()

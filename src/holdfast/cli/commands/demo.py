@@ -169,7 +169,7 @@ async def _stage(
     from holdfast.demo.onboarding import open_stage
 
     async def follow(app: Holdfast, run_id: str, after: int) -> None:
-        backend = HomeBackend(app)
+        backend = HomeBackend(app, language=settings.language)
         try:
             run = await backend.run(run_id)
             await Driver(backend, settings).see_through(run, after=after)

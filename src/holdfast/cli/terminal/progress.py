@@ -137,7 +137,8 @@ def task_table(run: RunView, room: int = 1000) -> Table:
     made = table("task", "name", "status", "")
     for task in tasks:
         note = _note(run, plan, task.task_id)
-        made.add_row(task.task_id, visible(task.name), status_text(task.words), note)
+        status = status_text(task.condition.value, visible(task.words))
+        made.add_row(task.task_id, visible(task.name), status, note)
     made.add_row("", f"{plan.done} of {len(plan.tasks)} tasks done", Text(""), "")
     return made
 

@@ -32,7 +32,7 @@ COLOURS: dict[str, str] = {
     PlanInstanceStatus.CANCELLED: "dim",
     "retrying": "yellow",
     "waiting": "magenta",
-    "not started": "dim",
+    "idle": "dim",
     "skipped": "dim",
     "pending": "dim",
     "scheduled": "dim",

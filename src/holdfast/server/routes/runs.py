@@ -124,7 +124,8 @@ async def get_run_view(run_id: RunId, served: Served, caller: Called) -> Respons
     """A run of any kind, folded: how it is, and the tasks, messages or steps that it has."""
     await caller.require(served, Permission.READ, run_id)
     run = await served.reader.at(run_id)
-    return Response(await aside(lambda: to_text(run.view())), media_type=JSON)
+    told = await aside(lambda: to_text(in_language(run.view(), caller.language)))
+    return Response(told, media_type=JSON)
 
 
 @router.get("/runs/{run_id}/timeline")

@@ -60,8 +60,10 @@ class TimelineTelling(Telling):
         """The run after the last entry; of a large one this takes a while."""
         if not self._views:
             return b""
-        now = self._reader.clock()
-        return spliced(VIEW, None, await aside(lambda: to_text(self._following.view(now))))
+        return spliced(VIEW, None, await aside(self._view, self._reader.clock()))
+
+    def _view(self, now: float) -> str:
+        return to_text(in_language(self._following.view(now), self.language))
 
 
 class ConversationTelling(Telling):
