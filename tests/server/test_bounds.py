@@ -20,6 +20,7 @@ from holdfast.server import registered_plans as registered
 from holdfast.server.problems import MOST_SPOKEN, in_language, problem
 from holdfast.server.routes import audit, plans
 from holdfast.server.serving import keep_for_good
+from holdfast.views import reader
 from holdfast.views.reader import RunReader
 
 OURS = "this is required: please fill it in"
@@ -136,6 +137,19 @@ async def test_others_have_a_turn_while_the_audit_is_verified() -> None:
     assert (await audit.verified(RunReader(journal))).entries == 2_000
     taking.cancel()
     assert turns.count >= 2_000 // audit.SLICE
+
+
+async def test_others_have_a_turn_while_a_timeline_is_told(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "TURN_SECONDS", 0.0)
+    run_id = await start(scene, "grant_access")
+    turns = Turns()
+    taking = asyncio.create_task(turns.take())
+    entries = await RunReader.of(scene.app).timeline(run_id)
+    taking.cancel()
+    assert len(entries) > 4
+    assert turns.count >= len(entries)
 
 
 async def test_others_have_a_turn_between_the_cards_of_an_inbox(

@@ -6,6 +6,7 @@ also reads a home that another process drives. Nothing here changes a run.
 
 from __future__ import annotations
 
+import asyncio
 import time
 from collections.abc import (
     AsyncGenerator,
@@ -57,6 +58,9 @@ R = TypeVar("R")
 LARGE: Final = 1000
 """A run of more events or tasks is looked at beside the event loop: a view of 10,000 tasks takes
 80 ms, their graph 150 ms."""
+
+TURN_SECONDS: Final = 0.005
+"""How long events are told before others have their turn."""
 
 PLAN: Final = "plan"
 
@@ -230,9 +234,16 @@ class RunReader:
         return await self.told(following, records)
 
     async def told(self, following: Following, records: Sequence[Record]) -> list[TimelineEntry]:
-        """These records in words, which come next in the run."""
+        """These records in words, which come next in the run; others have their turn meanwhile."""
         await following.look_below(self.journal, records)
-        return [following.tell(one) for one in records]
+        entries: list[TimelineEntry] = []
+        since = time.perf_counter()
+        for one in records:
+            entries.append(following.tell(one))
+            if time.perf_counter() - since > TURN_SECONDS:
+                await asyncio.sleep(0)
+                since = time.perf_counter()
+        return entries
 
     async def follow(
         self, run_id: str, after: int = 0, *, views: bool = False
