@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from holdfast.demo.assistant import TOOL, reply
-from holdfast.demo.colleagues import whoever_is_asked
+from holdfast.demo.colleagues import the_asked_colleague
 from holdfast.model.message import Message, ModelSaid, ToolCall, ToolOffer, ToolReturned, UserSaid
 from holdfast.testing.model_script import Seen, Turn
 
@@ -83,6 +83,6 @@ def test_feedback_without_an_amount_is_only_repeated() -> None:
 
 
 def test_its_tool_tells_it_from_its_colleagues() -> None:
-    assert isinstance(whoever_is_asked(seen(ASKED)), Turn)
+    assert isinstance(the_asked_colleague(seen(ASKED)), Turn)
     without = Seen(1, "", (ASKED,), ())
-    assert whoever_is_asked(without) == '{"success": false, "error": "I have no tool for this."}'
+    assert the_asked_colleague(without) == '{"success": false, "error": "I have no tool for this."}'

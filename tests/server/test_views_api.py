@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from listeners import Listener, all_of, listening_to
 from server_scene import Scene, start
 from test_run_events import PARENT, finished
@@ -21,6 +22,20 @@ async def test_a_run_is_read_as_a_view(scene: Scene) -> None:
     assert (view.status, view.rests) == (RunStatus.PAUSE, True)
     assert view.plan is not None
     assert view.plan.context["paused_listener_id"] == f"{run_id}_L001"
+
+
+async def test_a_timeline_that_is_over_is_not_read_again(
+    scene: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A browser that comes back after the end is sent away without a look at the records."""
+
+    async def following(*_: object) -> None:
+        raise AssertionError("nothing is to be read")
+
+    run_id, last = await finished(scene)
+    monkeypatch.setattr(RunReader, "following", following)
+    path = f"/runs/{run_id}/timeline/stream?after={last}"
+    assert (await scene.admin.get(path)).status_code == 204
 
 
 async def test_a_view_is_in_the_readers_language(scene: Scene) -> None:

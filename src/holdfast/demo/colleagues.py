@@ -28,10 +28,10 @@ _REASONS = ("error", "reason", "rejected", "retry", "skipped", "result")
 
 
 def office_model() -> ScriptedModel:
-    return ScriptedModel(whoever_is_asked, name="office-colleagues")
+    return ScriptedModel(the_asked_colleague, name="office-colleagues")
 
 
-def whoever_is_asked(seen: Seen) -> Entry:
+def the_asked_colleague(seen: Seen) -> Entry:
     """The next words of whichever agent is asked; its tools tell which one that is."""
     pays = any(offer.name == assistant.TOOL for offer in seen.tools)
     return assistant.reply(seen) if pays else reply(seen)

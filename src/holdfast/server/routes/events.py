@@ -93,6 +93,8 @@ async def stream_run_timeline(
     """As `/timeline`, live: each event as an `entry` whose `id` is its place in the run."""
     await caller.require(services, Permission.READ, run_id)
     start = await stream_start(services, run_id, last_event_id or after)
+    if start.at_the_end:
+        return Response(status_code=204)
     reader, language = services.reader, caller.language
     following = await reader.following(run_id, start.after)
     telling = TimelineTelling(reader, following, language, views=views)
