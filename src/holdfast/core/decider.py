@@ -68,6 +68,7 @@ class Decider(DecisionBuilder[S, E], ABC):
     WELCOME: ClassVar[Mapping[RunStatus, Decisions]]
 
     def __init_subclass__(cls) -> None:
+        super().__init_subclass__()
         cls.WELCOME = {
             status: {
                 kind: cls.DECISIONS[kind]
