@@ -9,7 +9,8 @@ import threading
 from typing import Any
 
 import pytest
-from server_scene import Scene, start
+from chat_scene import employ, open_chat, tell
+from server_scene import Scene, serving, start
 
 from holdfast import Holdfast
 from holdfast.i18n.catalogue import said
@@ -150,6 +151,24 @@ async def test_others_have_a_turn_while_a_timeline_is_told(
     taking.cancel()
     assert len(entries) > 4
     assert turns.count >= len(entries)
+
+
+async def test_others_have_a_turn_while_a_session_is_recalled(
+    app: Holdfast, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(reader, "RECALLED", 1)
+    employ(app)
+    async with serving(app) as scene:
+        session_id = await open_chat(scene.admin)
+        await tell(scene, scene.admin, session_id, "hello")
+        runs = RunReader.of(app)
+        last = await runs.version(session_id)
+        told = await runs.timeline(session_id, last - 1)
+        turns = Turns()
+        taking = asyncio.create_task(turns.take())
+        assert await runs.timeline(session_id, last - 1) == told
+        taking.cancel()
+        assert turns.count >= last - 1 > 2
 
 
 async def test_others_have_a_turn_between_the_cards_of_an_inbox(

@@ -62,6 +62,9 @@ LARGE: Final = 1000
 TURN_SECONDS: Final = 0.005
 """How long events are told before others have their turn."""
 
+RECALLED: Final = 100
+"""How many events are recalled at once."""
+
 PLAN: Final = "plan"
 
 
@@ -224,8 +227,9 @@ class RunReader:
 
         now = await self._state(run_id)
         following = Following(await self._earlier(now, after))
-        if after and is_session(now):
-            following.recall(await self.journal.read(run_id, 0, after))
+        for told in range(0, after if is_session(now) else 0, RECALLED):
+            following.recall(await self.journal.read(run_id, told, min(RECALLED, after - told)))
+            await asyncio.sleep(0)
         return following
 
     async def more(self, following: Following, limit: int | None = None) -> list[TimelineEntry]:
