@@ -79,6 +79,17 @@ async def test_an_answer_is_told_with_who_gave_it(scene: Scene, till: Till) -> N
     assert till.paid == [5]
 
 
+async def test_a_question_is_told_whole_in_the_readers_language(scene: Scene) -> None:
+    question = await asks_to_pay(scene)
+    path, chinese = f"/interactions/{question['requestId']}", {"Accept-Language": "zh"}
+    body = {"selectedOptionId": "reject", "feedback": "too much"}
+    answer = await scene.admin.post(f"{path}/answer", json=body, headers=chinese)
+    for shown in (answer.json(), (await scene.admin.get(path, headers=chinese)).json()):
+        assert shown["mayNotBecause"] == "状态为 已回答"
+        assert shown["options"][0]["consequence"] == "以所示参数执行 pay。"
+    assert (await scene.admin.get(path)).json()["mayNotBecause"] == "it is answered"
+
+
 async def test_both_spellings_of_an_answer_are_taken(scene: Scene, till: Till) -> None:
     question = await asks_to_pay(scene)
     body = {"selected_option_id": "reject", "feedback": "too much"}
