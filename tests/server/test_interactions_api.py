@@ -10,6 +10,7 @@ from chat_scene import RESPONSE, Till, asked, asks_to_pay, employ, forget, open_
 from server_scene import Scene, furnish, serving, settled, start
 
 from holdfast import Holdfast
+from holdfast.forms.patterns import most_text
 from holdfast.server import questions
 from holdfast.server.settings import ServerSettings
 from holdfast.testing.clock import ManualClock
@@ -88,6 +89,30 @@ async def test_a_question_is_told_whole_in_the_readers_language(scene: Scene) ->
         assert shown["mayNotBecause"] == "状态为 已回答"
         assert shown["options"][0]["consequence"] == "以所示参数执行 pay。"
     assert (await scene.admin.get(path)).json()["mayNotBecause"] == "it is answered"
+
+
+async def test_texts_too_long_for_a_forms_patterns_are_refused_anyway(
+    scene: Scene,
+) -> None:
+    """Whatever option is taken, and with no secrets in the form."""
+    ruled = {"type": "text", "required": False, "validation": {"pattern": "^.{0,90}"}}
+    no = {"optionId": "no", "label": "No", "action": "REJECT_WITH_REASON", "requiresInput": True}
+    asked = await scene.app.sessions.request_interaction(
+        await open_chat(scene.admin),
+        {
+            "requestId": "mine",
+            "sessionId": "",
+            "type": "USER_INPUT",
+            "title": "Words?",
+            "options": [no],
+            "form": dict.fromkeys("abc", ruled),
+        },
+    )
+    text = "x" * (most_text("^.{0,90}") // 2)
+    body = {"selectedOptionId": "no", "data": dict.fromkeys("abc", text)}
+    answer = await scene.admin.post(f"/interactions/{asked.request_id}/answer", json=body)
+    assert answer.status_code == 422
+    assert "too long for its patterns" in answer.json()["fields"]["c"]
 
 
 async def test_both_spellings_of_an_answer_are_taken(scene: Scene, till: Till) -> None:
