@@ -23,6 +23,7 @@ from holdfast.server.routes import audit, plans
 from holdfast.server.serving import keep_for_good
 from holdfast.views import reader
 from holdfast.views.reader import RunReader
+from holdfast.views.timeline import Following
 
 OURS = "this is required: please fill it in"
 
@@ -157,18 +158,25 @@ async def test_others_have_a_turn_while_a_session_is_recalled(
     app: Holdfast, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(reader, "RECALLED", 1)
+    turns = Turns()
+    seen: list[int] = []
+    original = Following.recall
+
+    def recall(self: Following, records: Any) -> None:
+        seen.append(turns.count)
+        original(self, records)
+
+    monkeypatch.setattr(Following, "recall", recall)
     employ(app)
     async with serving(app) as scene:
         session_id = await open_chat(scene.admin)
         await tell(scene, scene.admin, session_id, "hello")
         runs = RunReader.of(app)
         last = await runs.version(session_id)
-        told = await runs.timeline(session_id, last - 1)
-        turns = Turns()
         taking = asyncio.create_task(turns.take())
-        assert await runs.timeline(session_id, last - 1) == told
+        await runs.timeline(session_id, last - 1)
         taking.cancel()
-        assert turns.count >= last - 1 > 2
+    assert len(set(seen)) == last - 1 > 2
 
 
 async def test_others_have_a_turn_between_the_cards_of_an_inbox(
