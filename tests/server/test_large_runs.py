@@ -47,7 +47,6 @@ async def with_console() -> AsyncIterator[Scene]:
         (showing, "_instance", "/runs/{id}"),
         (console_run, "task_counts", "/console/parts/runs/{id}/head"),
         (console_run, "run_actions", "/console/parts/runs/{id}/head"),
-        (nodes, "picture", "/console/parts/runs/{id}/node?node=L001"),
         (console_node, "node_actions", "/console/parts/runs/{id}/node?node=L001"),
         (failures, "run_actions", "/console/parts/runs/{id}/beside"),
         (pages, "check_action", "/console/parts/runs/{id}/action?name=cancel"),
@@ -72,6 +71,23 @@ async def test_a_large_run_is_shown_beside_the_loop(
         assert answer.status_code == 200, answer.text
         assert threads
         assert {one.startswith("holdfast-aside") for one in threads} == {beside}
+
+
+async def test_a_box_of_a_graph_is_always_looked_for_beside_the_loop(
+    with_console: Scene, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """How many arrows a graph has is not known by its boxes."""
+    threads = list[str]()
+
+    def watched(run: RunVersion) -> Any:
+        threads.append(threading.current_thread().name)
+        return picture(run)
+
+    monkeypatch.setattr(nodes, "picture", watched)
+    instance_id = await start(with_console, "grant_access")
+    path = f"/console/parts/runs/{instance_id}/node?node=L001"
+    assert (await with_console.admin.get(path)).status_code == 200
+    assert [one.startswith("holdfast-aside") for one in threads] == [True]
 
 
 async def test_a_run_page_looks_up_its_root_and_its_view_once(

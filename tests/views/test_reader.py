@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import threading
 from pathlib import Path
 
 import pytest
+from immutables import Map
 
 from holdfast import Holdfast
+from holdfast.core.conversation.state import ConversationDefinition, ConversationState
+from holdfast.model.conversation import ConversationSettings, SubTask
 from holdfast.model.interaction import InteractionStatus
 from holdfast.model.rows import RunQuery
 from holdfast.model.run import RunKind, RunStatus, is_below
-from holdfast.views.reader import RunReader
+from holdfast.views.reader import RunReader, RunVersion
 
 ASK = """
 plan_id: ask
@@ -113,3 +117,18 @@ async def test_the_open_questions_of_a_tree_have_no_limit(
         [child] = {one.run_id for one in asked}
         assert is_below(child, run.id)
         assert len([one async for one in reader.open_questions(child)]) == 8
+
+
+@pytest.mark.parametrize(("tasks", "beside"), [(10, False), (60, True)])
+async def test_a_conversation_is_large_by_how_often_its_tasks_wait(
+    tasks: int, beside: bool
+) -> None:
+    """Sixty that all wait for all before them wait 1,770 times."""
+    ids = [f"t{n}" for n in range(tasks)]
+    made = {one: SubTask(one, one, "", 1, tuple(ids[:n])) for n, one in enumerate(ids)}
+    definition = ConversationDefinition(ConversationSettings(), "d")
+    state = ConversationState(
+        "conv_000001", definition=definition, tasks=Map(made), order=tuple(ids), turn=1
+    )
+    worker = await RunVersion(state, 0.0).beside(lambda: threading.current_thread().name)
+    assert worker.startswith("holdfast-aside") is beside

@@ -14,6 +14,7 @@ from holdfast.errors import NotFound
 from holdfast.i18n.message import msg
 from holdfast.language.display import pretty
 from holdfast.model.run import StepStatus
+from holdfast.runtime.offload import aside
 from holdfast.views.attempts import Attempt
 from holdfast.views.pictures import picture
 from holdfast.views.reader import RunReader, RunVersion
@@ -59,7 +60,7 @@ class NodeDetails:
 
 async def node_details(reader: RunReader, run: RunVersion, node_id: str) -> NodeDetails:
     """The box as it is in that version; NotFound where the graph has none of that id."""
-    state, drawn = run.state, await run.beside(picture, run)
+    state, drawn = run.state, await aside(picture, run)
     found = next((one for one in drawn.nodes if one.id == node_id), None) if drawn else None
     if found is None:
         raise NotFound(msg("{id} has no step or task {of}", id=state.run_id, of=node_id))

@@ -105,13 +105,23 @@ class RunVersion:
     async def beside(self, work: Callable[P, R], *args: P.args, **options: P.kwargs) -> R:
         """What `work`, which looks at this run, returns; it is done beside the event loop where the
         run is large."""
-        from holdfast.core.plan.state import PlanState
         from holdfast.runtime.offload import aside
 
-        tasks = len(self.state.plan.task_ids) if isinstance(self.state, PlanState) else 0
-        if max(self.version, tasks) > LARGE:
+        if max(self.version, self._tasks()) > LARGE:
             return await aside(work, *args, **options)
         return work(*args, **options)
+
+    def _tasks(self) -> int:
+        """Its tasks, and how often one waits for another."""
+        from holdfast.core.conversation.state import ConversationState
+        from holdfast.core.plan.state import PlanState
+
+        state = self.state
+        if isinstance(state, PlanState):
+            return len(state.plan.task_ids)
+        if isinstance(state, ConversationState):
+            return sum(1 + len(state.tasks[one].dependencies) for one in state.order)
+        return 0
 
     def view(self, *, parts: bool = True) -> RunView:
         from holdfast.views.folds import run_view

@@ -18,6 +18,7 @@ from holdfast.console.views.run import (
     open_cards,
     raised_in,
     see,
+    tasks_of,
 )
 from holdfast.console.views.timeline import timeline_of
 from holdfast.errors import NotPermitted
@@ -29,7 +30,6 @@ from holdfast.server.schemas.runs import RunId
 from holdfast.server.services import Served
 from holdfast.views.about import about
 from holdfast.views.actions import CheckedAction, check_action
-from holdfast.views.pictures import task_rows
 from holdfast.views.reader import RunVersion
 
 router = APIRouter()
@@ -70,7 +70,7 @@ async def run_page(request: Request, served: Served, caller: Called, seen: Seen)
         head=await head_of(seen),
         graph=await graph_of(served, run, language(request), None),
         about=about(run),
-        tasks=task_rows(run),
+        tasks=await tasks_of(run),
         failures=await failures_of(served, seen),
         tracebacks=await raised_in(served, seen),
         children=await children_of(served, caller, run.run_id),
@@ -107,7 +107,7 @@ async def beside_part(request: Request, served: Served, caller: Called, seen: Se
         "run_beside.html",
         run_id=run.run_id,
         about=about(run),
-        tasks=task_rows(run),
+        tasks=await tasks_of(run),
         failures=await failures_of(served, seen),
         tracebacks=await raised_in(served, seen),
         children=await children_of(served, caller, run.run_id),

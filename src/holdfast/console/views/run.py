@@ -15,6 +15,8 @@ from holdfast.console.views.runs import ENDED, prompt_of
 from holdfast.drawing.picture import Condition
 from holdfast.model.conversation import EngineState
 from holdfast.model.rows import QuestionQuery, RunQuery
+from holdfast.model.run import RunKind
+from holdfast.runtime.offload import aside
 from holdfast.server.auth.authentication import Caller
 from holdfast.server.auth.principal import Permission
 from holdfast.server.questions import Questions
@@ -23,7 +25,7 @@ from holdfast.server.services import Services
 from holdfast.server.showing import line_of, listed
 from holdfast.views.actions import run_actions
 from holdfast.views.failures import Failures, failures
-from holdfast.views.pictures import task_counts
+from holdfast.views.pictures import TaskRow, task_counts, task_rows
 from holdfast.views.reader import RunVersion
 from holdfast.views.records import Raised, RunView
 
@@ -104,6 +106,11 @@ async def open_cards(served: Services, caller: Caller, view: RunView) -> list[Ca
     query = QuestionQuery(frozenset({"open"}), root_id=view.root_id, limit=MOST_CARDS)
     found, _ = await questions.listed(query, below=view.run_id)
     return [await card_from(served, questions, one) for one in found]
+
+
+async def tasks_of(run: RunVersion) -> tuple[TaskRow, ...]:
+    """Those of a conversation; a thousand may wait for each other in half a million ways."""
+    return await aside(task_rows, run) if run.kind is RunKind.CONVERSATION else ()
 
 
 async def children_of(served: Services, caller: Caller, run_id: str) -> list[RunLine]:

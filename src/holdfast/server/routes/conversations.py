@@ -176,7 +176,7 @@ def _failure(state: ConversationView) -> FailureShown:
 
 
 async def _show(served: Services, caller: Caller, run: RunVersion) -> ConversationShown:
-    return _shown(served, caller, run)
+    return await run.beside(_shown, served, caller, run)
 
 
 CONVERSATIONS: Final = RunsOf(as_conversation, _show, ConversationShown)
@@ -227,7 +227,7 @@ async def _converse(served: Services, caller: Caller, run_id: str, text: str) ->
     command = c.Converse(text, caller.principal.id)
     state = served.reader.of_state(await served.app.engine.submit(run_id, command))
     served.supervisor.pursue(run_id)
-    return _shown(served, caller, state)
+    return await _show(served, caller, state)
 
 
 @router.get("/conversations", response_model=ConversationsListed, responses=NOT_FOUND)
@@ -267,7 +267,7 @@ async def get_conversation(
     conversation_id: ConversationId, served: Served, caller: Called
 ) -> ConversationShown:
     """A conversation: its phase, its tasks, and what came of them."""
-    return _shown(served, caller, await CONVERSATIONS.find(served, caller, conversation_id))
+    return await _show(served, caller, await CONVERSATIONS.find(served, caller, conversation_id))
 
 
 @router.post("/conversations/{conversation_id}/messages", response_model=ConversationShown)
@@ -298,7 +298,7 @@ async def pause_conversation(
     While it still thinks, the pause is kept (`will_pause`) and takes hold before the first task.
     """
     command = c.Hold(when_possible=True)
-    return _shown(served, caller, await _do(served, caller, conversation_id, command))
+    return await _show(served, caller, await _do(served, caller, conversation_id, command))
 
 
 @router.get("/conversations/{conversation_id}/snapshot", response_model=dict[str, Any])
