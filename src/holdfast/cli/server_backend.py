@@ -208,7 +208,11 @@ class ServerBackend:
             told = await self.client.runs.tracebacks(run_id)
         except NotPermitted:
             return []
-        return [_read(Raised, {"name": one["step_id"], **one}) for one in told["tracebacks"]]
+        names = told.get("names", {})
+        return [
+            _read(Raised, {"name": names.get(one["step_id"], one["step_id"]), **one})
+            for one in told["tracebacks"]
+        ]
 
     async def graph(self, run_id: str, *, svg: bool) -> tuple[str, str]:
         run = await self.run(run_id)

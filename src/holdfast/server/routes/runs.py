@@ -104,7 +104,8 @@ async def get_run_tracebacks(run_id: RunId, served: Served, caller: Called) -> T
     await caller.require(served, Permission.OPERATE, run_id)
     found = await served.reader.tracebacks(run_id)
     shown = [TracebackShown.model_validate(one) for one in found]
-    return Tracebacks(tracebacks=shown, server_time=served.now())
+    names = {one.step_id: one.name for one in found}
+    return Tracebacks(tracebacks=shown, names=names, server_time=served.now())
 
 
 @router.get("/runs/{run_id}/definition")

@@ -325,7 +325,6 @@ class EventShown(Shown):
 
 class TracebackShown(Shown):
     step_id: str = Field(examples=["L002"])
-    name: str = Field(examples=["L002 (grant_access)"])
     attempt: int
     at: float
     text: str
@@ -333,6 +332,10 @@ class TracebackShown(Shown):
 
 class Tracebacks(Shown):
     tracebacks: list[TracebackShown]
+    names: dict[str, str] = Field(
+        description="What a step is called, by its `step_id`.",
+        examples=[{"L002": "L002 (grant_access)"}],
+    )
     server_time: float
 
 
