@@ -74,6 +74,24 @@ async def test_a_run_is_listed_shown_and_told(tmp_path: Path) -> None:
         assert before.status is RunStatus.PAUSE
 
 
+async def test_an_event_is_told_the_same_wherever_the_reader_begins(tmp_path: Path) -> None:
+    app = Holdfast(tmp_path)
+    app.load_plan_text(ASK)
+    app.load_plan_text(OVER)
+    async with app:
+        reader = RunReader.of(app)
+        run = await app.plans.start_plan_by_prompt("over", "over")
+        await run.wait_until_settled()
+        [asked] = [one async for one in reader.open_questions(run.id)]
+        await app.answer(asked.question_id, data={"which": "this"})
+        await run.wait_for_completion()
+        for run_id in (run.id, f"{run.id}.L001.1"):
+            told = await reader.timeline(run_id)
+            assert any(one.took is not None for one in told)
+            for place in range(len(told)):
+                assert await reader.timeline(run_id, after=place) == told[place:]
+
+
 async def test_a_home_is_read_as_the_engine_has_it(tmp_path: Path) -> None:
     app = Holdfast(tmp_path, clock=None)
     app.load_plan_text(ASK)

@@ -233,13 +233,16 @@ class RunReader:
 
     async def following(self, run_id: str, after: int = 0) -> Following:
         """The run after event `after`, to be folded along with what comes next."""
-        from holdfast.views.timeline import Following, is_session
+        from holdfast.views.timeline import FURTHER_BACK, Following, is_session
 
         now = await self._state(run_id)
         following = Following(await self._earlier(now, after))
         for told in range(0, after if is_session(now) else 0, RECALLED):
             following.recall(await self.journal.read(run_id, told, min(RECALLED, after - told)))
             await asyncio.sleep(0)
+        if after:
+            back = max(after - FURTHER_BACK, 0)
+            following.look_back(await self.journal.read(run_id, back, after - back))
         return following
 
     async def more(self, following: Following, limit: int | None = None) -> list[TimelineEntry]:

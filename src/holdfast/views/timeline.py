@@ -197,6 +197,11 @@ class Following:
         for one in decoded(records):
             self._narrator.tell(one)
 
+    def look_back(self, records: Iterable[Record]) -> None:
+        """The last events that were told before: what began in them may end in the next."""
+        for one in decoded(records):
+            self._chronicle.tell(one)
+
     def view(self, now: float, *, parts: bool = True) -> RunView:
         """The run after the last event that was told."""
         return run_view(self.state, now, parts=parts)
