@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from holdfast.errors import FormRejected
+from holdfast.errors import FormRejected, InvalidAnswer
 from holdfast.forms import validation, values
 from holdfast.forms.patterns import (
     LARGEST_PROGRAM,
@@ -20,7 +20,7 @@ from holdfast.forms.patterns import (
 )
 from holdfast.forms.schemas import json_schema
 from holdfast.forms.shapes import MOST_FIELDS, MOST_OPTIONS, parse_form
-from holdfast.forms.validation import overlong, validate
+from holdfast.forms.validation import overlong, refuse_overlong, validate
 from holdfast.forms.values import longest
 from holdfast.model.form import Field, FieldType, Form, Option, Validation
 
@@ -171,6 +171,10 @@ def test_the_texts_of_options_count_too() -> None:
     assert overlong(Form((field,)), {"x": several}).keys() == {"x"}
     assert not overlong(Form((field,)), {"x": several[:2]})
     assert not overlong(Form((field,)), {"x": 5})
+    refuse_overlong(Form((field,)), {"x": several[:2]})
+    with pytest.raises(InvalidAnswer) as refused:
+        refuse_overlong(Form((field,)), {"x": several})
+    assert refused.value.fields == overlong(Form((field,)), {"x": several})
 
 
 def test_a_pattern_from_before_the_bounds_is_not_run() -> None:
