@@ -5,7 +5,7 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11; do \
 	&& echo $$p && break; done)
 BIN := .venv/bin
 READY := .venv/.ready
-WORKERS ?= 2
+WORKERS ?= 3
 PYTEST := $(BIN)/pytest -n $(WORKERS) --dist worksteal
 
 # Hundreds of processes start in the tests, and each reads the byte code.
