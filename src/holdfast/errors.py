@@ -37,6 +37,9 @@ HoldfastError
 │   └── OutcomeUnknown       sent, but it is not known whether it happened
 └── InternalError            ours: please report
     ├── VersionConflict      the run moved on since it was read
+    ├── NameTaken            what was to be kept under a new name is there already
+    ├── NameGone             what was to be used up is not there any more
+    ├── Superseded           another driver has taken the run over
     └── IllegalTransition    a table was asked for a move it does not have
 """
 
@@ -283,6 +286,28 @@ class InternalError(HoldfastError):
 
 class VersionConflict(InternalError):
     """The run moved on since it was read; reload and decide again."""
+
+
+class NameTaken(InternalError):
+    """Something is kept under that name already; nothing of the append became true."""
+
+    def __init__(self, kind: str, key: str) -> None:
+        super().__init__(f"something of kind {kind} is kept under that name already")
+        self.kind = kind
+        self.key = key
+
+
+class NameGone(InternalError):
+    """Nothing is kept under that name any more; nothing of the append became true."""
+
+    def __init__(self, kind: str, key: str) -> None:
+        super().__init__(f"nothing of kind {kind} is kept under that name")
+        self.kind = kind
+        self.key = key
+
+
+class Superseded(InternalError):
+    """Another driver has taken the run over; nothing of the append became true."""
 
 
 class IllegalTransition(InternalError):

@@ -66,6 +66,8 @@ class MemoryJournal:
         self._numbers = Numbers()
         self._is_open = False
 
+    shared = False
+
     @property
     def epoch(self) -> int:
         return 0

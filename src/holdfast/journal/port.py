@@ -93,11 +93,23 @@ class Committed:
 
 
 @record
+class Drive:
+    """Who drives a run of a shared journal: a job of the dispatcher, and which attempt at it."""
+
+    job: int
+    attempt: int
+
+
+@record
 class Append:
     """Everything that becomes true together.
 
     `row` is the run's row after these records, or None when nothing in it but
     the version has changed (the common case, and the cheap one).
+
+    In a shared journal the driver of a run says so with `drive`: where another has taken the run
+    over since, that append raises `Superseded`. A birth with `drive` makes it the driver at once,
+    under a job of its own (`reserve_jobs`); `ends_drive` removes that job with the append.
     """
 
     run_id: str
@@ -109,6 +121,8 @@ class Append:
     notices: Sequence[OutboxMessage] = ()
     heard: Sequence[tuple[str, int]] = ()
     attached: Attached = NOTHING
+    drive: Drive | None = None
+    ends_drive: bool = False
 
 
 @record
@@ -134,6 +148,10 @@ class StoredDefinition:
 
 
 class Journal(Protocol):
+    @property
+    def shared(self) -> bool:
+        """Whether other processes may append to it too; then it is a `SharedJournal`."""
+
     @property
     def epoch(self) -> int:
         """Rises whenever appends were refused because the store failed.
@@ -230,9 +248,49 @@ class Journal(Protocol):
     async def next_number(self, series: str) -> int:
         """The next number for run ids `{series}_{number}`, from 1.
 
-        Never given twice by one open journal, and never that of a run that exists;
-        costs no commit.
+        Never given twice by one store, and never that of a run that exists; costs no commit that
+        anything waits for.
         """
+
+
+class SharedJournal(Journal, Protocol):
+    """A journal that many processes append to: servers decide, workers drive.
+
+    A drive job is deferred in the same transaction by: a birth whose row is active, unless it has a
+    `drive`; an append without `drive` that turns the row's `active` from false to true; a notice,
+    for its target. A job that waits already is enough.
+    """
+
+    async def take(self, run_id: str, drive: Drive) -> bool:
+        """Make `drive` the driver of a run; False where a later one has been, or there is no such
+        run."""
+
+    async def reserve_jobs(self, count: int) -> Sequence[int]:
+        """Ids for jobs of this process's own worker, to be given to births."""
+
+    worker_id: int | None
+    """The dispatcher's number of this process's worker, under which `reserve_jobs` are held; a
+    birth may have a `drive` only while it is known."""
+
+    async def wake_due(self, now: float, limit: int = 100) -> int:
+        """Have runs driven whose `wake_at` has come and that are not active; how many."""
+
+    async def wake_forgotten(self, limit: int = 100) -> int:
+        """Have runs driven that are active, or have notices to hear, and have no job; how many."""
+
+    async def versions(self, run_ids: Sequence[str]) -> Mapping[str, int]:
+        """Where these runs stand; runs that do not exist are left out."""
+
+    async def notices_for(self, run_ids: Sequence[str]) -> list[OutboxMessage]:
+        """Notices that these runs have not heard yet, in order."""
+
+    async def tell(self, hints: Sequence[str]) -> None:
+        """Send hints to every process that listens, soon and at best: one may be lost. Each has
+        at most 7,000 bytes."""
+
+    def hints(self) -> AsyncGenerator[str, None]:
+        """What others, and this process, have told, until the journal is closed; the connection is
+        made anew when it is lost, and then the hint "" says that some may be missing."""
 
 
 OPEN: Final = frozenset({"open"})

@@ -94,6 +94,8 @@ class SqliteJournal:
         self._reader: Connection | None = None
         self._sql: Mapping[str, str] = _SQL
 
+    shared = False
+
     @property
     def epoch(self) -> int:
         return self._committer.epoch if self._committer else 0

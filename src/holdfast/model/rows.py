@@ -159,11 +159,19 @@ class AuditEntry:
 
 @record
 class Attached:
-    """What becomes true together with a command, whichever run it is for, or with none."""
+    """What becomes true together with a command, whichever run it is for, or with none.
+
+    What is `claimed` is kept only if nothing is kept under its name yet, or it has expired by `at`;
+    what is `spent` is dropped only if it is there. Where one of them is not so, nothing of it all
+    becomes true.
+    """
 
     audit: Sequence[AuditRecord] = ()
     kept: Sequence[ExpiringValue] = ()
     dropped: Sequence[tuple[str, str]] = ()
+    claimed: Sequence[ExpiringValue] = ()
+    spent: Sequence[tuple[str, str]] = ()
+    at: float = 0.0
 
 
 NOTHING = Attached()
