@@ -17,7 +17,7 @@ from holdfast.core.run.state import ANY_STEP, RunState, StepState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import HoldfastError
 from holdfast.journal.codec import encode_all
-from holdfast.journal.port import NOTHING, Append, Attached
+from holdfast.journal.port import NOTHING, Append, Attached, Drive
 from holdfast.model.commands import Command, Moment, Outcome, ReportOutcome
 from holdfast.model.effects import Effect, Work
 from holdfast.model.record import constructor
@@ -144,6 +144,12 @@ class Actor:
     claim of a snippet that is still at work."""
     draining: bool = False
     stale: bool = False
+    drive: Drive | None = None
+    """As whose driver this process starts its steps, where the journal is shared."""
+    taking: bool = False
+    let_go: asyncio.Future[None] | None = None
+    readers: list[asyncio.Future[RunState]] = field(default_factory=list)
+    """Callers that wait until the run is as it is on disk."""
     awaits_permit: bool = False
     permits: int = 0
     retry: asyncio.Handle | None = None
@@ -170,7 +176,7 @@ class Actor:
     @property
     def idle(self) -> bool:
         busy = self.mailbox or self.unsaved or self.in_flight or self.draining or self.awaits_permit
-        return not busy and not self.stale
+        return not busy and not self.stale and self.drive is None
 
     def decide(self, command: Command) -> Sequence[Effect]:
         """What the core says; its events wait in `unsaved` to be committed. A refusal raises and

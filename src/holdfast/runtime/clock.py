@@ -9,7 +9,6 @@ from collections.abc import Awaitable, Callable
 from typing import Protocol
 
 from holdfast.errors import JournalUnavailable
-from holdfast.journal.port import Journal
 
 log = logging.getLogger("holdfast")
 
@@ -42,9 +41,17 @@ _LONGEST_RETRY = 600.0
 _AT_ONCE = 100
 
 
+class Wakes(Protocol):
+    """Where the moments are found at which runs want to be woken."""
+
+    async def due_runs(self, now: float, limit: int = 100) -> list[str]: ...
+
+    async def next_wake(self, after: float | None = None) -> float | None: ...
+
+
 class Timers:
     def __init__(
-        self, journal: Journal, clock: Clock, wake: Callable[[str], Awaitable[object]]
+        self, journal: Wakes, clock: Clock, wake: Callable[[str], Awaitable[object]]
     ) -> None:
         self._journal = journal
         self._clock = clock

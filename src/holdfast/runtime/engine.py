@@ -6,25 +6,27 @@ It wires the parts of the runtime together; `runtime/turns.py` carries the runs.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import CLOCK, RunState
-from holdfast.errors import (
-    InvalidValue,
-    NotAllowed,
-)
+from holdfast.errors import InvalidValue, NotAllowed, OperatorError
 from holdfast.i18n.message import msg
-from holdfast.journal.port import NOTHING, Attached, Journal
+from holdfast.journal.port import NOTHING, Attached, Drive, Journal, SharedJournal
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Envelope
+from holdfast.runtime.background import BackgroundTasks
 from holdfast.runtime.clock import Clock, SystemClock, Timers
+from holdfast.runtime.drives import Drives, HandedBack
 from holdfast.runtime.executor import ConcurrencyLimit, Executor, FaultPoints, Planner, Worker
+from holdfast.runtime.following import Follower
 from holdfast.runtime.four_eyes import FourEyes
+from holdfast.runtime.hints import Outbox
 from holdfast.runtime.hub import Hub, Watcher
 from holdfast.runtime.identity import LOCAL, current
 from holdfast.runtime.machines import Definition, blank
@@ -32,6 +34,11 @@ from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler
 from holdfast.runtime.store import Store
 from holdfast.runtime.turns import TurnLoop
+
+log = logging.getLogger("holdfast")
+
+CONCURRENCY = 100
+"""How many runs of a shared journal one process drives at a time."""
 
 _UNSIGNED = (
     c.OpenConversation,
@@ -56,6 +63,7 @@ class Engine:
         max_effects: int = 64,
         faults: FaultPoints | None = None,
         four_eyes: bool = False,
+        concurrency: int = CONCURRENCY,
     ) -> None:
         self.journal = journal
         self.definitions = DefinitionRegistry(journal)
@@ -65,7 +73,13 @@ class Engine:
         self._actors = ActorRegistry(journal, self.definitions)
         self.four_eyes = FourEyes(journal, self._actors, four_eyes=four_eyes)
         self._limit = limit = ConcurrencyLimit(max_effects)
-        self._timers = Timers(journal, self.clock, self._ring)
+        background = BackgroundTasks()
+        shared = cast(SharedJournal, journal) if journal.shared else None
+        self.outbox = Outbox(shared) if shared is not None else None
+        self.drives: Drives | None = None
+        if shared is not None and self.outbox is not None:
+            self.drives = Drives(shared, background, self.outbox, concurrency)
+        self._timers = Timers(self.drives or journal, self.clock, self._ring)
         self._turns = TurnLoop(
             journal,
             self.definitions,
@@ -79,7 +93,14 @@ class Engine:
             self._timers,
             self.clock,
             faults,
+            background,
+            self.drives,
         )
+        self.follower: Follower | None = None
+        if shared is not None and self.drives is not None and self.outbox is not None:
+            self.follower = Follower(
+                shared, self._actors, self._turns, self.drives, self.hub, self.outbox.sender
+            )
 
     @property
     def store(self) -> Store:
@@ -87,7 +108,14 @@ class Engine:
         return self.journal
 
     async def open(self) -> None:
-        """Take up what a former owner left: notices unheard, runs with work in flight."""
+        """Take up what a former owner left: notices unheard, runs with work in flight.
+
+        Of a shared journal nothing is taken up: its runs are driven as jobs (`drive`).
+        """
+        if self.follower is not None:
+            self.follower.start()
+            self._timers.start()
+            return
         notices = await self.journal.notices()
         orphans = await self.journal.active_runs()
         self._actors.orphans.update(orphans)
@@ -102,13 +130,45 @@ class Engine:
         """Start nothing more, let what is in flight end, and keep the rest for later."""
         self._turns.closing = True
         await self._timers.stop()
+        if self.follower is not None:
+            await self.follower.stop()
         self._hang_up()
         await self._turns.background.finish(grace)
         await self.worker.close()
         for actor in tuple(self._actors.by_id.values()):
             if actor.unsaved or actor.mailbox:
                 await self._turns.carry(actor)
+        if self.drives is not None:
+            await self._let_go(self.drives)
         self.hub.close()
+
+    async def _let_go(self, drives: Drives) -> None:
+        """Others go on with what was driven here."""
+        drives.hand_back()
+        try:
+            await drives.release()
+        except OperatorError as error:
+            log.warning("jobs that were held here are taken up when they stall: %s", error)
+        await drives.outbox.close()
+
+    async def drive(self, run_id: str, drive: Drive) -> None:
+        """Drive a run of a shared journal until nothing of it goes on by itself.
+
+        HandedBack where it is to be driven elsewhere. Cancelled, it is driven on for as long as no
+        other driver takes it over.
+        """
+        assert self.drives is not None
+        if self._turns.closing:
+            raise HandedBack(run_id, "this process ends")
+        if not await cast(SharedJournal, self.journal).take(run_id, drive):
+            return
+        notices = await self.journal.notices(run_id)
+        actor = await self._turns.find(run_id)
+        done = self.drives.begin(actor, drive)
+        for message in notices:
+            self._turns.put(actor, self._turns.delivered(message))
+        self._turns.put(actor, Envelope(c.Tick()))
+        await asyncio.shield(done)
 
     def _hang_up(self) -> None:
         """Asking a model changes nothing: a reply need not be waited for, it is asked for again."""
@@ -144,6 +204,8 @@ class Engine:
         if run_id in self._actors.by_id:
             raise NotAllowed(msg("there already is a run {id}", id=run_id))
         self._actors.by_id[run_id] = actor = Actor.of(blank(run_id, definition))
+        if self.drives is not None:
+            self.drives.adopt(actor)
         reply = self._hand_in(actor, command, attached)
         if not further:
             return await reply
@@ -155,12 +217,12 @@ class Engine:
     ) -> RunState:
         """The run's state after `command`, committed together with `attached`; a refusal raises."""
         command = self._signed(command)
-        actor = await self._turns.find(run_id)
+        actor = await self._turns.current(run_id)
         return await self._hand_in(actor, command, attached)
 
     async def state(self, run_id: str) -> RunState:
         """The run as it is on disk."""
-        return (await self._turns.find(run_id)).committed
+        return await self._turns.read(run_id)
 
     async def state_since(self, run_id: str, version: int) -> RunState:
         """As `state`, at `version` or later: a reader of the disk may be ahead of the engine, which

@@ -125,6 +125,24 @@ class Hub:
         if state.open_questions is not before.open_questions:
             self._ask_below(state.run_id)
 
+    def followed(self) -> Collection[str]:
+        """The runs that are followed by anything."""
+        return tuple(self._audiences)
+
+    def follows(self, run_id: str) -> bool:
+        """Whether the run, or one above it, is followed by anything."""
+        while True:
+            if run_id in self._audiences:
+                return True
+            if "." not in run_id:
+                return False
+            run_id = run_id.rpartition(".")[0]
+
+    def rouse(self) -> None:
+        """Others may have appended something: those that follow all runs are to look."""
+        if self._onlookers:
+            _call(self._onlookers, "all runs")
+
     def _of(self, run_id: str) -> _Audience:
         return self._audiences.get(run_id, _NOBODY)
 

@@ -10,8 +10,9 @@ from typing import Any
 from holdfast.core.run.state import QuestionState, RunState, waits_for
 from holdfast.i18n.journaled import MESSAGES, beside, place_messages
 from holdfast.journal.port import OutboxMessage, QuestionRow
+from holdfast.model import effects as f
 from holdfast.model import events as e
-from holdfast.model.commands import HearChild
+from holdfast.model.commands import Cancel, HearChild, Resume
 from holdfast.model.interaction import Waiting
 from holdfast.model.record import adapter
 from holdfast.model.recorded import Event
@@ -94,8 +95,22 @@ def notices(before: RunState, state: RunState) -> tuple[OutboxMessage, ...]:
     return (OutboxMessage(parent.run_id, state.run_id, state.version, written),)
 
 
-def heard(notice: OutboxMessage) -> HearChild:
+def word(effect: f.CancelChild | f.ResumeChild) -> str:
+    """What a parent says to a child run, as the payload of a message."""
+    match effect:
+        case f.CancelChild(by=by, reason=reason):
+            return to_json({"word": "cancel", "by": by, "reason": reason})
+        case f.ResumeChild(by=by):
+            return to_json({"word": "resume", "by": by})
+
+
+def heard(notice: OutboxMessage) -> HearChild | Cancel | Resume:
     body = json.loads(notice.payload)
+    match body.get("word"):
+        case "cancel":
+            return Cancel(body["by"], body["reason"])
+        case "resume":
+            return Resume(body["by"])
     found = body.pop(MESSAGES, ())
     asked = adapter(Waiting | None).validate_python(body.pop("waits_for", None))
     more = place_messages(body, found)

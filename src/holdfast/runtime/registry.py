@@ -16,6 +16,7 @@ from typing import TypeVar
 
 from holdfast.core.agent.state import AgentDefinition as AgentDefinition
 from holdfast.core.plan.compiled import CompiledPlan as CompiledPlan
+from holdfast.core.run.state import RunState
 from holdfast.errors import JournalDamaged, JournalUnavailable, NotFound
 from holdfast.i18n.message import msg, term
 from holdfast.journal import codec
@@ -200,6 +201,15 @@ class ActorRegistry:
         actor.snapshot_size = len(snapshot.payload) if snapshot is not None else 0
         actor.bytes_since = sum(len(record.payload) for record in records)
         return actor
+
+    async def catch_up(self, actor: Actor) -> RunState:
+        """The run's state on disk, read from where it was last known to stand."""
+        known = actor.committed
+        if not known.version:
+            return (await self.read(actor.run_id)).committed
+        records = await self._journal.read(actor.run_id, known.version)
+        actor.bytes_since += sum(len(record.payload) for record in records)
+        return replay(known, ((record.at, decode(record)) for record in records))
 
     def rest(self, actor: Actor) -> None:
         """Evict what is idle beyond `KEPT_IDLE`."""

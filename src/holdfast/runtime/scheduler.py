@@ -115,6 +115,8 @@ class Scheduler:
                 replies.append((envelope, refusal))
         if starts:
             self._start_ready(actor, effects)
+        elif actor.permits:
+            self.give_up(actor)
         turn.effects, turn.replies = effects, replies
         lazy = not envelopes or envelopes[0].lazy or len(actor.unsaved) == before
         turn.waits = lazy and _may_wait(actor, turn, before)

@@ -24,7 +24,14 @@ from typing import Final, assert_never, cast
 from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
-from holdfast.errors import JournalUnavailable, NotFound, OperatorError, VersionConflict
+from holdfast.errors import (
+    HoldfastError,
+    JournalUnavailable,
+    NotFound,
+    OperatorError,
+    Superseded,
+    VersionConflict,
+)
 from holdfast.i18n.message import msg
 from holdfast.journal.port import Journal, OutboxMessage
 from holdfast.model import commands as c
@@ -35,6 +42,7 @@ from holdfast.runtime import projections
 from holdfast.runtime.actor import Actor, Envelope, append_of, report
 from holdfast.runtime.background import BackgroundTasks
 from holdfast.runtime.clock import Clock, Timers
+from holdfast.runtime.drives import Drives
 from holdfast.runtime.executor import (
     PERFORMED,
     ConcurrencyLimit,
@@ -83,6 +91,8 @@ class TurnLoop:
         timers: Timers,
         clock: Clock,
         faults: FaultPoints | None,
+        background: BackgroundTasks,
+        drives: Drives | None,
     ) -> None:
         self._journal = journal
         self._definitions = definitions
@@ -97,7 +107,8 @@ class TurnLoop:
         self._timers = timers
         self._clock = clock
         self._faults = faults
-        self.background = BackgroundTasks()
+        self.background = background
+        self.drives = drives
         self.closing = False
 
     async def find(self, run_id: str) -> Actor:
@@ -107,6 +118,31 @@ class TurnLoop:
             self._actors.doubtful.discard(run_id)
             actor.retry = asyncio.get_running_loop().call_soon(self.retry, actor)
         return actor
+
+    async def current(self, run_id: str) -> Actor:
+        """As `find`; where others append to the journal too, the next turn is decided on what is
+        on disk by now."""
+        actor = await self.find(run_id)
+        if self.drives is not None:
+            version = await self._journal.version(run_id)
+            if version > actor.committed.version:
+                actor.stale = True
+        return actor
+
+    async def read(self, run_id: str) -> RunState:
+        """The run as it is on disk."""
+        actor = await self.current(run_id)
+        if not actor.stale or self.drives is None:
+            return actor.committed
+        reader: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
+        actor.readers.append(reader)
+        self.retry(actor)
+        return await reader
+
+    def renew(self, actor: Actor) -> None:
+        """Have a run brought up to what others have appended."""
+        actor.stale = True
+        self.retry(actor)
 
     def put(self, actor: Actor, envelope: Envelope) -> None:
         """Have an envelope decided by a task of the engine's own."""
@@ -133,14 +169,18 @@ class TurnLoop:
             await self.carry(actor)
 
     async def deliver(self, message: OutboxMessage) -> None:
-        envelope = Envelope(projections.heard(message), notice=(message.source_id, message.seq))
-        await self.post(message.target_id, envelope)
+        await self.post(message.target_id, self.delivered(message))
+
+    @staticmethod
+    def delivered(message: OutboxMessage) -> Envelope:
+        return Envelope(projections.heard(message), notice=(message.source_id, message.seq))
 
     async def wake(self, run_id: str) -> None:
         await self.post(run_id, Envelope(c.Tick(), lazy=True))
 
     def retry(self, actor: Actor) -> None:
         actor.retry = None
+        self._actors.wake(actor)
         if not actor.draining and not self.closing:
             actor.draining = True
             self.background.spawn(self.carry(actor))
@@ -161,7 +201,7 @@ class TurnLoop:
         """
         task, context = asyncio.current_task(), copy_context()
         assert task is not None
-        cancelling, limit = task.cancelling, self._limit
+        cancelling, limit, drives = task.cancelling, self._limit, self.drives
         while True:
             if call is not None:
                 try:
@@ -192,10 +232,11 @@ class TurnLoop:
                     await self._refresh(actor)
                 if self._four_eyes.enabled:
                     await self._four_eyes.read(actor.builder.state.root_id)
-                turn = self._scheduler.decide(actor, starts=not self.closing)
+                starts = not self.closing and (drives is None or actor.drive is not None)
+                turn = self._scheduler.decide(actor, starts=starts)
                 if turn.postponed:
                     self._postpone(actor, turn.postponed)
-                if not turn.waits:
+                if not turn.waits or (actor.drive and drives and drives.is_over(actor)):
                     await self._record(actor, turn)
                 elif actor.unsaved and actor.flush_timer is None:
                     loop = asyncio.get_running_loop()
@@ -209,7 +250,7 @@ class TurnLoop:
                 if limit.waiting:
                     self._grant()
             call = self._follow(actor, turn)
-            if actor.mailbox:
+            if actor.mailbox or actor.stale:
                 if call is not None:
                     self.dispatch(actor, call)
                     call = None
@@ -226,22 +267,28 @@ class TurnLoop:
                 self._scheduler.give_up(actor)
 
     async def _refresh(self, actor: Actor) -> None:
-        """Load the run anew, and take up what was decided on disk but never dispatched."""
-        fresh = await self._actors.read(actor.run_id)
-        parent = fresh.state.parent
-        unheard = await self._journal.notices(parent.run_id) if parent is not None else []
-        before, state = actor.committed, fresh.committed
+        """Bring the run up to the disk, and take up what was decided but never dispatched."""
+        before, parent = actor.committed, actor.committed.parent
+        actor.stale = False
+        try:
+            state = await self._actors.catch_up(actor)
+            unheard = await self._journal.notices(parent.run_id) if parent is not None else []
+        except BaseException:
+            actor.stale = True
+            raise
         actor.committed = state
         actor.forget()
-        actor.stale = False
         if state.timers:
             self._timers.note(min(state.timers.values()))
         if before.version != state.version:
-            # What was refused has happened after all, and has not been published.
+            # What was refused has happened after all, or another process has appended it.
             self._inform(before, state)
             self._hub.publish(before, state)
             for message in unheard:
-                self.background.spawn(self.deliver(message))
+                self._tell(message)
+        self._answer_readers(actor, None)
+        if self.drives is not None and (actor.drive is None or self.drives.recovers(actor)):
+            return
         if any(isinstance(envelope.command, c.Recover) for envelope in actor.mailbox):
             return
         for effect in actor.machine.effects_in_flight(state):
@@ -251,6 +298,16 @@ class TurnLoop:
                 # Behind what is in the mailbox: a result that was obtained counts before this.
                 actor.mailbox.append(Envelope(report(effect.work, c.NotSent())))
 
+    def _answer_readers(self, actor: Actor, refusal: HoldfastError | None) -> None:
+        readers, actor.readers = actor.readers, []
+        for reader in readers:
+            if reader.done():
+                continue
+            if refusal is None:
+                reader.set_result(actor.committed)
+            else:
+                reader.set_exception(refusal)
+
     async def _record(self, actor: Actor, turn: Turn) -> None:
         """One append in which all that was decided becomes true; then it is published."""
         try:
@@ -259,6 +316,8 @@ class TurnLoop:
                 await self._definitions.keep(definition_of(child.state), self._clock.now())
             along = self._hub.along(actor.run_id) if actor.pulled else ()
             append = append_of(actor, turn.envelopes, along)
+            if self.drives is not None:
+                append = self.drives.marked(actor, append, turn.effects)
             if self._faults is not None:
                 self._faults.reach("append.before")
             await self._journal.append(append)
@@ -275,19 +334,28 @@ class TurnLoop:
         if self._four_eyes.enabled or self._tells_of_tasks:
             self._inform(before, state)
         self._hub.publish(before, state, append.records)
+        if self.drives is not None:
+            self.drives.committed(actor, append)
         for _, child in children:
             self._take_up(child)
         if append.row is not None and append.row.wake_at is not None:
             self._timers.note(append.row.wake_at)
         for message in append.notices:
-            self.background.spawn(self.deliver(message))
+            self._tell(message)
         if actor.bytes_since >= SNAPSHOT_BYTES and actor.bytes_since >= 4 * actor.snapshot_size:
             actor.bytes_since = 0
             self.background.spawn(self._actors.save_snapshot(actor))
 
+    def _tell(self, message: OutboxMessage) -> None:
+        """Deliver a message to a run that is carried here; others hear of it from the journal."""
+        if self.drives is None or message.target_id in self.drives.driven:
+            self.background.spawn(self.deliver(message))
+
     def _take_up(self, child: Actor) -> None:
         """A child run is on disk: it may have been loaded since, and a run has one actor."""
         self._four_eyes.note(child.committed)
+        if self.drives is not None and child.drive is None:
+            return
         actor = self._actors.by_id.setdefault(child.run_id, child)
         self._actors.doubtful.discard(child.run_id)
         self.put(actor, Envelope(c.Tick(), lazy=True))
@@ -303,10 +371,17 @@ class TurnLoop:
         """What was decided could not be recorded: it has not happened, or that is unknown."""
         self._limit.free += sum(isinstance(effect, f.CallTool) for effect in turn.effects)
         for _, child in actor.child_appends:
-            self._doubt(child.run_id)
+            if self.drives is None:
+                self._doubt(child.run_id)
+            elif isinstance(error, OperatorError):
+                self.drives.abandon(child)
+            else:
+                self.drives.end(child)
         actor.forget()
         envelopes, turn.effects = turn.envelopes, ()
-        if isinstance(error, VersionConflict):
+        if isinstance(error, VersionConflict | Superseded):
+            if self.drives is not None and isinstance(error, Superseded):
+                self.drives.superseded(actor)
             actor.mailbox.extendleft(reversed(envelopes or [Envelope(c.Tick(), lazy=True)]))
             actor.stale, turn.replies = True, ()
         elif isinstance(error, OperatorError):
@@ -327,7 +402,11 @@ class TurnLoop:
         for envelope, refusal in turn.replies:
             envelope.answer(actor.committed, refusal)
         first: Performed | None = None
+        if self.drives is not None and actor.drive is None:
+            return None  # its driver finds in the state what is to be done
         for effect in turn.effects:
+            if self.drives is not None and isinstance(effect, f.CancelChild | f.ResumeChild):
+                continue  # said in the append
             if first is None and not turn.replies and isinstance(effect, PERFORMED):
                 first = effect
             else:
@@ -383,6 +462,8 @@ class TurnLoop:
 
     def live(self, work: f.Work, text: str | None) -> None:
         self._hub.speak(work.run_id, work.claim, text)
+        if self.drives is not None:
+            self.drives.outbox.said(work.run_id, work.claim, text)
 
     def _flush(self, actor: Actor) -> None:
         actor.flush_timer = None
@@ -394,11 +475,15 @@ class TurnLoop:
         kept = [envelope for envelope in actor.mailbox if envelope.reply is None]
         for envelope in actor.mailbox:
             envelope.answer(actor.committed, error)
+        self._answer_readers(actor, error)
         actor.mailbox.clear()
         actor.mailbox.extend(kept)
         if actor.committed.version == 0:
             self._actors.drop(actor)
-            self._doubt(actor.run_id)
+            if self.drives is None:
+                self._doubt(actor.run_id)
+            else:
+                self.drives.abandon(actor)
             return
         actor.stale = True
         if actor.retry is None:

@@ -1,0 +1,213 @@
+"""The runs of a shared journal that this process drives.
+
+Many processes decide commands on a run; one at a time drives it: it alone starts steps and performs
+effects. Which one is written in the run's row as a job of the dispatcher and the attempt at it, and
+the driver's appends check it (`Append.drive`), so that one which was thought dead appends nothing.
+
+A driver ends only with an append of its own that says that nothing goes on by itself. An append by
+another process makes that one conflict: the driver looks again, and no wake-up is lost. While it
+drives, its appends say that the run is active; so no further job is deferred.
+
+What is in flight when a run is taken was left by a former driver that is gone, unless this process
+has it itself: then, and only then, the run is told `Recover`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Final
+
+from holdfast.errors import HoldfastError
+from holdfast.journal.port import Append, Drive, OutboxMessage, SharedJournal
+from holdfast.model import commands as c
+from holdfast.model import effects as f
+from holdfast.runtime import projections
+from holdfast.runtime.actor import Actor, Envelope
+from holdfast.runtime.background import BackgroundTasks
+from holdfast.runtime.executor import PERFORMED
+from holdfast.runtime.hints import Outbox
+
+log = logging.getLogger("holdfast")
+
+JOBS_KEPT: Final = 64
+"""How many ids of jobs are in reserve for runs that are born here."""
+
+SOON: Final = 2.0
+"""A timer that is due within so many seconds is waited for by the driver that has set it."""
+
+
+class HandedBack(Exception):
+    """The process ends, or cannot drive this run: another driver is to go on with it."""
+
+    def __init__(self, run_id: str, reason: str) -> None:
+        super().__init__(f"run {run_id} was handed back: {reason}")
+
+
+class Drives:
+    def __init__(
+        self, journal: SharedJournal, background: BackgroundTasks, outbox: Outbox, most: int
+    ) -> None:
+        self._journal = journal
+        self._background = background
+        self.outbox = outbox
+        self._most = most
+        self._jobs: deque[int] = deque()
+        self._reserving = False
+        self._left: list[int] = []
+        self.driven: dict[str, Actor] = {}
+
+    # -- the timers of what is driven here; of all others the journal keeps watch
+
+    async def due_runs(self, now: float, limit: int = 100) -> list[str]:
+        due = [(at, run_id) for at, run_id in self._wakes() if at <= now]
+        return [run_id for _, run_id in sorted(due)[:limit]]
+
+    async def next_wake(self, after: float | None = None) -> float | None:
+        return min((at for at, _ in self._wakes() if after is None or at > after), default=None)
+
+    def _wakes(self) -> Iterator[tuple[float, str]]:
+        for run_id, actor in self.driven.items():
+            if actor.committed.timers:
+                yield min(actor.committed.timers.values()), run_id
+
+    # -- taking and letting go
+
+    def adopt(self, actor: Actor) -> None:
+        """Drive a run that is about to be born here, under a job of our own, while there is room;
+        without one its birth defers a job."""
+        room = len(self.driven) < self._most and not actor.pulled
+        if not room or self._journal.worker_id is None:
+            return
+        if len(self._jobs) < JOBS_KEPT // 2 and not self._reserving:
+            self._reserving = True
+            self._background.spawn(self._reserve())
+        if self._jobs:
+            self._begin(actor, Drive(self._jobs.popleft(), 0))
+
+    async def _reserve(self) -> None:
+        try:
+            self._jobs += await self._journal.reserve_jobs(JOBS_KEPT)
+        except HoldfastError as error:
+            log.warning("no jobs could be reserved: %s", error)
+        finally:
+            self._reserving = False
+
+    def forget_jobs(self) -> None:
+        """They were reserved for a worker that is not there any more."""
+        self._jobs.clear()
+
+    def _begin(self, actor: Actor, drive: Drive) -> None:
+        actor.drive = drive
+        self.driven[actor.run_id] = actor
+
+    def begin(self, actor: Actor, drive: Drive) -> asyncio.Future[None]:
+        """Go on with a run that was taken (`Journal.take`); what ends when it needs no driver any
+        more."""
+        self._begin(actor, drive)
+        actor.stale = actor.taking = True
+        actor.let_go = asyncio.get_running_loop().create_future()
+        return actor.let_go
+
+    def end(self, actor: Actor, why: HandedBack | None = None) -> None:
+        """Drive it no longer. Where its own append has not said so, others are to take it up."""
+        if actor.drive is None:
+            return
+        if why is not None and actor.let_go is None:
+            self._left.append(actor.drive.job)
+        actor.drive, actor.taking = None, False
+        if self.driven.get(actor.run_id) is actor:
+            del self.driven[actor.run_id]
+        done, actor.let_go = actor.let_go, None
+        if done is None or done.done():
+            return
+        if why is None:
+            done.set_result(None)
+        else:
+            done.set_exception(why)
+
+    def superseded(self, actor: Actor) -> None:
+        """Another has taken it over. What is still in flight here is reported when it ends."""
+        log.warning("run %s has another driver now: what is in flight here is late", actor.run_id)
+        self.end(actor)
+
+    def abandon(self, actor: Actor) -> None:
+        """What was to be born here, or goes on here, cannot be driven here now."""
+        self.end(actor, HandedBack(actor.run_id, "it could not be recorded"))
+
+    def hand_back(self) -> None:
+        """Let go of everything: the process ends."""
+        for actor in tuple(self.driven.values()):
+            self.end(actor, HandedBack(actor.run_id, "this process ends"))
+
+    async def release(self) -> None:
+        """Have others take up the jobs that were held here for runs that were handed back."""
+        if self._left:
+            left = self._left
+            await self._journal.release_jobs(left)
+            self._left = self._left[len(left) :]
+
+    # -- what is found when a run is taken, and when it is read anew
+
+    def recovers(self, actor: Actor) -> bool:
+        """Whether a run that has just been taken lost something with its former driver."""
+        taking, actor.taking = actor.taking, False
+        if not taking or not any(
+            isinstance(one, PERFORMED) and (one.work.step_id, one.work.claim) not in actor.in_flight
+            for one in actor.machine.effects_in_flight(actor.committed)
+        ):
+            return False
+        actor.mailbox.appendleft(Envelope(c.Recover()))
+        return True
+
+    # -- appends
+
+    def is_over(self, actor: Actor) -> bool:
+        """Nothing of it goes on by itself, here or soon."""
+        state = actor.state
+        if actor.in_flight or actor.mailbox or actor.goes_on_by_itself(state):
+            return False
+        return not state.timers or min(state.timers.values()) > actor.builder.now + SOON
+
+    def marked(self, actor: Actor, append: Append, effects: Sequence[f.Effect]) -> Append:
+        """An append with what a shared journal must know: who makes it, and words to children."""
+        births = [self._born(child, one) for one, child in actor.child_appends]
+        words = tuple(words_to_children(actor, effects))
+        if births or words:
+            notices = (*append.notices, *words)
+            append = replace(append, child_appends=births, notices=notices)
+        if actor.drive is None:
+            return append
+        ends = len(words) == len(effects) and self.is_over(actor)
+        if not append.expected and ends:
+            self.end(actor)
+            return append
+        row = append.row
+        if row is not None and not ends and not row.active:
+            row = replace(row, active=True)
+        return replace(append, drive=actor.drive, ends_drive=ends, row=row)
+
+    def _born(self, child: Actor, birth: Append) -> Append:
+        if child.drive is None and child.goes_on_by_itself(child.state):
+            self.adopt(child)
+        return replace(birth, drive=child.drive)
+
+    def committed(self, actor: Actor, append: Append) -> None:
+        """An append is on disk."""
+        if append.records:
+            self.outbox.moved(actor.run_id, actor.committed.version)
+        for birth in append.child_appends:
+            self.outbox.moved(birth.run_id, len(birth.records))
+        if append.ends_drive:
+            self.end(actor)
+
+
+def words_to_children(actor: Actor, effects: Sequence[f.Effect]) -> Iterator[OutboxMessage]:
+    """What is to be said to runs below: it commits with the decision, and they are woken by it."""
+    for effect in effects:
+        if isinstance(effect, f.CancelChild | f.ResumeChild):
+            payload = projections.word(effect)
+            yield OutboxMessage(effect.child_id, actor.run_id, actor.state.version, payload)

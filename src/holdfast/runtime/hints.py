@@ -1,0 +1,133 @@
+"""What processes on one journal tell each other: that a run has moved on, what a model is saying,
+that plans have changed.
+
+Hints make others look sooner; nothing depends on one. They are gathered for a moment and sent apart
+from any transaction, and a process that missed some finds out by looking itself.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from typing import Final
+from uuid import uuid4
+
+from holdfast.errors import HoldfastError
+from holdfast.journal.port import SharedJournal
+
+log = logging.getLogger("holdfast")
+
+GATHER_SECONDS: Final = 0.05
+MOST_BYTES: Final = 7_000
+MOST_SPEECH: Final = 2_000
+"""Characters of a model's reply in one hint."""
+
+Spoken = tuple[str, int, str | None]
+"""A run, the record that began the reply, and a piece of it; None takes it back."""
+
+
+@dataclass(frozen=True, slots=True)
+class Hint:
+    """`runs` have moved on to a version; `missed` says that there may have been others."""
+
+    runs: Mapping[str, int] = field(default_factory=dict)
+    said: tuple[Spoken, ...] = ()
+    plans: bool = False
+    missed: bool = False
+
+
+class Outbox:
+    """Hints of this process on their way."""
+
+    def __init__(self, journal: SharedJournal) -> None:
+        self._journal = journal
+        self.sender = uuid4().hex[:12]
+        self._runs: dict[str, int] = {}
+        self._said: list[Spoken] = []
+        self._plans = False
+        self._sending: asyncio.Task[None] | None = None
+
+    def moved(self, run_id: str, version: int) -> None:
+        self._runs[run_id] = version
+        self._send_soon()
+
+    def said(self, run_id: str, began: int, text: str | None) -> None:
+        if text is None:
+            self._said.append((run_id, began, None))
+        else:
+            starts = range(0, len(text), MOST_SPEECH)
+            self._said += ((run_id, began, text[at : at + MOST_SPEECH]) for at in starts)
+        self._send_soon()
+
+    def plans_changed(self) -> None:
+        self._plans = True
+        self._send_soon()
+
+    async def close(self) -> None:
+        if self._sending is not None:
+            self._sending.cancel()
+            with suppress(asyncio.CancelledError):
+                await self._sending
+        await self._send()
+
+    def _send_soon(self) -> None:
+        if self._sending is None:
+            self._sending = asyncio.get_running_loop().create_task(self._send_until_empty())
+
+    async def _send_until_empty(self) -> None:
+        try:
+            while self._runs or self._said or self._plans:
+                await asyncio.sleep(GATHER_SECONDS)
+                await self._send()
+        finally:
+            self._sending = None
+
+    async def _send(self) -> None:
+        runs, said, plans = self._runs, self._said, self._plans
+        self._runs, self._said, self._plans = {}, [], False
+        if not (runs or said or plans):
+            return
+        with suppress(HoldfastError):  # they are found without it, a little later
+            await self._journal.tell(list(self._written(runs, said, plans=plans)))
+
+    def _written(
+        self, runs: Mapping[str, int], said: list[Spoken], *, plans: bool
+    ) -> Iterator[str]:
+        """As few texts as have room for it all."""
+        parts: list[tuple[str, object]] = [("r", [name, at]) for name, at in runs.items()]
+        parts += (("s", list(one)) for one in said)
+        if plans:
+            parts.append(("p", 1))
+        members: dict[str, list[object]] = {}
+        size = 0
+        for kind, part in parts:
+            cost = len(json.dumps(part)) + 2
+            if members and size + cost > MOST_BYTES - 100:
+                yield json.dumps({"f": self.sender, **members})
+                members, size = {}, 0
+            members.setdefault(kind, []).append(part)
+            size += cost
+        yield json.dumps({"f": self.sender, **members})
+
+
+def read_hint(text: str, ourselves: str) -> Hint | None:
+    """None for what this process has told itself."""
+    if not text:
+        return Hint(missed=True)
+    try:
+        told = json.loads(text)
+        if told["f"] == ourselves:
+            return None
+        runs = {str(name): int(at) for name, at in told.get("r", ())}
+        said = tuple((str(name), int(at), words) for name, at, words in told.get("s", ()))
+        return Hint(runs, said, bool(told.get("p")))
+    except (ValueError, LookupError, TypeError):
+        log.warning("a hint of another program was left out: %s", text[:80])
+        return None
+
+
+Heed = Callable[[Hint], None]
