@@ -45,7 +45,7 @@ from holdfast.plans.module import PlanModule, PlannerAgent
 from holdfast.runs.handles import AgentSession, ConversationRun, PlanInstance, opened
 from holdfast.runtime.clock import Clock, SystemClock
 from holdfast.runtime.collector import COLLECTOR
-from holdfast.runtime.engine import Engine
+from holdfast.runtime.engine import CONCURRENCY, Engine
 from holdfast.runtime.executor import FaultPoints, Worker
 from holdfast.runtime.identity import LOCAL
 from holdfast.source.check import Catalog
@@ -59,6 +59,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from pydantic_ai.models import Model
 
+    from holdfast.runtime.dispatch import Dispatcher
     from holdfast.server.settings import ServerSettings
     from holdfast.work.http_tools import HttpClients
     from holdfast.work.knowledge import Knowledge
@@ -82,6 +83,9 @@ class Holdfast:
         home: str | Path | None = None,
         *,
         journal: Journal | None = None,
+        database: str | None = None,
+        drives: bool = True,
+        concurrency: int = CONCURRENCY,
         clock: Clock | None = None,
         max_retry_count: int = 3,
         max_effects: int = 64,
@@ -94,8 +98,12 @@ class Holdfast:
         four_eyes: bool | None = None,
         tune_collector: bool = True,
     ) -> None:
+        """`database` names a PostgreSQL that many processes may share; without it, and without
+        HOLDFAST_DATABASE, there is a SQLite file in `home`. `drives` says whether this process
+        drives runs of a shared database, at most `concurrency` at a time, or only decides."""
         self.home = Path(home) if home is not None else default_home()
-        self.journal = journal or SqliteJournal(self.home / DATABASE)
+        self.journal = journal or _journal(self.home, database)
+        self.drives, self.concurrency = drives, concurrency
         clock = clock or SystemClock()
         self.vault = Vault(self.journal, key_source(self.journal), clock)
         self.tools = ToolRegistry(secrets=self.vault)
@@ -114,7 +122,9 @@ class Holdfast:
             max_effects=max_effects,
             faults=faults,
             four_eyes=_asked_for(FOUR_EYES) if four_eyes is None else four_eyes,
+            concurrency=concurrency,
         )
+        self.dispatcher: Dispatcher | None = None
         if planner.llm_client is None:
             planner.llm_client = self.models
         self.task_driver.states = self.engine.state
@@ -256,6 +266,7 @@ class Holdfast:
         await self.journal.open()
         try:
             await self.engine.open()
+            self.dispatcher = await self._dispatching()
         except BaseException:
             await self.journal.close()
             raise
@@ -273,13 +284,32 @@ class Holdfast:
         self.is_open = False
         if self.tunes_collector:
             COLLECTOR.closed()
+        if self.dispatcher is not None:
+            self.dispatcher.drain()
         await self.engine.close()
+        if self.dispatcher is not None:
+            await self.dispatcher.close()
+            self.dispatcher = None
         await self.planner_agent.close()
         if self._clients is not None:
             await self._clients.aclose()
         await self.models.aclose()
         self.sandbox.close()
         await self.journal.close()
+
+    async def _dispatching(self) -> Dispatcher | None:
+        """What gives this process runs to drive, where others may have them."""
+        if not (self.drives and self.journal.shared):
+            return None
+        from holdfast.journal.postgres import PostgresJournal
+        from holdfast.runtime.dispatch import Dispatcher
+
+        assert isinstance(self.journal, PostgresJournal)
+        dispatcher = Dispatcher(
+            self.journal, self.journal.url, self.engine, self.engine.clock.now, self.concurrency
+        )
+        await dispatcher.open()
+        return dispatcher
 
     def asgi(self, settings: ServerSettings | None = None) -> FastAPI:
         """This application over HTTP, to be served, or mounted into another application.
@@ -389,6 +419,15 @@ class Holdfast:
 
     def _opened(self, state: RunState) -> PlanInstance | AgentSession | ConversationRun:
         return opened(self.engine, state)
+
+
+def _journal(home: Path, database: str | None) -> Journal:
+    url = database or os.environ.get("HOLDFAST_DATABASE", "")
+    if not url:
+        return SqliteJournal(home / DATABASE)
+    from holdfast.journal.postgres import PostgresJournal
+
+    return PostgresJournal(url)
 
 
 def _models(model: str | Model | ModelClient | None) -> ModelClient:

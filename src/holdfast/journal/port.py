@@ -272,10 +272,6 @@ class SharedJournal(Journal, Protocol):
     """The dispatcher's number of this process's worker, under which `reserve_jobs` are held; a
     birth may have a `drive` only while it is known."""
 
-    async def release_jobs(self, jobs: Sequence[int]) -> None:
-        """Have other workers take up jobs that this one holds, as a further attempt; those that are
-        not there, or not held, are left alone."""
-
     async def wake_due(self, now: float, limit: int = 100) -> int:
         """Have runs driven whose `wake_at` has come and that are not active; how many."""
 

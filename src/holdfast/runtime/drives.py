@@ -43,8 +43,9 @@ SOON: Final = 2.0
 class HandedBack(Exception):
     """The process ends, or cannot drive this run: another driver is to go on with it."""
 
-    def __init__(self, run_id: str, reason: str) -> None:
+    def __init__(self, run_id: str, reason: str, delay: float = 0.0) -> None:
         super().__init__(f"run {run_id} was handed back: {reason}")
+        self.delay = delay
 
 
 class Drives:
@@ -57,7 +58,6 @@ class Drives:
         self._most = most
         self._jobs: deque[int] = deque()
         self._reserving = False
-        self._left: list[int] = []
         self.driven: dict[str, Actor] = {}
 
     # -- the timers of what is driven here; of all others the journal keeps watch
@@ -113,11 +113,10 @@ class Drives:
         return actor.let_go
 
     def end(self, actor: Actor, why: HandedBack | None = None) -> None:
-        """Drive it no longer. Where its own append has not said so, others are to take it up."""
+        """Drive it no longer. A job of ours that is not driven any more is returned by the
+        dispatcher."""
         if actor.drive is None:
             return
-        if why is not None and actor.let_go is None:
-            self._left.append(actor.drive.job)
         actor.drive, actor.taking = None, False
         if self.driven.get(actor.run_id) is actor:
             del self.driven[actor.run_id]
@@ -134,21 +133,15 @@ class Drives:
         log.warning("run %s has another driver now: what is in flight here is late", actor.run_id)
         self.end(actor)
 
-    def abandon(self, actor: Actor) -> None:
-        """What was to be born here, or goes on here, cannot be driven here now."""
-        self.end(actor, HandedBack(actor.run_id, "it could not be recorded"))
-
     def hand_back(self) -> None:
         """Let go of everything: the process ends."""
         for actor in tuple(self.driven.values()):
             self.end(actor, HandedBack(actor.run_id, "this process ends"))
 
-    async def release(self) -> None:
-        """Have others take up the jobs that were held here for runs that were handed back."""
-        if self._left:
-            left = self._left
-            await self._journal.release_jobs(left)
-            self._left = self._left[len(left) :]
+    def holds(self, job: int) -> bool:
+        """Whether a run is driven here under this job."""
+        drives = (actor.drive for actor in self.driven.values())
+        return any(drive is not None and drive.job == job for drive in drives)
 
     # -- what is found when a run is taken, and when it is read anew
 

@@ -6,14 +6,13 @@ It wires the parts of the runtime together; `runtime/turns.py` carries the runs.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import replace
 from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import CLOCK, RunState
-from holdfast.errors import InvalidValue, NotAllowed, OperatorError
+from holdfast.errors import InvalidValue, NotAllowed
 from holdfast.i18n.message import msg
 from holdfast.journal.port import NOTHING, Attached, Drive, Journal, SharedJournal
 from holdfast.model import commands as c
@@ -34,8 +33,6 @@ from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler
 from holdfast.runtime.store import Store
 from holdfast.runtime.turns import TurnLoop
-
-log = logging.getLogger("holdfast")
 
 CONCURRENCY = 100
 """How many runs of a shared journal one process drives at a time."""
@@ -139,17 +136,13 @@ class Engine:
             if actor.unsaved or actor.mailbox:
                 await self._turns.carry(actor)
         if self.drives is not None:
-            await self._let_go(self.drives)
+            self.drives.hand_back()
+            await self.drives.outbox.close()
         self.hub.close()
 
-    async def _let_go(self, drives: Drives) -> None:
-        """Others go on with what was driven here."""
-        drives.hand_back()
-        try:
-            await drives.release()
-        except OperatorError as error:
-            log.warning("jobs that were held here are taken up when they stall: %s", error)
-        await drives.outbox.close()
+    def holds(self, job: int) -> bool:
+        """Whether a run is driven here under this job of the dispatcher's."""
+        return self.drives is not None and self.drives.holds(job)
 
     async def drive(self, run_id: str, drive: Drive) -> None:
         """Drive a run of a shared journal until nothing of it goes on by itself.

@@ -373,8 +373,6 @@ class TurnLoop:
         for _, child in actor.child_appends:
             if self.drives is None:
                 self._doubt(child.run_id)
-            elif isinstance(error, OperatorError):
-                self.drives.abandon(child)
             else:
                 self.drives.end(child)
         actor.forget()
@@ -483,7 +481,7 @@ class TurnLoop:
             if self.drives is None:
                 self._doubt(actor.run_id)
             else:
-                self.drives.abandon(actor)
+                self.drives.end(actor)
             return
         actor.stale = True
         if actor.retry is None:

@@ -1,0 +1,15 @@
+-- name: finish_job
+-- Removes a job that is held as this attempt at it.
+DELETE FROM procrastinate_jobs
+WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s;
+
+-- name: return_job
+-- Has a job that is held as this attempt at it done by another worker.
+UPDATE procrastinate_jobs
+SET status = 'todo', attempts = attempts + 1, scheduled_at = %(at)s, worker_id = NULL
+WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s;
+
+-- name: held_jobs
+-- What a worker holds.
+SELECT id, attempts FROM procrastinate_jobs
+WHERE worker_id = %(worker_id)s AND status = 'doing';

@@ -1,0 +1,300 @@
+"""The dispatcher: Procrastinate's worker gives this process runs to drive.
+
+A drive job names a run; the journal defers it with the append that makes the run need a driver. The
+worker fetches jobs, beats its heart, and gives a job back when its driver is gone. What it does by
+itself is only this:
+
+* It waits for a database that is away, however long that takes (`PatientConnector`).
+* A job is finished or returned only as the attempt that it was fetched as (`GuardedJobs`): a worker
+  that was thought dead must not end what another has taken over.
+* Jobs of workers whose heart has stopped are returned (`_rescue`), though not before the database
+  has been there for as long as it takes to be sure: after it was away every heart has stopped.
+* A job that this worker holds and does not know of (its fetching was not acknowledged, or the birth
+  that should have come with it has failed) is returned too.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import time
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, Protocol, TypeVar
+
+import psycopg
+from procrastinate import App, JobContext, PsycopgConnector, RetryDecision, exceptions
+from procrastinate.jobs import Job, Status
+from procrastinate.manager import JobManager
+from procrastinate.retry import BaseRetryStrategy
+from procrastinate.worker import Worker
+
+from holdfast.errors import HoldfastError
+from holdfast.journal.port import Drive, SharedJournal
+from holdfast.journal.rows import load_queries
+from holdfast.runtime.drives import HandedBack
+
+log = logging.getLogger("holdfast")
+
+QUEUE: Final = "drive"
+TASK: Final = "holdfast.drive"
+
+HEARTBEAT_SECONDS: Final = 2.0
+STALLED_SECONDS: Final = 8.0
+"""A driver that was not heard of for so long is gone."""
+
+POLL_SECONDS: Final = 1.0
+FORGOTTEN_SECONDS: Final = 10.0
+RETRY_SECONDS: Final = 0.5
+LONGEST_DELAY: Final = 600.0
+_FOREVER: Final = 30 * 24 * 3600.0
+
+_SQL: Final = load_queries("dispatch_queries.sql")
+
+T = TypeVar("T")
+
+
+class Driver(Protocol):
+    """What drives runs: the engine."""
+
+    async def drive(self, run_id: str, drive: Drive) -> None: ...
+
+    def holds(self, job: int) -> bool: ...
+
+
+class PatientConnector(PsycopgConnector):
+    """Waits for a database that is away. `failed_at` is when it was last found so."""
+
+    failed_at = float("-inf")
+
+    async def _patiently(self, query: Callable[[], Awaitable[T]]) -> T:
+        while True:
+            try:
+                return await query()
+            except exceptions.ConnectorException as error:
+                self.failed_at = time.monotonic()
+                if not isinstance(error.__cause__, psycopg.OperationalError):
+                    raise
+                log.info("the dispatcher waits for the database: %s", error.__cause__)
+            await asyncio.sleep(RETRY_SECONDS)
+
+    async def execute_query_async(self, query: Any, **arguments: Any) -> None:
+        ask = super().execute_query_async
+        return await self._patiently(lambda: ask(query, **arguments))
+
+    async def execute_query_one_async(self, query: Any, **arguments: Any) -> dict[str, Any]:
+        ask = super().execute_query_one_async
+        return await self._patiently(lambda: ask(query, **arguments))
+
+    async def execute_query_all_async(self, query: Any, **arguments: Any) -> list[dict[str, Any]]:
+        ask = super().execute_query_all_async
+        return await self._patiently(lambda: ask(query, **arguments))
+
+    async def listen_notify(self, on_notification: Any, channels: Any) -> None:
+        listen = super().listen_notify
+        await self._patiently(lambda: listen(on_notification, channels))
+
+
+class GuardedJobs(JobManager):
+    """Ends and returns jobs only as the attempt that they were fetched as."""
+
+    def __init__(
+        self, connector: PatientConnector, registered: Callable[[int | None], None]
+    ) -> None:
+        super().__init__(connector)
+        self._registered = registered
+
+    async def register_worker(self) -> int:
+        worker_id = await super().register_worker()
+        self._registered(worker_id)
+        return worker_id
+
+    async def unregister_worker(self, worker_id: int) -> None:
+        """What it still holds is done by others."""
+        self._registered(None)
+        for job_id, attempts in await self.held(worker_id):
+            await self.give_back(job_id, attempts)
+        await super().unregister_worker(worker_id)
+
+    async def finish_job(self, job: Job, status: Status, delete_job: bool) -> None:
+        await self.connector.execute_query_async(
+            _SQL["finish_job"], id=job.id, attempts=job.attempts
+        )
+
+    async def retry_job(
+        self, job: Job, retry_at: datetime | None = None, *given: Any, **more: Any
+    ) -> None:
+        assert job.id is not None
+        await self.give_back(job.id, job.attempts, retry_at)
+
+    async def give_back(self, job_id: int, attempts: int, at: datetime | None = None) -> None:
+        """Have a job done by another worker; one whose run has another job waiting is not needed
+        any more."""
+        held = {"id": job_id, "attempts": attempts}
+        try:
+            await self.connector.execute_query_async(
+                _SQL["return_job"], **held, at=at or datetime.now(UTC)
+            )
+        except exceptions.UniqueViolation:
+            await self.connector.execute_query_async(_SQL["finish_job"], **held)
+
+    async def held(self, worker_id: int) -> list[tuple[int, int]]:
+        """The jobs that a worker holds, each with the attempt."""
+        rows = await self.connector.execute_query_all_async(_SQL["held_jobs"], worker_id=worker_id)
+        return [(row["id"], row["attempts"]) for row in rows]
+
+
+class _Returned(BaseRetryStrategy):
+    """A run that could not be driven to its end is driven again, ever more rarely."""
+
+    def get_retry_decision(self, *, exception: BaseException, job: Job) -> RetryDecision:
+        delay = 0.0
+        if isinstance(exception, HandedBack):
+            delay = exception.delay
+        elif not isinstance(exception, asyncio.CancelledError):
+            delay = min(2.0 ** min(job.attempts, 20), LONGEST_DELAY)
+        return RetryDecision(retry_at=datetime.now(UTC) + timedelta(seconds=delay))
+
+
+class Dispatcher:
+    """Drives runs of a journal in this process, until it is closed."""
+
+    def __init__(
+        self,
+        journal: SharedJournal,
+        url: str,
+        driver: Driver,
+        clock: Callable[[], float],
+        most: int,
+    ) -> None:
+        self._journal = journal
+        self._driver = driver
+        self._now = clock
+        self._most = most
+        self._connector = PatientConnector(
+            conninfo=url, min_size=1, max_size=4, kwargs={"autocommit": True}
+        )
+        self._app = App(connector=self._connector)
+        self._jobs = GuardedJobs(self._connector, self._registered)
+        self._app.job_manager = self._jobs
+        self._app.task(name=TASK, queue=QUEUE, pass_context=True, retry=_Returned())(self._drive)
+        self._worker: Worker | None = None
+        self._running: set[int] = set()
+        self._unknown: set[tuple[int, int]] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+        self._closing = False
+        self.ready = asyncio.Event()
+        """Set while runs are taken."""
+
+    async def open(self) -> None:
+        await self._connector.open_async()
+        self._connector.failed_at = time.monotonic()
+        loop = asyncio.get_running_loop()
+        self._tasks = [loop.create_task(self._work()), loop.create_task(self._look_after())]
+
+    def drain(self) -> None:
+        """Take no more runs."""
+        self._closing = True
+        if self._worker is not None:
+            self._worker.stop()  # type: ignore[no-untyped-call]
+
+    async def close(self) -> None:
+        """Everything that was driven here has ended or was handed back."""
+        self.drain()
+        working, looking = self._tasks
+        looking.cancel()
+        with suppress(asyncio.CancelledError):
+            await looking
+        await asyncio.wait((working,), timeout=STALLED_SECONDS)
+        working.cancel()
+        await asyncio.wait((working,))
+        await self._connector.close_async()
+
+    @property
+    def driving(self) -> int:
+        return len(self._running)
+
+    def _registered(self, worker_id: int | None) -> None:
+        self._journal.worker_id = worker_id
+        if worker_id is None:
+            self.ready.clear()
+        else:
+            self.ready.set()
+
+    async def _drive(self, context: JobContext, run_id: str) -> None:
+        job = context.job
+        assert job.id is not None
+        self._running.add(job.id)
+        try:
+            await self._driver.drive(run_id, Drive(job.id, job.attempts))
+        except HandedBack as back:
+            log.info("%s", back)
+            raise
+        finally:
+            self._running.discard(job.id)
+
+    async def _work(self) -> None:
+        """A worker that fails is replaced."""
+        while not self._closing:
+            self._worker = Worker(
+                self._app,
+                queues=[QUEUE],
+                concurrency=self._most,
+                fetch_job_polling_interval=POLL_SECONDS,
+                install_signal_handlers=False,
+                update_heartbeat_interval=HEARTBEAT_SECONDS,
+                stalled_worker_timeout=_FOREVER,
+                delete_jobs="always",
+            )
+            try:
+                await self._worker.run()  # type: ignore[no-untyped-call]
+            except Exception as error:
+                log.warning("the dispatcher's worker is replaced: %s", error)
+            self._registered(None)
+            if not self._closing:
+                await asyncio.sleep(RETRY_SECONDS)
+
+    async def _look_after(self) -> None:
+        """What a worker of Procrastinate's does not do by itself."""
+        turns = 0
+        while True:
+            await asyncio.sleep(POLL_SECONDS)
+            turns += 1
+            try:
+                await self._journal.wake_due(self._now())
+                if turns % (FORGOTTEN_SECONDS // POLL_SECONDS) == 0:
+                    await self._journal.wake_forgotten()
+                if turns % 2 == 0:
+                    await self._rescue()
+                    await self._return_unknown()
+            except HoldfastError as error:
+                self._connector.failed_at = time.monotonic()
+                log.info("the dispatcher waits for the journal: %s", error)
+            except Exception:
+                log.exception("the dispatcher could not look after its jobs")
+
+    async def _rescue(self) -> None:
+        if time.monotonic() - self._connector.failed_at < STALLED_SECONDS + HEARTBEAT_SECONDS:
+            return
+        stalled = await self._jobs.get_stalled_jobs(
+            queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS
+        )
+        for job in stalled:
+            if job.id is not None and job.id not in self._running:
+                log.warning("the driver of run %s is gone: another takes it over", job.lock)
+                await self._jobs.give_back(job.id, job.attempts)
+
+    async def _return_unknown(self) -> None:
+        """Twice unknown: between two looks anything under way has come to its end."""
+        worker_id = self._journal.worker_id
+        if worker_id is None:
+            return
+        held = await self._jobs.held(worker_id)
+        unknown = {one for one in held if not self._knows(one[0])}
+        for job_id, attempts in unknown & self._unknown:
+            await self._jobs.give_back(job_id, attempts)
+        self._unknown = unknown
+
+    def _knows(self, job_id: int) -> bool:
+        return job_id in self._running or self._driver.holds(job_id)
