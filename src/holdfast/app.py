@@ -31,7 +31,7 @@ from holdfast.core.run.state import RunState
 from holdfast.errors import AuthorError, NotFound, PlanRejected, Problem
 from holdfast.i18n.message import msg, term
 from holdfast.interactions.handlers import Handlers
-from holdfast.journal.home import DATABASE, default_home
+from holdfast.journal.home import DATABASE, database_url, default_home
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.journal.sqlite import SqliteJournal
@@ -70,6 +70,9 @@ ALL_RUNS = RunQuery()
 OPEN_QUESTIONS = QuestionQuery(status=frozenset({"open"}))
 
 
+GRACE = 10.0
+"""How many seconds what is in flight may take to end when the application closes."""
+
 FOUR_EYES = "HOLDFAST_FOUR_EYES"
 
 
@@ -103,7 +106,7 @@ class Holdfast:
         drives runs of a shared database, at most `concurrency` at a time, or only decides."""
         self.home = Path(home) if home is not None else default_home()
         self.journal = journal or _journal(self.home, database)
-        self.drives, self.concurrency = drives, concurrency
+        self.drives, self.concurrency, self.grace = drives, concurrency, GRACE
         clock = clock or SystemClock()
         self.vault = Vault(self.journal, key_source(self.journal), clock)
         self.tools = ToolRegistry(secrets=self.vault)
@@ -141,6 +144,11 @@ class Holdfast:
     def in_memory(cls, **options: Any) -> Self:
         """An application whose journal ends with it: for tests and first steps."""
         return cls(journal=MemoryJournal(), **options)
+
+    @property
+    def place(self) -> str:
+        """Where its runs are kept, for people to read."""
+        return getattr(self.journal, "shown", None) or str(self.home)
 
     @property
     def planner_agent(self) -> PlannerAgent:
@@ -286,7 +294,7 @@ class Holdfast:
             COLLECTOR.closed()
         if self.dispatcher is not None:
             self.dispatcher.drain()
-        await self.engine.close()
+        await self.engine.close(self.grace)
         if self.dispatcher is not None:
             await self.dispatcher.close()
             self.dispatcher = None
@@ -302,12 +310,13 @@ class Holdfast:
         if not (self.drives and self.journal.shared):
             return None
         from holdfast.journal.postgres import PostgresJournal
+        from holdfast.runs.driving import RunDriver
         from holdfast.runtime.dispatch import Dispatcher
 
         assert isinstance(self.journal, PostgresJournal)
-        dispatcher = Dispatcher(
-            self.journal, self.journal.url, self.engine, self.engine.clock.now, self.concurrency
-        )
+        driver = RunDriver(self.engine, self.tools)
+        clock = self.engine.clock.now
+        dispatcher = Dispatcher(self.journal, self.journal.url, driver, clock, self.concurrency)
         await dispatcher.open()
         return dispatcher
 
@@ -422,7 +431,7 @@ class Holdfast:
 
 
 def _journal(home: Path, database: str | None) -> Journal:
-    url = database or os.environ.get("HOLDFAST_DATABASE", "")
+    url = database_url() if database is None else database
     if not url:
         return SqliteJournal(home / DATABASE)
     from holdfast.journal.postgres import PostgresJournal

@@ -29,6 +29,7 @@ from holdfast.cli.commands import (
     runs,
     serve,
     tokens,
+    worker,
 )
 from holdfast.cli.shell import (
     EXIT_CODES,
@@ -88,7 +89,7 @@ def everywhere(
 
 
 app.add_typer(demo.app)
-for noun in (serve, plans, chat, converse, runs, questions, doctor):
+for noun in (serve, worker, plans, chat, converse, runs, questions, doctor):
     noun.register(app)
 app.add_typer(tokens.app)
 app.add_typer(audit.app)

@@ -9,7 +9,6 @@ import asyncio
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from dataclasses import replace
-from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
 from holdfast.cli.shell import Settings
@@ -84,7 +83,7 @@ class ViewReader:
 class HomeReader(ViewReader):
     """A home that this process does not hold: news are looked for again and again."""
 
-    def __init__(self, journal: Journal, path: Path, language: str = "en") -> None:
+    def __init__(self, journal: Journal, path: homes.Place, language: str = "en") -> None:
         super().__init__(RunReader(journal), language)
         self._path = path
 
@@ -120,13 +119,13 @@ async def reading(settings: Settings) -> AsyncIterator[Reader]:
         yield HomeReader(journal, path, settings.language)
 
 
-def journal_path(settings: Settings) -> Path:
+def journal_path(settings: Settings) -> homes.Place:
     """Where the journal of the home that was named lies."""
     if settings.app_name is None or (settings.home is not None and settings.app is None):
-        return homes.database_of(settings.home)
+        return homes.place_of(settings.home)
     from holdfast.cli.opening import named_app
 
-    path = homes.journal_path(named_app(settings))
+    path = homes.place_of_app(named_app(settings))
     if path is None:
         raise CallerError(f"{settings.app_name} keeps no journal that another process could read")
     return path

@@ -89,11 +89,17 @@ def _places(
 
 def app_with_tools(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
     named = settings.app_name is not None
-    app = named_app(settings) if named else Holdfast(settings.home)
+    app = named_app(settings) if named else _app_of(settings)
     tools = settings.tools or (TOOLS if TOOLS.is_file() and not named else None)
     if tools is not None:
         app.load_tools(tools, env)
     return app
+
+
+def _app_of(settings: Settings) -> Holdfast:
+    """A home that was named goes before the database of the environment."""
+    database = None if settings.home is None else ""
+    return Holdfast(settings.home, database=database)
 
 
 def named_app(settings: Settings) -> Holdfast:
@@ -158,9 +164,10 @@ def backend_of(
 
 @asynccontextmanager
 async def opened_backend(settings: Settings) -> AsyncIterator[Backend]:
-    """For what is done to runs that are there."""
+    """For what is done to runs that are there. Those of a database are driven by its workers."""
     backend = backend_of(settings)
     if isinstance(backend, HomeBackend):
         refuse_unused(backend.app)
+        backend.app.drives = False
     async with backend.opened():
         yield backend

@@ -25,6 +25,11 @@ def default_home() -> Path:
     return Path(os.environ.get("HOLDFAST_HOME", ".holdfast"))
 
 
+def database_url() -> str:
+    """The PostgreSQL database that the environment names, if it names one."""
+    return os.environ.get("HOLDFAST_DATABASE", "").strip()
+
+
 class HomeLock:
     """The lock on one database; harmless to release twice."""
 

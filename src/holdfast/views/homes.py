@@ -1,36 +1,59 @@
-"""Homes, for surfaces that open one without its application: to read it, or to change what
-belongs to no run (tokens). Loads the journal alone."""
+"""Where runs are kept, for surfaces that open that without its application: to read it, or to
+change what belongs to no run (tokens). Loads the journal alone.
+
+It is a home, whose journal is a file that one process holds, or a PostgreSQL database, named by its
+URL, that any number of processes have open.
+"""
 
 from __future__ import annotations
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias, cast
 
-from holdfast.journal.home import DATABASE, announce, default_home
+from holdfast.journal.home import DATABASE, announce, database_url, default_home
 from holdfast.journal.port import Journal
-from holdfast.journal.reading import ReadingJournal, is_driven, refuse_empty
+from holdfast.journal.reading import ReadingJournal, refuse_empty
+from holdfast.journal.reading import is_driven as is_held
 from holdfast.journal.sqlite import SqliteJournal
 
 if TYPE_CHECKING:
     from holdfast.app import Holdfast
 
 __all__ = [
+    "Place",
     "announced",
-    "database_of",
     "is_driven",
     "journal_path",
     "keeps_runs",
+    "place_of",
+    "place_of_app",
     "reading",
     "refuse_unused",
     "writing",
 ]
 
 
-def database_of(home: Path | None) -> Path:
-    """The journal of a home, by default of the usual one."""
-    return (home or default_home()) / DATABASE
+Place: TypeAlias = Path | str
+"""The file of a home's journal, or the URL of a database."""
+
+
+def place_of(home: Path | None) -> Place:
+    """The journal of a home; where none is named the database of the environment, or else that of
+    the usual home."""
+    return (home and home / DATABASE) or database_url() or default_home() / DATABASE
+
+
+def place_of_app(app: Holdfast) -> Place | None:
+    """Where an application's runs are kept; None where that is in its memory."""
+    url: str | None = getattr(app.journal, "url", None)
+    return url or journal_path(app)
+
+
+def is_driven(place: Place) -> bool:
+    """Whether other processes may move its runs."""
+    return isinstance(place, str) or is_held(place)
 
 
 def journal_path(app: Holdfast) -> Path | None:
@@ -67,19 +90,27 @@ def refuse_unused(app: Holdfast) -> None:
 
 
 @asynccontextmanager
-async def reading(path: Path) -> AsyncIterator[ReadingJournal]:
-    journal = ReadingJournal(path)
-    await journal.open()
-    try:
-        yield journal
-    finally:
-        await journal.close()
+async def reading(place: Place) -> AsyncIterator[ReadingJournal]:
+    async with _opened(_shared(place) if isinstance(place, str) else ReadingJournal(place)) as one:
+        yield cast(ReadingJournal, one)
 
 
 @asynccontextmanager
-async def writing(path: Path) -> AsyncIterator[Journal]:
-    """The journal of a home that is taken for this alone: no run of it moves."""
-    journal = SqliteJournal(path)
+async def writing(place: Place) -> AsyncIterator[Journal]:
+    """A journal in which nothing but what belongs to no run is changed: a home is taken for this
+    alone."""
+    async with _opened(_shared(place) if isinstance(place, str) else SqliteJournal(place)) as one:
+        yield one
+
+
+def _shared(url: str) -> Journal:
+    from holdfast.journal.postgres import PostgresJournal
+
+    return PostgresJournal(url)
+
+
+@asynccontextmanager
+async def _opened(journal: Journal) -> AsyncIterator[Journal]:
     await journal.open()
     try:
         yield journal

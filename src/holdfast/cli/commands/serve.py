@@ -198,6 +198,14 @@ _AccessLog = Annotated[
         "--access-log", envvar="HOLDFAST_ACCESS_LOG", help="One line per request on stderr."
     ),
 ]
+_Work = Annotated[
+    bool,
+    typer.Option(
+        "--work",
+        envvar="HOLDFAST_WORK",
+        help="Of a database: drive its runs here too, and need no worker beside.",
+    ),
+]
 
 
 def serve(
@@ -224,6 +232,7 @@ def serve(
     max_connections: _MaxConnections = 1000,
     connections_per_address: _PerAddress = 500,
     access_log: _AccessLog = False,
+    work: _Work = False,
 ) -> int:
     """Serve the runs of a home, and everything that can be done with them, over HTTP.
 
@@ -234,8 +243,9 @@ def serve(
     from holdfast.cli.opening import open_app
     from holdfast.server.settings import ServerSettings
 
-    settings = _with_module(settings, module)
+    settings = with_module(settings, module)
     opened = open_app(settings)
+    opened.app.drives = work
     if default_agent is not None:
         opened.app.engine.definitions.agent(default_agent)
     chosen = ServerSettings(
@@ -261,7 +271,7 @@ def serve(
     return OK
 
 
-def _with_module(settings: Settings, module: str | None) -> Settings:
+def with_module(settings: Settings, module: str | None) -> Settings:
     if module is None:
         return settings
     if settings.app not in (None, module):
@@ -326,7 +336,7 @@ class _Stand:
         if self.settings.as_json:
             print_json_line({"url": serving.url, "link": link, "pid": os.getpid()})
             return
-        say(f"{self.opened.app.home} is served at {serving.url}")
+        say(f"{self.opened.app.place} is served at {serving.url}")
         if link is not None:
             say(f"  to sign in, once and within 15 minutes: {link}")
         else:
