@@ -10,6 +10,7 @@ import pytest
 from holdfast.journal import database
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal
+from holdfast.journal.postgres import PostgresJournal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_suite import JournalSuite
 
@@ -31,3 +32,9 @@ class TestSqliteWhosePlacesAreWrittenOften(TestSqlite):
     @pytest.fixture(autouse=True)
     def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(database, "MOST_UNPLACED", 3)
+
+
+class TestPostgres(JournalSuite):
+    @pytest.fixture
+    def connect(self, database: str) -> Callable[[], Journal]:
+        return lambda: PostgresJournal(database)

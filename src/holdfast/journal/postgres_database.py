@@ -1,0 +1,189 @@
+"""A PostgreSQL database as the journal's home: its connections, and what its failures mean.
+
+Connections are taken from a small pool of our own. Before one is used it is asked, without a round
+trip, whether the server has closed it meanwhile (nobody speaks on an idle connection but to end
+it): so a restart of the server costs those statements only that were under way. While the server
+is away a new connection is tried for whoever asks, and refused at once or after `CONNECT_SECONDS`.
+
+No connection has a state of its own but prepared statements, so that they may come from PgBouncer
+in transaction mode (from 1.21 on). All integers are sent as bigint, for a statement is prepared
+anew for every combination of types.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import select
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager, suppress
+from typing import Any, Final, TypeAlias
+
+import psycopg
+from psycopg import AsyncConnection, AsyncRawCursor
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper, Int8Dumper
+
+from holdfast.errors import HoldfastError, InternalError, JournalUnavailable, OperatorError
+from holdfast.journal.port import NOT_OPEN
+from holdfast.journal.rows import load_queries
+
+Row: TypeAlias = tuple[Any, ...]
+Connection: TypeAlias = AsyncConnection[Row]
+
+CONNECTIONS: Final = 8
+"""How many connections one process has at most, beside those that listen."""
+
+CONNECT_SECONDS: Final = 3
+STATEMENTS_KEPT: Final = 200
+
+_LIVELINESS: Final = {
+    "connect_timeout": CONNECT_SECONDS,
+    "tcp_user_timeout": 10_000,
+    "keepalives_idle": 10,
+    "keepalives_interval": 3,
+    "keepalives_count": 3,
+}
+"""A server that has vanished without a word is noticed within seconds."""
+
+
+def load_statements(name: str) -> Mapping[str, bytes]:
+    """The queries of one file, as psycopg takes them."""
+    return {key: text.encode() for key, text in load_queries(name).items()}
+
+
+def place_of(url: str) -> str:
+    """Where a database is, for messages: without its password."""
+    try:
+        parts = conninfo_to_dict(url)
+    except psycopg.Error as error:
+        raise OperatorError(f"the address of the database cannot be read: {error}") from None
+    host = parts.get("host") or "this machine"
+    port = f":{parts['port']}" if parts.get("port") else ""
+    return f"the database {parts.get('dbname') or parts.get('user') or 'postgres'} at {host}{port}"
+
+
+async def connect(url: str, **options: Any) -> Connection:
+    """A connection that commits by itself and prepares every statement."""
+    given = conninfo_to_dict(url)
+    settings = {key: value for key, value in _LIVELINESS.items() if key not in given}
+    connection = await AsyncConnection.connect(
+        make_conninfo(url, client_encoding="utf8", application_name="holdfast", **settings),
+        autocommit=True,
+        prepare_threshold=0,
+        cursor_factory=AsyncRawCursor,
+        **options,
+    )
+    connection.prepared_max = STATEMENTS_KEPT
+    connection.adapters.register_dumper(int, Int8Dumper)
+    connection.adapters.register_dumper(int, Int8BinaryDumper)
+    connection.adapters.register_dumper(float, FloatBinaryDumper)
+    return connection
+
+
+class Connections:
+    """A pool: the connections that are idle, and the right to so many."""
+
+    def __init__(self, url: str, most: int = CONNECTIONS) -> None:
+        self.url = url
+        self.place = place_of(url)
+        self._most = most
+        self._idle: list[Connection] = []
+        self._rights: asyncio.Semaphore | None = None
+
+    def open(self) -> None:
+        self._rights = asyncio.Semaphore(self._most)
+
+    async def close(self) -> None:
+        self._rights = None
+        while self._idle:
+            await self._idle.pop().close()
+
+    @property
+    def is_open(self) -> bool:
+        return self._rights is not None
+
+    @asynccontextmanager
+    async def one(self) -> AsyncIterator[Connection]:
+        """A connection of one's own; its failures as Holdfast's errors."""
+        if self._rights is None:
+            raise JournalUnavailable(f"{self.place} {NOT_OPEN}")
+        try:
+            async with self._rights:
+                connection = await self.take()
+                try:
+                    yield connection
+                finally:
+                    await self.put_back(connection)
+        except psycopg.Error as error:
+            raise explain(error, self.place) from error
+
+    async def select(self, statement: bytes, parameters: Sequence[Any] = ()) -> list[Row]:
+        """All rows of one statement."""
+        async with self.one() as connection:
+            return await execute(connection, statement, parameters)
+
+    async def take(self) -> Connection:
+        while self._idle:
+            connection = self._idle.pop()
+            if is_sound(connection):
+                return connection
+            await connection.close()
+        return await connect(self.url)
+
+    async def put_back(self, connection: Connection) -> None:
+        """One that is in the middle of something is not used again."""
+        idle = psycopg.pq.TransactionStatus.IDLE
+        if self.is_open and connection.info.transaction_status == idle:
+            self._idle.append(connection)
+        else:
+            with suppress(psycopg.Error):
+                await connection.close()
+
+
+def is_sound(connection: Connection) -> bool:
+    """Whether a connection that is idle is still there: nothing has come in meanwhile."""
+    if connection.closed:
+        return False
+    poll = select.poll()
+    poll.register(connection.pgconn.socket, select.POLLIN | select.POLLHUP)
+    return not poll.poll(0)
+
+
+async def execute(
+    connection: Connection, statement: bytes, parameters: Sequence[Any] = ()
+) -> list[Row]:
+    cursor = await connection.execute(statement, parameters)
+    return await cursor.fetchall() if cursor.description else []
+
+
+def explain(error: Exception, place: str) -> HoldfastError:
+    """What a failure of PostgreSQL or of the way to it means to the operator."""
+    if not isinstance(error, psycopg.Error):
+        return InternalError(f"{place} cannot take what was to be written: {error}")
+    state = error.sqlstate or ""
+    told = str(error).strip().splitlines()[0] if str(error).strip() else type(error).__name__
+    if state.startswith(_OURS):
+        return InternalError(f"{place} refused a statement of ours: {told}")
+    if isinstance(error, psycopg.DataError) and not state:
+        return InternalError(f"{place} cannot take what was to be written: {told}")
+    remedy = _REMEDIES.get(state, "It goes on by itself once the database can be reached.")
+    return JournalUnavailable(f"{place} did not acknowledge ({told}). {remedy}")
+
+
+_OURS: Final = ("21", "22", "23", "42", "0A")
+"""Classes of errors that our statements cause, and no operator can mend."""
+
+_REMEDIES: Final = {
+    "53100": "Free some disk space there; it goes on by itself.",
+    "53300": "Let the server take more connections (max_connections), or put PgBouncer before it.",
+    "25006": "It only reads: name the server that writes.",
+    "28P01": "Give the right password.",
+    "28000": "Let this user in there (pg_hba.conf).",
+    "3D000": "Make the database first, with `createdb`.",
+    "42501": "Give this user the right to it.",
+}
+
+
+def is_unavailable(error: Exception) -> bool:
+    """Whether nobody knows what became of a statement, or the server took none."""
+    return isinstance(explain(error, ""), JournalUnavailable)

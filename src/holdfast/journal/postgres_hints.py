@@ -1,0 +1,117 @@
+"""What processes tell each other beside the journal: hints, and that jobs wait.
+
+A notification inside the transaction of an append would have all commits wait for each other, so
+they are sent afterwards, apart, and for no disk: one may be lost, and whoever needs what it told
+looks from time to time. Hints are gathered for `GATHER_SECONDS`; that a job waits is told at once,
+and while one such word is on its way for all the jobs that come meanwhile.
+
+Listening needs a connection that is the same all the time, so it goes to `HOLDFAST_DATABASE_DIRECT`
+where the database is reached through PgBouncer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import suppress
+from typing import Final
+
+import psycopg
+
+from holdfast.errors import HoldfastError
+from holdfast.journal.postgres_database import Connection, Connections, connect, load_statements
+
+log = logging.getLogger("holdfast")
+
+_SQL: Final = load_statements("postgres_hints.sql")
+
+GATHER_SECONDS: Final = 0.05
+RETRY_SECONDS: Final = 0.5
+LOOK_SECONDS: Final = 5.0
+"""How long a silent connection is trusted before it is asked whether it is still there."""
+
+
+class Hints:
+    """Sends and receives the hints of one process."""
+
+    def __init__(self, connections: Connections, direct: str) -> None:
+        self._connections = connections
+        self._direct = direct
+        self._gathered: dict[str, None] = {}
+        self._job: int | None = None
+        self._sending: asyncio.Task[None] | None = None
+        self._notifying: asyncio.Task[None] | None = None
+        self._listening: set[asyncio.Task[None]] = set()
+        self._closed = False
+
+    def tell(self, hints: Sequence[str]) -> None:
+        self._gathered.update(dict.fromkeys(hints))
+        if self._sending is None and self._gathered and not self._closed:
+            self._sending = asyncio.create_task(self._send_soon())
+
+    def notify(self, job: int) -> None:
+        """A job waits for a worker."""
+        self._job = job
+        if self._notifying is None and not self._closed:
+            self._notifying = asyncio.create_task(self._notify_all())
+
+    async def stop(self) -> None:
+        self._closed = True
+        for task in (self._sending, self._notifying):
+            if task is not None:
+                await task
+        for listener in list(self._listening):
+            listener.cancel()
+            with suppress(asyncio.CancelledError):
+                await listener
+
+    async def _send_soon(self) -> None:
+        await asyncio.sleep(GATHER_SECONDS)
+        hints, self._gathered, self._sending = list(self._gathered), {}, None
+        with suppress(HoldfastError):
+            await self._connections.select(_SQL["tell"], [hints])
+
+    async def _notify_all(self) -> None:
+        try:
+            while self._job is not None:
+                job, self._job = self._job, None
+                payload = json.dumps({"type": "job_inserted", "job_id": job})
+                with suppress(HoldfastError):
+                    await self._connections.select(_SQL["notify_workers"], [payload])
+        finally:
+            self._notifying = None
+
+    async def listen(self) -> AsyncGenerator[str, None]:
+        """Hints until the journal is closed; "" whenever the connection has been made."""
+        heard: asyncio.Queue[str | None] = asyncio.Queue()
+        task = asyncio.create_task(self._listen(heard.put_nowait))
+        self._listening.add(task)
+        task.add_done_callback(lambda _: heard.put_nowait(None))
+        try:
+            while (hint := await heard.get()) is not None:
+                yield hint
+        finally:
+            self._listening.discard(task)
+            task.cancel()
+            with suppress(asyncio.CancelledError):
+                await task
+
+    async def _listen(self, hear: Callable[[str], None]) -> None:
+        while True:
+            try:
+                async with await connect(self._direct) as connection:
+                    await connection.execute(_SQL["listen"])
+                    hear("")
+                    await _follow(connection, hear)
+            except psycopg.Error as error:
+                log.info("hints are not heard for a moment: %s", error)
+            await asyncio.sleep(RETRY_SECONDS)
+
+
+async def _follow(connection: Connection, hear: Callable[[str], None]) -> None:
+    while True:
+        async for notification in connection.notifies(timeout=LOOK_SECONDS):
+            hear(notification.payload)
+        await connection.execute(_SQL["look"])

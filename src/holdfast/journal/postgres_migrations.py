@@ -1,0 +1,135 @@
+"""Schemas of the PostgreSQL journal: `migrate` goes forward, and opening only looks.
+
+Servers and workers start at any time and in any number, so none of them changes the schema: the
+operator does, once, with `holdfast migrate`. Each step is a transaction under a lock that all
+migrations share.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Final
+
+import psycopg
+
+from holdfast.errors import JournalTooNew, OperatorError
+from holdfast.journal.postgres_database import (
+    Connection,
+    connect,
+    execute,
+    explain,
+    load_statements,
+    place_of,
+)
+from holdfast.journal.rows import load_script
+
+SCHEMA: Final = 1
+OLDEST_SERVER: Final = 130_000
+MOST_SKEW: Final = 2.0
+"""By how many seconds the clocks of the database and of this machine may differ."""
+
+_SQL: Final = load_statements("postgres_opening.sql")
+_SCRIPTS: Final = ("postgres_schema.sql",)
+"""The script at `n` brings a database from schema `n` to the next."""
+
+_MIGRATE: Final = "run `holdfast migrate`"
+
+
+async def migrate(url: str) -> int:
+    """Bring a database to this program's schema; how many steps it took."""
+    place = place_of(url)
+    try:
+        async with await connect(url) as connection:
+            await check_server(connection, place)
+            steps = 0
+            while await _step(connection, place):
+                steps += 1
+            return steps
+    except psycopg.Error as error:
+        raise explain(error, place) from error
+
+
+async def _step(connection: Connection, place: str) -> bool:
+    async with connection.transaction():
+        await execute(connection, _SQL["lock_schema"])
+        schema = await _schema(connection, place)
+        if schema == SCHEMA:
+            return False
+        if schema == 0:
+            await _refuse_strangers(connection, place)
+            await connection.execute(_procrastinate_schema().encode(), prepare=False)
+        await connection.execute(load_script(_SCRIPTS[schema]).encode(), prepare=False)
+        await execute(connection, _SQL["note_schema"], [schema + 1])
+        return True
+
+
+def _procrastinate_schema() -> str:
+    from procrastinate.schema import SchemaManager
+
+    return SchemaManager.get_schema()
+
+
+async def check_server(connection: Connection, place: str) -> None:
+    """Refuse a server on which the journal would not be what it promises."""
+    if connection.info.server_version < OLDEST_SERVER:
+        raise OperatorError(f"{place} is older than PostgreSQL 13. Upgrade the server.")
+    [(encoding,)] = await execute(connection, _SQL["encoding"])
+    if encoding != "UTF8":
+        raise OperatorError(
+            f"{place} keeps its text in {encoding}, which cannot hold every text. Make another "
+            "database with `createdb --encoding=UTF8 --template=template0`."
+        )
+
+
+async def check_schema(connection: Connection, place: str) -> None:
+    """Refuse a database that this program's schema is not in."""
+    schema = await _schema(connection, place)
+    if schema == 0:
+        await _refuse_strangers(connection, place)
+        raise OperatorError(f"{place} is empty: {_MIGRATE}")
+    if schema < SCHEMA:
+        raise OperatorError(
+            f"{place} has the schema of an earlier Holdfast ({schema}, this one needs {SCHEMA}): "
+            f"back it up, stop the servers and workers of that release, and {_MIGRATE}"
+        )
+
+
+async def check_clock(connection: Connection, place: str) -> None:
+    """Deadlines are judged by the clocks of servers and workers, which must agree."""
+    before = time.time()
+    [(there,)] = await execute(connection, _SQL["clock"])
+    after = time.time()
+    ahead = max(before - there, there - after, 0.0)
+    if ahead > MOST_SKEW:
+        raise OperatorError(
+            f"the clock of this machine and that of {place} are {ahead:.1f} s apart; more than "
+            f"{MOST_SKEW:g} s is not permitted. Set both by NTP, and start again."
+        )
+
+
+async def _schema(connection: Connection, place: str) -> int:
+    [(program,)] = await execute(connection, _SQL["program"])
+    if program is None:
+        return 0
+    if program != "holdfast":
+        raise _stranger(place)
+    [(schema,)] = await execute(connection, _SQL["schema"])
+    if schema > SCHEMA:
+        raise JournalTooNew(
+            f"{place} was written by a newer Holdfast (schema {schema}, this one knows {SCHEMA}). "
+            "Upgrade Holdfast."
+        )
+    return int(schema)
+
+
+async def _refuse_strangers(connection: Connection, place: str) -> None:
+    [(tables,)] = await execute(connection, _SQL["tables"])
+    if tables:
+        raise _stranger(place)
+
+
+def _stranger(place: str) -> OperatorError:
+    return OperatorError(
+        f"{place} holds the tables of another program. Make a database of its own for Holdfast, "
+        "with `createdb`."
+    )

@@ -1,0 +1,197 @@
+"""Group commit for PostgreSQL: which appends share a statement or a transaction.
+
+A lane is a task with a connection. An append that finds it idle goes directly; those that come
+while it is busy are gathered, and go out together: plain ones of several runs as one statement,
+anything more as one transaction (see postgres_appends.py). Of one run, and of one name, there is
+one in every batch, and their order stays.
+
+What fails alone, fails alone. Where a batch cannot be committed as it is (a deadlock, a value that
+the database does not take, a name that is taken), every append has a transaction of its own. Where
+it is not known what became of it, because the connection broke or the server gave up, the whole
+batch is not acknowledged, `epoch` rises, and nothing is repeated.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any, Final
+
+import psycopg
+
+from holdfast.errors import HoldfastError, JournalUnavailable
+from holdfast.journal.port import Append, conflict
+from holdfast.journal.postgres_appends import (
+    MOST_ALONE,
+    Irregular,
+    Transaction,
+    Work,
+    append_alone,
+    append_plain,
+    told_apart,
+    version_after,
+)
+from holdfast.journal.postgres_batches import Given, is_plain, keys_of
+from holdfast.journal.postgres_database import Connection, Connections, explain
+
+BATCH: Final = 256
+_INTERRUPTED: Final = "the write was interrupted: it may have happened or not"
+
+
+@dataclass(slots=True)
+class Entry:
+    given: Given
+    keys: tuple[Any, ...]
+    done: asyncio.Future[int]
+
+
+class Writer:
+    """Takes appends on the event loop; `deferred` hears of a job that waits after a commit."""
+
+    def __init__(self, connections: Connections, deferred: Callable[[int], None]) -> None:
+        self._connections = connections
+        self._deferred = deferred
+        self._loop = asyncio.get_running_loop()
+        self._gathered: list[Entry] = []
+        self._wake: asyncio.Future[None] | None = None
+        self._stopping = False
+        self.epoch = 0
+        self.worker_id: int | None = None
+        self._lane = self._loop.create_task(self._serve(), name="holdfast-journal")
+
+    def write(self, given: Given) -> Awaitable[int]:
+        """Commit durably; the run's new version."""
+        if self._stopping:
+            raise JournalUnavailable("the journal is closed: nothing was written")
+        done = self._loop.create_future()
+        self._gathered.append(Entry(given, tuple(keys_of(given)), done))
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+        return done
+
+    async def stop(self) -> None:
+        """Finish what was accepted."""
+        self._stopping = True
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+        await self._lane
+
+    async def _serve(self) -> None:
+        while self._gathered or not self._stopping:
+            if not self._gathered:
+                self._wake = self._loop.create_future()
+                await self._wake
+                continue
+            await self._commit(self._next_batch())
+
+    def _next_batch(self) -> list[Entry]:
+        taken: list[Entry] = []
+        left: list[Entry] = []
+        keys: set[Any] = set()
+        for entry in self._gathered:
+            fits = len(taken) < BATCH and keys.isdisjoint(entry.keys)
+            (taken if fits else left).append(entry)
+            keys.update(entry.keys)
+        self._gathered = left
+        return taken
+
+    async def _commit(self, entries: list[Entry]) -> None:
+        try:
+            async with self._connections.one() as connection:
+                work = await self._write(connection, [entry.given for entry in entries])
+        except HoldfastError as error:
+            self.epoch += 1
+            self._settle(entries, [error] * len(entries))
+        except BaseException:
+            self._settle(entries, [JournalUnavailable(_INTERRUPTED)] * len(entries))
+            raise
+        else:
+            if work.deferred is not None:
+                self._deferred(work.deferred)
+            self._settle(entries, work.outcomes)
+
+    async def _write(self, connection: Connection, given: Sequence[Given]) -> Work:
+        try:
+            work = await self._together(connection, given)
+        except Irregular as error:
+            await _roll_back(connection)
+            work = Work([error.reason])
+            if len(given) > 1:
+                work = await self._each(connection, given)
+        except (psycopg.Error, UnicodeError) as error:
+            told = explain(error, self._connections.place)
+            if isinstance(told, JournalUnavailable) and not _is_passing(error):
+                raise
+            await _roll_back(connection)
+            if len(given) == 1 and not _is_passing(error):
+                return Work([told])
+            work = await self._each(connection, given)
+        await told_apart(connection, given, work)
+        return work
+
+    async def _each(self, connection: Connection, given: Sequence[Given]) -> Work:
+        """Every append by itself."""
+        work = Work([])
+        for one in given:
+            found = await self._alone(connection, one)
+            work.outcomes += found.outcomes
+            work.deferred = found.deferred or work.deferred
+        return work
+
+    async def _alone(self, connection: Connection, given: Given) -> Work:
+        for _ in range(_TRIES):
+            try:
+                return await self._together(connection, [given])
+            except Irregular as error:
+                await _roll_back(connection)
+                return Work([error.reason])
+            except (psycopg.Error, UnicodeError) as error:
+                told = explain(error, self._connections.place)
+                if isinstance(told, JournalUnavailable) and not _is_passing(error):
+                    raise
+                await _roll_back(connection)
+                if not _is_passing(error):
+                    break
+        return Work([told])
+
+    async def _together(self, connection: Connection, given: Sequence[Given]) -> Work:
+        plain = [one for one in given if isinstance(one, Append) and is_plain(one)]
+        if len(plain) < len(given):
+            return await Transaction(connection, given, self.worker_id).run()
+        if len(plain) == 1 and len(plain[0].records) <= MOST_ALONE:
+            happened = {0} if await append_alone(connection, plain[0]) else set()
+        elif any(one.ends_drive for one in plain):
+            return await Transaction(connection, given, self.worker_id).run()
+        else:
+            happened = await append_plain(connection, plain)
+        return Work(
+            [
+                version_after(one) if place in happened else conflict(one)
+                for place, one in enumerate(plain)
+            ]
+        )
+
+    def _settle(self, entries: list[Entry], outcomes: Sequence[int | HoldfastError | None]) -> None:
+        for entry, outcome in zip(entries, outcomes, strict=True):
+            if entry.done.done():
+                continue
+            if isinstance(outcome, HoldfastError):
+                entry.done.set_exception(outcome)
+                entry.done.exception()  # its caller may have gone
+            else:
+                entry.done.set_result(outcome or 0)
+
+
+_TRIES: Final = 5
+
+
+def _is_passing(error: Exception) -> bool:
+    """Whether the same may succeed at once: a deadlock, which took nothing with it."""
+    return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
+
+
+async def _roll_back(connection: Connection) -> None:
+    with suppress(psycopg.Error):
+        await connection.execute(b"ROLLBACK")

@@ -1,0 +1,75 @@
+-- name: state
+-- How far all is sealed, and whether there is anything that is not.
+SELECT position, forgotten,
+       EXISTS (SELECT FROM unsealed) OR EXISTS (SELECT FROM deeds)
+FROM seal WHERE id = 1;
+
+-- name: lock
+-- Takes the right to seal, once it is free.
+SELECT horizon, position, number, digest FROM seal WHERE id = 1 FOR UPDATE;
+
+-- name: try_lock
+-- Takes the right to seal, if it is free.
+SELECT horizon, position, number, digest FROM seal WHERE id = 1 FOR UPDATE SKIP LOCKED;
+
+-- name: horizon
+-- The next transaction when this began, and the oldest that writes here: backends first, then what
+-- is prepared, for a transaction moves from the one to the other.
+WITH begun AS MATERIALIZED (
+    SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next
+), running AS MATERIALIZED (
+    SELECT max(age_of.behind) AS behind, current_database() AS here
+    FROM begun CROSS JOIN pg_stat_activity AS backend
+    CROSS JOIN LATERAL (
+        SELECT ((begun.next - backend.backend_xid::text::bigint + 2147483648) & 4294967295)
+               - 2147483648 AS behind
+    ) AS age_of
+    WHERE backend.datname = current_database() AND backend.usesysid IS NOT NULL
+      AND backend.backend_xid IS NOT NULL AND backend.pid <> pg_backend_pid()
+)
+SELECT begun.next, running.behind, (
+    SELECT max(((begun.next - prepared.transaction::text::bigint + 2147483648) & 4294967295)
+               - 2147483648)
+    FROM pg_prepared_xacts AS prepared WHERE prepared.database = running.here
+)
+FROM begun CROSS JOIN running;
+
+-- name: place_stretches
+-- Gives the stretches below a horizon their positions, in order of their transactions; those that
+-- came with a copy of the database come first. The last position, and whether more is there.
+WITH taken AS (
+    DELETE FROM unsealed
+    WHERE xid >= $1::text::xid8 AND (xid < $2::text::xid8 OR xmin <> xid::xid)
+    RETURNING xmin = xid::xid AS ours, xid, place, run, first, last
+), placed AS (
+    INSERT INTO commits (position, run, first, last)
+    SELECT $3::bigint + sum(last - first + 1) OVER (ORDER BY ours, xid, place), run, first, last
+    FROM taken
+    RETURNING position
+)
+SELECT coalesce((SELECT max(position) FROM placed), $3::bigint),
+       EXISTS (SELECT FROM unsealed WHERE xid >= $2::text::xid8 AND xmin = xid::xid);
+
+-- name: take_deeds
+-- Takes the deeds below a horizon, in no order.
+DELETE FROM deeds
+WHERE xid >= $1::text::xid8 AND (xid < $2::text::xid8 OR xmin <> xid::xid)
+RETURNING xmin = xid::xid, xid::text::bigint, place, at, who, action, subject, run_id, seen,
+          origin, detail;
+
+-- name: has_deeds
+-- Whether there are deeds that are not sealed.
+SELECT EXISTS (SELECT FROM deeds);
+
+-- name: add_entries
+-- Adds entries to the audit chain.
+INSERT INTO audit (number, at, who, action, subject, run_id, seen, origin, detail, previous,
+                   digest)
+SELECT * FROM unnest($1::bigint[], $2::double precision[], $3::text[], $4::text[], $5::text[],
+                     $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[]);
+
+-- name: note
+-- Writes down how far all is sealed. What is lost of that with the server is sealed again, alike.
+WITH hurried AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
+UPDATE seal SET horizon = $1::text::xid8, position = $2, number = $3, digest = $4
+FROM hurried WHERE id = 1;
