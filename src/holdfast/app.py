@@ -148,7 +148,7 @@ class Holdfast:
     @property
     def place(self) -> str:
         """Where its runs are kept, for people to read."""
-        return getattr(self.journal, "shown", None) or str(self.home)
+        return getattr(self.journal, "place", None) or str(self.home)
 
     @property
     def planner_agent(self) -> PlannerAgent:

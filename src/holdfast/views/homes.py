@@ -12,6 +12,7 @@ from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeAlias, cast
 
+from holdfast.errors import OperatorError
 from holdfast.journal.home import DATABASE, announce, database_url, default_home
 from holdfast.journal.port import Journal
 from holdfast.journal.reading import ReadingJournal, refuse_empty
@@ -27,6 +28,7 @@ __all__ = [
     "is_driven",
     "journal_path",
     "keeps_runs",
+    "migrated",
     "place_of",
     "place_of_app",
     "reading",
@@ -101,6 +103,21 @@ async def writing(place: Place) -> AsyncIterator[Journal]:
     alone."""
     async with _opened(_shared(place) if isinstance(place, str) else SqliteJournal(place)) as one:
         yield one
+
+
+async def migrated(url: str | None) -> tuple[str, int, int]:
+    """Bring a database to this version's schema: where it is, how many steps that took, and the
+    schema by now."""
+    wanted = url or database_url()
+    if not wanted:
+        raise OperatorError(
+            "no database is named: set HOLDFAST_DATABASE, or give --database "
+            "postgresql://user@host/holdfast. A home needs no migration."
+        )
+    from holdfast.journal.postgres_database import place_of as place_of_url
+    from holdfast.journal.postgres_migrations import SCHEMA, migrate
+
+    return place_of_url(wanted), await migrate(wanted), SCHEMA
 
 
 def _shared(url: str) -> Journal:

@@ -118,11 +118,11 @@ async def migrate(
     from holdfast.cli.terminal.screen import say
     from holdfast.views.homes import migrated
 
-    before, after, shown = await migrated(database)
+    place, steps, schema = await migrated(database)
     if settings.as_json:
-        print_json({"database": shown, "before": before, "after": after})
-    elif before == after:
-        say(f"{shown} is up to date (schema {after})")
+        print_json({"database": place, "steps": steps, "schema": schema})
+    elif steps:
+        say(f"{place} is ready: schema {schema}")
     else:
-        say(f"{shown}: schema {before or 'none'} -> {after}")
+        say(f"{place} was up to date: schema {schema}")
     return OK
