@@ -63,6 +63,10 @@ class Driver(Protocol):
     def holds(self, job: int) -> bool: ...
 
 
+async def _commit_by_itself(connection: psycopg.AsyncConnection[Any]) -> None:
+    await connection.set_autocommit(True)
+
+
 class PatientConnector(PsycopgConnector):
     """Waits for a database that is away. `failed_at` is when it was last found so."""
 
@@ -173,7 +177,7 @@ class Dispatcher:
         self._now = clock
         self._most = most
         self._connector = PatientConnector(
-            conninfo=url, min_size=1, max_size=4, kwargs={"autocommit": True}
+            conninfo=url, min_size=1, max_size=4, configure=_commit_by_itself
         )
         self._app = App(connector=self._connector)
         self._jobs = GuardedJobs(self._connector, self._registered)

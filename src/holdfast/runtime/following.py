@@ -45,6 +45,8 @@ class Follower:
         self._hub = hub
         self._ourselves = ourselves
         self._tasks: list[asyncio.Task[None]] = []
+        self._seen: dict[str, int] = {}
+        """Up to where the followers of runs that are not in memory have been told."""
         self.sweeps: list[Sweep] = []
         """What else is to be done each second."""
         self.when_plans_change: list[Callable[[], None]] = []
@@ -91,13 +93,19 @@ class Follower:
         return run_id in self._drives.driven or self._hub.follows(run_id)
 
     async def _look(self, run_id: str, version: int) -> None:
+        actor = self._actors.by_id.get(run_id)
+        if actor is not None:
+            if version > actor.committed.version:
+                self._turns.renew(actor)
+            return
+        if self._seen.get(run_id, 0) >= version:
+            return
         try:
-            actor = self._actors.by_id.get(run_id) or await self._turns.find(run_id)
+            self._hub.renew((await self._turns.find(run_id)).committed)
         except HoldfastError as error:
             log.info("run %s is not read anew: %s", run_id, error)
             return
-        if version > actor.committed.version:
-            self._turns.renew(actor)
+        self._seen[run_id] = version
 
     async def _hear_notices(self, below: Iterable[str]) -> None:
         """Runs below have moved on: what they have told those that are driven here."""
@@ -127,6 +135,7 @@ class Follower:
         """Ask where everything stands that matters here."""
         driven = self._drives.driven
         watched = {*driven, *self._hub.followed()}
+        self._seen = {one: at for one, at in self._seen.items() if one in watched}
         if watched:
             for run_id, version in (await self._journal.versions(list(watched))).items():
                 await self._look(run_id, version)

@@ -125,6 +125,17 @@ class Hub:
         if state.open_questions is not before.open_questions:
             self._ask_below(state.run_id)
 
+    def renew(self, state: RunState) -> None:
+        """As `publish`, where it is not known which state its followers have seen last."""
+        audience = self._of(state.run_id)
+        for latest in audience.latest:
+            latest.state = state
+        for listener in audience.listeners:
+            listener.more.set()
+        _call(audience.watchers, state.run_id, state)
+        _call(audience.status_watchers, state.run_id, state)
+        self._ask_below(state.run_id)
+
     def followed(self) -> Collection[str]:
         """The runs that are followed by anything."""
         return tuple(self._audiences)
