@@ -193,7 +193,6 @@ class Dispatcher:
 
     async def open(self) -> None:
         await self._connector.open_async()
-        self._connector.failed_at = time.monotonic()
         loop = asyncio.get_running_loop()
         self._tasks = [loop.create_task(self._work()), loop.create_task(self._look_after())]
 
@@ -279,7 +278,9 @@ class Dispatcher:
                 log.exception("the dispatcher could not look after its jobs")
 
     async def _rescue(self) -> None:
-        if time.monotonic() - self._connector.failed_at < STALLED_SECONDS + HEARTBEAT_SECONDS:
+        sure = STALLED_SECONDS + HEARTBEAT_SECONDS
+        up = await self._connector.execute_query_one_async(_SQL["server_up_for"])
+        if min(up["seconds"], time.monotonic() - self._connector.failed_at) < sure:
             return
         stalled = await self._jobs.get_stalled_jobs(
             queue=QUEUE, seconds_since_heartbeat=STALLED_SECONDS

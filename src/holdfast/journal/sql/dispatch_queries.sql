@@ -13,3 +13,7 @@ WHERE id = %(id)s AND status = 'doing' AND attempts = %(attempts)s;
 -- What a worker holds.
 SELECT id, attempts FROM procrastinate_jobs
 WHERE worker_id = %(worker_id)s AND status = 'doing';
+
+-- name: server_up_for
+-- For how many seconds the database server has been there.
+SELECT extract(epoch FROM now() - pg_postmaster_start_time())::float8 AS seconds;
