@@ -17,14 +17,14 @@ COVERED := tests/core tests/language tests/forms tests/source tests/drawing test
 	tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
-.PHONY: demo test campaign browser check bench bench-setup diagrams images messages docs release format clean setup
+.PHONY: demo test campaign browser postgresql check bench bench-setup diagrams images messages docs release format clean setup
 
 demo: setup
 	@$(BIN)/holdfast demo
 
 # Branches are counted where they must all be taken; property tests run without counting.
 UNCOUNTED := hypothesis or uncounted
-test: setup browser
+test: setup browser postgresql
 	HOLDFAST_FROZEN=1 $(PYTEST) -m 'not ($(UNCOUNTED))' $(COVERED) $(PURE:%=--cov=holdfast.%) \
 		--cov-branch --cov-report=term-missing:skip-covered --cov-fail-under=100
 	HOLDFAST_FROZEN=1 $(PYTEST) -m '$(UNCOUNTED)' $(COVERED)
@@ -32,11 +32,14 @@ test: setup browser
 
 # The same trials with new chance, over and over: power cuts, random runs, races, kills.
 SECONDS ?= 600
-campaign: setup
+campaign: setup postgresql
 	$(BIN)/python tests/campaign.py $(SECONDS)
 
 browser: setup
 	@$(BIN)/python tests/chromium.py
+
+postgresql: setup
+	@$(BIN)/python tests/postgresql.py
 
 check: setup
 	$(BIN)/ruff format --check src tests bench docs examples release.py

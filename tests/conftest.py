@@ -7,7 +7,7 @@ Nothing here sleeps: `until` returns with the commit that makes its condition tr
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -23,6 +23,7 @@ from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 from holdfast.model.recorded import Event
 from holdfast.testing.clock import ManualClock
+from postgresql_server import Server, migrated
 
 PATIENCE = 60.0
 """Far beyond what anything here takes; a test that reaches it has hung."""
@@ -95,3 +96,33 @@ def events_of() -> EventsOf:
         return [decode(record) for record in await app.journal.read(run_id)]
 
     return read
+
+
+@pytest.fixture(scope="session")
+def postgres_server() -> Iterator[Server]:
+    """One for each process of tests (half a second). A test that harms one starts its own."""
+    settings = {"max_connections": 200, "max_prepared_transactions": 5, "autovacuum_naptime": "1d"}
+    with Server(fsync=False, **settings) as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres_server: Server) -> Iterator[str]:
+    """The URL of a database with Holdfast's schema, and nothing else, which goes with the test."""
+    url = postgres_server.create_database(migrated)
+    yield url
+    postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def empty_database(postgres_server: Server) -> Iterator[Callable[..., str]]:
+    """Makes databases in which nothing is, with options of CREATE DATABASE."""
+    made: list[str] = []
+
+    def create(options: str = "") -> str:
+        made.append(postgres_server.create_database(options=options))
+        return made[-1]
+
+    yield create
+    for url in made:
+        postgres_server.drop_database(url)
