@@ -25,7 +25,7 @@ from weakref import WeakKeyDictionary
 from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
 from holdfast.i18n.message import msg
 from holdfast.model.rows import Attached, AuditRecord, ExpiringValue
-from holdfast.runtime.audit import with_claim
+from holdfast.runtime.audit import attach_claimed
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.store import Store
 from holdfast.server.auth.credentials import (
@@ -292,7 +292,7 @@ class Tokens:
 
     async def _attach(self, attached: Attached) -> None:
         """What a request asked for, and that it is served."""
-        await self._store.attach(with_claim(attached, self._clock.now()))
+        await attach_claimed(self._store, attached, self._clock.now())
 
     def _record(
         self, by: str, action: str, one: Credential, origin: str, via: str = ""
