@@ -18,6 +18,7 @@ from holdfast.errors import (
     InvalidAnswer,
     InvalidValue,
     JournalUnavailable,
+    NameTaken,
     NotFound,
     VersionConflict,
 )
@@ -205,7 +206,7 @@ async def test_deed_and_claim_are_in_the_append_of_the_answer(
     await answer(app, question_id, claim="k1")
     [append] = [one for one in journal.appends if one.attached.audit]
     assert "QuestionAnswered" in [kind.partition("@")[0] for _, _, kind, _ in append.records]
-    [kept] = append.attached.kept
+    [kept] = append.attached.claimed
     assert (kept.kind, kept.key) == ("request", "k1")
     body = await claimed(app, "k1")
     assert body is not None
@@ -218,7 +219,7 @@ async def test_a_claim_commits_with_the_birth_of_its_run(app: Holdfast, journal:
     with acting(Identity("will.zhang", claim=Claim("k1", "print"))):
         instance = await app.plans.start_plan_by_prompt("", "asks")
     [first] = [one for one in journal.appends if one.run_id == instance.id and one.expected == 0]
-    assert [kept.key for kept in first.attached.kept] == ["k1"]
+    assert [kept.key for kept in first.attached.claimed] == ["k1"]
     assert [deed.action for deed in first.attached.audit] == ["started"]
     body = await claimed(app, "k1")
     assert body is not None
@@ -329,7 +330,9 @@ async def test_what_was_refused_and_happened_after_all_is_one_deed(
         await answer(app, question_id, claim="k1")
     assert await deeds(app) == ["answered"]
     assert await claimed(app, "k1") is not None
-    await answer(app, question_id, claim="k1")
+    with pytest.raises(NameTaken):
+        await answer(app, question_id, claim="k1")
+    await answer(app, question_id, claim="k2")
     assert await deeds(app) == ["answered"]
 
 

@@ -19,6 +19,7 @@ from functools import partial
 from operator import attrgetter
 from typing import Any, TypeAlias
 
+from holdfast.errors import NameGone, NameTaken
 from holdfast.journal import database
 from holdfast.journal.database import Transaction, add_values, row_crc, snapshot_crc
 from holdfast.journal.port import (
@@ -50,6 +51,7 @@ _SAVE_SNAPSHOT = _SQL["save_snapshot"]
 _STORE_DEFINITION = _SQL["store_definition"]
 _KEEP = _SQL["keep"]
 _DROP_KEPT = _SQL["drop_kept"]
+_KEPT_UNTIL = _SQL["kept_until"]
 _DROP_EXPIRED = _SQL["drop_expired"]
 _LAST_AUDITED = _SQL["last_audited"]
 _ADD_AUDITED = _SQL["add_audited"]
@@ -175,6 +177,9 @@ class AppendWriter:
     def write(self, transaction: Transaction, append: Append) -> int:
         """Everything in an append, births included; the run's new version."""
         run_id, expected, records = append.run_id, append.expected, append.records
+        if append.attached is not NOTHING:
+            # First of all: what fails before anything is written, fails alone at no cost.
+            _require_names(transaction, append.attached)
         place = self._places.get(run_id, _NOWHERE)
         if append.row is not None or place & _SEQ != expected:
             place = self._place_of(transaction, append)
@@ -190,7 +195,7 @@ class AppendWriter:
         if append.questions or append.notices or append.heard or append.child_appends:
             self._write_company(transaction, append)
         if append.attached is not NOTHING:
-            attach(transaction, append.attached)
+            _attach(transaction, append.attached)
         return expected + count
 
     def flush(self, transaction: Transaction) -> None:
@@ -276,8 +281,34 @@ def _checked(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def attach(transaction: Transaction, attached: Attached) -> None:
     """What is kept, dropped and audited, whichever run it belongs to."""
-    transaction.executemany(_DROP_KEPT, attached.dropped)
-    transaction.executemany(_KEEP, map(_checked, map(_kept_values, attached.kept)))
+    _require_names(transaction, attached)
+    _attach(transaction, attached)
+
+
+def _require_names(transaction: Transaction, attached: Attached) -> None:
+    """That every name to be claimed is free, and every one to be spent is there."""
+    seen: set[Pair] = set()
+    for one in attached.claimed:
+        name = one.kind, one.key
+        if name in seen or _is_kept(transaction, name, attached.at):
+            raise NameTaken(*name)
+        seen.add(name)
+    seen.clear()
+    for name in attached.spent:
+        if name in seen or not _is_kept(transaction, name, attached.at):
+            raise NameGone(*name)
+        seen.add(name)
+
+
+def _is_kept(transaction: Transaction, name: Pair, now: float) -> bool:
+    rows = transaction.execute(_KEPT_UNTIL, name).fetchall()
+    return bool(rows) and (rows[0][0] is None or rows[0][0] > now)
+
+
+def _attach(transaction: Transaction, attached: Attached) -> None:
+    transaction.executemany(_DROP_KEPT, [*attached.dropped, *attached.spent])
+    kept = [*attached.kept, *attached.claimed]
+    transaction.executemany(_KEEP, map(_checked, map(_kept_values, kept)))
     if attached.audit:
         now = max(one.at for one in attached.audit)
         transaction.execute(_DROP_EXPIRED, (now, EXPIRED_AT_ONCE))

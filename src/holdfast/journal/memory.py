@@ -13,7 +13,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
-from holdfast.errors import JournalUnavailable, NotFound
+from holdfast.errors import JournalUnavailable, NameGone, NameTaken, NotFound
 from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
@@ -84,6 +84,7 @@ class MemoryJournal:
         check(append)
         self._require_version(append)
         self._require_unborn(append)
+        self._require_names(append.attached)
         self._numbers.note(append)
         self._write(append)
         await asyncio.sleep(0)  # a run that never waits must not keep the loop to itself
@@ -186,6 +187,7 @@ class MemoryJournal:
 
     async def attach(self, attached: Attached) -> None:
         self._require_open()
+        self._require_names(attached)
         self._attach(attached)
 
     async def kept(self, kind: str, key: str, now: float) -> ExpiringValue | None:
@@ -239,6 +241,23 @@ class MemoryJournal:
                 raise conflict(birth)
             coming.add(birth.run_id)
 
+    def _require_names(self, attached: Attached) -> None:
+        seen: set[tuple[str, str]] = set()
+        for one in attached.claimed:
+            name = one.kind, one.key
+            if name in seen or self._is_kept(name, attached.at):
+                raise NameTaken(*name)
+            seen.add(name)
+        seen.clear()
+        for name in attached.spent:
+            if name in seen or not self._is_kept(name, attached.at):
+                raise NameGone(*name)
+            seen.add(name)
+
+    def _is_kept(self, name: tuple[str, str], now: float) -> bool:
+        kept = self._kept.get(name)
+        return kept is not None and _lasts(kept, now)
+
     def _write(self, append: Append) -> None:
         if append.expected == 0 and append.row is not None:
             self._runs[append.run_id] = _Run(len(self._runs), append.row)
@@ -260,9 +279,9 @@ class MemoryJournal:
         self._attach(append.attached)
 
     def _attach(self, attached: Attached) -> None:
-        for name in attached.dropped:
+        for name in (*attached.dropped, *attached.spent):
             self._kept.pop(name, None)
-        for kept in attached.kept:
+        for kept in (*attached.kept, *attached.claimed):
             self._kept[kept.kind, kept.key] = kept
         if attached.audit:
             self._drop_expired(max(one.at for one in attached.audit))

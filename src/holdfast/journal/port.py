@@ -354,6 +354,8 @@ def _check_company(append: Append) -> None:
     for birth in append.child_appends:
         if birth.expected != 0:
             raise InternalError(f"run {birth.run_id} is born at {birth.expected} instead of 0")
+        if birth.attached.claimed or birth.attached.spent:
+            raise InternalError(f"run {birth.run_id} is born with claims: those are its parent's")
         check(birth)
 
 

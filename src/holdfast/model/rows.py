@@ -162,8 +162,8 @@ class Attached:
     """What becomes true together with a command, whichever run it is for, or with none.
 
     What is `claimed` is kept only if nothing is kept under its name yet, or it has expired by `at`;
-    what is `spent` is dropped only if it is there. Where one of them is not so, nothing of it all
-    becomes true.
+    what is `spent` is dropped only if it is there and has not. Where one of them is not so, or one
+    name stands there twice, nothing of it all becomes true (`NameTaken`, `NameGone`).
     """
 
     audit: Sequence[AuditRecord] = ()

@@ -24,8 +24,8 @@ from holdfast.model.record import constructor
 from holdfast.model.recorded import Event
 from holdfast.model.run import RunStatus
 from holdfast.runtime import projections
-from holdfast.runtime.audit import left_by
-from holdfast.runtime.identity import Identity
+from holdfast.runtime.audit import REQUEST, left_by
+from holdfast.runtime.identity import Claim, Identity
 from holdfast.runtime.machines import Machine, machine_of, run_row
 
 _READY: Final = StepStatus.READY
@@ -107,6 +107,15 @@ class Envelope:
     attached: Attached = NOTHING
     attempts: int = 0
 
+    @property
+    def claim(self) -> Claim | None:
+        """That of the request which gave the command."""
+        return None if self.acting is None else self.acting.claim
+
+    def claims(self, kind: str, key: str) -> bool:
+        """Whether its request has that claim."""
+        return self.claim is not None and (kind, key) == (REQUEST, self.claim.key)
+
     def answer(self, state: RunState, refusal: HoldfastError | None) -> None:
         """Tell the caller, if one still waits."""
         if self.reply is None or self.reply.done():
@@ -139,6 +148,7 @@ class Actor:
     mailbox: deque[Envelope] = field(default_factory=deque)
     child_appends: list[tuple[Append, Actor]] = field(default_factory=list)
     attached: list[Attached] = field(default_factory=list)
+    claims: list[Claim] = field(default_factory=list)
     in_flight: dict[tuple[str, int], asyncio.Future[None]] = field(default_factory=dict)
     """What is under way, by its step and claim: after a refused append another step may get the
     claim of a snippet that is still at work."""
@@ -195,17 +205,23 @@ class Actor:
         if envelope.acting is not None:
             left = left_by(envelope.acting, envelope.command, before, self.state, self.builder.now)
             self._attach(left)
+            if left.claimed and envelope.claim is not None:
+                self.claims.append(envelope.claim)
         if envelope.attached is not NOTHING:
             self._attach(envelope.attached)
         return effects
 
     def _attach(self, attached: Attached) -> None:
-        if attached.audit or attached.kept or attached.dropped:
+        one = attached
+        if one.audit or one.kept or one.dropped or one.claimed or one.spent:
             self.attached.append(attached)
 
     def settle(self) -> None:
         """What went along with the events is on disk too."""
         self.child_appends, self.attached = [], []
+        for claim in self.claims:
+            claim.held = True
+        self.claims.clear()
         if self.flush_timer is not None:
             self.flush_timer.cancel()
             self.flush_timer = None
@@ -215,6 +231,7 @@ class Actor:
         self.unsaved.clear()
         self.child_appends.clear()
         self.attached.clear()
+        self.claims.clear()
         self.builder.state, self.builder.shared = self.committed, True
         self.projected = None
         self.ready.rebuild(self.state)
@@ -263,8 +280,13 @@ def _together(attached: Sequence[Attached]) -> Attached:
     """Everything that goes into one append."""
     if len(attached) == 1:
         return attached[0]
+    # Two commands of one request have one claim, and the later says how far the run has come.
+    claimed = {(kept.kind, kept.key): kept for one in attached for kept in one.claimed}
     return Attached(
         audit=[record for one in attached for record in one.audit],
         kept=[kept for one in attached for kept in one.kept],
         dropped=[name for one in attached for name in one.dropped],
+        claimed=tuple(claimed.values()),
+        spent=[name for one in attached for name in one.spent],
+        at=max(one.at for one in attached),
     )

@@ -6,7 +6,6 @@ work is in the run's own journal, and a draft is no decision.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any, assert_never
 
@@ -19,6 +18,7 @@ from holdfast.model.interaction import InteractionRequest
 from holdfast.model.record import adapter
 from holdfast.model.values import Json
 from holdfast.runtime.identity import Claim, Identity, current
+from holdfast.runtime.store import Store
 
 REQUEST = "request"
 """The kind under which claims are kept."""
@@ -83,17 +83,24 @@ def _record(acting: Identity, told: _Told, run_id: str, seen: str, now: float) -
     )
 
 
-def with_claim(attached: Attached, now: float) -> Attached:
-    """What belongs to no run, together with the claim of the request under way, if it has one."""
+async def attach_claimed(store: Store, attached: Attached, now: float) -> None:
+    """Commit what belongs to no run, together with the claim of the request under way, if it has
+    one."""
     acting = current()
-    if acting is None or acting.claim is None:
-        return attached
-    return replace(attached, kept=[*attached.kept, _claimed(acting.claim, now)])
+    claim = None if acting is None else acting.claim
+    if claim is not None:
+        attached = _with_claim(attached, claim, now)
+    await store.attach(attached)
+    if claim is not None:
+        claim.held = True
 
 
-def _claimed(claim: Claim, now: float, **served: Json) -> ExpiringValue:
+def _with_claim(attached: Attached, claim: Claim, now: float, **served: Json) -> Attached:
     body = canonical_json({"fingerprint": claim.fingerprint, **served})
-    return ExpiringValue(REQUEST, claim.key, body, now + CLAIM_SECONDS)
+    served_by = ExpiringValue(REQUEST, claim.key, body, now + CLAIM_SECONDS)
+    if claim.held:
+        return replace(attached, kept=[*attached.kept, served_by])
+    return replace(attached, claimed=[*attached.claimed, served_by], at=now)
 
 
 def request_digest(request: InteractionRequest) -> str:
@@ -112,11 +119,11 @@ def left_by(
         return NOTHING  # it is the engine's own
     changed = state.version != before.version
     record = audit_record_of(acting, command, state, now) if changed else None
-    kept: Sequence[ExpiringValue] = ()
-    if acting.claim is not None:
-        # By which run the request was served, and how far that run was then.
-        kept = (_claimed(acting.claim, now, run_id=state.run_id, version=state.version),)
-    return Attached(() if record is None else (record,), kept)
+    left = Attached(() if record is None else (record,))
+    if acting.claim is None:
+        return left
+    # By which run the request was served, and how far that run was then.
+    return _with_claim(left, acting.claim, now, run_id=state.run_id, version=state.version)
 
 
 def _told(command: c.Command) -> _Told | None:

@@ -19,12 +19,17 @@ LOCAL: Final = "local"
 """The name under which a process acts that admits no one from outside."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, eq=False)
 class Claim:
-    """A request that must not be served twice; `fingerprint` tells it from another one."""
+    """A request that must not be served twice; `fingerprint` tells it from another one.
+
+    It is `held` once something that the request asked for is on disk: what else it asks for goes on
+    under the same claim.
+    """
 
     key: str
     fingerprint: str
+    held: bool = False
 
 
 @dataclass(frozen=True, slots=True)

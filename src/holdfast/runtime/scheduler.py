@@ -11,7 +11,14 @@ import os
 from collections.abc import Sequence
 from typing import Final
 
-from holdfast.errors import CallerError, HoldfastError, InternalError, NotAllowed
+from holdfast.errors import (
+    CallerError,
+    HoldfastError,
+    InternalError,
+    NameGone,
+    NameTaken,
+    NotAllowed,
+)
 from holdfast.i18n.message import msg
 from holdfast.journal.port import NOTHING
 from holdfast.model import commands as c
@@ -253,6 +260,38 @@ def _may_wait(actor: Actor, turn: Turn, before: int) -> bool:
     if not turn.effects or actor.child_appends or len(actor.unsaved) >= LAZY_EVENTS:
         return False
     return all(envelope.lazy for envelope in turn.envelopes) and all(map(is_pure, turn.effects))
+
+
+def refuse_late(actor: Actor, turn: Turn, error: Exception) -> bool:
+    """After an append that failed because another has claimed or spent a name: those for whom it
+    was wanted are refused, and the others are decided again. False where it failed for anything
+    else."""
+    if not isinstance(error, NameTaken | NameGone):
+        return False
+    wanting = [one for one in turn.envelopes if _wants(one, error)]
+    if not wanting:
+        return False
+    late = {id(one) for one in wanting if not _holds(one, error)}
+    turn.replies = [(one, error) for one in wanting if id(one) in late]
+    others = [one for one in turn.envelopes if id(one) not in late]
+    if actor.committed.version:
+        actor.stale = True
+        others = others or [Envelope(c.Tick(), lazy=True)]
+    actor.mailbox.extendleft(reversed(others))
+    return True
+
+
+def _wants(envelope: Envelope, missed: NameTaken | NameGone) -> bool:
+    name, attached = (missed.kind, missed.key), envelope.attached
+    if isinstance(missed, NameGone):
+        return name in attached.spent
+    return envelope.claims(*name) or name in ((one.kind, one.key) for one in attached.claimed)
+
+
+def _holds(envelope: Envelope, missed: NameTaken | NameGone) -> bool:
+    """Whether another command of the same request has made that claim meanwhile."""
+    claim = envelope.claim
+    return claim is not None and claim.held and envelope.claims(missed.kind, missed.key)
 
 
 def internal(error: Exception) -> InternalError:

@@ -15,6 +15,10 @@ from holdfast.model.rows import Attached, AuditEntry, ExpiringValue
 
 class Store(Protocol):
     @property
+    def shared(self) -> bool:
+        """Whether other processes may write to it too."""
+
+    @property
     def epoch(self) -> int:
         """Rises whenever appends were refused because the store failed."""
 

@@ -56,7 +56,7 @@ from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.hub import Hub
 from holdfast.runtime.machines import definition_of
 from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
-from holdfast.runtime.scheduler import Scheduler, Turn, internal
+from holdfast.runtime.scheduler import Scheduler, Turn, internal, refuse_late
 from holdfast.work.failed_attempts import ends_from_without
 
 log = logging.getLogger("holdfast")
@@ -385,7 +385,7 @@ class TurnLoop:
         elif isinstance(error, OperatorError):
             actor.mailbox.extendleft(reversed(envelopes))
             raise error
-        else:
+        elif not refuse_late(actor, turn, error):
             log.error("run %s could not be recorded", actor.run_id, exc_info=error)
             turn.replies = [(one, internal(error)) for one in envelopes]
             if actor.committed.version:

@@ -19,7 +19,7 @@ from holdfast.errors import PlanRejected
 from holdfast.language.strict import canonical_json
 from holdfast.model.plan import Plan
 from holdfast.model.rows import Attached, AuditRecord, ExpiringValue
-from holdfast.runtime.audit import with_claim
+from holdfast.runtime.audit import attach_claimed
 from holdfast.runtime.identity import Identity, current
 from holdfast.runtime.offload import aside
 from holdfast.runtime.registry import CompiledPlan, compiled
@@ -119,8 +119,7 @@ class RegisteredPlans:
         kept = ExpiringValue(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))
         acting = current()
         audit = () if acting is None else (_record(acting, made, origin.at),)
-        attached = with_claim(Attached(audit, (kept,)), origin.at)
-        await self._app.engine.store.attach(attached)
+        await attach_claimed(self._app.engine.store, Attached(audit, (kept,)), origin.at)
 
     def origin(self, plan_id: str) -> Origin:
         """An application may bring another plan of that id at any time."""

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import pytest
 
-from holdfast.errors import VersionConflict
+from holdfast.errors import InternalError, NameGone, NameTaken, VersionConflict
 from holdfast.journal.port import (
     Attached,
     AuditRecord,
@@ -35,6 +35,13 @@ def places(stretches: Sequence[Committed]) -> list[Place]:
 
 def did(*words: str, at: float = 1000.5) -> Attached:
     return Attached([audit_record(word, at=at) for word in words])
+
+
+LINK = ("link", "a")
+
+
+def claim(body: str = "1", expires_at: float | None = None, at: float = 0.0) -> Attached:
+    return Attached(claimed=[ExpiringValue("request", "r", body, expires_at)], at=at)
 
 
 class KeepingSuite(LookupSuite):
@@ -88,6 +95,112 @@ class KeepingSuite(LookupSuite):
         assert await journal.all_kept("link", 0.0) == [*old, *lasting]
         await journal.attach(did("looked", at=200.0))
         assert await journal.all_kept("link", 0.0) == lasting
+
+    async def test_what_is_claimed_is_kept_if_nothing_is_there(self, journal: Journal) -> None:
+        await journal.attach(claim("first"))
+        with pytest.raises(NameTaken) as taken:
+            await journal.attach(replace(claim("second"), audit=[audit_record("forged")]))
+        assert (taken.value.kind, taken.value.key) == ("request", "r")
+        kept = await journal.kept("request", "r", 0.0)
+        assert kept is not None
+        assert kept.body == "first"
+        assert await journal.audit() == []
+        other = ExpiringValue("request", "s", "other"), ExpiringValue("token", "r", "another")
+        await journal.attach(Attached(claimed=other))
+        assert await journal.all_kept("request", 0.0) == [kept, other[0]]
+
+    async def test_what_has_expired_may_be_claimed_anew(self, journal: Journal) -> None:
+        await journal.attach(claim("first", expires_at=100.0))
+        with pytest.raises(NameTaken):
+            await journal.attach(claim("second", expires_at=200.0, at=99.9))
+        await journal.attach(claim("third", expires_at=300.0, at=100.0))
+        kept = await journal.kept("request", "r", 150.0)
+        assert kept is not None
+        assert (kept.body, kept.expires_at) == ("third", 300.0)
+
+    async def test_what_is_spent_is_dropped_if_it_is_there(self, journal: Journal) -> None:
+        link, other = ExpiringValue(*LINK, "1", 100.0), ExpiringValue("link", "b", "2")
+        await journal.attach(Attached(kept=[link, other]))
+        await journal.attach(Attached(spent=[LINK], at=99.9))
+        assert await journal.all_kept("link", 0.0) == [other]
+        with pytest.raises(NameGone) as gone:
+            await journal.attach(Attached([audit_record("forged")], spent=[("link", "b"), LINK]))
+        assert (gone.value.kind, gone.value.key) == LINK
+        assert await journal.all_kept("link", 0.0) == [other]
+        assert await journal.audit() == []
+
+    async def test_what_has_expired_cannot_be_spent(self, journal: Journal) -> None:
+        await journal.attach(Attached(kept=[ExpiringValue(*LINK, "1", 100.0)]))
+        with pytest.raises(NameGone):
+            await journal.attach(Attached(spent=[LINK], at=100.0))
+        await journal.attach(Attached(spent=[LINK], at=99.9))
+
+    async def test_one_name_stands_in_one_attachment_once(self, journal: Journal) -> None:
+        twice = claim().claimed[0]
+        with pytest.raises(NameTaken):
+            await journal.attach(Attached(claimed=[twice, twice]))
+        assert await journal.all_kept("request", 0.0) == []
+        await journal.attach(Attached(kept=[ExpiringValue(*LINK, "1")]))
+        with pytest.raises(NameGone):
+            await journal.attach(Attached(spent=[LINK, LINK]))
+        assert len(await journal.all_kept("link", 0.0)) == 1
+
+    async def test_an_append_whose_claim_is_taken_fails_as_a_whole(self, journal: Journal) -> None:
+        await journal.append(replace(birth(), attached=claim("first")))
+        late = replace(claim("late"), audit=[audit_record("forged")])
+        with pytest.raises(NameTaken):
+            await journal.append(replace(birth("inst_000002"), attached=late))
+        company = [birth("inst_000001.child")]
+        with pytest.raises(NameTaken):
+            await journal.append(step("inst_000001", 1, child_appends=company, attached=late))
+        gone = Attached(spent=[LINK])
+        with pytest.raises(NameGone):
+            await journal.append(step("inst_000001", 1, child_appends=company, attached=gone))
+        assert await journal.version("inst_000001") == 1
+        assert [row.run_id for row in await journal.runs()] == ["inst_000001"]
+        assert await journal.last_commit() == 1
+        assert await journal.audit() == []
+        await journal.append(step("inst_000001", 1, child_appends=company))
+        assert await journal.version("inst_000001") == 2
+
+    async def test_only_an_append_itself_claims_or_spends(self, journal: Journal) -> None:
+        await journal.append(birth())
+        for attached in (claim(), Attached(spent=[LINK])):
+            child = replace(birth("inst_000001.child"), attached=attached)
+            with pytest.raises(InternalError):
+                await journal.append(step("inst_000001", 1, child_appends=[child]))
+        assert await journal.version("inst_000001") == 1
+
+    async def test_of_many_that_claim_one_name_at_once_one_is_taken(self, journal: Journal) -> None:
+        many = [
+            replace(birth(f"inst_{n:06d}"), attached=claim(f"{n}") if n % 2 else did(f"{n}"))
+            for n in range(40)
+        ]
+        alone = [journal.attach(claim("alone")) for _ in range(5)]
+        told, claimed = await asyncio.gather(
+            outcomes(journal, many), asyncio.gather(*alone, return_exceptions=True)
+        )
+        failed = [one for one in [*told[1::2], *claimed] if isinstance(one, NameTaken)]
+        assert len(failed) == 24
+        assert told[::2] == [1] * 20
+        kept = await journal.kept("request", "r", 0.0)
+        assert kept is not None
+        born = {row.run_id for row in await journal.runs()}
+        winner = set() if kept.body == "alone" else {f"inst_{int(kept.body):06d}"}
+        assert born == {f"inst_{n:06d}" for n in range(0, 40, 2)} | winner
+        assert_gapless(await journal.commits(), len(born))
+        assert len(await journal.audit()) == 20
+
+    async def test_of_many_that_spend_one_name_at_once_one_is_taken(self, journal: Journal) -> None:
+        await journal.attach(Attached(kept=[ExpiringValue(*LINK, "1")]))
+        many = [
+            journal.attach(Attached([audit_record(f"{n}")], spent=[LINK], at=50.0))
+            for n in range(20)
+        ]
+        told = await asyncio.gather(*many, return_exceptions=True)
+        assert [one for one in told if one is not None and not isinstance(one, NameGone)] == []
+        assert told.count(None) == 1
+        assert [one.record.action for one in await journal.audit()] == [f"{told.index(None)}"]
 
     async def test_deeds_come_back_in_order_and_chained(self, journal: Journal) -> None:
         assert await journal.audit() == []

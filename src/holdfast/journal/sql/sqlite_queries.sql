@@ -97,6 +97,10 @@ SET body = excluded.body, expires_at = excluded.expires_at, crc = excluded.crc;
 -- Removes what is kept under a name.
 DELETE FROM kept WHERE kind = ? AND key = ?;
 
+-- name: kept_until
+-- When what is kept under a name expires.
+SELECT expires_at FROM kept WHERE kind = ? AND key = ?;
+
 -- name: drop_expired
 -- Removes some of what has expired.
 DELETE FROM kept WHERE id IN (SELECT id FROM kept WHERE expires_at <= ? LIMIT ?);

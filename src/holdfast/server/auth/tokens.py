@@ -8,24 +8,31 @@ When a credential was last used is kept beside it, not in it: a use that is note
 never bring back what has been revoked meanwhile.
 
 One that was found good is known for a few seconds, so that not every request reads it. Whatever is
-taken back is forgotten at once, with all others of its journal.
+taken back is forgotten at once, with all others of its journal; another server of the same store
+accepts it until it is told (`forget_known`), and for `KNOWN_SECONDS` at most.
 """
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import json
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from math import inf
 from typing import Final, NamedTuple, Protocol
 from weakref import WeakKeyDictionary
 
-from holdfast.errors import InvalidValue, JournalUnavailable, NotFound, Unauthenticated
+from holdfast.errors import (
+    InvalidValue,
+    JournalUnavailable,
+    NameGone,
+    NotFound,
+    Unauthenticated,
+)
 from holdfast.i18n.message import msg
 from holdfast.model.rows import Attached, AuditRecord, ExpiringValue
-from holdfast.runtime.audit import with_claim
+from holdfast.runtime.audit import attach_claimed
 from holdfast.runtime.identity import LOCAL
 from holdfast.runtime.store import Store
 from holdfast.server.auth.credentials import (
@@ -74,6 +81,11 @@ _KNOWN: Final[WeakKeyDictionary[Store, dict[str, _Good]]] = WeakKeyDictionary()
 under way cannot put it back."""
 
 
+def forget_known(store: Store) -> None:
+    """Have every credential looked for again: something was taken back, here or elsewhere."""
+    _KNOWN.pop(store, None)
+
+
 def hash_of(secret: str) -> str:
     """The name that a secret is kept under."""
     return hashlib.sha256(secret.encode()).hexdigest()
@@ -93,7 +105,6 @@ class Tokens:
         self._clock = clock
         self._session_seconds = session_seconds
         self._noted: dict[str, float] = {}
-        self._redeeming = asyncio.Lock()
 
     async def issue(
         self,
@@ -207,13 +218,13 @@ class Tokens:
             raise Unauthenticated(
                 msg("this link is not complete: copy the whole of it, or {remedy}", remedy=NEW_LINK)
             )
-        async with self._redeeming:
-            link = await self._find(LINK, secret)
-            if link is None:
-                raise Unauthenticated(
-                    msg("this link was used already or has expired: {remedy}", remedy=NEW_LINK)
-                )
-            return await self._open(replace(link.principal(), until=None), origin, used=secret)
+        link = await self._find(LINK, secret)
+        if link is not None:
+            with suppress(NameGone):  # it was used a moment ago, maybe at another server
+                return await self._open(replace(link.principal(), until=None), origin, used=secret)
+        raise Unauthenticated(
+            msg("this link was used already or has expired: {remedy}", remedy=NEW_LINK)
+        )
 
     async def sign_in(self, principal: Principal, origin: str = "") -> tuple[Credential, str]:
         """A console session for a principal that was authenticated in another way."""
@@ -238,9 +249,9 @@ class Tokens:
         )
         secret = SESSION.new_secret()
         record = self._record(principal.id, "signed_in", made, origin, via=principal.via)
-        dropped = [(LINK.kind, hash_of(used))] if used else []
+        spent = [(LINK.kind, hash_of(used))] if used else []
         kept = [kept_as(made, hash_of(secret)), _opened(made)]
-        await self._store.attach(Attached(audit=[record], kept=kept, dropped=dropped))
+        await self._store.attach(Attached(audit=[record], kept=kept, spent=spent, at=now))
         return made, secret
 
     async def sign_out(self, secret: str, origin: str = "") -> None:
@@ -285,14 +296,14 @@ class Tokens:
         try:
             await self._attach(Attached(audit=[record], dropped=dropped))
         finally:
-            _KNOWN.pop(self._store, None)
+            forget_known(self._store)
         self._noted.pop(one.id, None)
         self._on_end([one.id])
         self._on_end([each.id for each, _ in await self._kept_of(SESSION) if each.parent == key])
 
     async def _attach(self, attached: Attached) -> None:
         """What a request asked for, and that it is served."""
-        await self._store.attach(with_claim(attached, self._clock.now()))
+        await attach_claimed(self._store, attached, self._clock.now())
 
     def _record(
         self, by: str, action: str, one: Credential, origin: str, via: str = ""

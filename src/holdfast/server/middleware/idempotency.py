@@ -6,6 +6,9 @@ effect is known even when the server fell right after; when the answer is there 
 claim's place and is given again, byte for byte. A claim without an answer is answered from the
 run as it is now, by what the route says with `answered_again`.
 
+Of two servers of one store that are sent the same request at once, one claims it: the commit of the
+other fails as a whole, with all that the request was to do, and it answers as if it had come later.
+
 The same person with other roles is answered nothing from before: what was done for an admin's
 token is not told to a viewer's of the same name, nor done a second time.
 
@@ -39,7 +42,7 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from fastapi import Request, Response
 
-from holdfast.errors import HoldfastError, InvalidValue, NotAllowed, OperatorError
+from holdfast.errors import HoldfastError, InvalidValue, NameTaken, NotAllowed, OperatorError
 from holdfast.i18n.message import msg
 from holdfast.model.rows import Attached, ExpiringValue
 from holdfast.runtime.audit import CLAIM_SECONDS, REQUEST
@@ -58,6 +61,10 @@ REPLAYED: Final = "Idempotency-Replayed"
 _KEY: Final = re.compile(r"[\x21-\x7e]{1,200}")
 _NONCE: Final = 12
 LAG_SECONDS: Final = 0.05
+ANSWER_SECONDS: Final = 2.0
+ANSWER_LOOKS: Final = 20
+"""How long, and in how many looks, the answer of another server is waited for that has claimed a
+request."""
 
 Serve: TypeAlias = Callable[[Claim], Awaitable[Response]]
 Again: TypeAlias = "Callable[[Claimed, Request, Services], Awaitable[Response]]"
@@ -172,13 +179,20 @@ class Requests:
         lock = self._locks.setdefault(claim.key, asyncio.Lock())
         async with lock:
             kept = await self._kept(claim)
-            if kept is not None:
-                known = self._known(json.loads(kept.body), claim)
-                answer = self._given_before(known, claim)
-                return answer or await _answered_now(known, request, again, services)
-            response = await serve(claim)
-            await self._keep(claim, response, again)
-            return response
+            if kept is None:
+                try:
+                    response = await serve(claim)
+                    await self._keep(claim, response, again)
+                    return response
+                except NameTaken as taken:
+                    if (taken.kind, taken.key) != (REQUEST, claim.key):
+                        raise
+                    kept = await self._kept(claim)
+                    if kept is None:
+                        raise
+            known = await self._known(kept, claim, again)
+            answer = self._given_before(known, claim)
+            return answer or await _answered_now(known, request, again, services)
 
     async def _kept(self, claim: Claim) -> ExpiringValue | None:
         now = self._clock.now()
@@ -190,7 +204,22 @@ class Requests:
         sent = b"\0".join((powers, request.scope["query_string"], await request.body()))
         return hmac.digest(self._fingerprints, sent, "sha256").hex()
 
-    def _known(self, known: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
+    async def _known(
+        self, kept: ExpiringValue, claim: Claim, again: Again | None
+    ) -> Mapping[str, Any]:
+        """What is known of a request that took effect. Where only its answer will do, and another
+        server may be about to give it, that is waited for."""
+        known = self._of_this(json.loads(kept.body), claim)
+        if again is None and self._store.shared:
+            for _ in range(ANSWER_LOOKS):
+                if "answer" in known:
+                    break
+                await asyncio.sleep(ANSWER_SECONDS / ANSWER_LOOKS)
+                kept = await self._kept(claim) or kept
+                known = json.loads(kept.body)
+        return known
+
+    def _of_this(self, known: Mapping[str, Any], claim: Claim) -> Mapping[str, Any]:
         if not hmac.compare_digest(str(known["fingerprint"]), claim.fingerprint):
             raise InvalidValue(
                 msg("named another request before, or yours with other roles: take a new one"),
@@ -202,18 +231,24 @@ class Requests:
         return self._opened(claim, known["answer"]) if "answer" in known else None
 
     async def _keep(self, claim: Claim, response: Response, again: Again | None) -> None:
-        """The command is on disk already: an answer that cannot be kept is given all the same."""
+        """The command is on disk already: an answer that cannot be kept is given all the same.
+
+        NameTaken where nothing was claimed so far, and another server was quicker.
+        """
         body = getattr(response, "body", None)
         if not isinstance(body, bytes) or not 200 <= response.status_code < 400:
             return
         members = {"fingerprint": claim.fingerprint, "answer": self._sealed(claim, response, body)}
         expires = self._clock.now() + CLAIM_SECONDS
         kept = ExpiringValue(REQUEST, claim.key, json.dumps(members), expires)
-        if again is not None and await self._kept(claim) is not None:
+        if again is not None and claim.held:
             self.late.put(kept)
             return
+        attached = Attached(kept=(kept,))
+        if not claim.held:
+            attached = Attached(claimed=(kept,), at=expires - CLAIM_SECONDS)
         try:
-            await self._store.attach(Attached(kept=(kept,)))
+            await self._store.attach(attached)
         except OperatorError as error:
             log.warning("the answer to a request could not be kept: %s", error)
 
