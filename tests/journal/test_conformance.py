@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 
+import psycopg
 import pytest
 
 from holdfast.journal import database
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Journal
+from holdfast.journal.port import Journal, SharedJournal
 from holdfast.journal.postgres import PostgresJournal
 from holdfast.journal.sqlite import SqliteJournal
+from holdfast.testing.journal_shared import Job, Jobs, SharedSuite
 from holdfast.testing.journal_suite import JournalSuite
 
 
@@ -38,3 +40,38 @@ class TestPostgres(JournalSuite):
     @pytest.fixture
     def connect(self, database: str) -> Callable[[], Journal]:
         return lambda: PostgresJournal(database)
+
+
+class TestPostgresShared(SharedSuite):
+    @pytest.fixture
+    def connect(self, database: str) -> Callable[[], SharedJournal]:
+        with psycopg.connect(database) as connection:
+            [worker_id] = connection.execute(
+                "SELECT worker_id FROM procrastinate_register_worker_v1()"
+            ).fetchone() or [None]
+
+        def connected() -> SharedJournal:
+            journal = PostgresJournal(database)
+            journal.worker_id = worker_id
+            return journal
+
+        return connected
+
+    @pytest.fixture
+    def jobs(self, database: str) -> Jobs:
+        async def told() -> list[Job]:
+            async with await psycopg.AsyncConnection.connect(database) as connection:
+                rows = await connection.execute(
+                    "SELECT id, lock, status::text, attempts FROM procrastinate_jobs ORDER BY id"
+                )
+                return [Job(*row) async for row in rows]
+
+        return told
+
+    @pytest.fixture
+    def lose_jobs(self, database: str) -> Callable[[], Awaitable[None]]:
+        async def lost() -> None:
+            async with await psycopg.AsyncConnection.connect(database) as connection:
+                await connection.execute("DELETE FROM procrastinate_jobs")
+
+        return lost

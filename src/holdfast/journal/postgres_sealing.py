@@ -30,6 +30,7 @@ came with the copy shows in that its `xmin` is not its number, and is sealed fir
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterable
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
@@ -46,6 +47,9 @@ PATIENCE: Final = 0.25
 """How long a reader waits for older transactions to end; what they wrote comes later, then."""
 
 _PAUSE: Final = 0.002
+
+_ALL: Final = 1 << 32
+_HALF: Final = 1 << 31
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,6 +92,7 @@ class Sealer:
         """The next sealing: one that runs may have looked before we were acknowledged."""
         if self._following is None:
             self._following = asyncio.create_task(self._follow(self._running))
+            self._following.add_done_callback(_heard)
         return self._following
 
     async def _follow(self, before: asyncio.Task[None] | None) -> None:
@@ -124,13 +129,19 @@ class Sealer:
             return sealed
 
 
+def _heard(task: asyncio.Task[None]) -> None:
+    """Those who waited were told; they may have gone."""
+    if not task.cancelled():
+        task.exception()
+
+
 async def _seal(connection: Connection, lock: bytes) -> Sealed | None:
     rows = await execute(connection, lock)
     if not rows:
         return None
     [(low_text, position, number, digest)] = rows
-    [(next_one, *behind)] = await execute(connection, _SQL["horizon"])
-    horizon = horizon_of(next_one, *behind)
+    [(next_one, running, prepared)] = await execute(connection, _SQL["horizon"])
+    horizon = horizon_of(next_one, [*(running or ()), *(prepared or ())])
     # In another server than the one where it was last sealed, numbers may be lower.
     low = int(low_text) if int(low_text) <= next_one else 0
     bounds = [str(low), str(horizon)]
@@ -145,9 +156,11 @@ async def _seal(connection: Connection, lock: bytes) -> Sealed | None:
     return Sealed(horizon, next_one, more)
 
 
-def horizon_of(next_one: int, *behind: int | None) -> int:
-    """The oldest transaction that may still write: so far behind the next, if any is."""
-    return next_one - max(0, *(one or 0 for one in behind))
+def horizon_of(next_one: int, running: Iterable[int]) -> int:
+    """The oldest transaction that may still write; of those that run the lower 32 bits are known,
+    and that they are less than half of all numbers away."""
+    ages = [(next_one - xid + _HALF) % _ALL - _HALF for xid in running]
+    return next_one - max([0, *ages])
 
 
 async def _link(

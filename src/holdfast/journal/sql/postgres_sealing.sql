@@ -13,24 +13,19 @@ SELECT horizon, position, number, digest FROM seal WHERE id = 1 FOR UPDATE;
 SELECT horizon, position, number, digest FROM seal WHERE id = 1 FOR UPDATE SKIP LOCKED;
 
 -- name: horizon
--- The next transaction when this began, and the oldest that writes here: backends first, then what
--- is prepared, for a transaction moves from the one to the other.
+-- The next transaction when this began, and those that write here: of backends first, then what is
+-- prepared, for a transaction moves from the one to the other.
 WITH begun AS MATERIALIZED (
     SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next
 ), running AS MATERIALIZED (
-    SELECT max(age_of.behind) AS behind, current_database() AS here
-    FROM begun CROSS JOIN pg_stat_activity AS backend
-    CROSS JOIN LATERAL (
-        SELECT ((begun.next - backend.backend_xid::text::bigint + 2147483648) & 4294967295)
-               - 2147483648 AS behind
-    ) AS age_of
-    WHERE backend.datname = current_database() AND backend.usesysid IS NOT NULL
-      AND backend.backend_xid IS NOT NULL AND backend.pid <> pg_backend_pid()
+    SELECT array_agg(backend_xid::text::bigint) AS xids, current_database() AS here
+    FROM pg_stat_activity
+    WHERE datname = current_database() AND usesysid IS NOT NULL AND backend_xid IS NOT NULL
+      AND pid <> pg_backend_pid()
 )
-SELECT begun.next, running.behind, (
-    SELECT max(((begun.next - prepared.transaction::text::bigint + 2147483648) & 4294967295)
-               - 2147483648)
-    FROM pg_prepared_xacts AS prepared WHERE prepared.database = running.here
+SELECT begun.next, running.xids, (
+    SELECT array_agg(transaction::text::bigint) FROM pg_prepared_xacts
+    WHERE database = running.here
 )
 FROM begun CROSS JOIN running;
 
