@@ -7,6 +7,7 @@ Nothing here sleeps: `until` returns with the commit that makes its condition tr
 from __future__ import annotations
 
 import asyncio
+import os
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -27,6 +28,8 @@ from postgresql_server import Server, migrated
 
 PATIENCE = 60.0
 """Far beyond what anything here takes; a test that reaches it has hung."""
+
+os.environ.pop("HOLDFAST_DATABASE", None)  # tests say themselves where runs are kept
 
 settings.register_profile(
     "whatever the speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
@@ -112,6 +115,26 @@ def database(postgres_server: Server) -> Iterator[str]:
     url = postgres_server.create_database(migrated)
     yield url
     postgres_server.drop_database(url)
+
+
+@pytest.fixture(autouse=True)
+def on_postgresql(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """With HOLDFAST_TESTS_ON=postgresql what is said of applications in memory is said of those on
+    a database."""
+    if os.environ.get("HOLDFAST_TESTS_ON") != "postgresql":
+        yield
+        return
+    server: Server = request.getfixturevalue("postgres_server")
+    made: list[str] = []
+
+    def in_memory(cls: type[Holdfast], **options: Any) -> Holdfast:
+        made.append(server.create_database(migrated))
+        return cls(database=made[-1], **options)
+
+    monkeypatch.setattr(Holdfast, "in_memory", classmethod(in_memory))
+    yield
+    for url in made:
+        server.drop_database(url)
 
 
 @pytest.fixture

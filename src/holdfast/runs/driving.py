@@ -7,7 +7,7 @@ from typing import Final
 
 from holdfast.errors import NotFound
 from holdfast.journal.port import Drive
-from holdfast.runs.required_tools import missing_tools
+from holdfast.runs.required_tools import own_tools
 from holdfast.runtime.drives import HandedBack
 from holdfast.runtime.engine import Engine
 
@@ -25,17 +25,14 @@ class RunDriver:
 
     async def drive(self, run_id: str, drive: Drive) -> None:
         try:
-            if drive.attempt < MOST_TRIES:
-                await self._refuse_without_tools(run_id, drive)
-            await self._engine.drive(run_id, drive)
+            state = await self._engine.state(run_id)
         except NotFound:
             return  # it was removed
-
-    async def _refuse_without_tools(self, run_id: str, drive: Drive) -> None:
-        missing = await missing_tools(self._engine, self._tools, run_id)
-        if missing:
-            reason = f"this process has no tool {', '.join(missing)}"
+        missing = [one for one in own_tools(state) if one not in self._tools]
+        if missing and drive.attempt < MOST_TRIES:
+            reason = f"this process has no tool {', '.join(dict.fromkeys(missing))}"
             raise HandedBack(run_id, reason, TRY_SECONDS * 2**drive.attempt)
+        await self._engine.drive(run_id, drive)
 
     def holds(self, job: int) -> bool:
         return self._engine.holds(job)

@@ -29,11 +29,38 @@ async def missing_tools(engine: Engine, tools: Container[str], run_id: str) -> l
     return [one for one in dict.fromkeys(needed) if one not in tools]
 
 
+def own_tools(state: RunState) -> Iterator[str]:
+    """What the run itself will call; runs below it are driven by themselves."""
+    match state:
+        case PlanState():
+            for action in _left_of(state):
+                if isinstance(action, ToolAction):
+                    yield action.tool
+                elif isinstance(action, CodeAction):
+                    yield from action.functions
+            yield from (check.tool for check in state.plan.plan.verify)
+        case ReactState():
+            yield from state.tools
+        case ConversationState():
+            left = (task for task in state.tasks.values() if task.status not in _ENDED_TASKS)
+            yield from (task.type for task in left if task.route == "tool")
+
+
+def _left_of(state: PlanState) -> Iterator[Action]:
+    """What listeners have not done yet."""
+    for listener in state.plan.plan.listeners:
+        step = state.steps.get(listener.listener_id)
+        if step is None or (step.status not in _ENDED_STEPS and step.child_id is None):
+            yield listener.action
+
+
 async def _of_tree(engine: Engine, state: RunState) -> AsyncIterator[str]:
     for tool in _Needs(engine.definitions).of_run(state):
         yield tool
     for step in state.steps.values():
         if step.child_id is not None and step.status not in _ENDED_STEPS:
+            if not await engine.journal.version(step.child_id):
+                continue  # it could not be started
             async for tool in _of_tree(engine, await engine.state(step.child_id)):
                 yield tool
 
@@ -56,10 +83,8 @@ class _Needs:
     def _of_instance(self, state: PlanState) -> Iterator[str]:
         """Of what has not been done yet."""
         plan = state.plan.plan
-        for listener in plan.listeners:
-            step = state.steps.get(listener.listener_id)
-            if step is None or (step.status not in _ENDED_STEPS and step.child_id is None):
-                yield from self._of_action(listener.action, frozenset({plan.plan_id}))
+        for action in _left_of(state):
+            yield from self._of_action(action, frozenset({plan.plan_id}))
         yield from (check.tool for check in plan.verify)
 
     def _of_session(self, state: ReactState) -> Iterator[str]:
