@@ -6,7 +6,7 @@ Transactions that are held open here stand for writers that are slow.
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable
 
 import psycopg
 import pytest
@@ -91,9 +91,9 @@ async def test_what_is_committed_between_the_look_and_the_taking_is_not_lost(
 
 
 async def test_a_writer_of_another_database_holds_nothing_up(
-    journal: PostgresJournal, migrated_database: str
+    journal: PostgresJournal, empty_database: Callable[..., str]
 ) -> None:
-    async with await psycopg.AsyncConnection.connect(migrated_database) as elsewhere:
+    async with await psycopg.AsyncConnection.connect(empty_database()) as elsewhere:
         await elsewhere.execute("SELECT pg_current_xact_id()")
         await journal.append(birth())
         assert_gapless(await journal.commits(), 1)

@@ -18,17 +18,25 @@ from collections.abc import AsyncIterator, Mapping, Sequence
 from contextlib import asynccontextmanager, suppress
 from typing import Any, Final, TypeAlias
 
-import psycopg
-from psycopg import AsyncConnection, AsyncRawCursor
-from psycopg.conninfo import conninfo_to_dict, make_conninfo
-from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper, Int8Dumper
-
 from holdfast.errors import HoldfastError, InternalError, JournalUnavailable, OperatorError
 from holdfast.journal.port import NOT_OPEN
 from holdfast.journal.rows import load_queries
 
+try:
+    import psycopg
+    from psycopg import AsyncConnection, AsyncRawCursor
+    from psycopg.conninfo import conninfo_to_dict, make_conninfo
+    from psycopg.types.numeric import FloatBinaryDumper, Int8BinaryDumper, Int8Dumper
+except ImportError as error:
+    raise OperatorError(
+        f"a database in PostgreSQL needs packages that are not installed here ({error}): "
+        "`pip install 'holdfast[postgres]'`"
+    ) from error
+
 Row: TypeAlias = tuple[Any, ...]
 Connection: TypeAlias = AsyncConnection[Row]
+DatabaseError: TypeAlias = psycopg.Error
+"""Whatever a statement may raise; `explain` says what it means."""
 
 CONNECTIONS: Final = 8
 """How many connections one process has at most, beside those that listen."""
@@ -55,8 +63,11 @@ def place_of(url: str) -> str:
     """Where a database is, for messages: without its password."""
     try:
         parts = conninfo_to_dict(url)
-    except psycopg.Error as error:
-        raise OperatorError(f"the address of the database cannot be read: {error}") from None
+    except psycopg.Error:  # its words would quote the password
+        raise OperatorError(
+            "the address of the database cannot be read: it should be like "
+            "postgresql://user:password@host:5432/name"
+        ) from None
     host = parts.get("host") or "this machine"
     port = f":{parts['port']}" if parts.get("port") else ""
     return f"the database {parts.get('dbname') or parts.get('user') or 'postgres'} at {host}{port}"
@@ -184,6 +195,12 @@ _REMEDIES: Final = {
 }
 
 
-def is_unavailable(error: Exception) -> bool:
-    """Whether nobody knows what became of a statement, or the server took none."""
-    return isinstance(explain(error, ""), JournalUnavailable)
+def is_passing(error: Exception) -> bool:
+    """Whether the same may succeed at once: a deadlock, whose transaction has left nothing."""
+    return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
+
+
+async def roll_back(connection: Connection) -> None:
+    """A connection that cannot is not used again."""
+    with suppress(psycopg.Error):
+        await connection.execute(b"ROLLBACK")

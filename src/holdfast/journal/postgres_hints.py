@@ -18,10 +18,14 @@ from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from typing import Final
 
-import psycopg
-
 from holdfast.errors import HoldfastError
-from holdfast.journal.postgres_database import Connection, Connections, connect, load_statements
+from holdfast.journal.postgres_database import (
+    Connection,
+    Connections,
+    DatabaseError,
+    connect,
+    load_statements,
+)
 
 log = logging.getLogger("holdfast")
 
@@ -105,7 +109,7 @@ class Hints:
                     await connection.execute(_SQL["listen"])
                     hear("")
                     await _follow(connection, hear)
-            except psycopg.Error as error:
+            except DatabaseError as error:
                 log.info("hints are not heard for a moment: %s", error)
             await asyncio.sleep(RETRY_SECONDS)
 

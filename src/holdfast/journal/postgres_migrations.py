@@ -10,11 +10,10 @@ from __future__ import annotations
 import time
 from typing import Final
 
-import psycopg
-
 from holdfast.errors import JournalTooNew, OperatorError
 from holdfast.journal.postgres_database import (
     Connection,
+    DatabaseError,
     connect,
     execute,
     explain,
@@ -45,7 +44,7 @@ async def migrate(url: str) -> int:
             while await _step(connection, place):
                 steps += 1
             return steps
-    except psycopg.Error as error:
+    except DatabaseError as error:
         raise explain(error, place) from error
 
 

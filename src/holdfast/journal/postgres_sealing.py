@@ -35,11 +35,15 @@ from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
 
-import psycopg
-
 from holdfast.journal import postgres_batches as batches
 from holdfast.journal.port import AuditRecord, link
-from holdfast.journal.postgres_database import Connection, Connections, execute, load_statements
+from holdfast.journal.postgres_database import (
+    Connection,
+    Connections,
+    execute,
+    load_statements,
+    roll_back,
+)
 
 _SQL: Final = load_statements("postgres_sealing.sql")
 
@@ -122,8 +126,7 @@ class Sealer:
             try:
                 sealed = await _seal(connection, _SQL[lock.decode()])
             except BaseException:
-                with suppress(psycopg.Error):
-                    await connection.execute(b"ROLLBACK")
+                await roll_back(connection)
                 raise
             await connection.execute(b"COMMIT")
             return sealed

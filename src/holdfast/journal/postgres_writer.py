@@ -14,12 +14,10 @@ batch is not acknowledged, `epoch` rises, and nothing is repeated.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import Awaitable, Callable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Final
-
-import psycopg
 
 from holdfast.errors import HoldfastError, JournalUnavailable
 from holdfast.journal.port import Append, conflict
@@ -34,9 +32,21 @@ from holdfast.journal.postgres_appends import (
     version_after,
 )
 from holdfast.journal.postgres_batches import Given, is_plain, keys_of
-from holdfast.journal.postgres_database import Connection, Connections, explain
+from holdfast.journal.postgres_database import (
+    Connection,
+    Connections,
+    DatabaseError,
+    explain,
+    is_passing,
+    roll_back,
+)
+
+log = logging.getLogger("holdfast")
 
 BATCH: Final = 256
+TRIES: Final = 5
+"""Writes that are gathered at most; how often one is tried that others deadlock with."""
+
 _INTERRUPTED: Final = "the write was interrupted: it may have happened or not"
 
 
@@ -104,6 +114,10 @@ class Writer:
         except HoldfastError as error:
             self.epoch += 1
             self._settle(entries, [error] * len(entries))
+        except Exception:
+            log.exception("a batch of %d writes could not be carried out", len(entries))
+            self.epoch += 1
+            self._settle(entries, [JournalUnavailable(_INTERRUPTED)] * len(entries))
         except BaseException:
             self._settle(entries, [JournalUnavailable(_INTERRUPTED)] * len(entries))
             raise
@@ -116,16 +130,16 @@ class Writer:
         try:
             work = await self._together(connection, given)
         except Irregular as error:
-            await _roll_back(connection)
+            await roll_back(connection)
             work = Work([error.reason])
             if len(given) > 1:
                 work = await self._each(connection, given)
-        except (psycopg.Error, UnicodeError) as error:
+        except (DatabaseError, UnicodeError) as error:
             told = explain(error, self._connections.place)
-            if isinstance(told, JournalUnavailable) and not _is_passing(error):
+            if isinstance(told, JournalUnavailable) and not is_passing(error):
                 raise
-            await _roll_back(connection)
-            if len(given) == 1 and not _is_passing(error):
+            await roll_back(connection)
+            if len(given) == 1 and not is_passing(error):
                 return Work([told])
             work = await self._each(connection, given)
         await told_apart(connection, given, work)
@@ -141,18 +155,18 @@ class Writer:
         return work
 
     async def _alone(self, connection: Connection, given: Given) -> Work:
-        for _ in range(_TRIES):
+        for _ in range(TRIES):
             try:
                 return await self._together(connection, [given])
             except Irregular as error:
-                await _roll_back(connection)
+                await roll_back(connection)
                 return Work([error.reason])
-            except (psycopg.Error, UnicodeError) as error:
+            except (DatabaseError, UnicodeError) as error:
                 told = explain(error, self._connections.place)
-                if isinstance(told, JournalUnavailable) and not _is_passing(error):
+                if isinstance(told, JournalUnavailable) and not is_passing(error):
                     raise
-                await _roll_back(connection)
-                if not _is_passing(error):
+                await roll_back(connection)
+                if not is_passing(error):
                     break
         return Work([told])
 
@@ -182,16 +196,3 @@ class Writer:
                 entry.done.exception()  # its caller may have gone
             else:
                 entry.done.set_result(outcome or 0)
-
-
-_TRIES: Final = 5
-
-
-def _is_passing(error: Exception) -> bool:
-    """Whether the same may succeed at once: a deadlock, which took nothing with it."""
-    return isinstance(error, psycopg.errors.DeadlockDetected | psycopg.errors.SerializationFailure)
-
-
-async def _roll_back(connection: Connection) -> None:
-    with suppress(psycopg.Error):
-        await connection.execute(b"ROLLBACK")

@@ -282,11 +282,11 @@ SELECT nextval('procrastinate_jobs_id_seq') FROM generate_series(1, $1);
 -- name: wake_due
 -- Has runs driven whose timer has come; how many, and one of the jobs.
 WITH due AS (
-    SELECT id, run_id FROM runs
+    SELECT id FROM runs
     WHERE wake_at IS NOT NULL AND NOT active AND wake_at <= $1
     ORDER BY wake_at LIMIT $2 FOR UPDATE SKIP LOCKED
 ), woken AS (
-    UPDATE runs SET active = true FROM due WHERE runs.id = due.id RETURNING runs.run_id
+    UPDATE runs SET active = true WHERE id = ANY(ARRAY(SELECT id FROM due)) RETURNING run_id
 ), jobs AS (
     INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
     SELECT 'drive', 'holdfast.drive', run_id, run_id, jsonb_build_object('run_id', run_id)
@@ -299,17 +299,16 @@ SELECT (SELECT count(*) FROM woken), (SELECT max(id) FROM jobs);
 
 -- name: forgotten_runs
 -- Runs that should be driven and have no job.
-SELECT run_id FROM runs
-WHERE (active OR EXISTS (SELECT FROM notices WHERE target_id = runs.run_id))
-  AND run_id IN (
-      SELECT run_id FROM runs WHERE active UNION SELECT target_id FROM notices
-  )
-  AND NOT EXISTS (
-      SELECT FROM procrastinate_jobs AS jobs
-      WHERE jobs.lock = runs.run_id COLLATE "default" AND jobs.status = 'doing'
-  )
-  AND NOT EXISTS (
-      SELECT FROM procrastinate_jobs AS jobs
-      WHERE jobs.queueing_lock = runs.run_id COLLATE "default" AND jobs.status = 'todo'
-  )
+SELECT run_id FROM (
+    SELECT run_id FROM runs WHERE active
+    UNION
+    SELECT run_id FROM notices JOIN runs ON runs.run_id = notices.target_id
+) AS needy
+WHERE NOT EXISTS (
+    SELECT FROM procrastinate_jobs AS jobs
+    WHERE jobs.lock = needy.run_id COLLATE "default" AND jobs.status = 'doing'
+) AND NOT EXISTS (
+    SELECT FROM procrastinate_jobs AS jobs
+    WHERE jobs.queueing_lock = needy.run_id COLLATE "default" AND jobs.status = 'todo'
+)
 LIMIT $1;
