@@ -12,7 +12,6 @@ from typing import Any
 
 import psycopg
 import pytest
-from postgresql_server import Server, migrated
 
 from holdfast.errors import (
     InternalError,
@@ -45,6 +44,7 @@ from holdfast.testing.journal_samples import (
     run_row,
     step,
 )
+from postgresql_server import Server, migrated
 
 
 @pytest.fixture

@@ -221,7 +221,8 @@ class Transaction:
         attached = [one for _, one in self._parts.attached]
         await self._spend(attached)
         await self._claim(attached)
-        dropped = [name for one in attached for name in one.dropped]
+        claimed = {(value.kind, value.key) for one in attached for value in one.claimed}
+        dropped = [name for one in attached for name in one.dropped if name not in claimed]
         if dropped:
             await self._execute("drop_kept", batches.columns(dropped, 2))
         kept = [value for one in attached for value in one.kept]
@@ -237,18 +238,21 @@ class Transaction:
     async def _spend(self, attached: Sequence[Attached]) -> None:
         spent = [(kind, key, float(one.at)) for one in attached for kind, key in one.spent]
         if spent:
-            rows = await self._execute("spend", batches.columns(spent, 3))
+            there = await self._execute("spend", batches.columns(spent, 3))
             for kind, key, _ in spent:
-                if (kind, key) not in rows:
+                if (kind, key) not in there:
                     raise Irregular(NameGone(kind, key))
+                there.remove((kind, key))
 
     async def _claim(self, attached: Sequence[Attached]) -> None:
         claimed = [(value, one.at) for one in attached for value in one.claimed]
         if claimed:
-            rows = await self._execute("claim", batches.claimed(claimed))
+            once = {(value.kind, value.key): (value, at) for value, at in claimed}
+            free = await self._execute("claim", batches.claimed(once.values()))
             for value, _ in claimed:
-                if (value.kind, value.key) not in rows:
+                if (value.kind, value.key) not in free:
                     raise Irregular(NameTaken(value.kind, value.key))
+                free.remove((value.kind, value.key))
 
     async def _defer(self, asleep: set[str]) -> None:
         """Jobs for what others are to drive, and for births that we drive ourselves."""
