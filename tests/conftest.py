@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+from base64 import b64encode
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import AsyncExitStack
 from pathlib import Path
@@ -110,8 +111,10 @@ def postgres_server() -> Iterator[Server]:
 
 
 @pytest.fixture
-def database(postgres_server: Server) -> Iterator[str]:
-    """The URL of a database with Holdfast's schema, and nothing else, which goes with the test."""
+def database(postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
+    """The URL of a database with Holdfast's schema, and nothing else, which goes with the test;
+    the key that all who share it need is set."""
+    monkeypatch.setenv("HOLDFAST_SECRET_KEY", b64encode(bytes(range(32))).decode())
     url = postgres_server.create_database(migrated)
     yield url
     postgres_server.drop_database(url)

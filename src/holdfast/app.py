@@ -273,6 +273,7 @@ class Holdfast:
     async def __aenter__(self) -> Self:
         await self.journal.open()
         try:
+            await self.vault.confirm()
             await self.engine.open()
             self.dispatcher = await self._dispatching()
         except BaseException:

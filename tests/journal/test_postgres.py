@@ -6,6 +6,7 @@ import asyncio
 import json
 import subprocess
 import sys
+from base64 import b64encode
 from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
@@ -13,6 +14,7 @@ from typing import Any
 import psycopg
 import pytest
 
+from holdfast import Holdfast
 from holdfast.errors import (
     InternalError,
     JournalDamaged,
@@ -520,6 +522,19 @@ async def test_another_key_is_refused(journal: PostgresJournal, database: str) -
     await journal.confirm_key("one")
     with pytest.raises(OperatorError, match="HOLDFAST_SECRET_KEY"):
         await journal.confirm_key("another")
+
+
+async def test_an_application_needs_the_key_that_its_database_was_begun_with(
+    database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with Holdfast(database=database, drives=False):
+        pass
+    monkeypatch.setenv("HOLDFAST_SECRET_KEY", b64encode(bytes(32)).decode())
+    with pytest.raises(OperatorError, match="another HOLDFAST_SECRET_KEY"):
+        await Holdfast(database=database, drives=False).__aenter__()
+    monkeypatch.delenv("HOLDFAST_SECRET_KEY")
+    with pytest.raises(OperatorError, match="openssl rand"):
+        await Holdfast(database=database, drives=False).__aenter__()
 
 
 async def test_a_server_that_is_not_there_is_told_without_the_password() -> None:

@@ -261,6 +261,10 @@ class SharedJournal(Journal, Protocol):
     for its target. A job that waits already is enough.
     """
 
+    async def confirm_key(self, key_check: str) -> None:
+        """Remember what is derived from the installation's key, the first time; refuse another
+        from then on (OperatorError)."""
+
     async def take(self, run_id: str, drive: Drive) -> bool:
         """Make `drive` the driver of a run; False where a later one has been, or there is no such
         run."""
@@ -289,8 +293,9 @@ class SharedJournal(Journal, Protocol):
         at most 7,000 bytes."""
 
     def hints(self) -> AsyncGenerator[str, None]:
-        """What others, and this process, have told, until the journal is closed; the connection is
-        made anew when it is lost, and then the hint "" says that some may be missing."""
+        """What others, and this process, have told, until the journal is closed. The connection is
+        made anew when it is lost; whenever it has been made, the first time too, the hint "" says
+        so: what was told before may be missing."""
 
 
 OPEN: Final = frozenset({"open"})

@@ -100,7 +100,7 @@ class PostgresJournal:
         self._sealer = Sealer(self._connections)
         self._numbers = SharedNumbers(self._connections)
         self._hints = Hints(self._connections, self._direct)
-        self._writer = Writer(self._connections, self._hints.notify)
+        self._writer = Writer(self.url, self._hints.notify)
         self._writer.worker_id = self._worker_id
 
     async def close(self) -> None:

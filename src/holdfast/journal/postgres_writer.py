@@ -1,9 +1,9 @@
 """Group commit for PostgreSQL: which appends share a statement or a transaction.
 
-A lane is a task with a connection. An append that finds it idle goes directly; those that come
-while it is busy are gathered, and go out together: plain ones of several runs as one statement,
-anything more as one transaction (see postgres_appends.py). Of one run, and of one name, there is
-one in every batch, and their order stays.
+A lane is a task with a connection. An append that finds one idle goes directly; those that come
+while all are busy are gathered, and go out together: plain ones of several runs as one statement,
+anything more as one transaction (see postgres_appends.py). Of one run, and of one name, one is
+under way at a time, and their order stays.
 
 What fails alone, fails alone. Where a batch cannot be committed as it is (a deadlock, a value that
 the database does not take, a name that is taken), every append has a transaction of its own. Where
@@ -44,8 +44,10 @@ from holdfast.journal.postgres_database import (
 log = logging.getLogger("holdfast")
 
 BATCH: Final = 256
+LANES: Final = 2
 TRIES: Final = 5
-"""Writes that are gathered at most; how often one is tried that others deadlock with."""
+"""Writes that go out together at most; batches under way; how often one is tried that others
+deadlock with."""
 
 _INTERRUPTED: Final = "the write was interrupted: it may have happened or not"
 
@@ -60,16 +62,22 @@ class Entry:
 class Writer:
     """Takes appends on the event loop; `deferred` hears of a job that waits after a commit."""
 
-    def __init__(self, connections: Connections, deferred: Callable[[int], None]) -> None:
-        self._connections = connections
+    def __init__(self, url: str, deferred: Callable[[int], None]) -> None:
+        self._connections = Connections(url, LANES)
+        self._connections.open()
         self._deferred = deferred
         self._loop = asyncio.get_running_loop()
         self._gathered: list[Entry] = []
-        self._wake: asyncio.Future[None] | None = None
+        self._idle: list[asyncio.Future[None]] = []
+        self._roused = False
+        self._under_way: set[Any] = set()
         self._stopping = False
         self.epoch = 0
         self.worker_id: int | None = None
-        self._lane = self._loop.create_task(self._serve(), name="holdfast-journal")
+        self._lanes = [
+            self._loop.create_task(self._serve(), name=f"holdfast-journal-{n}")
+            for n in range(LANES)
+        ]
 
     def write(self, given: Given) -> Awaitable[int]:
         """Commit durably; the run's new version."""
@@ -77,33 +85,51 @@ class Writer:
             raise JournalUnavailable("the journal is closed: nothing was written")
         done = self._loop.create_future()
         self._gathered.append(Entry(given, tuple(keys_of(given)), done))
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
+        self._rouse()
         return done
 
     async def stop(self) -> None:
         """Finish what was accepted."""
         self._stopping = True
-        if self._wake is not None and not self._wake.done():
-            self._wake.set_result(None)
-        await self._lane
+        for idle in self._idle:
+            idle.set_result(None)
+        self._idle.clear()
+        await asyncio.gather(*self._lanes)
+        await self._connections.close()
 
     async def _serve(self) -> None:
-        while self._gathered or not self._stopping:
-            if not self._gathered:
-                self._wake = self._loop.create_future()
-                await self._wake
-                continue
-            await self._commit(self._next_batch())
+        while True:
+            batch = self._next_batch()
+            if batch:
+                if self._gathered:
+                    self._rouse()
+                await self._commit(batch)
+                for entry in batch:
+                    self._under_way.difference_update(entry.keys)
+            elif self._stopping:
+                return
+            else:
+                idle = self._loop.create_future()
+                self._idle.append(idle)
+                await idle
+                self._roused = False
+
+    def _rouse(self) -> None:
+        """One lane takes whatever is gathered until it runs."""
+        if self._idle and not self._roused:
+            self._roused = True
+            self._idle.pop().set_result(None)
 
     def _next_batch(self) -> list[Entry]:
         taken: list[Entry] = []
         left: list[Entry] = []
-        keys: set[Any] = set()
+        keys = set(self._under_way)
         for entry in self._gathered:
             fits = len(taken) < BATCH and keys.isdisjoint(entry.keys)
             (taken if fits else left).append(entry)
             keys.update(entry.keys)
+            if fits:
+                self._under_way.update(entry.keys)
         self._gathered = left
         return taken
 

@@ -11,8 +11,10 @@ apart from what belongs to answers: several people may enter the same, and to en
 nothing away from an answer that is on its way.
 
 The key is `HOLDFAST_SECRET_KEY` (32 bytes in base64), or the file `secret.key` in the home, made
-when it is first needed and readable by its owner only. A journal in memory has a key that ends
-with it. A copy of the database without the key gives away no secrets.
+when it is first needed and readable by its owner only. All who share a journal must have the same
+key, so there it comes from the variable only, and the journal remembers which it was begun with. A
+journal in memory has a key that ends with it. A copy of the database without the key gives away no
+secrets.
 """
 
 from __future__ import annotations
@@ -27,7 +29,7 @@ from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from typing import TYPE_CHECKING, Any, Final, Protocol, cast
 
 from holdfast.errors import InvalidAnswer, OperatorError
 from holdfast.forms.secrets import is_reference, reference_of
@@ -35,7 +37,7 @@ from holdfast.forms.validation import overlong
 from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.i18n.message import msg
 from holdfast.journal.home import sync_directory
-from holdfast.journal.port import ExpiringValue, Journal
+from holdfast.journal.port import ExpiringValue, Journal, SharedJournal
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.record import record
@@ -82,6 +84,12 @@ class Vault:
         self._journal = journal
         self._given_key = key
         self._clock = clock
+
+    async def confirm(self) -> None:
+        """Refuse to share a journal that was begun with another key, or to share one without."""
+        if self._journal.shared:
+            shared = cast(SharedJournal, self._journal)
+            await shared.confirm_key(self.derived("which key this is").hex())
 
     def derived(self, purpose: str) -> bytes:
         """A key of its own for one purpose."""
@@ -243,6 +251,12 @@ def key_source(journal: Journal, env: Mapping[str, str] = os.environ) -> Callabl
     def find() -> bytes:
         if KEY_VARIABLE in env:
             return _decoded(env[KEY_VARIABLE], KEY_VARIABLE)
+        if journal.shared:
+            raise OperatorError(
+                f"a database that many processes share needs {KEY_VARIABLE}, the same for each of "
+                f"them, and it is not set here: {_REMEDY}. Keep it: what is sealed with it opens "
+                "with no other."
+            )
         if isinstance(path, Path):
             return _key_in(path.with_name(KEY_FILE))
         return os.urandom(_KEY_BYTES)
