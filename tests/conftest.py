@@ -32,6 +32,9 @@ PATIENCE = 60.0
 
 os.environ.pop("HOLDFAST_DATABASE", None)  # tests say themselves where runs are kept
 
+SECRET_KEY = b64encode(bytes(range(32))).decode()
+"""For databases, which need one that all who share them have."""
+
 settings.register_profile(
     "whatever the speed", deadline=None, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -114,19 +117,22 @@ def postgres_server() -> Iterator[Server]:
 def database(postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterator[str]:
     """The URL of a database with Holdfast's schema, and nothing else, which goes with the test;
     the key that all who share it need is set."""
-    monkeypatch.setenv("HOLDFAST_SECRET_KEY", b64encode(bytes(range(32))).decode())
+    monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
     url = postgres_server.create_database(migrated)
     yield url
     postgres_server.drop_database(url)
 
 
 @pytest.fixture(autouse=True)
-def on_postgresql(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def on_postgresql(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
     """With HOLDFAST_TESTS_ON=postgresql what is said of applications in memory is said of those on
     a database."""
     if os.environ.get("HOLDFAST_TESTS_ON") != "postgresql":
         yield
         return
+    monkeypatch.setenv("HOLDFAST_SECRET_KEY", SECRET_KEY)
     server: Server = request.getfixturevalue("postgres_server")
     made: list[str] = []
 

@@ -185,3 +185,24 @@ def test_numbers_of_32_bits_are_told_by_their_distance(
     next_one: int, running: list[int], oldest: int
 ) -> None:
     assert horizon_of(next_one, [xid % 2**32 for xid in running]) == oldest
+
+
+async def test_what_was_sealed_and_not_vacuumed_is_not_looked_through(
+    journal: PostgresJournal, writer: psycopg.AsyncConnection
+) -> None:
+    await writer.execute("ALTER TABLE unsealed SET (autovacuum_enabled = false)")
+    rows = "SELECT '5', 0, 1, 1, 1 FROM generate_series(1, 50000)"
+    await writer.execute(f"INSERT INTO unsealed {rows}".encode())
+    await writer.execute("ANALYZE unsealed")
+    await writer.execute("DELETE FROM unsealed")
+    await writer.commit()
+    await journal.append(birth())
+    await journal.commits()
+    await writer.execute("SET plan_cache_mode = force_generic_plan")
+    for name in ("state", "place_stretches"):
+        await writer.execute(b"PREPARE " + name.encode() + b" AS " + postgres_sealing._SQL[name])
+    for statement in ("state", "place_stretches('100', '200', 1)"):
+        cursor = await writer.execute(f"EXPLAIN EXECUTE {statement}".encode())
+        plan = "\n".join([line async for (line,) in cursor])
+        assert "unsealed_order" in plan
+        assert "Seq Scan on unsealed" not in plan

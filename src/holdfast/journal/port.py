@@ -288,6 +288,11 @@ class SharedJournal(Journal, Protocol):
     async def notices_for(self, run_ids: Sequence[str]) -> list[OutboxMessage]:
         """Notices that these runs have not heard yet, in order."""
 
+    async def seal(self, wait: bool = True) -> None:
+        """Bring `commits` and `audit` up to date, as reading them does; without `wait` as far as
+        that goes at once, unless another process is at it. Servers do so each second, so that
+        readers find little to do."""
+
     async def tell(self, hints: Sequence[str]) -> None:
         """Send hints to every process that listens, soon and at best: one may be lost. Each has
         at most 7,000 bytes."""

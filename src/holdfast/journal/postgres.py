@@ -250,11 +250,6 @@ class PostgresJournal:
         return await self._reader.all_kept(kind, now)
 
     async def seal(self, wait: bool = True) -> None:
-        """Bring the order of all commits and the audit chain up to date, as reading them does.
-
-        Without `wait` what can be sealed now, unless another process is at it: for a server to do
-        each second, so that readers find little to do.
-        """
         await self._sealer.seal(wait)
 
     async def audit(self, after: int = 0, limit: int = 1000) -> list[AuditEntry]:

@@ -1,6 +1,7 @@
 """Numbers for run ids, from the store: many processes count on in one series.
 
-Those that ask together are given theirs by one statement. A series begins behind the highest run
+Those that ask together are given theirs by one statement, which waits for no disk: what a run that
+has such a number commits is written behind it. A series begins behind the highest run
 that exists, and where it meets a run that was named by hand it begins again behind that.
 """
 

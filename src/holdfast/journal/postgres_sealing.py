@@ -149,11 +149,11 @@ async def _seal(connection: Connection, lock: bytes) -> Sealed | None:
     low = int(low_text) if int(low_text) <= next_one else 0
     bounds = [str(low), str(horizon)]
     [(last, more)] = await execute(connection, _SQL["place_stretches"], [*bounds, position])
-    [(deeds,)] = await execute(connection, _SQL["has_deeds"])
+    [(deeds,)] = await execute(connection, _SQL["has_deeds"], bounds[:1])
     if deeds:
         rows = await execute(connection, _SQL["take_deeds"], bounds)
         number, digest = await _link(connection, sorted(rows, key=lambda r: r[:3]), number, digest)
-        [(left,)] = await execute(connection, _SQL["has_deeds"])
+        [(left,)] = await execute(connection, _SQL["has_deeds"], bounds[1:])
         more = more or left
     await execute(connection, _SQL["note"], [str(max(low, horizon)), last, number, digest])
     return Sealed(horizon, next_one, more)

@@ -213,8 +213,7 @@ SELECT * FROM unnest($1::bigint[], $2::double precision[], $3::text[], $4::text[
                      $6::text[], $7::text[], $8::text[], $9::text[]);
 
 -- name: defer_drives
--- Has runs driven. A job that waits already is enough; it is locked, so that no worker begins it
--- before this transaction has ended, and misses what it brings.
+-- Has runs driven; a job that waits already is enough, and no worker begins it before the commit.
 INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
 SELECT 'drive', 'holdfast.drive', run_id, run_id, jsonb_build_object('run_id', run_id)
 FROM unnest($1::text[]) AS given (run_id)
@@ -241,8 +240,7 @@ VALUES ($1, $2, $3, $4, $5, $6, $7)
 ON CONFLICT (digest) DO NOTHING;
 
 -- name: save_snapshot
--- Keeps a snapshot that is not ahead of its run, in place of an older or foreign one; it is a
--- cache, for which no disk need be waited.
+-- Keeps a snapshot, unless it is ahead of its run or older than another; no disk is waited for.
 WITH hurried AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 INSERT INTO snapshots (run, version, schema, payload, crc)
 SELECT runs.id, $2::bigint, $3::bigint, $4::text, $5::bigint
@@ -253,8 +251,7 @@ SET version = excluded.version, schema = excluded.schema, payload = excluded.pay
 WHERE excluded.version >= snapshots.version OR excluded.schema <> snapshots.schema;
 
 -- name: count_on
--- The last of so many new numbers of a series that has begun; the disk need not be waited for, as a
--- run that has one of them is written behind it.
+-- The last of so many new numbers of a series that has begun; no disk is waited for.
 WITH hurried AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE series SET last = last + $2 FROM hurried WHERE name = $1 RETURNING last;
 

@@ -123,14 +123,16 @@ CREATE TABLE series (
 ) WITH (fillfactor = 20);
 
 -- What was committed and has no place among all commits yet (see postgres_sealing.py): stretches
--- of records, and deeds. `place` is the order within a transaction.
+-- of records, and deeds. `place` is the order within a transaction. Rows leave within a second, so
+-- these tables are vacuumed by how many have gone.
 CREATE TABLE unsealed (
     xid   xid8 NOT NULL DEFAULT pg_current_xact_id(),
     place integer NOT NULL,
     run   bigint NOT NULL,
     first integer NOT NULL,
     last  integer NOT NULL
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+        autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX unsealed_order ON unsealed (xid);
 
 CREATE TABLE deeds (
@@ -144,7 +146,8 @@ CREATE TABLE deeds (
     seen    text NOT NULL,
     origin  text NOT NULL,
     detail  text NOT NULL
-);
+) WITH (autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+        autovacuum_vacuum_cost_delay = 0);
 CREATE INDEX deeds_order ON deeds (xid);
 
 -- `position` is that of a stretch's last record; `horizon` is below which all is sealed.
@@ -180,9 +183,13 @@ CREATE TABLE seal (
 INSERT INTO seal (id, horizon, position, forgotten, number, digest)
 VALUES (1, '0', 0, 0, 0, '');
 
--- Its insert trigger notifies inside the transaction, which serialises all commits: the journal
--- notifies after the commit instead. Its history of every job is nothing that we use.
+-- Procrastinate's insert trigger notifies inside the transaction, which serialises all commits: the
+-- journal notifies after the commit instead. The history of every job is nothing that we use.
 DROP TRIGGER procrastinate_jobs_notify_queue_job_inserted_v1 ON procrastinate_jobs;
 DROP TRIGGER procrastinate_trigger_status_events_insert_v1 ON procrastinate_jobs;
 DROP TRIGGER procrastinate_trigger_status_events_update_v1 ON procrastinate_jobs;
 DROP TRIGGER procrastinate_trigger_scheduled_events_v1 ON procrastinate_jobs;
+ALTER TABLE procrastinate_jobs SET (
+    autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
+    autovacuum_vacuum_cost_delay = 0
+);

@@ -1,7 +1,9 @@
 -- name: state
--- How far all is sealed, and whether there is anything that is not.
+-- How far all is sealed, and whether there is more (behind the horizon: not among dead rows).
 SELECT position, forgotten,
-       EXISTS (SELECT FROM unsealed) OR EXISTS (SELECT FROM deeds)
+       horizon > pg_snapshot_xmax(pg_current_snapshot())
+       OR coalesce((SELECT true FROM unsealed WHERE xid >= horizon ORDER BY xid LIMIT 1), false)
+       OR coalesce((SELECT true FROM deeds WHERE xid >= horizon ORDER BY xid LIMIT 1), false)
 FROM seal WHERE id = 1;
 
 -- name: lock
@@ -13,8 +15,7 @@ SELECT horizon, position, number, digest FROM seal WHERE id = 1 FOR UPDATE;
 SELECT horizon, position, number, digest FROM seal WHERE id = 1 FOR UPDATE SKIP LOCKED;
 
 -- name: horizon
--- The next transaction when this began, and those that write here: of backends first, then what is
--- prepared, for a transaction moves from the one to the other.
+-- The next transaction when this began, and then those that write: of backends, then prepared ones.
 WITH begun AS MATERIALIZED (
     SELECT pg_snapshot_xmax(pg_current_snapshot())::text::bigint AS next
 ), running AS MATERIALIZED (
@@ -30,11 +31,11 @@ SELECT begun.next, running.xids, (
 FROM begun CROSS JOIN running;
 
 -- name: place_stretches
--- Gives the stretches below a horizon their positions, in order of their transactions; those that
--- came with a copy of the database come first. The last position, and whether more is there.
+-- Gives the stretches below a horizon their positions; the last one, and whether more is there.
 WITH taken AS (
     DELETE FROM unsealed
-    WHERE xid >= $1::text::xid8 AND (xid < $2::text::xid8 OR xmin <> xid::xid)
+    WHERE xid BETWEEN $1::text::xid8 AND '18446744073709551615'
+      AND (xid < $2::text::xid8 OR xmin <> xid::xid)
     RETURNING xmin = xid::xid AS ours, xid, place, run, first, last
 ), placed AS (
     INSERT INTO commits (position, run, first, last)
@@ -43,18 +44,24 @@ WITH taken AS (
     RETURNING position
 )
 SELECT coalesce((SELECT max(position) FROM placed), $3::bigint),
-       EXISTS (SELECT FROM unsealed WHERE xid >= $2::text::xid8 AND xmin = xid::xid);
+       coalesce((
+           SELECT true FROM unsealed WHERE xid >= $2::text::xid8 AND xmin = xid::xid
+           ORDER BY xid LIMIT 1
+       ), false);
 
 -- name: take_deeds
 -- Takes the deeds below a horizon, in no order.
 DELETE FROM deeds
-WHERE xid >= $1::text::xid8 AND (xid < $2::text::xid8 OR xmin <> xid::xid)
+WHERE xid BETWEEN $1::text::xid8 AND '18446744073709551615'
+  AND (xid < $2::text::xid8 OR xmin <> xid::xid)
 RETURNING xmin = xid::xid, xid::text::bigint, place, at, who, action, subject, run_id, seen,
           origin, detail;
 
 -- name: has_deeds
 -- Whether there are deeds that are not sealed.
-SELECT EXISTS (SELECT FROM deeds);
+SELECT coalesce(
+    (SELECT true FROM deeds WHERE xid >= $1::text::xid8 ORDER BY xid LIMIT 1), false
+);
 
 -- name: add_entries
 -- Adds entries to the audit chain.
@@ -64,7 +71,7 @@ SELECT * FROM unnest($1::bigint[], $2::double precision[], $3::text[], $4::text[
                      $6::text[], $7::text[], $8::text[], $9::text[], $10::text[], $11::text[]);
 
 -- name: note
--- Writes down how far all is sealed. What is lost of that with the server is sealed again, alike.
+-- Writes down how far all is sealed, and waits for no disk.
 WITH hurried AS MATERIALIZED (SELECT set_config('synchronous_commit', 'off', true))
 UPDATE seal SET horizon = $1::text::xid8, position = $2, number = $3, digest = $4
 FROM hurried WHERE id = 1;
