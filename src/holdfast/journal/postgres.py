@@ -38,7 +38,7 @@ from holdfast.journal.port import (
 )
 from holdfast.journal.postgres_appends import SQL
 from holdfast.journal.postgres_batches import snapshot_crc
-from holdfast.journal.postgres_database import Connections, load_statements
+from holdfast.journal.postgres_database import Connections, load_statements, place_of
 from holdfast.journal.postgres_hints import Hints
 from holdfast.journal.postgres_migrations import check_clock, check_schema, check_server
 from holdfast.journal.postgres_numbers import SharedNumbers
@@ -61,6 +61,7 @@ class PostgresJournal:
         self.url = url
         self._connections = Connections(url)
         self._direct = direct or os.environ.get(DIRECT_VARIABLE) or url
+        place_of(self._direct)  # a mistake in it is told now
         self._reader = Reader(self._connections)
         self._sealer = Sealer(self._connections)
         self._numbers = SharedNumbers(self._connections)
