@@ -67,7 +67,6 @@ def listens(steps: list[Any]) -> bool:
     return any(step["function_name"] == "DBOS.sleep" for step in steps)
 
 
-@event.listens_for(Engine, "connect")
 def insist_on_full(connection: Any, _: Any) -> None:
     connection.execute("PRAGMA synchronous=FULL")
     [observed["journal_mode"]] = connection.execute("PRAGMA journal_mode").fetchone()
@@ -79,6 +78,8 @@ class Dbos:
 
     async def open(self, home: Path) -> None:
         path = home / "dbos.db"
+        if not event.contains(Engine, "connect", insist_on_full):
+            event.listen(Engine, "connect", insist_on_full)
         trial.create_wal_database(path)
         DBOS(
             config=DBOSConfig(
