@@ -1,4 +1,4 @@
-"""Writes the tables of docs/settings.md from that of the settings: `python docs/make_settings.py`."""
+"""Writes the tables of docs/settings.md from that of the code: `python docs/make_settings.py`."""
 
 from __future__ import annotations
 

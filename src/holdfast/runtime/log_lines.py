@@ -106,7 +106,8 @@ class TextLines(logging.Formatter):
         text = "\n".join(part for part in parts if part)
         head = f"{when} {record.levelname} {record.name}{f' [{fields}]' if fields else ''}: "
         told = _OBEYED.sub(lambda one: ascii(one[0])[1:-1], f"{head}{text}")
-        return "\n    ".join(told.splitlines())
+        lines = "\n    ".join(told.splitlines())
+        return lines.encode("utf-8", "backslashreplace").decode()
 
 
 def _moment(record: logging.LogRecord) -> datetime:
