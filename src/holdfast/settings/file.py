@@ -35,21 +35,20 @@ def find_file(named: Path | None) -> ConfigFile | None:
     if named is not None:
         return read_file(named)
     try:
-        owner = USUAL.stat().st_uid
-    except (FileNotFoundError, NotADirectoryError):
+        return read_file(USUAL, found=True)
+    except FileNotFoundError:
         return None
-    if owner not in (os.getuid(), 0):
-        raise WrongSetting(
-            f"{USUAL} belongs to another user, who could have any code loaded here: "
-            f"name it with --config if it is meant",
-            str(USUAL),
-        )
-    return read_file(USUAL)
 
 
-def read_file(path: Path) -> ConfigFile:
+def read_file(path: Path, *, found: bool = False) -> ConfigFile:
     """What a file says, or WrongSetting with the file, the key and the remedy."""
     with path.open("rb") as file:
+        if found and os.fstat(file.fileno()).st_uid not in (os.getuid(), 0):
+            raise WrongSetting(
+                f"{path} belongs to another user, who could have any code loaded here: "
+                "name it with --config if it is meant",
+                str(path),
+            )
         text = file.read(_LARGEST + 1)
     if len(text) > _LARGEST:
         raise WrongSetting(f"{path} is larger than {_LARGEST:,} bytes", str(path))

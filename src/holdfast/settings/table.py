@@ -21,8 +21,9 @@ WORKER: Final = "worker"
 
 @dataclass(frozen=True, slots=True)
 class Setting:
-    """`default_means` says what holds without a value. `scope` names the commands that it is for,
-    and the last of them has the option. `by_hand` says why it may not stand in the file."""
+    """`default_means` says what holds without a value. `scope` has the commands that it is for;
+    those that it names have the option, or else all of them. `by_hand` says why it may not stand in
+    the file."""
 
     name: str
     purpose: str
@@ -322,6 +323,7 @@ _SERVER: Final = (
         "A rule that conversations keep. Repeatable.",
         Kind.TEXTS,
         (),
+        (SERVE, WORKER),
         flag="--rule",
         metavar="TEXT",
     ),
@@ -331,6 +333,7 @@ _SERVER: Final = (
         Kind.PATH,
         None,
         "DIR",
+        scope=(SERVE, WORKER),
     ),
     _served(
         "session_hours",
@@ -515,4 +518,4 @@ INTERNAL: Final = frozenset({"HOLDFAST_FROZEN"})
 
 def for_command(command: str) -> Iterable[Setting]:
     """Those whose options are this command's."""
-    return [one for one in SETTINGS.values() if one.flag and one.scope[-1] == command]
+    return [one for one in SETTINGS.values() if one.flag and command in one.scope]
