@@ -1,4 +1,4 @@
-"""A line logged while a request is served names it and who asked; what a run does later has none."""
+"""A line of a request that is served names it and who asked; what a run does later names none."""
 
 from __future__ import annotations
 
