@@ -9,7 +9,6 @@ append moves it on from the version that it was decided on: that is all that ord
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace

@@ -17,6 +17,7 @@ from holdfast.settings.kinds import Kind, Limits, Value
 EVERY: Final = "every command"
 SERVE: Final = "serve"
 WORKER: Final = "worker"
+MIGRATE: Final = "migrate"
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,8 +177,11 @@ _STORAGE: Final = (
         "database",
         "The PostgreSQL database that keeps the runs, instead of the home's own.",
         Kind.URL,
-        scope=(EVERY,),
-        variable=_variable("database"),
+        None,
+        (EVERY, MIGRATE),
+        "--database",
+        "URL",
+        _variable("database"),
         limits=Limits(schemes=("postgresql", "postgres")),
         default_means="SQLite in the home",
     ),
@@ -481,7 +485,7 @@ _BOUNDS: Final = (
 _WORKERS: Final = (
     _served(
         "concurrency",
-        "How many runs a worker drives at once.",
+        "How many runs a worker drives at a time.",
         Kind.WHOLE,
         100,
         "N",
@@ -489,13 +493,36 @@ _WORKERS: Final = (
         limits=_at_least(1),
     ),
     _served(
+        "grace",
+        "How long calls under way may take to end when it is told to stop.",
+        Kind.NUMBER,
+        10.0,
+        "S",
+        scope=(WORKER,),
+        limits=_at_least(0),
+    ),
+    _served(
         "health_port",
-        "The port on which a worker answers health probes; 0: none.",
+        "Answer /healthz and /readyz at this port; 0 takes one that is free.",
         Kind.WHOLE,
-        0,
-        "N",
+        None,
+        "PORT",
         scope=(WORKER,),
         limits=_at_least(0, 65535),
+    ),
+    _served(
+        "health_host",
+        "The address of the health port.",
+        Kind.TEXT,
+        "127.0.0.1",
+        "ADDRESS",
+        scope=(WORKER,),
+    ),
+    _served(
+        "work",
+        "Of a database: drive its runs here too, and need no worker beside.",
+        Kind.SWITCH,
+        False,
     ),
 )
 

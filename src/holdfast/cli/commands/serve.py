@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -12,9 +14,11 @@ from holdfast.cli.shell import COMMON, OK, Settings, options_of
 from holdfast.settings.sources import in_effect
 
 if TYPE_CHECKING:
+    from holdfast.app import Holdfast
     from holdfast.cli.opening import Opened
     from holdfast.server.serving import Serving
     from holdfast.server.settings import ServerSettings
+    from holdfast.settings.sources import Sources
 
 
 def register(group: typer.Typer) -> None:
@@ -35,7 +39,6 @@ def serve(settings: Settings, module: _Module = None, link: _Link = False, **fla
     The application is the one named, else what stands here. At the first start a one-time
     link is printed that signs an admin in. Ctrl-C or SIGTERM stops it.
     """
-    from holdfast.cli.commands.converse import documents_of
     from holdfast.cli.opening import open_app
     from holdfast.server.settings import chosen
 
@@ -47,11 +50,20 @@ def serve(settings: Settings, module: _Module = None, link: _Link = False, **fla
     shell.write_logs_unless_done(settings)
     if wanted.default_agent is not None:
         opened.app.engine.definitions.agent(wanted.default_agent)
-    with documents_of(sources.value("knowledge")) as documents:
-        opened.app.rules += sources.value("rules")
-        opened.app.knowledge = documents or opened.app.knowledge
+    with conversing(opened.app, sources):
         _Stand(settings, opened, wanted, link, sources.value("access_log")).open()
     return OK
+
+
+@contextmanager
+def conversing(app: Holdfast, sources: Sources) -> Iterator[None]:
+    """While within, conversations keep the rules and have the documents that the settings name."""
+    from holdfast.cli.commands.converse import documents_of
+
+    with documents_of(sources.value("knowledge")) as documents:
+        app.rules += sources.value("rules")
+        app.knowledge = documents or app.knowledge
+        yield
 
 
 def with_module(settings: Settings, module: str | None) -> Settings:
