@@ -60,6 +60,7 @@ images: setup browser
 diagrams: setup
 	$(BIN)/python docs/make_diagrams.py
 	$(BIN)/python docs/make_walks.py
+	$(BIN)/python docs/make_settings.py
 
 messages: setup
 	$(BIN)/python docs/make_messages.py

@@ -48,6 +48,7 @@ from holdfast.runtime.collector import COLLECTOR
 from holdfast.runtime.engine import CONCURRENCY, Engine
 from holdfast.runtime.executor import FaultPoints, Worker
 from holdfast.runtime.identity import LOCAL
+from holdfast.settings.sources import in_effect
 from holdfast.source.check import Catalog
 from holdfast.work.agents import AgentWorker
 from holdfast.work.driver import TaskDriver
@@ -72,12 +73,6 @@ OPEN_QUESTIONS = QuestionQuery(status=frozenset({"open"}))
 
 GRACE = 10.0
 """How many seconds what is in flight may take to end when the application closes."""
-
-FOUR_EYES = "HOLDFAST_FOUR_EYES"
-
-
-def _asked_for(variable: str) -> bool:
-    return os.environ.get(variable, "").strip().lower() not in ("", "0", "false", "no", "off")
 
 
 class Holdfast:
@@ -124,7 +119,7 @@ class Holdfast:
             clock=clock,
             max_effects=max_effects,
             faults=faults,
-            four_eyes=_asked_for(FOUR_EYES) if four_eyes is None else four_eyes,
+            four_eyes=in_effect().value("four_eyes") if four_eyes is None else four_eyes,
             concurrency=concurrency,
         )
         self.dispatcher: Dispatcher | None = None

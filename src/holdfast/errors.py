@@ -19,6 +19,7 @@ HoldfastError
 │   ├── TemplateError        a template that does not parse or render
 │   └── SnippetError         a code snippet that broke its limits or failed
 ├── OperatorError            the operator of the installation must act
+│   ├── WrongSetting         a setting has a value that it cannot have
 │   ├── HomeBusy             another process holds the home directory
 │   ├── JournalDamaged       the database is corrupt
 │   ├── JournalTooNew        the database was written by a newer Holdfast
@@ -194,6 +195,14 @@ class SnippetError(AuthorError):
 
 class OperatorError(HoldfastError):
     """The operator of the installation must act."""
+
+
+class WrongSetting(OperatorError):
+    """A setting has a value that it cannot have; `source` is the option, variable or file."""
+
+    def __init__(self, message: str, source: str) -> None:
+        super().__init__(message)
+        self.source = source
 
 
 class HomeBusy(OperatorError):

@@ -15,6 +15,7 @@ from cli_scene import Command
 from holdfast.cli import app
 from holdfast.cli.shell import EXIT_CODES
 from holdfast.server.settings import ServerSettings
+from holdfast.settings.table import EVERY, SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 NAMES = [
@@ -37,7 +38,7 @@ NAMES = [
 ]
 
 
-SHARED = {"--home", "--json", "--app", "--plans", "--tools", "--agents", "--url", "--token-file"}
+SHARED = {"--json"} | {one.flag for one in SETTINGS.values() if one.flag and one.scope == (EVERY,)}
 
 
 def commands() -> Iterator[tuple[str, Any]]:

@@ -181,6 +181,7 @@ async def listening(web: ASGIApp, settings: ServerSettings | None = None) -> Asy
             log_config=None,
             access_log=False,
             ws="none",
+            proxy_headers=False,
             timeout_graceful_shutdown=5,
         )
         server = _Server(config)

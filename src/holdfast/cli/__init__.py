@@ -1,7 +1,7 @@
 """The command line: `holdfast …`.
 
 Each command is declared in the file of its noun (`serve`, `plans`, `runs`, `questions`, `chat`,
-`converse`, `tokens`, `audit`, `doctor`, `demo`).
+`converse`, `tokens`, `audit`, `doctor`, `settings`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -14,7 +14,7 @@ import json
 import os
 import sys
 from collections.abc import Sequence
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -28,21 +28,17 @@ from holdfast.cli.commands import (
     questions,
     runs,
     serve,
+    settings,
     tokens,
     worker,
 )
 from holdfast.cli.shell import (
+    COMMON,
+    DISTANT,
     EXIT_CODES,
     USAGE,
-    AgentsOption,
-    AppOption,
-    HomeOption,
-    JsonOption,
-    PlansOption,
-    TokenFileOption,
-    ToolsOption,
-    UrlOption,
     complain,
+    with_options,
 )
 from holdfast.cli.usage_errors import plain_words
 
@@ -68,28 +64,20 @@ app = typer.Typer(
 )
 
 
-@app.callback()
 def everywhere(
     context: typer.Context,
-    home: HomeOption = None,
-    as_json: JsonOption = False,
-    app: AppOption = None,
-    plans: PlansOption = None,
-    tools: ToolsOption = None,
-    agents: AgentsOption = None,
-    url: UrlOption = None,
-    token_file: TokenFileOption = None,
     version: Annotated[
         bool,
         typer.Option("--version", callback=version_wanted, help="Say which version this is."),
     ] = False,
+    **given: Any,
 ) -> None:
-    given = {"home": home, "as_json": as_json, "app": app, "plans": plans}
-    context.obj = {**given, "tools": tools, "agents": agents, "url": url, "token_file": token_file}
+    context.obj = given
 
 
+app.callback()(with_options(everywhere, {**COMMON, **DISTANT}))
 app.add_typer(demo.app)
-for noun in (serve, worker, plans, chat, converse, runs, questions, doctor):
+for noun in (serve, worker, plans, chat, converse, runs, questions, doctor, settings):
     noun.register(app)
 app.add_typer(tokens.app)
 app.add_typer(audit.app)

@@ -66,31 +66,30 @@ def open_app(settings: Settings, env: Mapping[str, str] | None = None) -> Opened
     opened = Opened(
         app,
         load_agents(app, agent_places(settings)),
-        load_plans(app, _places(settings, settings.plans, "--plans", (PLANS,))),
+        load_plans(app, _places(settings, "plans", (PLANS,))),
     )
     opened.warn()
     return opened
 
 
 def agent_places(settings: Settings) -> list[Path]:
-    return _places(settings, settings.agents, "--agents", AGENTS)
+    return _places(settings, "agents", AGENTS)
 
 
-def _places(
-    settings: Settings, given: Path | None, option: str, usual: Sequence[Path]
-) -> list[Path]:
+def _places(settings: Settings, name: str, usual: Sequence[Path]) -> list[Path]:
     """What was named, else what stands here by custom; an application has its own."""
-    if given is not None:
-        if not given.exists():
-            raise NotFound(f"{option} {given}: there is no such file or directory")
-        return [given]
+    found = settings.sources.find(name)
+    if found.value is not None:
+        if not found.value.exists():
+            raise NotFound(f"{found.source} {found.value}: there is no such file or directory")
+        return [found.value]
     return [] if settings.app_name is not None else [one for one in usual if one.exists()]
 
 
 def app_with_tools(settings: Settings, env: Mapping[str, str] | None = None) -> Holdfast:
     named = settings.app_name is not None
     app = named_app(settings) if named else _app_of(settings)
-    tools = settings.tools or (TOOLS if TOOLS.is_file() and not named else None)
+    tools = settings.sources.value("tools") or (TOOLS if TOOLS.is_file() and not named else None)
     if tools is not None:
         app.load_tools(tools, env)
     return app

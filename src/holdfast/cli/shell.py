@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import asyncio
 import inspect
+import logging
 import os
 import shlex
 import sys
@@ -30,7 +31,12 @@ from holdfast.errors import (
     InvalidAnswer,
     OperatorError,
     PlanRejected,
+    WrongSetting,
 )
+from holdfast.settings.file import find_file
+from holdfast.settings.kinds import LISTS, Kind
+from holdfast.settings.sources import DEFAULT, Sources, in_effect, use
+from holdfast.settings.table import SETTINGS, for_command
 
 OK, FAILED, USAGE, WAITS_FOR_RESUME, WAITS_FOR_PERSON, CANCELLED, INTERRUPTED = (
     0,
@@ -53,10 +59,16 @@ def optional(name: str, metavar: str, text: str, **more: Any) -> Any:
     return typer.Option(name, metavar=metavar, help=text, show_default=False, **more)
 
 
-HomeOption: TypeAlias = Annotated[
-    Path | None,
-    optional("--home", "DIR", "Where runs are kept. Default: $HOLDFAST_HOME, else .holdfast."),
-]
+def option_of(name: str) -> Any:
+    """The option of a setting, by its record in the table. What was typed is read with whatever
+    else the setting's value may come from."""
+    setting = SETTINGS[name]
+    if setting.kind is Kind.SWITCH:
+        return Annotated[bool, typer.Option(setting.flag, help=setting.help)]
+    kind: Any = list[str] if setting.kind in LISTS else Path if setting.kind is Kind.PATH else str
+    return Annotated[kind | None, optional(setting.flag, setting.metavar, setting.help)]
+
+
 TemporaryHomeOption: TypeAlias = Annotated[
     Path | None,
     optional("--home", "DIR", "Where runs are kept. Default: a temporary directory."),
@@ -64,30 +76,6 @@ TemporaryHomeOption: TypeAlias = Annotated[
 JsonOption: TypeAlias = Annotated[
     bool,
     typer.Option("--json", is_eager=True, help="Print JSON instead of text, errors included."),
-]
-AppOption: TypeAlias = Annotated[
-    str | None,
-    optional(
-        "--app",
-        "MODULE:NAME",
-        "Your Holdfast object, with its tools, agents and plans. Default: $HOLDFAST_APP.",
-    ),
-]
-AgentsOption: TypeAlias = Annotated[
-    Path | None,
-    optional(
-        "--agents",
-        "PATH",
-        "Agents in YAML, a file or a directory. Default: agents.yaml and agents/, if there.",
-    ),
-]
-PlansOption: TypeAlias = Annotated[
-    Path | None,
-    optional("--plans", "DIR", "Plans in YAML. Default: plans/, if it is there."),
-]
-ToolsOption: TypeAlias = Annotated[
-    Path | None,
-    optional("--tools", "FILE", "HTTP tools in YAML. Default: tools.yaml, if it is there."),
 ]
 
 
@@ -111,20 +99,6 @@ FailedOption: TypeAlias = Annotated[
 AnywayOption: TypeAlias = Annotated[
     bool,
     typer.Option("--anyway", help="Go on although tools that the run needs are not known here."),
-]
-UrlOption: TypeAlias = Annotated[
-    str | None,
-    optional(
-        "--url",
-        "URL",
-        "A server that has the runs, instead of a home here. Default: $HOLDFAST_URL.",
-    ),
-]
-TokenFileOption: TypeAlias = Annotated[
-    Path | None,
-    optional(
-        "--token-file", "FILE", "The token for --url. Default: the token itself in $HOLDFAST_TOKEN."
-    ),
 ]
 WaitOption: TypeAlias = Annotated[
     bool,
@@ -155,7 +129,8 @@ class Address:
     def token(self) -> str | None:
         if self.token_file is not None:
             return self.token_file.read_text(encoding="utf-8").strip()
-        return os.environ.get("HOLDFAST_TOKEN") or None
+        token: str | None = in_effect().value("token")
+        return token
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,16 +145,22 @@ class Settings:
     agents: Path | None = None
     url: str | None = None
     token_file: Path | None = None
+    config: Path | None = None
+    log_level: str | None = None
+    log_format: str | None = None
+
+    @property
+    def sources(self) -> Sources:
+        """Where values come from: these options, the environment, the file, the defaults."""
+        return in_effect({one: getattr(self, one) for one in FLAGS})
 
     @property
     def server(self) -> Address | None:
         """The server to go to: the one named here, else $HOLDFAST_URL where no home is named."""
-        url = self.url or (None if self.names_home else os.environ.get("HOLDFAST_URL"))
-        if not url:
+        if self.url is None and self.names_home:
             return None
-        if not url.startswith(("http://", "https://")):
-            raise typer.BadParameter(f"--url {url}: write it as http://127.0.0.1:8420.")
-        return Address(url.rstrip("/"), self.token_file)
+        url = self.sources.value("url")
+        return None if url is None else Address(url.rstrip("/"), self.sources.value("token_file"))
 
     @property
     def language(self) -> str:
@@ -194,7 +175,8 @@ class Settings:
 
     @property
     def app_name(self) -> str | None:
-        return self.app or os.environ.get("HOLDFAST_APP") or None
+        found: str | None = self.sources.value("app")
+        return found
 
     @property
     def interactive(self) -> bool:
@@ -208,7 +190,7 @@ class Settings:
         """These options as the next command needs them again."""
         given: dict[str, object] = {"--home": self.home, "--app": self.app, "--plans": self.plans}
         given |= {"--tools": self.tools, "--agents": self.agents}
-        given |= {"--url": self.url, "--token-file": self.token_file}
+        given |= {"--url": self.url, "--token-file": self.token_file, "--config": self.config}
         return "".join(
             f" {name} {shlex.quote(str(value))}" for name, value in given.items() if value
         )
@@ -217,19 +199,34 @@ class Settings:
 Ending: TypeAlias = int | Coroutine[Any, Any, int]
 
 COMMON: dict[str, tuple[Any, Any]] = {
-    "home": (HomeOption, None),
+    "home": (option_of("home"), None),
     "as_json": (JsonOption, False),
-    "app": (AppOption, None),
-    "plans": (PlansOption, None),
-    "tools": (ToolsOption, None),
-    "agents": (AgentsOption, None),
+    "app": (option_of("app"), None),
+    "plans": (option_of("plans"), None),
+    "tools": (option_of("tools"), None),
+    "agents": (option_of("agents"), None),
+    "config": (option_of("config"), None),
+    "log_level": (option_of("log_level"), None),
+    "log_format": (option_of("log_format"), None),
 }
+
+
+def options_of(command: str) -> dict[str, tuple[Any, Any]]:
+    """The options of a command's own settings; none of them is required."""
+    return {
+        one.name: (option_of(one.name), False if one.kind is Kind.SWITCH else None)
+        for one in for_command(command)
+    }
+
+
 TEMPORARY: dict[str, tuple[Any, Any]] = {**COMMON, "home": (TemporaryHomeOption, None)}
 DISTANT: dict[str, tuple[Any, Any]] = {
-    "url": (UrlOption, None),
-    "token_file": (TokenFileOption, None),
+    "url": (option_of("url"), None),
+    "token_file": (option_of("token_file"), None),
 }
 """The common options of commands that also work on a server's runs."""
+
+FLAGS: tuple[str, ...] = tuple(one for one in (*COMMON, *DISTANT) if one in SETTINGS)
 
 
 class Interrupted(Exception):
@@ -281,7 +278,17 @@ def _with_common(
             return
         raise typer.Exit(run(settings, lambda: function(settings, **given)))
 
-    own = list(inspect.signature(function, eval_str=True).parameters.values())[1:]
+    return with_options(command, options, of=function)
+
+
+def with_options(
+    command: Callable[..., None],
+    options: dict[str, tuple[Any, Any]],
+    of: Callable[..., Any] | None = None,
+) -> Callable[..., None]:
+    """Declare `command` with the arguments of `of`, or its own, and these options."""
+    declared = list(inspect.signature(of or command, eval_str=True).parameters.values())[1:]
+    own = [one for one in declared if one.kind is not inspect.Parameter.VAR_KEYWORD]
     parameters = [
         inspect.Parameter("context", inspect.Parameter.KEYWORD_ONLY, annotation=typer.Context),
         *(one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in own),
@@ -320,8 +327,14 @@ def _given_only(options: dict[str, Any]) -> dict[str, Any]:
 def run(settings: Settings, work: Callable[[], Ending]) -> int:
     """The exit code of `work`; what it refuses becomes a complaint."""
     try:
+        _prepare(settings)
         ending = work()
         return asyncio.run(ending) if inspect.iscoroutine(ending) else int(ending)  # type: ignore[arg-type]
+    except WrongSetting as error:
+        if error.source.startswith("--"):
+            raise typer.BadParameter(f"{error}.") from None
+        complain(type(error).__name__, str(error), settings.as_json)
+        return FAILED
     except (CallerError, AuthorError, OperatorError) as error:
         complain(type(error).__name__, _sentence(error), settings.as_json, _particulars(error))
         return FAILED
@@ -334,6 +347,32 @@ def run(settings: Settings, work: Callable[[], Ending]) -> int:
     except (Interrupted, KeyboardInterrupt) as stop:
         complain("Interrupted", str(stop) or "stopped", settings.as_json)
         return INTERRUPTED
+
+
+def _prepare(settings: Settings) -> None:
+    """What holds for every command: the configuration file, and log lines where they are wanted in
+    a certain way; else Python's own way holds."""
+    use(None)
+    use(find_file(settings.sources.value("config")))
+    sources = settings.sources
+    level, form = sources.find("log_level"), sources.find("log_format")
+    if {level.source, form.source} != {DEFAULT}:
+        write_logs(settings)
+
+
+def write_logs_unless_done(settings: Settings) -> None:
+    """For what runs for long: log lines as by default, unless the application has a way of its
+    own or they are written as they are wanted."""
+    if not logging.getLogger().handlers:
+        write_logs(settings)
+
+
+def write_logs(settings: Settings) -> None:
+    """Write log lines as they are wanted."""
+    from holdfast.runtime.log_lines import configure
+
+    sources = settings.sources
+    configure(sources.value("log_level"), sources.value("log_format"))
 
 
 def complain(

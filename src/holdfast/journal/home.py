@@ -16,18 +16,19 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from holdfast.errors import HomeBusy, OperatorError
+from holdfast.settings.sources import in_effect
 
 DATABASE = "holdfast.db"
 _COMMAND_LENGTH = 200
 
 
 def default_home() -> Path:
-    return Path(os.environ.get("HOLDFAST_HOME", ".holdfast"))
+    return Path(in_effect().value("home"))
 
 
 def database_url() -> str:
-    """The PostgreSQL database that the environment names, if it names one."""
-    return os.environ.get("HOLDFAST_DATABASE", "").strip()
+    """The PostgreSQL database that the settings name, if they name one."""
+    return in_effect().value("database") or ""
 
 
 class HomeLock:

@@ -9,7 +9,6 @@ append moves it on from the version that it was decided on: that is all that ord
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import AsyncGenerator, Awaitable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from dataclasses import replace
@@ -46,8 +45,7 @@ from holdfast.journal.postgres_reading import Counts, Reader
 from holdfast.journal.postgres_sealing import Sealer
 from holdfast.journal.postgres_writer import Writer
 from holdfast.journal.rows import entry_of
-
-DIRECT_VARIABLE = "HOLDFAST_DATABASE_DIRECT"
+from holdfast.settings.sources import in_effect
 
 _OPENING = load_statements("postgres_opening.sql")
 
@@ -60,7 +58,7 @@ class PostgresJournal:
     def __init__(self, url: str, *, direct: str | None = None) -> None:
         self.url = url
         self._connections = Connections(url)
-        self._direct = direct or os.environ.get(DIRECT_VARIABLE) or url
+        self._direct = direct or in_effect().value("database_direct") or url
         place_of(self._direct)  # a mistake in it is told now
         self._reader = Reader(self._connections)
         self._sealer = Sealer(self._connections)

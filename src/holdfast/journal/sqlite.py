@@ -277,7 +277,9 @@ class SqliteJournal:
         for version, _, payload, crc in self._select("snapshot", (run_id, schema)):
             if crc == snapshot_crc(version, schema, payload):
                 return Snapshot(run_id, version, schema, payload.decode())
-            log.warning("the snapshot of run %s is damaged and left out", run_id)
+            log.warning(
+                "the snapshot of run %s is damaged and left out", run_id, extra={"run": run_id}
+            )
         return None
 
     async def store_definition(self, definition: StoredDefinition) -> None:

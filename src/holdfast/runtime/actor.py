@@ -179,6 +179,11 @@ class Actor:
         return cls(state.run_id, machine, builder, state, ready, builder.events, *asked)
 
     @property
+    def logged(self) -> dict[str, str]:
+        """What a log line about it carries."""
+        return {"run": self.run_id}
+
+    @property
     def state(self) -> RunState:
         state: RunState = self.builder.state
         return state

@@ -9,6 +9,7 @@ from contextvars import Context, copy_context
 from typing import Any
 
 from holdfast.runtime.identity import ACTING
+from holdfast.runtime.log_context import REQUEST
 
 log = logging.getLogger("holdfast")
 
@@ -47,9 +48,10 @@ class BackgroundTasks:
 
 
 def _unattributed() -> Context | None:
-    """A context without an identity; None when this one has none."""
+    """A context without an identity and its request; None when this one has none."""
     if ACTING.get() is None:
         return None
     context = copy_context()
     context.run(ACTING.set, None)
+    context.run(REQUEST.set, None)
     return context

@@ -111,7 +111,7 @@ class Timers:
     def _put_aside(self, run_id: str, error: Exception) -> None:
         tries = self._failures.get(run_id, 0)
         if not tries:
-            log.error("run %s is due and cannot be woken: %s", run_id, error)
+            log.error("run %s is due and cannot be woken: %s", run_id, error, extra={"run": run_id})
         self._failures[run_id] = tries + 1
         self._set_aside.add(run_id)
         delay = min(_RETRY_AFTER * 2.0 ** min(tries, 20), _LONGEST_RETRY)

@@ -130,7 +130,11 @@ class Drives:
 
     def superseded(self, actor: Actor) -> None:
         """Another has taken it over. What is still in flight here is reported when it ends."""
-        log.warning("run %s has another driver now: what is in flight here is late", actor.run_id)
+        log.warning(
+            "run %s has another driver now: what is in flight here is late",
+            actor.run_id,
+            extra=actor.logged,
+        )
         self.end(actor)
 
     def hand_back(self) -> None:

@@ -23,6 +23,7 @@ from holdfast.model.retry import Advice
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Envelope, envelope, report, report_outcome
 from holdfast.runtime.clock import Clock
+from holdfast.runtime.log_context import carrying
 from holdfast.runtime.tracebacks import noted
 from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
 from holdfast.work.driver import (
@@ -179,8 +180,9 @@ class Worker:
             return work()
         late = partial(receiver.late, effect.work)
         if blocks and isinstance(effect, f.CallTool) and not effect.idempotent:
-            return self._within(timeout, self._after_former(effect, work), late, effect)
-        return self._within(timeout, work(), late)
+            former = self._after_former(effect, work)
+            return self._within(timeout, former, late, effect.work, effect)
+        return self._within(timeout, work(), late, effect.work)
 
     def conclude(self, effect: f.Conclude, state: RunState) -> c.Outcome | None:
         """What a result that is at hand comes to; None where a driver of the user's own may take
@@ -263,11 +265,12 @@ class Worker:
         timeout: float,
         work: Awaitable[c.Outcome],
         late: Callable[[c.Outcome], None],
+        of: f.Work,
         thread: f.CallTool | None = None,
     ) -> c.Outcome:
         """Wait for the work, but not for ever: a call once sent cannot be called back. A `thread`
         goes on when it is not waited for any more, and then its result is late as well."""
-        task = asyncio.ensure_future(_settled(work))
+        task = asyncio.ensure_future(_settled(work, of))
         try:
             done, _ = await asyncio.wait((task,), timeout=timeout)
         except asyncio.CancelledError:
@@ -296,8 +299,9 @@ class Worker:
         task.add_done_callback(lambda one: None if one.cancelled() else late(one.result()))
 
 
-async def _settled(work: Awaitable[c.Outcome]) -> c.Outcome:
+async def _settled(work: Awaitable[c.Outcome], of: f.Work) -> c.Outcome:
     """What came of work, whatever it raised: not even SystemExit ends more than the work."""
+    carrying(of)  # it may outlast its call, and then still logs as what it was
     task = asyncio.current_task()
     try:
         return await work

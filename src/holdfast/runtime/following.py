@@ -103,7 +103,7 @@ class Follower:
         try:
             self._hub.renew((await self._turns.find(run_id)).committed)
         except HoldfastError as error:
-            log.info("run %s is not read anew: %s", run_id, error)
+            log.info("run %s is not read anew: %s", run_id, error, extra={"run": run_id})
             return
         self._seen[run_id] = version
 

@@ -259,4 +259,4 @@ class ActorRegistry:
         try:
             await self._journal.save_snapshot(snapshot)
         except JournalUnavailable as error:
-            log.info("no snapshot of %s: %s", actor.run_id, error)
+            log.info("no snapshot of %s: %s", actor.run_id, error, extra=actor.logged)

@@ -114,7 +114,10 @@ class Scheduler:
                 builder.rewind(actor.committed, mark)
                 refusal = error if isinstance(error, CallerError) else internal(error)
                 if refusal is not error:
-                    log.exception("run %s could not decide %s", actor.run_id, envelope.command)
+                    kind = type(envelope.command).__name__  # not what was answered
+                    log.exception(
+                        "run %s could not decide %s", actor.run_id, kind, extra=actor.logged
+                    )
                     if envelope.reply is None:
                         turn.envelopes = [one for one in turn.envelopes if one is not envelope]
                         turn.postponed = [*turn.postponed, envelope]
@@ -145,7 +148,9 @@ class Scheduler:
                 try:
                     effects += actor.decide(_AHEAD)
                 except Exception:
-                    log.exception("run %s could not decide %s", actor.run_id, _AHEAD)
+                    log.exception(
+                        "run %s could not decide %s", actor.run_id, _AHEAD, extra=actor.logged
+                    )
         ready, machine, builder, started = actor.ready, actor.machine, actor.builder, 0
         state, carry_out, limit = builder.state, actor.carry_out, self._limit
         while attended and (ready.heap or ready.readied) and machine.may_start(state):
@@ -180,7 +185,12 @@ class Scheduler:
             except Exception:
                 # A mistake of ours: the step stays ready, and no other is affected.
                 builder.rewind(actor.committed, mark)
-                log.exception("run %s could not start %s", actor.run_id, step_id)
+                log.exception(
+                    "run %s could not start %s",
+                    actor.run_id,
+                    step_id,
+                    extra={**actor.logged, "step": step_id},
+                )
                 begun = ()
             if tool is not None and not called:
                 limit.free += 1

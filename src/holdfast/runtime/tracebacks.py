@@ -39,9 +39,10 @@ def noted(work: Work, outcome: c.Outcome, now: float) -> Attached:
     if not isinstance(outcome, c.Failed | c.Lost) or not outcome.traceback:
         return NOTHING
     text, place = outcome.traceback, (work.run_id, work.step_id, work.attempt)
+    named = {"run": work.run_id, "step": work.step_id, "attempt": work.attempt, "claim": work.claim}
     # Without what a terminal would obey: a log is often read in one.
     plain = _OBEYED.sub(lambda one: ascii(one[0])[1:-1], text)
-    log.warning("run %s: step %s raised at attempt %d\n%s", *place, plain)
+    log.warning("run %s: step %s raised at attempt %d\n%s", *place, plain, extra=named)
     # The end says what was raised, and where.
     last = text if len(text) <= LONGEST else f"…{text[-LONGEST:]}"
     body = {"attempt": work.attempt, "at": now, "text": last}

@@ -54,6 +54,7 @@ from holdfast.runtime.executor import (
 )
 from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.hub import Hub
+from holdfast.runtime.log_context import carrying
 from holdfast.runtime.machines import definition_of
 from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler, Turn, internal, refuse_late
@@ -161,7 +162,9 @@ class TurnLoop:
             except JournalUnavailable as error:
                 if self.closing:
                     return
-                log.warning("run %s waits for the journal: %s", run_id, error)
+                log.warning(
+                    "run %s waits for the journal: %s", run_id, error, extra={"run": run_id}
+                )
                 await asyncio.sleep(RETRY_JOURNAL)
         actor.mailbox.append(envelope)
         self._actors.wake(actor)
@@ -199,11 +202,13 @@ class TurnLoop:
         Another task goes on where a call has left context variables behind, or a cancellation that
         this one has yet to hear of.
         """
+        carried = carrying()  # the context is the same for all calls: setting a variable is dear
         task, context = asyncio.current_task(), copy_context()
         assert task is not None
         cancelling, limit, drives = task.cancelling, self._limit, self.drives
         while True:
             if call is not None:
+                carried.work = call.work
                 try:
                     envelope = await self._executor.perform(actor, call, task, self)
                 except GeneratorExit as error:
@@ -386,7 +391,9 @@ class TurnLoop:
             actor.mailbox.extendleft(reversed(envelopes))
             raise error
         elif not refuse_late(actor, turn, error):
-            log.error("run %s could not be recorded", actor.run_id, exc_info=error)
+            log.error(
+                "run %s could not be recorded", actor.run_id, exc_info=error, extra=actor.logged
+            )
             turn.replies = [(one, internal(error)) for one in envelopes]
             if actor.committed.version:
                 # It may be on disk all the same, and what was ready has yet to be started.
@@ -485,7 +492,7 @@ class TurnLoop:
             return
         actor.stale = True
         if actor.retry is None:
-            log.warning("run %s waits for the journal: %s", actor.run_id, error)
+            log.warning("run %s waits for the journal: %s", actor.run_id, error, extra=actor.logged)
             loop = asyncio.get_running_loop()
             actor.retry = loop.call_later(RETRY_JOURNAL, self.retry, actor)
 

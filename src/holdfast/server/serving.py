@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import asyncio
 import errno
-import logging
 import os
 import socket
 import sys
@@ -30,6 +29,7 @@ from fastapi import FastAPI
 from holdfast.app import Holdfast
 from holdfast.errors import OperatorError
 from holdfast.runtime.collector import COLLECTOR
+from holdfast.runtime.log_lines import access_lines
 from holdfast.server import create
 from holdfast.server.auth.tokens import Tokens
 from holdfast.server.middleware.connections import bounded
@@ -79,7 +79,7 @@ async def serve(
         install(web)
         config = configured(web, settings, access_log=access_log)
         keep_for_good(app, web)
-        with announced(app, url), _access_log(access_log), switching_often():
+        with announced(app, url), access_lines(access_log), switching_often():
             server = _Server(config, Serving(url, web.state.services), on_ready, on_stop)
             await server.serve([listener])
             server.raise_failure()
@@ -199,31 +199,3 @@ def switching_often() -> Iterator[None]:
         yield
     finally:
         sys.setswitchinterval(before)
-
-
-@contextmanager
-def _access_log(wanted: bool) -> Iterator[None]:
-    """One line per request on stderr, without the secrets of one-time links."""
-    if not wanted:
-        yield
-        return
-    handler = logging.StreamHandler()
-    handler.setFormatter(logging.Formatter("%(asctime)s %(message)s"))
-    handler.addFilter(_without_links)
-    log = logging.getLogger("uvicorn.access")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    try:
-        yield
-    finally:
-        log.removeHandler(handler)
-
-
-def _without_links(record: logging.LogRecord) -> bool:
-    """uvicorn's record names the client, the method, the path with its query, and two more."""
-    if isinstance(record.args, tuple) and len(record.args) == 5:
-        client, method, path, *others = record.args
-        place, _, query = str(path).partition("?")
-        hidden = f"{place}?…" if query and place.endswith("/login") else path
-        record.args = (client, method, hidden, *others)
-    return True

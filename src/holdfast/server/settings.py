@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from ipaddress import ip_address
 from typing import Final
 
+from holdfast.errors import WrongSetting
 from holdfast.server.auth.jwt import Oidc
+from holdfast.settings.sources import Sources
 
 LOOPBACK: Final = ("localhost", "127.0.0.1", "::1")
 MEBIBYTE: Final = 1024 * 1024
@@ -29,12 +31,15 @@ class ServerSettings:
     `body_seconds` is for a request's whole body, `json_depth` for its nesting, `json_values` for
     how many values it holds: a megabyte of text is soon read, one of empty lists is not.
     `secure_cookies` says that people reach the server over TLS, its own or a proxy's.
+    `trusted_proxies` are the networks of proxies whose word on a request's client, scheme and host
+    is believed.
     `default_agent` answers a chat that names no agent.
     """
 
     host: str = "127.0.0.1"
     port: int = 8420
     allowed_hosts: tuple[str, ...] = ()
+    trusted_proxies: tuple[str, ...] = ()
     four_eyes: bool = False
     oidc: Oidc | None = None
     header_bytes: int = 64 * 1024
@@ -63,6 +68,59 @@ class ServerSettings:
     def local_only(self) -> bool:
         """Only this machine can connect."""
         return is_loopback(self.host)
+
+
+SAME: Final = (
+    "port",
+    "trusted_proxies",
+    "four_eyes",
+    "header_bytes",
+    "header_count",
+    "url_bytes",
+    "header_seconds",
+    "idle_seconds",
+    "max_connections",
+    "connections_per_address",
+    "body_limit",
+    "body_seconds",
+    "json_depth",
+    "json_values",
+    "heartbeat",
+    "stall_seconds",
+    "session_hours",
+    "secure_cookies",
+    "default_agent",
+)
+"""What is called the same here and in the table of settings."""
+
+
+def chosen(sources: Sources) -> ServerSettings:
+    """As flags, the environment and the configuration file say; WrongSetting says what does not
+    fit."""
+    return ServerSettings(
+        host=str(sources.value("host")).strip("[]"),
+        allowed_hosts=sources.value("allow_host"),
+        oidc=_oidc(sources),
+        **{name: sources.value(name) for name in SAME},
+    )
+
+
+def _oidc(sources: Sources) -> Oidc | None:
+    issuer, audience = sources.find("oidc_issuer"), sources.find("oidc_audience")
+    if issuer.value is None and audience.value is None:
+        return None
+    if issuer.value is None or audience.value is None:
+        given = audience if issuer.value is None else issuer
+        raise WrongSetting("--oidc-issuer and --oidc-audience go together", given.source)
+    try:
+        return Oidc(
+            issuer.value,
+            audience.value,
+            roles_claim=sources.value("oidc_roles_claim"),
+            person_claim=sources.value("oidc_person_claim"),
+        )
+    except ValueError as error:
+        raise WrongSetting(f"{issuer.source}: {error}", issuer.source) from None
 
 
 def is_loopback(host: str) -> bool:

@@ -113,13 +113,20 @@ class Supervisor:
             except OperatorError as error:
                 if self._closed or self._app.engine.hub.closed:
                     return
-                log.warning("conversation %s waits for the journal: %s", run_id, error)
+                log.warning(
+                    "conversation %s waits for the journal: %s",
+                    run_id,
+                    error,
+                    extra={"run": run_id},
+                )
                 await asyncio.sleep(RETRY_JOURNAL)
             except CallerError as error:
-                log.warning("conversation %s is not pursued: %s", run_id, error)
+                log.warning(
+                    "conversation %s is not pursued: %s", run_id, error, extra={"run": run_id}
+                )
                 return
             except Exception:
-                log.exception("conversation %s is not pursued", run_id)
+                log.exception("conversation %s is not pursued", run_id, extra={"run": run_id})
                 return
 
     async def _runner(self, run_id: str) -> ConversationRunner | None:
@@ -128,7 +135,11 @@ class Supervisor:
             return None
         runner = await runner_of(self._app, state)
         if runner is None:
-            log.warning("conversation %s has tasks for a model, and none is configured", run_id)
+            log.warning(
+                "conversation %s has tasks for a model, and none is configured",
+                run_id,
+                extra={"run": run_id},
+            )
         return runner
 
     async def _attend(self, run_id: str, runner: ConversationRunner) -> None:

@@ -29,7 +29,6 @@ Importing pydantic-ai blocks for more than a second; it happens at the first req
 from __future__ import annotations
 
 import asyncio
-import os
 import random
 import re
 import time
@@ -42,6 +41,7 @@ from holdfast.errors import ContextTooLong, ModelNotConfigured, ModelRefused, Mo
 from holdfast.i18n.message import msg
 from holdfast.model.message import Message, ModelReply, ToolOffer
 from holdfast.model.retry import Failure, FailureKind, RetryPolicy
+from holdfast.settings.sources import Sources, in_effect
 from holdfast.work.model_wire import (
     call_ids,
     declined,
@@ -103,12 +103,14 @@ class ModelClient:
         self._resolved: dict[str, Model] = {}
 
     @classmethod
-    def from_environment(cls, environ: Mapping[str, str] = os.environ) -> ModelClient:
-        """As HOLDFAST_MODEL, HOLDFAST_MODEL_BASE_URL and HOLDFAST_MODEL_API_KEY say."""
+    def from_environment(cls, environ: Mapping[str, str] | None = None) -> ModelClient:
+        """As HOLDFAST_MODEL, HOLDFAST_MODEL_BASE_URL and HOLDFAST_MODEL_API_KEY say, or the file
+        of settings."""
+        said = in_effect() if environ is None else Sources(environ)
         return cls(
-            default_model=environ.get("HOLDFAST_MODEL") or None,
-            base_url=environ.get("HOLDFAST_MODEL_BASE_URL") or None,
-            api_key=environ.get("HOLDFAST_MODEL_API_KEY") or None,
+            default_model=said.value("model"),
+            base_url=said.value("model_base_url"),
+            api_key=said.value("model_api_key"),
         )
 
     async def request(

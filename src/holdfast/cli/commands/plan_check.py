@@ -36,7 +36,8 @@ def _catalog(settings: Settings, path: Path) -> Catalog:
     app = app_with_tools(settings, AnyEnvironment())
     load_agents(app, agent_places(settings))
     neighbours = yaml_files(path if path.is_dir() else path.parent)
-    known = [*neighbours, *(yaml_files(settings.plans) if settings.plans else ())]
+    plans = settings.sources.value("plans")
+    known = [*neighbours, *(yaml_files(plans) if plans else ())]
     catalog = app.catalog(also=list(_plan_ids(known)))
     return catalog if catalog.tools else replace(catalog, tools=None)
 

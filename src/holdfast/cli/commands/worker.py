@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
 from holdfast.cli import shell
-from holdfast.cli.shell import OK, Settings, optional
+from holdfast.cli.shell import COMMON, OK, Settings, options_of
+from holdfast.settings.sources import in_effect
 
 
 def register(group: typer.Typer) -> None:
-    shell.register(group, "worker", worker)
-    shell.register(group, "migrate", migrate)
+    shell.register(group, "worker", worker, options={**COMMON, **options_of("worker")})
+    shell.register(group, "migrate", migrate, options={**COMMON, **options_of("migrate")})
 
 
 def worker(
@@ -21,41 +22,7 @@ def worker(
         str | None,
         typer.Argument(metavar="[MODULE:NAME]", help="Your Holdfast object; as --app."),
     ] = None,
-    concurrency: Annotated[
-        int,
-        typer.Option(
-            "--concurrency",
-            metavar="N",
-            min=1,
-            envvar="HOLDFAST_CONCURRENCY",
-            help="How many runs it drives at a time.",
-        ),
-    ] = 100,
-    grace: Annotated[
-        float,
-        typer.Option(
-            "--grace",
-            metavar="S",
-            min=0.0,
-            envvar="HOLDFAST_GRACE",
-            help="How long calls under way may take to end when it is told to stop.",
-        ),
-    ] = 10.0,
-    health_port: Annotated[
-        int | None,
-        optional(
-            "--health-port",
-            "PORT",
-            "Answer /healthz and /readyz here; 0 takes a port that is free.",
-            envvar="HOLDFAST_HEALTH_PORT",
-        ),
-    ] = None,
-    health_host: Annotated[
-        str,
-        typer.Option(
-            "--health-host", envvar="HOLDFAST_HEALTH_HOST", help="The address of the health port."
-        ),
-    ] = "127.0.0.1",
+    **flags: Any,
 ) -> int:
     """Drive the runs of a PostgreSQL database; any number of workers share the work.
 
@@ -66,15 +33,18 @@ def worker(
 
     import uvloop
 
-    from holdfast.cli.commands.serve import with_module
+    from holdfast.cli.commands.serve import conversing, with_module
     from holdfast.cli.opening import open_app
     from holdfast.cli.terminal.plain import note, print_json_line
     from holdfast.cli.terminal.screen import say
     from holdfast.server.working import work
 
     settings = with_module(settings, module)
+    sources = in_effect(flags)
     app = open_app(settings).app
-    app.concurrency, app.grace = concurrency, grace
+    shell.write_logs_unless_done(settings)
+    app.concurrency, app.grace = sources.value("concurrency"), sources.value("grace")
+    health_host, health_port = sources.value("health_host"), sources.value("health_port")
 
     async def say_ready(port: int | None) -> None:
         import os
@@ -82,7 +52,7 @@ def worker(
         if settings.as_json:
             print_json_line({"pid": os.getpid(), "health_port": port})
             return
-        say(f"driving runs of {app.place}, up to {concurrency} at a time")
+        say(f"driving runs of {app.place}, up to {app.concurrency} at a time")
         if port is not None:
             say(f"  healthy: http://{health_host}:{port}/readyz")
         say("  Ctrl-C stops it")
@@ -91,7 +61,8 @@ def worker(
         if not settings.as_json:
             note("stopping: what is in flight ends first (Ctrl-C again leaves at once)")
 
-    with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+    loop = asyncio.Runner(loop_factory=uvloop.new_event_loop)
+    with conversing(app, sources), loop as runner:
         runner.run(
             work(
                 app,
@@ -104,12 +75,7 @@ def worker(
     return OK
 
 
-async def migrate(
-    settings: Settings,
-    database: Annotated[
-        str | None, optional("--database", "URL", "Default: the one of HOLDFAST_DATABASE.")
-    ] = None,
-) -> int:
+async def migrate(settings: Settings, **flags: Any) -> int:
     """Bring a PostgreSQL database to this version's schema, or make it in an empty one.
 
     Run it once before servers and workers of a new version start. Migrations only go forward.
@@ -118,7 +84,7 @@ async def migrate(
     from holdfast.cli.terminal.screen import say
     from holdfast.views.homes import migrated
 
-    place, steps, schema = await migrated(database)
+    place, steps, schema = await migrated(in_effect(flags).value("database"))
     if settings.as_json:
         print_json({"database": place, "steps": steps, "schema": schema})
     elif steps:

@@ -29,6 +29,7 @@ from holdfast.errors import NotAllowed, NotFound, NotPermitted, TooMany, Unauthe
 from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg, term
 from holdfast.runtime.identity import Claim, Identity, acting
+from holdfast.runtime.log_context import REQUEST
 from holdfast.server.auth.credentials import TOKEN, csrf_token
 from holdfast.server.auth.principal import (
     Permission,
@@ -137,6 +138,8 @@ async def identify(request: Request) -> Caller:
     known = request.scope.get(_CALLER)
     if not isinstance(known, Caller):
         known = request.scope[_CALLER] = await _identify(request)
+        if (logged := REQUEST.get()) is not None:
+            logged.person = known.principal.id
     return known
 
 
@@ -209,6 +212,11 @@ async def _by_session(services: Services, request: Request, secret: str) -> Call
 def _language(request: Request) -> str:
     accepted = request.headers.get("accept-language")
     return preferred(accepted) if accepted else "en"
+
+
+def over_tls(request: Request, secure_cookies: bool) -> bool:
+    """Whether the browser came over TLS, as far as the operator or a trusted proxy says so."""
+    return secure_cookies or request.url.scheme == "https"
 
 
 def client_of(request: Request) -> str:

@@ -9,7 +9,8 @@ extensions of chunks and the headers after the last, is counted here, for it is 
 Requests that came whole before are answered first.
 
 Behind a proxy all connections come from one address: then its own limits are the ones that
-count, and `connections_per_address` is 0, which means none. So does `max_connections` 0.
+count, and there is none for the address of a trusted proxy. Nor is there with
+`connections_per_address` 0; `max_connections` 0 means the same for all of them.
 """
 
 from __future__ import annotations
@@ -29,6 +30,7 @@ from uvicorn.protocols.http.httptools_impl import (
 from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg
 from holdfast.server.auth.authentication import neighbourhood
+from holdfast.server.middleware.proxies import TrustedProxies
 from holdfast.server.middleware.requests import HEADERS, REQUEST_ID
 from holdfast.server.problems import RETRY_AFTER, problem, problem_response
 
@@ -62,6 +64,8 @@ class Bounds(Protocol):
     def max_connections(self) -> int: ...
     @property
     def connections_per_address(self) -> int: ...
+    @property
+    def trusted_proxies(self) -> tuple[str, ...]: ...
 
 
 class Gate:
@@ -69,14 +73,15 @@ class Gate:
 
     def __init__(self, bounds: Bounds) -> None:
         self.bounds = bounds
+        self.proxies = TrustedProxies(bounds.trusted_proxies)
         self._most = _within_the_machine(bounds.max_connections)
         self._from: Counter[str] = Counter()
 
     def __len__(self) -> int:
         return self._from.total()
 
-    def admit(self, address: str) -> bool:
-        most_each = self.bounds.connections_per_address
+    def admit(self, address: str, *, is_proxy: bool = False) -> bool:
+        most_each = 0 if is_proxy else self.bounds.connections_per_address
         if self._most and len(self) >= self._most:
             return False
         if most_each and self._from[address] >= most_each:
@@ -119,8 +124,9 @@ class Bounded(HttpToolsProtocol):
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         super().connection_made(transport)
-        self._address = neighbourhood(self.client[0] if self.client else "")
-        self._admitted = self.gate.admit(self._address)
+        peer = self.client[0] if self.client else ""
+        self._address = neighbourhood(peer)
+        self._admitted = self.gate.admit(self._address, is_proxy=self.gate.proxies.trusts(peer))
         if self._admitted:
             self._await_head()
         else:

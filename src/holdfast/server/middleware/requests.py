@@ -1,5 +1,8 @@
 """What every request and every answer must be, before and after any route, in one middleware.
 
+What trusted proxies say of a request comes first (`proxies`): all that follows, its host, the
+address that is noted and counted, the scheme of links and cookies, is then the client's.
+
 A request is served only under a host name that is allowed. Its body arrives whole, within a
 size and a time, before a route reads it, and is text; JSON within it is no deeper and holds
 no more values than the settings say. So no route can be held up or filled up by what it reads.
@@ -33,7 +36,10 @@ from holdfast.errors import HoldfastError
 from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg
 from holdfast.language.strict import Extent, extent
+from holdfast.runtime.log_context import REQUEST
+from holdfast.runtime.log_context import Request as LoggedRequest
 from holdfast.server.middleware.admission import Admission
+from holdfast.server.middleware.proxies import TrustedProxies
 from holdfast.server.problems import problem, problem_response, refusal
 from holdfast.server.settings import ServerSettings
 
@@ -123,6 +129,7 @@ class RequestMiddleware:
         self._counts = counts or Counts()
         self._admission = admission
         self._lifetime = lifetime
+        self._proxies = TrustedProxies(settings.trusted_proxies)
         hosts = frozenset(_normal(one) for one in settings.hosts)
         self._allows = lru_cache(partial(allows, hosts))
         headers = {**HEADERS, **(FOR_TLS if settings.secure_cookies else {})}
@@ -138,9 +145,11 @@ class RequestMiddleware:
                 await self._app(scope, receive, send)
 
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
+        self._proxies.apply(scope)
         headers = Headers(scope=scope)
         request_id = _request_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
+        REQUEST.set(LoggedRequest(request_id))
         transport = getattr(getattr(receive, "__self__", None), "transport", None)
         if transport is not None:
             scope.setdefault(TRANSPORT, transport)

@@ -27,6 +27,7 @@ from holdfast.server.auth.authentication import (
     bearer,
     client_of,
     identify,
+    over_tls,
     same_origin,
 )
 from holdfast.server.auth.credentials import LINK, Credential, listed
@@ -244,7 +245,7 @@ def _with_cookie(answer: Response, secret: str, request: Request, served: Servic
         secret,
         max_age=int(served.settings.session_hours * 3600),
         path=cookie_path(root_of(request)),
-        secure=served.settings.secure_cookies,
+        secure=over_tls(request, served.settings.secure_cookies),
         httponly=True,
         samesite="lax",
     )
@@ -260,7 +261,7 @@ async def sign_out(request: Request, served: Served, caller: Called) -> Response
         answer.delete_cookie(
             COOKIE,
             path=cookie_path(root_of(request)),
-            secure=served.settings.secure_cookies,
+            secure=over_tls(request, served.settings.secure_cookies),
             httponly=True,
             samesite="lax",
         )

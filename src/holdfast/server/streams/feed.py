@@ -249,7 +249,9 @@ class Feed:
         try:
             return await self._reader.records(run_id, first - 1, last - first + 1, most_text)
         except JournalDamaged as error:
-            log.error("the feed leaves out records of run %s: %s", run_id, error)
+            log.error(
+                "the feed leaves out records of run %s: %s", run_id, error, extra={"run": run_id}
+            )
             return [StoredEvent(seq, 0.0, DAMAGED, "{}") for seq in range(first, last + 1)]
 
     async def name_of(self, run_id: str) -> str:
