@@ -9,38 +9,59 @@ import asyncio
 from base64 import b64encode
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import AsyncExitStack
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, TypeAlias
 
 import httpx
 import pytest
+from fastapi import Request, Response
 from server_scene import Scene, furnish, serving
 
 from holdfast import Holdfast, errors
+from holdfast.model.rows import Attached
 from holdfast.runtime.audit import REQUEST
+from holdfast.runtime.identity import Claim
+from holdfast.server.auth.principal import Principal
 
 Both: TypeAlias = tuple[Scene, Scene]
 
 MANY = 20
 
 
-@pytest.fixture(params=["one application", "PostgreSQL"])
-async def servers(
-    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
-) -> AsyncIterator[Both]:
+@asynccontextmanager
+async def two_of(database: str | None, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Both]:
+    """Only the first drives runs, where they are of two applications."""
+    if database is None:
+        apps = [Holdfast.in_memory()] * 2
+    else:
+        monkeypatch.setenv("HOLDFAST_SECRET_KEY", b64encode(b"k" * 32).decode())
+        apps = [Holdfast(database=database, drives=drives) for drives in (True, False)]
     async with AsyncExitStack() as stack:
-        if request.param == "PostgreSQL":
-            monkeypatch.setenv("HOLDFAST_SECRET_KEY", b64encode(b"k" * 32).decode())
-            database = request.getfixturevalue("database")
-            apps = [Holdfast(database=database, drives=drives) for drives in (True, False)]
-        else:
-            apps = [Holdfast.in_memory()] * 2
         for app in dict.fromkeys(apps):
             app.planner_agent.max_retry_count = 0
             furnish(app)
             await stack.enter_async_context(app)
         first, second = [await stack.enter_async_context(serving(app)) for app in apps]
         yield first, second
+
+
+@pytest.fixture(params=["one application", "PostgreSQL"])
+async def servers(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> AsyncIterator[Both]:
+    shared = request.param == "PostgreSQL"
+    database = request.getfixturevalue("database") if shared else None
+    async with two_of(database, monkeypatch) as both:
+        yield both
+
+
+@pytest.fixture
+async def one_database(database: str, monkeypatch: pytest.MonkeyPatch) -> AsyncIterator[Both]:
+    """Two servers of two applications, both spoken to by the same person."""
+    async with two_of(database, monkeypatch) as both:
+        first, second = both
+        second.admin.headers["Authorization"] = first.admin.headers["Authorization"]
+        yield both
 
 
 async def at_both(
@@ -86,6 +107,65 @@ async def test_a_token_asked_for_at_both_is_issued_once_and_told_to_both(one_adm
         assert pair[0].content == pair[1].content
         told = (await one_admin[0].admin.get("/tokens")).text
         assert told.count(f'"ci {n}"') == 1
+
+
+async def test_an_answer_that_another_server_is_about_to_keep_is_waited_for(
+    one_database: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = one_database
+    kept, let, waiting = first.app.journal.attach, asyncio.Event(), asyncio.Event()
+
+    async def attach(attached: Attached) -> None:
+        if any('"answer"' in one.body for one in attached.kept):
+            waiting.set()
+            await let.wait()
+        await kept(attached)
+
+    async def issue(scene: Scene) -> httpx.Response:
+        body, headers = {"name": "ci"}, {"Idempotency-Key": "k1"}
+        return await scene.admin.post("/tokens", json=body, headers=headers)
+
+    monkeypatch.setattr(first.app.journal, "attach", attach)
+    issuing = asyncio.create_task(issue(first))
+    await waiting.wait()
+    again = asyncio.create_task(issue(second))
+    done, _ = await asyncio.wait((again,), timeout=0.2)
+    assert not done
+    let.set()
+    assert (await issuing).content == (await again).content
+    assert (await again).headers["idempotency-replayed"] == "true"
+
+
+async def test_what_claims_nothing_is_answered_alike_by_both(servers: Both) -> None:
+    async def asked(scene: Scene, words: bytes) -> Response:
+        async def serve(claim: Claim) -> Response:
+            served.append(words)
+            await asyncio.sleep(0)
+            return Response(words)
+
+        told = scope | {"app": scene.services}
+        request = Request(told, body)
+        return await scene.services.requests.once(request, who, serve, None, scene.services)
+
+    async def body() -> dict[str, object]:
+        return {"type": "http.request", "body": b"{}", "more_body": False}
+
+    served: list[bytes] = []
+    who = Principal("will", "Will", "person", frozenset(), {})
+    headers = [(b"idempotency-key", b"k1")]
+    scope = {
+        "type": "http",
+        "method": "POST",
+        "path": "/x",
+        "query_string": b"",
+        "headers": headers,
+    }
+    pair = await asyncio.gather(
+        *(asked(scene, words) for scene, words in zip(servers, (b"one", b"two"), strict=True))
+    )
+    assert sorted(served) == [b"one", b"two"]
+    assert pair[0].body == pair[1].body
+    assert (await asked(servers[0], b"three")).body == pair[0].body
 
 
 async def test_another_request_under_the_same_key_is_refused_at_the_other(one_admin: Both) -> None:
