@@ -183,6 +183,35 @@ async def test_another_request_under_the_same_key_is_refused_at_the_other(one_ad
     assert len(await first.app.journal.all_kept(REQUEST, 0.0)) == 1
 
 
+@pytest.mark.parametrize(
+    ("method", "path", "body"),
+    [
+        ("GET", "/instances/%00", None),
+        ("GET", "/runs/inst_000001%00/events", None),
+        ("GET", "/instances?name=%00", None),
+        ("GET", "/interactions?run_id=a%00b", None),
+        ("GET", "/plans/%00", None),
+        ("POST", "/instances", {"plan_id": "a\0"}),
+        ("POST", "/instances", {"plan_id": "apply_computer", "values": {"name": "\0"}}),
+        ("POST", "/instances", {"plan_id": "apply_computer", "values": {"\0": "name"}}),
+        ("POST", "/tokens", {"name": "a\0"}),
+        ("POST", "/plans", {"source": "plan_id: \"a\\0\""}),
+        ("POST", "/instances/%00/cancel", {"reason": "enough"}),
+        ("DELETE", "/tokens/%00", None),
+    ],
+)
+async def test_the_character_that_no_database_keeps_is_refused_at_the_border(
+    servers: Both, method: str, path: str, body: Any
+) -> None:
+    for scene in servers:
+        answer = await scene.admin.request(method, f"{scene.url}{path}", json=body)
+        assert answer.status_code in (400, 404, 422), answer.text
+        assert "U+0000" in answer.text or "visible characters" in answer.text
+    for path in ("/console/runs/%00", "/console/static/%00", "/login?token=%00", "/x%00"):
+        answer = await servers[1].admin.get(f"{servers[1].url}{path}")
+        assert answer.status_code < 500, path
+
+
 async def test_a_link_used_many_times_at_both_signs_in_once(servers: Both) -> None:
     _, link = await servers[0].services.tokens.new_link()
 
