@@ -22,7 +22,7 @@ from holdfast.language.strict import (
     strict_text,
 )
 
-plain_text = st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+plain_text = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="\0"), max_size=8)
 scalars = (
     st.none()
     | st.booleans()
@@ -148,6 +148,12 @@ def test_enum_keys_become_plain_text() -> None:
         ({None: "x"}, "$", "a key of type NoneType"),
         ({"a": "\ud800"}, "$.a", "lone surrogate"),
         ({"a": {"\udfff": 1}}, "$.a", "lone surrogate"),
+        ({"a": "x\0"}, "$.a", "U+0000"),
+        ({"a": "张\0"}, "$.a", "U+0000"),
+        ({"a\0": 1}, "$", "U+0000"),
+        ({"a": {"张\0": 1}}, "$.a", "U+0000"),
+        ([{"a": ["\0"]}], "$[0].a[0]", "U+0000"),
+        ("\0", "$", "U+0000"),
         ({"n": 2**63}, "$.n", "64 bits"),
         ({"n": -(2**63) - 1}, "$.n", "64 bits"),
     ],
@@ -255,6 +261,9 @@ def test_a_callers_words_are_taken_as_they_are_or_refused() -> None:
         strict_text("four", "feedback", longest=3)
     with pytest.raises(InvalidValue, match="by: half of a character"):
         strict_text("a\ud800", "by")
+    with pytest.raises(InvalidValue, match="U\\+0000") as refused:
+        strict_text("a\0", "by")
+    assert refused.value.path == "by"
 
 
 def test_words_that_are_no_text_are_refused() -> None:

@@ -11,6 +11,7 @@ import pytest
 from holdfast import Holdfast, PlanInstance, TaskDriver
 from holdfast.core.plan.state import PlanState
 from holdfast.errors import InvalidValue, PermanentError, PlanRejected
+from holdfast.runtime.tracebacks import tracebacks_of
 
 HEAD = 'plan_id: p\nmain_task_id: "001"\ntasks: [{task_id: "001"}, {task_id: "002"}]\nlisteners:\n'
 
@@ -71,6 +72,42 @@ async def test_a_failure_told_in_broken_letters_is_a_failure_all_the_same() -> N
         assert await instance.wait_for_completion(30) == "error"
         info = instance.get_main_task_instance().context["error_info"]
         assert "file \\udcff is missing" in info["message"]
+
+
+async def test_a_tool_that_returns_what_no_database_keeps_has_run_and_says_so() -> None:
+    app = Holdfast.in_memory(max_retry_count=0)
+    calls = []
+
+    @app.tool
+    async def work() -> dict[str, str]:
+        calls.append(1)
+        return {"order": "PC-1\0"}
+
+    app.load_plan_text(plan(tool("work", "001", "Running", DONE_2, ", retry: 3"), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "error"
+        info = instance.get_main_task_instance().context["error_info"]
+        assert "ran, but what it returned cannot be kept" in info["message"]
+        assert "U+0000" in info["message"]
+        assert len(calls) == 1
+
+
+async def test_a_failure_told_with_what_no_database_keeps_is_a_failure_all_the_same() -> None:
+    app = Holdfast.in_memory(max_retry_count=0)
+
+    @app.tool
+    async def work() -> None:
+        raise RuntimeError("file a\0b is missing")
+
+    app.load_plan_text(plan(tool("work", "001", "Running", DONE_2, ", retry: 1"), END))
+    async with app:
+        instance = await app.plans.start_plan_by_prompt("", "p")
+        assert await instance.wait_for_completion(30) == "error"
+        info = instance.get_main_task_instance().context["error_info"]
+        assert "file a\\x00b is missing" in info["message"]
+        [traceback] = await tracebacks_of(app.journal, instance.id, app.engine.clock.now())
+        assert "\0" not in traceback.text
 
 
 async def test_words_that_the_journal_cannot_keep_are_refused_at_the_border() -> None:

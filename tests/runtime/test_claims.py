@@ -8,7 +8,7 @@ from collections.abc import AsyncIterator, Callable
 from typing import Any
 
 import pytest
-from scenes import PURE, assert_sound, chain, plan
+from scenes import PURE, assert_sound, chain, plan, until
 
 from holdfast import Holdfast
 from holdfast.errors import NameGone, NameTaken
@@ -189,7 +189,9 @@ async def test_pure_work_goes_on_after_a_late_command(app: Holdfast, journal: Wa
     app.add_plan(chain("pure", [PURE] * 60))
     instance = await app.plans.start_plan_by_prompt("", "pure")
     await elsewhere(journal, *(f"k{n}" for n in range(10)))
+    actor = app.engine._actors.by_id[instance.id]
     for n in range(10):
+        await until(lambda: bool(actor.unsaved))
         with acting(by("will", f"k{n}")), pytest.raises(NameTaken):
             await app.engine.submit(instance.id, c.EditContext("0000", {"seen": True}, "will"))
     assert await instance.wait_for_completion(20) == "done"
@@ -219,9 +221,7 @@ async def test_commands_of_one_request_that_share_an_append_share_its_claim(
     definition = app.engine.definitions.current("orders")
     further = [c.EditContext("001", {"seen": True}, "will")]
     with acting(by("will", "k1")):
-        await app.engine.begin(
-            "mine", definition, c.StartRun("orders", by="will"), further=further
-        )
+        await app.engine.begin("mine", definition, c.StartRun("orders", by="will"), further=further)
     [first] = [one for one in journal.appends if one.expected == 0]
     [kept] = first.attached.claimed
     assert [one.action for one in first.attached.audit] == ["started", "edited_context"]
@@ -254,7 +254,9 @@ async def test_what_a_caller_wants_to_spend_may_be_gone(
     link = ("link", "a")
     await journal.attach(Attached(kept=[ExpiringValue(*link, "{}")]))
     edit = c.EditContext("001", {"seen": True}, "will")
-    await app.engine.submit(instance.id, edit, attached=Attached(spent=[link]))
+    with acting(Identity("will")):
+        await app.engine.submit(instance.id, edit, attached=Attached(spent=[link]))
+    assert await journal.kept(*link, 0.0) is None
     before = await journal.version(instance.id)
     with pytest.raises(NameGone):
         await app.engine.submit(instance.id, edit, attached=Attached(spent=[link]))

@@ -138,6 +138,12 @@ def test_half_a_surrogate_pair_never_gets_further() -> None:
     assert root.text == "?"
 
 
+def test_the_character_that_no_database_keeps_is_a_problem() -> None:
+    read_ = read_document('a: "x\\0y"\n"b\\0": 1', "f")
+    assert [one.line for one in read_.problems] == [1, 2]
+    assert all("U+0000" in one.message for one in read_.problems)
+
+
 def test_an_alias_stands_for_what_its_anchor_names() -> None:
     root = read("a: &retry {attempts: 5}\nb: *retry\nc: *retry\n")
     assert isinstance(root, Mapping)

@@ -34,6 +34,7 @@ from holdfast.journal.port import (
     RunRow,
     Snapshot,
     StoredDefinition,
+    check_names,
     conflict,
     link,
 )
@@ -281,23 +282,19 @@ def _checked(values: tuple[Any, ...]) -> tuple[Any, ...]:
 
 def attach(transaction: Transaction, attached: Attached) -> None:
     """What is kept, dropped and audited, whichever run it belongs to."""
+    check_names(attached)
     _require_names(transaction, attached)
     _attach(transaction, attached)
 
 
 def _require_names(transaction: Transaction, attached: Attached) -> None:
     """That every name to be claimed is free, and every one to be spent is there."""
-    seen: set[Pair] = set()
     for one in attached.claimed:
-        name = one.kind, one.key
-        if name in seen or _is_kept(transaction, name, attached.at):
-            raise NameTaken(*name)
-        seen.add(name)
-    seen.clear()
+        if _is_kept(transaction, (one.kind, one.key), attached.at):
+            raise NameTaken(one.kind, one.key)
     for name in attached.spent:
-        if name in seen or not _is_kept(transaction, name, attached.at):
+        if not _is_kept(transaction, name, attached.at):
             raise NameGone(*name)
-        seen.add(name)
 
 
 def _is_kept(transaction: Transaction, name: Pair, now: float) -> bool:

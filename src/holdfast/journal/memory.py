@@ -35,6 +35,7 @@ from holdfast.journal.port import (
     Snapshot,
     StoredDefinition,
     check,
+    check_names,
     conflict,
     link,
     split_run_id,
@@ -187,6 +188,7 @@ class MemoryJournal:
 
     async def attach(self, attached: Attached) -> None:
         self._require_open()
+        check_names(attached)
         self._require_names(attached)
         self._attach(attached)
 
@@ -242,17 +244,12 @@ class MemoryJournal:
             coming.add(birth.run_id)
 
     def _require_names(self, attached: Attached) -> None:
-        seen: set[tuple[str, str]] = set()
         for one in attached.claimed:
-            name = one.kind, one.key
-            if name in seen or self._is_kept(name, attached.at):
-                raise NameTaken(*name)
-            seen.add(name)
-        seen.clear()
+            if self._is_kept((one.kind, one.key), attached.at):
+                raise NameTaken(one.kind, one.key)
         for name in attached.spent:
-            if name in seen or not self._is_kept(name, attached.at):
+            if not self._is_kept(name, attached.at):
                 raise NameGone(*name)
-            seen.add(name)
 
     def _is_kept(self, name: tuple[str, str], now: float) -> bool:
         kept = self._kept.get(name)

@@ -22,11 +22,12 @@ an append must satisfy (`check`), how run ids are numbered, and how audit record
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import AsyncGenerator, Awaitable, Iterable, Mapping, Sequence
 from dataclasses import field, fields, replace
 from typing import Final, NamedTuple, Protocol, TypeAlias
 
-from holdfast.errors import InternalError, VersionConflict
+from holdfast.errors import InternalError, NameGone, NameTaken, VersionConflict
 from holdfast.language.strict import digest
 from holdfast.model.record import record
 from holdfast.model.rows import ANY_QUESTION as ANY_QUESTION
@@ -345,6 +346,21 @@ def check(append: Append) -> None:
         raise InternalError(f"run {append.run_id} was given the row of {row.run_id}")
     if append.questions or append.notices or append.child_appends:
         _check_company(append)
+    if append.attached.claimed or append.attached.spent:
+        check_names(append.attached)
+
+
+def check_names(attached: Attached) -> None:
+    """NameTaken or NameGone where one name is claimed or spent twice."""
+    claimed = [(one.kind, one.key) for one in attached.claimed]
+    if len(set(claimed)) < len(claimed):
+        raise NameTaken(*_twice(claimed))
+    if len(set(attached.spent)) < len(attached.spent):
+        raise NameGone(*_twice(attached.spent))
+
+
+def _twice(names: Sequence[tuple[str, str]]) -> tuple[str, str]:
+    return Counter(names).most_common(1)[0][0]
 
 
 def conflict(append: Append) -> VersionConflict:

@@ -34,6 +34,7 @@ from holdfast.journal.port import (
     Snapshot,
     StoredDefinition,
     check,
+    check_names,
 )
 from holdfast.journal.postgres_appends import SQL
 from holdfast.journal.postgres_batches import snapshot_crc
@@ -131,6 +132,7 @@ class PostgresJournal:
         return self._open_writer().write(append)
 
     async def attach(self, attached: Attached) -> None:
+        check_names(attached)
         await self._open_writer().write(attached)
 
     async def take(self, run_id: str, drive: Drive) -> bool:

@@ -2,7 +2,8 @@
 
 Live state and replayed state are equal only if a value survives the journal's codec unchanged, so
 whatever JSON would bend (tuples, enums) is made plain here and whatever it would lose (NaN, bytes,
-number keys, lone surrogates, integers beyond 64 bits) is refused, with its place.
+number keys, lone surrogates, integers beyond 64 bits) is refused, with its place. So is U+0000,
+which databases do not keep in text.
 
 The walk is one loop, because every result of every call passes here. It keeps the containers
 around the one it is in, and the place of a refusal is read from them. A cycle always meets the
@@ -44,6 +45,9 @@ _JSON_TYPES: Final = _CONTAINERS | {str, int, float, bool, type(None)}
 
 MOST_VALUES: Final = 50_000
 
+NUL: Final = "\0"
+NO_NUL: Final = msg("text with the character U+0000, which no database keeps: leave it out")
+
 _STRING: Final = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
 _BRACKETS: Final = b"[]{}"
 _OTHERS: Final = bytes(sorted(set(range(256)) - set(_BRACKETS)))
@@ -75,9 +79,9 @@ def strict_json(value: Any, *, max_depth: int = 64, max_bytes: int = 1_000_000) 
         # Most values are a few plain ones with names: what they are is all there is to look at.
         for key, item in value.items():
             kind = type(item)
-            if type(key) is not str or not key.isascii():
+            if type(key) is not str or not key.isascii() or NUL in key:
                 break
-            if kind is str and item.isascii():
+            if kind is str and item.isascii() and NUL not in item:
                 left -= len(item)
             elif kind is int and _SMALLEST_INT <= item <= _LARGEST_INT:
                 pass
@@ -99,7 +103,7 @@ def strict_json(value: Any, *, max_depth: int = 64, max_bytes: int = 1_000_000) 
             named = type(copied) is dict
             for part, item in entries:
                 if named:
-                    if type(part) is str and part.isascii():
+                    if type(part) is str and part.isascii() and NUL not in part:
                         left -= 3 + len(part)
                     else:
                         key, part = part, None
@@ -109,7 +113,8 @@ def strict_json(value: Any, *, max_depth: int = 64, max_bytes: int = 1_000_000) 
                     kind, item = _plain(item)
                 made = item
                 if kind is str:
-                    left -= len(item) if item.isascii() else _utf8_size(item, left)
+                    plainly = item.isascii() and NUL not in item
+                    left -= len(item) if plainly else _utf8_size(item, left)
                 elif kind is int:
                     if not _SMALLEST_INT <= item <= _LARGEST_INT:
                         raise _Refused(msg("an integer beyond 64 bits: send it as text"))
@@ -160,6 +165,8 @@ def strict_text(text: object, what: str, *, longest: int = 10_000) -> str:
         text.encode()
     except UnicodeEncodeError:
         raise InvalidValue(msg("half of a character (a lone surrogate)"), what) from None
+    if NUL in text:
+        raise InvalidValue(NO_NUL, what)
     return text
 
 
@@ -249,6 +256,8 @@ def _odd_key(key: object, left: int) -> tuple[str, int]:
 def _utf8_size(text: str, left: int) -> int:
     if len(text) > left:
         raise _Refused(None)
+    if NUL in text:
+        raise _Refused(NO_NUL)
     try:
         return len(text.encode())
     except UnicodeEncodeError:

@@ -32,7 +32,7 @@ from starlette.types import Receive, Scope, Send
 
 from holdfast.errors import HoldfastError, InvalidValue
 from holdfast.i18n.message import msg
-from holdfast.language.strict import strict_json
+from holdfast.language.strict import NO_NUL, NUL, strict_json
 from holdfast.runtime.identity import Claim
 from holdfast.server.auth.authentication import PROOFS, acting_as, identify
 from holdfast.server.middleware.idempotency import HEADER, way_to_answer_again
@@ -156,6 +156,7 @@ class Route(APIRoute):
 
     async def _answer(self, request: StrictRequest) -> Response:
         caller = await identify(request) if self._guarded else None
+        _refuse_nul(request)
         _refuse_unknown(request, self._known)
         around: Services = request.app.state.services
         await request.read(around.settings.body_limit, around.settings.json_depth)
@@ -170,6 +171,16 @@ class Route(APIRoute):
         if HEADER not in request.headers:
             return await act(None)
         return await around.requests.once(request, caller.principal, act, self._again, around)
+
+
+def _refuse_nul(request: Request) -> None:
+    """The body is read strictly; in headers there is none."""
+    if NUL in request.scope["path"]:
+        raise InvalidValue(NO_NUL, "path")
+    if b"%00" in request.scope["query_string"]:
+        named = [name for name, text in request.query_params.multi_items() if NUL in name + text]
+        if named:
+            raise InvalidValue(NO_NUL, named[0].replace(NUL, ""))
 
 
 def _refuse_unknown(request: Request, known: set[str]) -> None:

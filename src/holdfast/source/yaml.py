@@ -33,6 +33,7 @@ from ruamel.yaml.scanner import Scanner
 
 from holdfast.errors import Problem
 from holdfast.i18n.message import msg
+from holdfast.language.strict import NO_NUL, NUL
 from holdfast.source.nodes import Mapping, Node, Scalar, Sequence
 from holdfast.source.parser_messages import parser_message
 
@@ -220,6 +221,9 @@ class _Composer:
                 event, msg("half of a surrogate pair is not text; write the whole character")
             )
             return text.encode("utf-8", "replace").decode("utf-8")
+        if NUL in text:
+            self._report(event, NO_NUL)
+            return text.replace(NUL, "")
         return text
 
     def _report(self, event: Any, message: str) -> None:

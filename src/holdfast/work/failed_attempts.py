@@ -20,6 +20,7 @@ from typing import Any, Final
 
 from holdfast.errors import ToolError
 from holdfast.i18n.message import msg
+from holdfast.language.strict import NUL
 from holdfast.model import commands as c
 from holdfast.model.retry import Failure, FailureKind
 from holdfast.work.failures import attribute_of, classify, read, words_of
@@ -69,7 +70,7 @@ def kept_text(said: object) -> str:
 
 
 def sound(text: str) -> str:
-    return text.encode("utf-8", "backslashreplace").decode()
+    return text.encode("utf-8", "backslashreplace").decode().replace(NUL, r"\x00")
 
 
 def traceback_of(error: BaseException) -> str:

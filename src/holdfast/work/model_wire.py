@@ -30,7 +30,7 @@ from holdfast.errors import (
     ModelUnavailable,
 )
 from holdfast.i18n.message import msg
-from holdfast.language.strict import copied, load_json, strict_json
+from holdfast.language.strict import NUL, copied, load_json, strict_json
 from holdfast.model.message import (
     Message,
     ModelReply,
@@ -148,8 +148,9 @@ def read_arguments(text: str) -> tuple[JsonObject, str | None]:
 
 
 def sound_text(text: str) -> str:
-    """Half a character, as a cut stream may leave one, becomes the sign for it."""
-    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    """Half a character, as a cut stream may leave one, becomes the sign for it; so does U+0000."""
+    whole = text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    return whole.replace(NUL, "\ufffd")
 
 
 def _what_followed(
