@@ -1,7 +1,7 @@
 """The command line: `holdfast …`.
 
 Each command is declared in the file of its noun (`serve`, `plans`, `runs`, `questions`, `chat`,
-`converse`, `tokens`, `audit`, `doctor`, `demo`).
+`converse`, `tokens`, `audit`, `doctor`, `backups`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -20,6 +20,7 @@ import typer
 
 from holdfast.cli.commands import (
     audit,
+    backups,
     chat,
     converse,
     demo,
@@ -89,7 +90,7 @@ def everywhere(
 
 
 app.add_typer(demo.app)
-for noun in (serve, worker, plans, chat, converse, runs, questions, doctor):
+for noun in (serve, worker, plans, chat, converse, runs, questions, doctor, backups):
     noun.register(app)
 app.add_typer(tokens.app)
 app.add_typer(audit.app)

@@ -36,6 +36,7 @@ ROUTERS: Final = (
     "metrics",
     "login",
     "audit",
+    "backup",
 )
 """Paths are tried in this order: what is asked most stands first."""
 
