@@ -219,9 +219,7 @@ async def test_commands_of_one_request_that_share_an_append_share_its_claim(
     definition = app.engine.definitions.current("orders")
     further = [c.EditContext("001", {"seen": True}, "will")]
     with acting(by("will", "k1")):
-        await app.engine.begin(
-            "mine", definition, c.StartRun("orders", by="will"), further=further
-        )
+        await app.engine.begin("mine", definition, c.StartRun("orders", by="will"), further=further)
     [first] = [one for one in journal.appends if one.expected == 0]
     [kept] = first.attached.claimed
     assert [one.action for one in first.attached.audit] == ["started", "edited_context"]

@@ -1,7 +1,7 @@
 """The command line: `holdfast …`.
 
 Each command is declared in the file of its noun (`serve`, `plans`, `runs`, `questions`, `chat`,
-`converse`, `tokens`, `audit`, `doctor`, `backups`, `demo`).
+`converse`, `tokens`, `audit`, `doctor`, `backups`, `housekeeping`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -25,6 +25,7 @@ from holdfast.cli.commands import (
     converse,
     demo,
     doctor,
+    housekeeping,
     plans,
     questions,
     runs,
@@ -90,7 +91,7 @@ def everywhere(
 
 
 app.add_typer(demo.app)
-for noun in (serve, worker, plans, chat, converse, runs, questions, doctor, backups):
+for noun in (serve, worker, plans, chat, converse, runs, questions, doctor, backups, housekeeping):
     noun.register(app)
 app.add_typer(tokens.app)
 app.add_typer(audit.app)

@@ -7,7 +7,7 @@ from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from holdfast.client.administration import Agents, Audit, Tokens, Tools
+from holdfast.client.administration import Agents, Audit, Housekeeping, Tokens, Tools
 from holdfast.client.event_stream import EventStream, ServerEvent
 from holdfast.client.interactions import Chats, Conversations, Interactions
 from holdfast.client.plans import Instances, Plans, Runs
@@ -55,6 +55,7 @@ class Client:
         self.tools = Tools(transport)
         self.tokens = Tokens(transport)
         self.audit = Audit(transport)
+        self.housekeeping = Housekeeping(transport)
 
     async def __aenter__(self) -> Self:
         return self

@@ -37,6 +37,7 @@ ROUTERS: Final = (
     "login",
     "audit",
     "backup",
+    "housekeeping",
 )
 """Paths are tried in this order: what is asked most stands first."""
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Final
 
 from holdfast.server.auth.jwt import Oidc
@@ -29,7 +30,9 @@ class ServerSettings:
     `body_seconds` is for a request's whole body, `json_depth` for its nesting, `json_values` for
     how many values it holds: a megabyte of text is soon read, one of empty lists is not.
     `secure_cookies` says that people reach the server over TLS, its own or a proxy's.
-    `default_agent` answers a chat that names no agent.
+    `default_agent` answers a chat that names no agent. Runs that are done or cancelled are removed
+    every day once that is longer ago than `keep_finished_days` (0: they are kept for ever), each
+    written to a file in `keep_finished_export` before, if that is given.
     """
 
     host: str = "127.0.0.1"
@@ -53,6 +56,8 @@ class ServerSettings:
     session_hours: float = 12.0
     secure_cookies: bool = False
     default_agent: str | None = None
+    keep_finished_days: float = 0.0
+    keep_finished_export: Path | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:

@@ -38,6 +38,7 @@ async def backup(
     The copy is of one moment, and nothing that was acknowledged before is missing. It changes
     nothing and stops nothing. With --url the server sends the copy.
     """
+    from holdfast.cli.terminal.counting import counted
     from holdfast.cli.terminal.plain import print_json
     from holdfast.views import backups
 
@@ -47,7 +48,7 @@ async def backup(
         fetch, key, keyed = _from_server(settings), None, "left out"
     else:
         fetch, key, keyed = _from_home(settings, with_key)
-    shown = _shown(settings)
+    shown = counted(settings)
     made = await backups.make(fetch, target, key, keyed=keyed, shown=shown)
     if settings.as_json:
         from holdfast.views.integrity import to_json
@@ -70,12 +71,13 @@ async def restore(
     The home (--home) must not exist yet. Where anything is wrong nothing is changed. Stop the home
     that the backup is of before you serve this one: its runs would go on twice.
     """
+    from holdfast.cli.terminal.counting import counted
     from holdfast.cli.terminal.plain import print_json
     from holdfast.cli.terminal.screen import say
     from holdfast.views import backups, homes
 
     home = backups.file_of(homes.place_of(settings.home)).parent
-    manifest = await backups.restore(source, home, _shown(settings))
+    manifest = await backups.restore(source, home, counted(settings))
     missing = manifest["sealed_secrets"] if manifest["key"] == "left out" else 0
     if settings.as_json:
         print_json({"home": str(home), **manifest, "needs_key": bool(missing)})
@@ -139,24 +141,3 @@ def _counted(manifest: object) -> list[str]:
     told = ", ".join(f"{count:,} {what}" for what, count in manifest["counts"].items())
     head = manifest["audit_head"]
     return [f"  {told or 'nothing'}", *([f"  audit head: {head}"] if head else [])]
-
-
-def _shown(settings: Settings) -> Shown:
-    """A line that is written over, where a person looks on."""
-    import sys
-
-    wanted = sys.stderr.isatty() and not settings.as_json
-    last = [""]
-
-    def shown(what: str, done: int, total: int) -> None:
-        if not wanted or (done != total and done % 50):
-            return
-        if last[0] not in ("", what):
-            sys.stderr.write("\n")
-        last[0] = what
-        sys.stderr.write(f"\r{done:,} of {total:,} {what}{chr(10) if done == total else ''}")
-        if done == total:
-            last[0] = ""
-        sys.stderr.flush()
-
-    return shown

@@ -192,6 +192,25 @@ _PerAddress = Annotated[
         help="How many of them from one address; 0: no limit, as behind a proxy.",
     ),
 ]
+_KeepFinished = Annotated[
+    float,
+    typer.Option(
+        "--keep-finished-days",
+        metavar="N",
+        min=0,
+        envvar="HOLDFAST_KEEP_FINISHED_DAYS",
+        help="Remove runs that are done or cancelled for longer, every day; 0: never.",
+    ),
+]
+_KeepFinishedExport = Annotated[
+    Path | None,
+    optional(
+        "--keep-finished-export",
+        "DIR",
+        "Write them down there first, as JSON Lines.",
+        envvar="HOLDFAST_KEEP_FINISHED_EXPORT",
+    ),
+]
 _AccessLog = Annotated[
     bool,
     typer.Option(
@@ -231,6 +250,8 @@ def serve(
     idle_seconds: _IdleSeconds = 5.0,
     max_connections: _MaxConnections = 1000,
     connections_per_address: _PerAddress = 500,
+    keep_finished_days: _KeepFinished = 0.0,
+    keep_finished_export: _KeepFinishedExport = None,
     access_log: _AccessLog = False,
     work: _Work = False,
 ) -> int:
@@ -263,6 +284,8 @@ def serve(
         idle_seconds=idle_seconds,
         max_connections=max_connections,
         connections_per_address=connections_per_address,
+        keep_finished_days=keep_finished_days,
+        keep_finished_export=keep_finished_export,
     )
     with documents_of(knowledge) as documents:
         opened.app.rules += tuple(rules or ())
