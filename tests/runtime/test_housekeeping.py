@@ -20,6 +20,7 @@ from holdfast.journal.vault import KIND as SECRET
 from holdfast.model.run import RunStatus
 from holdfast.runtime import housekeeping
 from holdfast.runtime.housekeeping import Finished, Why, digest_of
+from holdfast.runtime.identity import Identity, acting
 from holdfast.testing.clock import ManualClock
 from holdfast.views.housekeeping import all_finished, all_naming, for_owner, sweep
 
@@ -288,3 +289,27 @@ async def test_what_a_person_did_is_found_wherever_they_did_it(app: Holdfast) ->
     ]
     assert await found("ev") == []
     assert await found("yes") == []
+
+
+async def test_the_audit_has_no_values_and_outlives_what_it_is_about(app: Holdfast) -> None:
+    with acting(Identity("eva", "cli")):
+        run_id, cancelled = await asked(app), await asked(app)
+        [row, _] = await app.inbox()
+        await app.keep_draft(row.question_id, {"word": "canary"})
+        await app.answer(row.question_id, data={"word": "canary", "code": "canary"})
+        await app.engine.wait_for_status(run_id, {RunStatus.DONE})
+        await app.cancel(cancelled, reason="canary")
+        await app.engine.wait_for_status(cancelled, {RunStatus.CANCELLED})
+        why = Why("erased_person", "eva", person="eva")
+        removed = await app.engine.housekeeper.remove([run_id, cancelled], why)
+    assert removed.runs == 2
+    entries = await app.journal.audit()
+    assert [one.record.action for one in entries] == [
+        "started",
+        "started",
+        "answered",
+        "cancelled",
+        "erased_person",
+    ]
+    assert "canary" not in str(entries)
+    assert verify(entries) is None

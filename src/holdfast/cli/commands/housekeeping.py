@@ -77,7 +77,7 @@ async def retention(
     if wrong:
         raise typer.BadParameter(f"--status {wrong[0]}: done, cancelled or error are finished.")
     if older_than is not None:
-        days = read_duration(older_than, "--older-than") / DAY
+        days = read_duration(older_than, "--older-than", least=0) / DAY
         statuses = frozenset(status) if status else SETTLED
         told = {"older_than_days": days, "statuses": sorted(statuses)}
         detail = told if plan is None else {**told, "plan": plan}
