@@ -10,9 +10,10 @@ import pytest
 
 from holdfast.journal import database
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Journal, SharedJournal
+from holdfast.journal.port import Journal, PrunedJournal, SharedJournal
 from holdfast.journal.postgres import PostgresJournal
 from holdfast.journal.sqlite import SqliteJournal
+from holdfast.testing.journal_removal import RemovalSuite
 from holdfast.testing.journal_shared import Job, Jobs, SharedSuite
 from holdfast.testing.journal_suite import JournalSuite
 
@@ -31,6 +32,25 @@ class TestSqlite(JournalSuite):
 
 
 class TestSqliteWhosePlacesAreWrittenOften(TestSqlite):
+    @pytest.fixture(autouse=True)
+    def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr(database, "MOST_UNPLACED", 3)
+
+
+class TestRemovalFromMemory(RemovalSuite):
+    @pytest.fixture
+    def connect(self) -> Callable[[], PrunedJournal]:
+        journal = MemoryJournal()
+        return lambda: journal
+
+
+class TestRemovalFromSqlite(RemovalSuite):
+    @pytest.fixture
+    def connect(self, tmp_path: Path) -> Callable[[], PrunedJournal]:
+        return lambda: SqliteJournal(tmp_path / "home" / "journal.db")
+
+
+class TestRemovalFromSqliteWhosePlacesAreWrittenOften(TestRemovalFromSqlite):
     @pytest.fixture(autouse=True)
     def often(self, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setattr(database, "MOST_UNPLACED", 3)

@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import AsyncIterator, Iterable
 from contextlib import closing
-from dataclasses import astuple, replace
+from dataclasses import astuple, fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -635,7 +635,9 @@ class TestOlderDatabases:
         connection = sqlite3.connect(path, isolation_level=None)
         connection.executescript(load_script("sqlite_schema.sql"))
         row = astuple(run_row())
-        connection.execute(load_queries("sqlite_queries.sql")["create_run"], row).fetchall()
+        columns = ", ".join(one.name for one in fields(run_row()))
+        marks = ", ".join("?" * len(row))
+        connection.execute(f"INSERT INTO runs ({columns}) VALUES ({marks})", row)
         add = "INSERT INTO events (place, at, type, payload) VALUES (?, ?, ?, ?)"
         for one in records(0, 2):
             connection.execute(

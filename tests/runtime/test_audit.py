@@ -24,6 +24,7 @@ from holdfast.errors import (
 )
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Append, Attached, AuditEntry, ExpiringValue, verify
+from holdfast.language.strict import digest
 from holdfast.model import commands as c
 from holdfast.model.interaction import InteractionRequest, InteractionType
 from holdfast.model.retry import Failure, FailureKind, Retry
@@ -139,12 +140,12 @@ LOST = c.ReportOutcome("s", 1, 1, c.Failed(Failure(FailureKind.PERMANENT, "no"))
         (c.Propose("rm", {}, "c1", "will"), "proposed", "rm", {"call_id": "c1"}),
         (c.RememberApproval("rm", "v1", "will"), "granted", "rm", {"version": "v1"}),
         (c.RevokeApproval("g1", "will"), "revoked", "g1", {}),
-        (c.Skip("L1", "will", "late"), "skipped", "L1", {"reason": "late"}),
+        (c.Skip("L1", "will", "late"), "skipped", "L1", {"reason": digest("late")}),
         (c.MarkDone("002", "will"), "marked_done", "002", {}),
         (c.EditContext("002", {}, "will"), "edited_context", "002", {}),
         (c.RerunFrom("L1", "will"), "reran", "L1", {}),
-        (c.Cancel("will", "late"), "cancelled", "", {"reason": "late"}),
-        (c.Abort("late"), "cancelled", "", {"reason": "late"}),
+        (c.Cancel("will", "late"), "cancelled", "", {"reason": digest("late")}),
+        (c.Abort("late"), "cancelled", "", {"reason": digest("late")}),
         (c.Resume("will"), "resumed", "", {}),
         (c.Unhold(), "resumed", "", {}),
         (c.Hold(), "paused", "", {}),

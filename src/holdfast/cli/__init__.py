@@ -1,7 +1,7 @@
 """The command line: `holdfast …`.
 
 Each command is declared in the file of its noun (`serve`, `plans`, `runs`, `questions`, `chat`,
-`converse`, `tokens`, `audit`, `doctor`, `settings`, `demo`).
+`converse`, `tokens`, `audit`, `doctor`, `backups`, `housekeeping`, `settings`, `demo`).
 Those files import nothing heavy, so that `--help` is there at once; what a command
 needs is imported when it runs.
 
@@ -20,10 +20,12 @@ import typer
 
 from holdfast.cli.commands import (
     audit,
+    backups,
     chat,
     converse,
     demo,
     doctor,
+    housekeeping,
     plans,
     questions,
     runs,
@@ -77,7 +79,20 @@ def everywhere(
 
 app.callback()(with_options(everywhere, {**COMMON, **DISTANT}))
 app.add_typer(demo.app)
-for noun in (serve, worker, plans, chat, converse, runs, questions, doctor, settings):
+NOUNS = (
+    serve,
+    worker,
+    plans,
+    chat,
+    converse,
+    runs,
+    questions,
+    doctor,
+    backups,
+    housekeeping,
+    settings,
+)
+for noun in NOUNS:
     noun.register(app)
 app.add_typer(tokens.app)
 app.add_typer(audit.app)

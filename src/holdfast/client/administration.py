@@ -64,6 +64,42 @@ class Audit(Resource):
         return answered(await self._transport.get("/audit/verify"))
 
 
+class Housekeeping(Resource):
+    async def finished(
+        self,
+        older_than_days: float,
+        *,
+        name: str | None = None,
+        status: Sequence[str] = (),
+        before: str | None = None,
+    ) -> Answer:
+        """A page of root runs that ended so long ago."""
+        found = await self._transport.get(
+            "/housekeeping/finished",
+            older_than_days=older_than_days,
+            name=name,
+            status=[*status] or None,
+            before=before,
+        )
+        return answered(found)
+
+    async def of_person(self, name: str, *, before: str | None = None) -> Answer:
+        """A page of root runs in which a person acted."""
+        path = "/housekeeping/of-person"
+        return answered(await self._transport.get(path, name=name, before=before))
+
+    async def export(self, run_id: str) -> str:
+        """A root run and all below it, as JSON Lines."""
+        return await self._transport.text(path_of("housekeeping", "export", run_id))
+
+    async def remove(
+        self, roots: Sequence[str], *, digest: str | None = None, person: str | None = None
+    ) -> Answer:
+        """Remove finished runs for ever, at most 50 at once."""
+        body = {"roots": [*roots], "digest": digest, "person": person}
+        return answered(await self._transport.post("/housekeeping/removals", body))
+
+
 def _wanted(name: str, roles: Sequence[str], grants: Mapping[str, Sequence[str]] | None) -> Answer:
     granted = {key: [*held] for key, held in (grants or {}).items()}
     return {"name": name, "roles": [*roles], "grants": granted}

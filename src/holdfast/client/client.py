@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Callable
+from pathlib import Path
 from types import TracebackType
 from typing import Any, Final, Self
 
-from holdfast.client.administration import Agents, Audit, Tokens, Tools
+from holdfast.client.administration import Agents, Audit, Housekeeping, Tokens, Tools
 from holdfast.client.event_stream import EventStream, ServerEvent
 from holdfast.client.interactions import Chats, Conversations, Interactions
 from holdfast.client.plans import Instances, Plans, Runs
@@ -21,6 +22,10 @@ STREAM_PATIENCE: Final = 600.0
 
 SILENCE: Final = 45.0
 """A server that has said nothing for so long, not even a heartbeat, is not there."""
+
+
+COPYING: Final = 3600.0
+"""How long a server may be copying its journal before the first of it comes."""
 
 
 class Client:
@@ -50,6 +55,7 @@ class Client:
         self.tools = Tools(transport)
         self.tokens = Tokens(transport)
         self.audit = Audit(transport)
+        self.housekeeping = Housekeeping(transport)
 
     async def __aenter__(self) -> Self:
         return self
@@ -78,6 +84,13 @@ class Client:
 
     async def metrics(self) -> str:
         return await self._transport.text("/metrics")
+
+    async def backup(
+        self, target: Path, progress: Callable[[int, int], None] = lambda done, total: None
+    ) -> None:
+        """The server's journal, as it is at one moment, into a file; `progress` hears how many
+        bytes of how many have come."""
+        await self._transport.download("/backup", target, progress, COPYING)
 
     def events(
         self, run_id: str, after: str | int | None = None

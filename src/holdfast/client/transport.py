@@ -7,12 +7,14 @@ changes something carries an `Idempotency-Key`, the same each time.
 
 from __future__ import annotations
 
+import os
 import random
 from asyncio import get_running_loop, sleep
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from ipaddress import ip_address
-from typing import Any, Final
+from pathlib import Path
+from typing import Any, BinaryIO, Final
 from urllib.parse import quote, urlsplit
 from uuid import uuid4
 
@@ -122,6 +124,27 @@ class Transport:
         ) as response:
             yield response
 
+    async def download(
+        self, path: str, target: Path, progress: Callable[[int, int], None], silence: float
+    ) -> None:
+        """A response's body into a file, which is durable then."""
+        timeout = httpx.Timeout(self._timeout, read=silence)
+        try:
+            async with self._http.stream("GET", path, timeout=timeout) as response:
+                if response.status_code >= 400:
+                    await response.aread()
+                    raise refusal_of(response)
+                total, done = int(response.headers.get("content-length", 0)), 0
+                with _fresh(target) as written:
+                    async for part in response.aiter_bytes():
+                        written.write(part)
+                        done += len(part)
+                        progress(done, total)
+                    written.flush()
+                    os.fsync(written.fileno())
+        except httpx.TransportError as error:
+            raise self.unreachable(error) from error
+
     def unreachable(self, error: httpx.TransportError) -> OperatorError:
         why = str(error) or type(error).__name__
         return OperatorError(f"{self.url} does not answer ({why}): is the server running there?")
@@ -142,6 +165,11 @@ class Backoff:
         if self._clock() + pause > self._until:
             raise reason
         await sleep(pause)
+
+
+def _fresh(target: Path) -> BinaryIO:
+    """A file for its owner only, emptied where it is there."""
+    return os.fdopen(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_TRUNC, 0o600), "wb")
 
 
 def _given(parameters: Parameters) -> dict[str, Any]:

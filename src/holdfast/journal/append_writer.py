@@ -136,6 +136,12 @@ class Tally:
         known[after] = known.get(after, 0) + 1
         self.known = {pair: count for pair, count in known.items() if count > 0}
 
+    def leave(self, pair: Pair, count: int) -> None:
+        """So many rows are gone."""
+        if self.known is not None:
+            known = {**self.known, pair: self.known.get(pair, 0) - count}
+            self.known = {one: left for one, left in known.items() if left > 0}
+
     def forget(self) -> None:
         self.known, self.kept = None, False
 
@@ -166,6 +172,10 @@ class AppendWriter:
         self.moves.clear()
         self.runs.forget()
         self.questions.forget()
+
+    def forget_run(self, run_id: str) -> None:
+        """It is removed."""
+        self._places.pop(run_id, None)
 
     def committed(self) -> None:
         for move in self.moves:
@@ -240,7 +250,7 @@ class AppendWriter:
             if self.runs.kept:
                 self.moves.append(partial(self.runs.move, None, (row.kind, row.status)))
             return place(run, 0)
-        last = self._places.get(append.run_id) or _locate(transaction, append.run_id)
+        last = self._places.get(append.run_id) or locate(transaction, append.run_id)
         if last & _SEQ != expected:
             raise conflict(append)
         if row is not None:
@@ -325,7 +335,7 @@ def write_definition(transaction: Transaction, definition: StoredDefinition) -> 
     transaction.execute(_STORE_DEFINITION, _checked(values))
 
 
-def _locate(transaction: Transaction, run_id: str) -> int:
+def locate(transaction: Transaction, run_id: str) -> int:
     rows = transaction.execute(_LOCATE_RUN, (run_id,)).fetchall()
     run, version, _ = rows[0] if rows else (0, None, None)
     return _NOWHERE if version is None else place(run, version)

@@ -45,10 +45,11 @@ from holdfast.journal.port import Record, Written
 from holdfast.journal.rows import NoText, load_queries, load_script
 
 APPLICATION = int.from_bytes(b"Hold", "big")
-SCHEMA = 6
+SCHEMA = 7
 CHECKSUMS = 4
 PLACES = 6
-"""The first schemas with checksums, and with a table of places."""
+REMOVED = 7
+"""The first schemas with checksums, with a table of places, and where runs are removed."""
 
 _SCRIPTS = ("sqlite_schema.sql", *(f"sqlite_schema_{n}.sql" for n in range(2, SCHEMA + 1)))
 """The script at `n` brings a database from schema `n` to the next."""
@@ -59,6 +60,9 @@ _BUSY_SECONDS = 0.05
 _STATEMENTS = 128
 MOST_UNPLACED = 256
 """After how many records it is written down where they lie."""
+
+MOST_COMPACTED = 16_384
+"""How many pages of 4 kB are written anew when a database is opened that cannot shrink yet."""
 
 _LOG_PAGES = 1000
 _PAGE_BYTES = 4096
@@ -241,6 +245,8 @@ def _make_reader(connection: Connection) -> None:
 
 def _prepare(connection: Connection, path: Path) -> None:
     version = _check_owner(connection, path)
+    if not version:
+        connection.execute("PRAGMA auto_vacuum = INCREMENTAL").fetchall()
     [[mode]] = connection.execute("PRAGMA journal_mode = WAL").fetchall()
     if mode != "wal":
         raise OperatorError(f"{path} cannot keep a write-ahead log. Put the home on a local disk.")
@@ -253,9 +259,25 @@ def _prepare(connection: Connection, path: Path) -> None:
         if number == CHECKSUMS:
             _add_checksums(connection)
             connection.execute("END")
+    _make_shrinkable(connection)
     _place_newest(connection)
     connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
     _make_room(connection)
+
+
+def _make_shrinkable(connection: Connection) -> None:
+    """A database of before runs were removed is written anew, while that takes a moment."""
+    [[mode]] = connection.execute("PRAGMA auto_vacuum").fetchall()
+    [[pages]] = connection.execute("PRAGMA page_count").fetchall()
+    [[free]] = connection.execute("PRAGMA freelist_count").fetchall()
+    if mode == 0 and pages - free <= MOST_COMPACTED:
+        compact(connection)
+
+
+def compact(connection: Connection) -> None:
+    """Write the whole database anew; from then on it shrinks when runs are removed."""
+    connection.execute("PRAGMA auto_vacuum = INCREMENTAL").fetchall()
+    connection.execute("VACUUM")
 
 
 def _place_newest(connection: Connection) -> None:

@@ -21,6 +21,7 @@ from holdfast.journal.codec import decode
 from holdfast.journal.database import (
     CHECKSUMS,
     PLACES,
+    REMOVED,
     read_as_indexed,
     record_of,
     row_crc,
@@ -109,9 +110,20 @@ def _runs(report: Report, connection: sqlite3.Connection, sql: Sql, progress: Pr
             _records(report, name, crc_after, connection.execute(sql["events"], stretch))
         except sqlite3.Error as error:
             report.found("run", name, f"its records cannot be read: {error}")
+    leaving = _leaving(connection)
     for place, count in connection.execute(_SQL["orphans"]):
+        if place in leaving:
+            continue
         report.found("record", f"number {place}", f"{count} records belong to no run")
     progress(total, total)
+
+
+def _leaving(connection: sqlite3.Connection) -> set[int]:
+    """The numbers of runs that were removed a moment ago."""
+    [[schema]] = connection.execute("PRAGMA user_version").fetchall()
+    if schema < REMOVED:
+        return set()
+    return {run for (run,) in connection.execute(_SQL["records_left"])}
 
 
 def _records(

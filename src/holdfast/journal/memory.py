@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from operator import attrgetter
 
@@ -19,6 +19,7 @@ from holdfast.journal.port import (
     ANY_RUN,
     AUDIT_START,
     NOT_OPEN,
+    NOTHING,
     Append,
     Attached,
     AuditEntry,
@@ -30,6 +31,7 @@ from holdfast.journal.port import (
     QuestionQuery,
     QuestionRow,
     Record,
+    Removal,
     RunQuery,
     RunRow,
     Snapshot,
@@ -40,6 +42,7 @@ from holdfast.journal.port import (
     link,
     split_run_id,
 )
+from holdfast.model.run import FINISHED
 
 STRETCHES_KEPT = 100_000
 
@@ -64,6 +67,9 @@ class MemoryJournal:
         self._audit: list[AuditEntry] = []
         self._commits: list[Committed] = []
         self._forgotten = 0
+        self._position = 0
+        self._given = 0
+        self._gone: dict[str, int] = {}
         self._numbers = Numbers()
         self._is_open = False
 
@@ -213,11 +219,25 @@ class MemoryJournal:
 
     async def last_commit(self) -> int:
         self._require_open()
-        return self._commits[-1].position if self._commits else 0
+        return self._position
 
     async def forgotten(self) -> int:
         self._require_open()
         return self._forgotten
+
+    async def remove(self, removals: Sequence[Removal], attached: Attached = NOTHING) -> list[str]:
+        self._require_open()
+        refused = [next(iter(one.versions)) for one in removals if not self._may_go(one)]
+        if refused:
+            return refused
+        for removal in removals:
+            self._remove(removal)
+        self._attach(attached)
+        return []
+
+    async def reclaim(self) -> bool:
+        self._require_open()
+        return False
 
     async def next_number(self, series: str) -> int:
         self._require_open()
@@ -225,6 +245,7 @@ class MemoryJournal:
             found = (split_run_id(row.run_id) for row in self._rows() if row.parent_id is None)
             used = (number or 0 for name, number in found if name == series)
             self._numbers.begin(series, max(used, default=0))
+            self._numbers.begin(series, self._gone.get(series, 0))
         return self._numbers.next(series)
 
     def _require_open(self) -> None:
@@ -257,7 +278,8 @@ class MemoryJournal:
 
     def _write(self, append: Append) -> None:
         if append.expected == 0 and append.row is not None:
-            self._runs[append.run_id] = _Run(len(self._runs), append.row)
+            self._runs[append.run_id] = _Run(self._given, append.row)
+            self._given += 1
         run = self._runs[append.run_id]
         run.records.extend(map(Record._make, append.records))
         if append.records:
@@ -285,6 +307,32 @@ class MemoryJournal:
         for one in attached.audit:
             self._audit.append(self._link(one))
 
+    def _may_go(self, removal: Removal) -> bool:
+        root_id, names = next(iter(removal.versions)), removal.versions.keys()
+        asks = any(q.root_id == root_id and q.status == "open" for q in self._questions.values())
+        told = any({n.source_id, n.target_id} & names for n in self._notices.values())
+        if asks or told or not names <= self._runs.keys():
+            return False
+        if self._runs[root_id].row.parent_id is not None:
+            return False
+        below = {row.run_id for row in self._rows() if row.parent_id in names}
+        return below | {root_id} == names and all(
+            len(self._runs[run_id].records) == version and _is_finished(self._runs[run_id].row)
+            for run_id, version in removal.versions.items()
+        )
+
+    def _remove(self, removal: Removal) -> None:
+        root_id, names = next(iter(removal.versions)), removal.versions.keys()
+        for run_id in names:
+            del self._runs[run_id]
+        self._commits = [one for one in self._commits if one.run_id not in names]
+        questions = self._questions.items()
+        self._questions = {name: one for name, one in questions if one.root_id != root_id}
+        self._attach(Attached(dropped=removal.dropped))
+        series, number = split_run_id(root_id)
+        if number is not None:
+            self._gone[series] = max(number, self._gone.get(series, 0))
+
     def _drop_expired(self, now: float) -> None:
         self._kept = {name: one for name, one in self._kept.items() if _lasts(one, now)}
 
@@ -295,11 +343,13 @@ class MemoryJournal:
 
     def _note_commit(self, append: Append) -> None:
         first, count = append.expected + 1, len(append.records)
-        position = count
-        if self._commits:
-            position += self._commits[-1].position
-            if self._commits[-1].run_id == append.run_id:
-                first = self._commits.pop().first
+        before = self._commits[-1] if self._commits else None
+        if before is not None and (before.position, before.run_id) == (
+            self._position,
+            append.run_id,
+        ):
+            first = self._commits.pop().first
+        self._position = position = self._position + count
         last = append.expected + count
         self._commits.append(Committed(position, append.run_id, first, last))
         if len(self._commits) > 2 * STRETCHES_KEPT:
@@ -318,7 +368,7 @@ class MemoryJournal:
 
     def _number_before(self, run_id: str | None) -> int:
         if run_id is None:
-            return len(self._runs)
+            return self._given
         if run_id not in self._runs:
             raise NotFound(f"there is no run {run_id} to go on from")
         return self._runs[run_id].number
@@ -340,6 +390,10 @@ def _descendants(append: Append) -> Iterator[Append]:
     for birth in append.child_appends:
         yield birth
         yield from _descendants(birth)
+
+
+def _is_finished(row: RunRow) -> bool:
+    return not row.active and row.wake_at is None and row.status in FINISHED
 
 
 def _renewed(row: RunRow, new: RunRow) -> RunRow:

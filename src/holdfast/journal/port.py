@@ -40,6 +40,7 @@ from holdfast.model.rows import AuditRecord as AuditRecord
 from holdfast.model.rows import ExpiringValue as ExpiringValue
 from holdfast.model.rows import QuestionQuery as QuestionQuery
 from holdfast.model.rows import QuestionRow as QuestionRow
+from holdfast.model.rows import Removal as Removal
 from holdfast.model.rows import RunQuery as RunQuery
 from holdfast.model.rows import RunRow as RunRow
 from holdfast.model.run import is_below
@@ -252,6 +253,22 @@ class Journal(Protocol):
         Never given twice by one store, and never that of a run that exists; costs no commit that
         anything waits for.
         """
+
+
+class PrunedJournal(Journal, Protocol):
+    """A journal that finished runs can be removed from."""
+
+    async def remove(self, removals: Sequence[Removal], attached: Attached = NOTHING) -> list[str]:
+        """Remove whole trees with their questions and snapshots, all of them or none.
+
+        None where one has moved on, is not `FINISHED`, goes on by itself, has a timer, asks
+        something, has a notice to hear or left, or has runs that are not named. The roots of
+        those; empty when all are gone, together with `attached`.
+        """
+
+    async def reclaim(self) -> bool:
+        """Do a bounded part of what removals have left to do, so that space is given back; whether
+        more is left."""
 
 
 class SharedJournal(Journal, Protocol):

@@ -26,21 +26,21 @@ class ReadingJournal(SqliteJournal):
 
     def __init__(self, path: Path) -> None:
         super().__init__(path, connect=_connect_to_read)
-        self._keeps = True
+        self.schema = SCHEMA
 
     async def open(self) -> None:
         refuse_empty(self.path)
         try:
             self._reader = open_reader(self.path, self._connect)
-            if _schema_of(self._reader, self.path) < CHECKSUMS:
+            self.schema = _schema_of(self._reader, self.path)
+            if self.schema < CHECKSUMS:
                 self._sql = OLD_SQL
-            self._keeps = _schema_of(self._reader, self.path) > 1
         except sqlite3.Error as error:
             raise explain(error, self.path) from error
 
     async def all_kept(self, kind: str, now: float) -> list[ExpiringValue]:
         """The first schema kept nothing."""
-        return await super().all_kept(kind, now) if self._keeps else []
+        return await super().all_kept(kind, now) if self.schema > 1 else []
 
     async def close(self) -> None:
         if self._reader is not None:

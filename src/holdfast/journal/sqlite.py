@@ -39,7 +39,6 @@ from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
     NOT_OPEN,
-    SHORTEST_NUMBER,
     Append,
     Attached,
     AuditEntry,
@@ -55,9 +54,9 @@ from holdfast.journal.port import (
     Snapshot,
     StoredDefinition,
     check,
-    split_run_id,
 )
 from holdfast.journal.rows import definition_of, entry_of, load_queries, run_row, stretches_of
+from holdfast.journal.sqlite_housekeeping import SqliteHousekeeping
 from holdfast.journal.writer import Committer, Writer
 
 log = logging.getLogger("holdfast")
@@ -77,10 +76,9 @@ OLD_SQL = without_checksums(_SQL)
 
 _STRETCH = 1000
 _LAST = 2**62
-_LONGEST_NUMBER = 18
 
 
-class SqliteJournal:
+class SqliteJournal(SqliteHousekeeping):
     """A journal in the file at `path`; `connect` is there for tests that break disks."""
 
     def __init__(self, path: str | Path, *, connect: Connect = connect) -> None:
@@ -377,21 +375,6 @@ class SqliteJournal:
         except sqlite3.Error as error:
             return [str(explain(error, self.path))]
         return [text for (text,) in found if text != "ok"]
-
-    def _highest_number(self, series: str) -> int:
-        highest = 0
-        for digits in range(SHORTEST_NUMBER, _LONGEST_NUMBER + 1):
-            for (run_id,) in self._select(
-                "highest_number",
-                {
-                    "length": len(series) + 1 + digits,
-                    "lowest": f"{series}_{'0' * digits}",
-                    "highest": f"{series}_{'9' * digits}",
-                    "digits_from": len(series) + 2,
-                },
-            ):
-                highest = max(highest, split_run_id(run_id)[1] or 0)
-        return highest
 
     def _number_of(self, what: str, name: str | None, otherwise: int) -> int:
         """By which lists are ordered: that of the run or question that a page goes on from."""

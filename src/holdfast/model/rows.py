@@ -7,7 +7,7 @@ page of them.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from holdfast.i18n.journaled import beside, restored
@@ -131,6 +131,15 @@ class ExpiringValue:
     key: str
     body: str
     expires_at: float | None = None
+
+
+@record
+class Removal:
+    """A finished tree of runs that is to go, the root first, each at the version that it was read
+    at; and what is kept for it by name."""
+
+    versions: Mapping[str, int]
+    dropped: Sequence[tuple[str, str]] = ()
 
 
 @record

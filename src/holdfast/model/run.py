@@ -21,6 +21,12 @@ class RunStatus(TextEnum):
     CANCELLED = "cancelled"
 
 
+FINISHED: Final = frozenset(
+    {RunStatus.DONE.value, RunStatus.ERROR.value, RunStatus.CANCELLED.value}
+)
+"""In these a run goes on only if a person wants it to."""
+
+
 class StepStatus(StrEnum):
     """Where one step's current firing stands."""
 

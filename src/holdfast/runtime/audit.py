@@ -126,6 +126,11 @@ def left_by(
     return _with_claim(left, acting.claim, now, run_id=state.run_id, version=state.version)
 
 
+def _typed(reason: str) -> Json:
+    """What a person typed stays with the run, and can be erased with it; the audit cannot."""
+    return {"reason": digest(reason)} if reason else {}
+
+
 def _told(command: c.Command) -> _Told | None:
     match command:
         case c.StartRun(plan_id=name) | c.StartSession(agent_id=name):
@@ -145,7 +150,7 @@ def _told(command: c.Command) -> _Told | None:
         case c.Answer(question_id=question_id, option_id=option_id):
             return _Told("answered", question_id, {"option_id": option_id})
         case c.Skip(listener_id=listener_id, reason=reason):
-            return _Told("skipped", listener_id, {"reason": reason})
+            return _Told("skipped", listener_id, _typed(reason))
         case c.MarkDone(task_id=task_id):
             return _Told("marked_done", task_id)
         case c.EditContext(task_id=task_id):
@@ -153,7 +158,7 @@ def _told(command: c.Command) -> _Told | None:
         case c.RerunFrom(listener_id=listener_id):
             return _Told("reran", listener_id)
         case c.Cancel(reason=reason) | c.Abort(reason=reason):
-            return _Told("cancelled", "", {"reason": reason})
+            return _Told("cancelled", "", _typed(reason))
         case c.Resume() | c.Unhold():
             return _Told("resumed")
         case c.GoOn(failed=failed):

@@ -26,6 +26,7 @@ from holdfast.runtime.executor import ConcurrencyLimit, Executor, FaultPoints, P
 from holdfast.runtime.following import Follower
 from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.hints import Outbox
+from holdfast.runtime.housekeeping import Housekeeper
 from holdfast.runtime.hub import Hub, Watcher
 from holdfast.runtime.identity import LOCAL, current
 from holdfast.runtime.machines import Definition, blank
@@ -98,6 +99,11 @@ class Engine:
             self.follower = Follower(
                 shared, self._actors, self._turns, self.drives, self.hub, self.outbox.sender
             )
+
+    @property
+    def housekeeper(self) -> Housekeeper:
+        """Removes what is finished, of the runs that this engine has."""
+        return Housekeeper(self.journal, self.clock, self._actors)
 
     @property
     def store(self) -> Store:

@@ -10,7 +10,8 @@ import asyncio
 import json
 import logging
 from collections import OrderedDict
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import TypeVar
 
@@ -162,6 +163,30 @@ class ActorRegistry:
         self.orphans: set[str] = set()
         self.doubtful: set[str] = set()
         self.damaged: set[str] = set()
+        self._leaving: dict[str, asyncio.Future[None]] = {}
+
+    @contextmanager
+    def set_aside(self, run_ids: Collection[str]) -> Iterator[set[str]]:
+        """Those of these runs that are in use. The others are in no memory meanwhile: who wants one
+        waits until this ends, and finds then what is there."""
+        busy = {one for one in run_ids if self._is_in_use(one)}
+        aside = [one for one in run_ids if one not in busy]
+        over: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        for run_id in aside:
+            self.by_id.pop(run_id, None)
+            self._idle.pop(run_id, None)
+            self._leaving[run_id] = over
+        try:
+            yield busy
+        finally:
+            for run_id in aside:
+                del self._leaving[run_id]
+            over.set_result(None)
+
+    def _is_in_use(self, run_id: str) -> bool:
+        actor = self.by_id.get(run_id)
+        elsewhere = (self._loading, self._leaving, self.orphans, self.doubtful)
+        return (actor is not None and not actor.idle) or any(run_id in one for one in elsewhere)
 
     def holds(self, actor: Actor) -> bool:
         """Whether this is still the run's actor."""
@@ -227,7 +252,7 @@ class ActorRegistry:
                 del self.by_id[run_id]
 
     async def _load(self, run_id: str) -> None:
-        loading = self._loading.get(run_id)
+        loading = self._loading.get(run_id) or self._leaving.get(run_id)
         if loading is not None:
             await asyncio.wait((loading,))
             return

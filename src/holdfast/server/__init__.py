@@ -36,6 +36,8 @@ ROUTERS: Final = (
     "metrics",
     "login",
     "audit",
+    "backup",
+    "housekeeping",
 )
 """Paths are tried in this order: what is asked most stands first."""
 

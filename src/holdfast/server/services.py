@@ -14,6 +14,7 @@ from holdfast.runtime.store import Store
 from holdfast.server.auth.authentication import Attempts
 from holdfast.server.auth.jwt import Oidc
 from holdfast.server.auth.tokens import Tokens
+from holdfast.server.caretaker import Caretaker
 from holdfast.server.middleware.admission import Admission
 from holdfast.server.middleware.idempotency import Requests
 from holdfast.server.middleware.requests import Counts
@@ -40,6 +41,7 @@ class Services:
     streams: Streams
     feed: Feed
     supervisor: Supervisor
+    caretaker: Caretaker
     counts: Counts
     probe: Probe
     admission: Admission
@@ -65,6 +67,7 @@ class Services:
             streams=streams,
             feed=Feed(reader, app.engine.hub, clock),
             supervisor=Supervisor(app),
+            caretaker=Caretaker(app, settings),
             counts=Counts(),
             probe=Probe(store, clock.now),
             admission=Admission(app.engine.hub),
@@ -80,6 +83,8 @@ class Services:
         await stack.enter_async_context(self.feed)
         stack.push_async_callback(self.supervisor.close)
         await self.supervisor.start()
+        stack.push_async_callback(self.caretaker.close)
+        self.caretaker.start()
         stack.callback(self.streams.close)
 
 

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from ipaddress import ip_address
+from pathlib import Path
 from typing import Final
 
 from holdfast.errors import WrongSetting
@@ -33,7 +34,9 @@ class ServerSettings:
     `secure_cookies` says that people reach the server over TLS, its own or a proxy's.
     `trusted_proxies` are the networks of proxies whose word on a request's client, scheme and host
     is believed.
-    `default_agent` answers a chat that names no agent.
+    `default_agent` answers a chat that names no agent. Runs that are done or cancelled are removed
+    every day once that is longer ago than `keep_finished_days` (0: they are kept for ever), each
+    written to a file in `keep_finished_export` before, if that is given.
     """
 
     host: str = "127.0.0.1"
@@ -58,6 +61,8 @@ class ServerSettings:
     session_hours: float = 12.0
     secure_cookies: bool = False
     default_agent: str | None = None
+    keep_finished_days: float = 0.0
+    keep_finished_export: Path | None = None
 
     @property
     def hosts(self) -> tuple[str, ...]:
@@ -90,6 +95,8 @@ SAME: Final = (
     "session_hours",
     "secure_cookies",
     "default_agent",
+    "keep_finished_days",
+    "keep_finished_export",
 )
 """What is called the same here and in the table of settings."""
 

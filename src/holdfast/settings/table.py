@@ -433,6 +433,21 @@ _BOUNDS: Final = (
         limits=_at_least(0),
     ),
     _served(
+        "keep_finished_days",
+        "Remove runs that are done or cancelled for longer, every day; 0: never.",
+        Kind.NUMBER,
+        0.0,
+        "N",
+        limits=_at_least(0),
+    ),
+    _served(
+        "keep_finished_export",
+        "Write them down there first, as JSON Lines.",
+        Kind.PATH,
+        None,
+        metavar="DIR",
+    ),
+    _served(
         "body_limit",
         "How many bytes a request's body may have.",
         Kind.WHOLE,

@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from dataclasses import replace
+from typing import TypeAlias
 
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
@@ -27,6 +28,13 @@ from holdfast.views.home import committed_state
 
 __all__ = ["Report", "broken_link", "compare", "examined", "looked_at", "to_json"]
 
+Progress: TypeAlias = Callable[[int, int], None]
+
+
+def _not_shown(done: int, total: int) -> None:
+    pass
+
+
 _ALL = 1_000_000
 _TRIES = 5
 _RUN = ("kind", "name", "definition", "root_id", "parent_id", "created_at")
@@ -35,10 +43,12 @@ _TOLD = ("title", "updated_at")
 _QUESTION = ("run_id", "root_id", "status", "type", "title", "role", "opened_at", "deadline")
 
 
-async def examined(journal: ReadingJournal, progress: Callable[[int, int], None]) -> Report:
-    """Everything is read, and every run replayed."""
-    report = examine(journal.path, progress)
-    await compare(journal, report)
+async def examined(
+    journal: ReadingJournal, read: Progress, replayed: Progress = _not_shown
+) -> Report:
+    """Everything is read, and every run replayed; both hear how many of how many runs are."""
+    report = examine(journal.path, read)
+    await compare(journal, report, replayed)
     return report
 
 
@@ -55,10 +65,13 @@ def broken_link(entry: AuditEntry, last: AuditEntry | None) -> str | None:
     return verify([entry], last)
 
 
-async def compare(journal: Journal, report: Report) -> None:
+async def compare(journal: Journal, report: Report, progress: Progress = _not_shown) -> None:
     """Runs and questions that are known to be damaged are not named twice."""
     known = {one.name for one in report.findings}
+    total = sum((await journal.run_counts()).values())
+    done = 0
     async for row in _runs(journal):
+        progress(done := done + 1, total)
         if row.run_id in known:
             continue
         try:

@@ -155,10 +155,10 @@ shell.register(app, "revoke", revoke, distant=True)
 shell.register(app, "link", link, distant=True)
 
 
-def read_duration(text: str) -> float:
+def read_duration(text: str, option: str = "--expires", least: int = 1) -> float:
     found = re.fullmatch(r"(\d{1,6})([smhdw])", text.strip().lower(), re.ASCII)
-    if found is None or not int(found[1]):
-        raise typer.BadParameter(f"--expires takes a time as 30d, 12h or 90m, not {text!r}.")
+    if found is None or int(found[1]) < least:
+        raise typer.BadParameter(f"{option} takes a time as 30d, 12h or 90m, not {text!r}.")
     return float(int(found[1]) * SECONDS[found[2]])
 
 

@@ -25,6 +25,10 @@ ORDER BY 1;
 SELECT place >> 32, count(*) FROM events
 WHERE place >> 32 NOT IN (SELECT id FROM runs) GROUP BY place >> 32;
 
+-- name: records_left
+-- Runs that are removed, and whose records are yet to go.
+SELECT run FROM removed;
+
 -- name: definitions
 -- Every plan and agent that was ever stored.
 SELECT digest, kind, name, CAST(body AS BLOB), stored_at, meta, crc FROM definitions;

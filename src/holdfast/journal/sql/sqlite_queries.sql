@@ -12,9 +12,11 @@ FROM runs WHERE run_id = ?;
 
 -- name: create_run
 -- Gives a new run its number and its row; nothing when the run exists.
-INSERT INTO runs (run_id, kind, name, definition, status, active, wake_at,
+INSERT INTO runs (id, run_id, kind, name, definition, status, active, wake_at,
                   root_id, parent_id, created_at, updated_at, title, summary)
-VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)
+SELECT max(coalesce((SELECT max(id) FROM runs), 0), run) + 1,
+       ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?
+FROM positions WHERE id = 1
 ON CONFLICT (run_id) DO NOTHING
 RETURNING id;
 
@@ -207,6 +209,10 @@ SELECT kind, status, count(*) FROM runs INDEXED BY runs_kind_status GROUP BY kin
 -- name: active_runs
 -- Everything that a restart must load, in order of creation.
 SELECT run_id FROM runs WHERE active = 1 ORDER BY id;
+
+-- name: last_removed
+-- The highest number of a series among runs that are gone.
+SELECT last FROM series WHERE name = ?;
 
 -- name: due_runs
 -- Runs whose timer has come, the earliest first.

@@ -241,7 +241,10 @@ class Feed:
                 for one in await self._read(run_id, seq, ends[run_id], share):
                     read[run_id, one.seq] = one
                     room -= len(one.payload)
-            record = read.pop((run_id, seq))
+            record = read.pop((run_id, seq), None)
+            if record is None:  # its run was removed a moment ago
+                yield place, REMOVED
+                continue
             yield place, Entry(await self.name_of(run_id), told(run_id, record, place))
 
     async def _read(self, run_id: str, first: int, last: int, most_text: int) -> list[StoredEvent]:

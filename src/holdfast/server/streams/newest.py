@@ -15,9 +15,10 @@ from typing import Final
 
 from holdfast.model.rows import Attached, ExpiringValue
 from holdfast.runtime.clock import Clock
+from holdfast.runtime.housekeeping import NEWEST
 from holdfast.runtime.store import Store
 
-KIND: Final = "newest_session"
+KIND: Final = NEWEST
 
 
 @dataclass(frozen=True, slots=True)
