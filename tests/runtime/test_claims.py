@@ -159,8 +159,7 @@ async def test_a_result_in_the_same_turn_as_a_late_command_is_not_lost(
     app: Holdfast, journal: Watched, orders: Orders
 ) -> None:
     instance = await app.plans.start_plan_by_prompt("", "orders")
-    while not orders.calls:
-        await asyncio.sleep(0)
+    await until(lambda: orders.calls > 0)
 
     async def edit(claim: str) -> None:
         with acting(by("will", claim)):

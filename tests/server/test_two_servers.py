@@ -9,19 +9,20 @@ import asyncio
 from base64 import b64encode
 from collections import Counter
 from collections.abc import AsyncIterator, Awaitable, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 import httpx
 import pytest
 from fastapi import Request, Response
-from server_scene import Scene, furnish, serving
+from server_scene import GRANT_ACCESS, Scene, furnish, serving
 
 from holdfast import Holdfast, errors
 from holdfast.model.rows import Attached
 from holdfast.runtime.audit import REQUEST
 from holdfast.runtime.identity import Claim
 from holdfast.server.auth.principal import Principal
+from holdfast.server.streams.newest import Newest
 
 Both: TypeAlias = tuple[Scene, Scene]
 
@@ -195,7 +196,7 @@ async def test_another_request_under_the_same_key_is_refused_at_the_other(one_ad
         ("POST", "/instances", {"plan_id": "apply_computer", "values": {"name": "\0"}}),
         ("POST", "/instances", {"plan_id": "apply_computer", "values": {"\0": "name"}}),
         ("POST", "/tokens", {"name": "a\0"}),
-        ("POST", "/plans", {"source": "plan_id: \"a\\0\""}),
+        ("POST", "/plans", {"source": 'plan_id: "a\\0"'}),
         ("POST", "/instances/%00/cancel", {"reason": "enough"}),
         ("DELETE", "/tokens/%00", None),
     ],
@@ -230,14 +231,134 @@ async def test_many_links_used_at_both_sign_in_once_each(servers: Both) -> None:
     links = [(await servers[0].services.tokens.new_link(f"person {n}"))[1] for n in range(MANY)]
 
     async def use(scene: Scene, link: str) -> bool:
-        try:
+        with suppress(errors.Unauthenticated):
             await scene.services.tokens.redeem(link)
-        except errors.Unauthenticated as refused:
-            assert "used already" in str(refused)
-            return False
-        return True
+            return True
+        return False
 
     told = await asyncio.gather(*(use(scene, link) for link in links for scene in servers))
     assert [sum(told[n : n + 2]) for n in range(0, 2 * MANY, 2)] == [1] * MANY
     deeds = await servers[0].app.journal.audit()
     assert Counter(one.record.action for one in deeds)["signed_in"] == MANY
+
+
+async def test_a_plan_registered_at_one_is_started_and_shown_at_the_other(
+    one_database: Both,
+) -> None:
+    first, second = one_database
+    source = GRANT_ACCESS.replace("plan_id: grant_access", "plan_id: fresh")
+    for n in range(5):
+        mine = source.replace("fresh", f"fresh_{n}")
+        made = await first.admin.post("/plans", json={"source": mine})
+        assert made.status_code == 201, made.text
+        started = await second.admin.post("/instances", json={"plan_id": f"fresh_{n}"})
+        assert started.status_code == 201, started.text
+        shown = await second.admin.get(f"/plans/fresh_{n}")
+        assert shown.json()["registered_by"] == made.json()["registered_by"]
+
+
+async def test_a_new_version_registered_at_one_is_what_the_other_starts(one_database: Both) -> None:
+    first, second = one_database
+    for n in range(3):
+        source = GRANT_ACCESS.replace("Access for a colleague", f"Version {n}")
+        made = await first.admin.post("/plans", json={"source": source})
+        assert made.status_code == 201, made.text
+        started = await second.admin.post("/instances", json={"plan_id": "grant_access"})
+        row = await second.app.journal.run(started.json()["id"])
+        assert row is not None
+        assert row.definition == made.json()["digest"]
+
+
+async def test_other_servers_hear_of_a_plan_without_being_asked_for_it(one_database: Both) -> None:
+    first, second = one_database
+    source = GRANT_ACCESS.replace("plan_id: grant_access", "plan_id: fresh")
+    assert (await first.admin.post("/plans", json={"source": source})).status_code == 201
+    async with asyncio.timeout(30):
+        while "fresh" not in second.app.engine.definitions.plan_ids():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)
+
+
+async def test_nothing_is_read_of_plans_while_none_was_registered(
+    one_database: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = one_database
+    read: list[str] = []
+
+    async def all_kept(kind: str, now: float) -> list[Any]:
+        read.append(kind)
+        return []
+
+    assert not await second.services.plans.refresh()
+    with monkeypatch.context() as patched:
+        patched.setattr(second.app.journal, "all_kept", all_kept)
+        assert not await second.services.plans.refresh()
+        assert (await second.admin.get("/plans/nowhere")).status_code == 404
+    assert "plan" not in read
+    assert (await first.admin.post("/plans", json={"source": GRANT_ACCESS})).status_code == 201
+    await second.services.plans.refresh()
+    assert second.services.plans.origin("grant_access").registered
+
+
+async def sweep(both: Both) -> None:
+    """What each server does every second."""
+    for scene in both:
+        follower = scene.app.engine.follower
+        assert follower is not None
+        for one in follower.sweeps:
+            await one()
+
+
+async def test_what_one_refused_counts_at_the_other(one_database: Both) -> None:
+    first, second = one_database
+    for _ in range(6):
+        assert (await first.stranger.post("/login", data={"token": "link_x"})).status_code == 401
+    await sweep(one_database)
+    for _ in range(4):
+        assert (await second.stranger.post("/login", data={"token": "link_x"})).status_code == 401
+    assert (await second.stranger.post("/login", data={"token": "link_x"})).status_code == 429
+    await sweep((second, first))
+    assert (await first.stranger.post("/login", data={"token": "link_x"})).status_code == 429
+    assert (await second.admin.get("/instances")).status_code == 200
+
+
+async def test_refusals_are_written_only_where_there_were_some(
+    one_database: Both, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, _ = one_database
+    written: list[Attached] = []
+    attach = first.app.journal.attach
+
+    async def counted(attached: Attached) -> None:
+        written.append(attached)
+        await attach(attached)
+
+    await sweep(one_database)
+    monkeypatch.setattr(first.app.journal, "attach", counted)
+    await first.admin.get("/instances")
+    await sweep(one_database)
+    assert not any(one.kind == "refused" for each in written for one in each.kept)
+    for _ in range(5):
+        await first.stranger.post("/login", data={"token": "link_x"})
+    await sweep(one_database)
+    once = sum(one.kind == "refused" for each in written for one in each.kept)
+    assert once > 0
+    await sweep(one_database)
+    await sweep(one_database)
+    assert sum(one.kind == "refused" for each in written for one in each.kept) == once
+
+
+async def test_who_follows_their_newest_session_hears_of_one_at_the_other_server(
+    one_database: Both,
+) -> None:
+    first, second = one_database
+    told: list[Newest | None] = []
+    leave = second.services.newest.watch("will", lambda: told.append(None))
+    await sweep(one_database)
+    told.clear()
+    await sweep(one_database)
+    assert told == []
+    await first.services.newest.note("will", Newest("sess_000001", 1))
+    await sweep(one_database)
+    assert told == [None]
+    assert await second.services.newest.of("will") == Newest("sess_000001", 1)
+    leave()

@@ -3,6 +3,10 @@
 A plan may also come from the application's own files. Of two with the same id the newer one
 counts: a registration says which plan of the application it took the place of, and when the
 application brings another one, that file was changed since and wins.
+
+Where other servers share the store, each registration leaves a mark there, and who finds another
+mark than before reads the plans again (`refresh`): when told that plans have changed, each second,
+before a plan is started, and where one is not found.
 """
 
 from __future__ import annotations
@@ -11,8 +15,10 @@ import asyncio
 import json
 import logging
 from collections.abc import Callable
+from contextvars import Context
 from dataclasses import dataclass, replace
 from typing import Any, Final, TypeAlias
+from uuid import uuid4
 
 from holdfast.app import Holdfast
 from holdfast.errors import PlanRejected
@@ -31,6 +37,7 @@ from holdfast.source.storing import plan_digest
 log = logging.getLogger("holdfast")
 
 KIND: Final = "plan"
+MARK: Final = ("plans", "changed")
 FILE: Final = "<registered>"
 
 Sight: TypeAlias = Callable[[str], bool]
@@ -56,6 +63,10 @@ class RegisteredPlans:
         self._app = app
         self._own: dict[str, str] = {}
         self._origins: dict[str, Origin] = {}
+        self._read: dict[str, tuple[str, float]] = {}
+        """What was read of each plan: its digest, and when it was registered."""
+        self._mark: str | None = None
+        self._refreshing: asyncio.Task[bool] | None = None
         self._registering = asyncio.Lock()
         self._checking = asyncio.Lock()
 
@@ -63,18 +74,55 @@ class RegisteredPlans:
         """Bring back what was registered; what no longer checks is said and left out."""
         library = self._app.engine.definitions
         self._own = {one: library.current(one).digest for one in library.plan_ids()}
-        waiting = await self._app.engine.store.all_kept(KIND, self._app.engine.clock.now())
-        # One plan may run another: the first must find the names of the rest.
-        names = [kept.key for kept in waiting]
-        for kept in waiting:
-            self._bring_back(kept.key, json.loads(kept.body), names)
+        self._mark = await self._marked()
+        await self._read_all()
+        follower = self._app.engine.follower
+        if follower is not None and self.refresh not in follower.sweeps:
+            follower.when_plans_change.append(self._refresh_soon)
+            follower.sweeps.append(self.refresh)
 
-    def _bring_back(self, plan_id: str, body: dict[str, Any], names: list[str]) -> None:
+    async def refresh(self) -> bool:
+        """Take over what other servers have registered; whether there was anything. It costs one
+        look at the store, and nothing where that is not shared."""
+        if not self._app.engine.store.shared:
+            return False
+        async with self._registering:
+            mark = await self._marked()
+            if mark == self._mark:
+                return False
+            changed = await self._read_all()
+            self._mark = mark
+            return changed
+
+    async def _marked(self) -> str | None:
+        store, now = self._app.engine.store, self._app.engine.clock.now()
+        kept = await store.kept(*MARK, now) if store.shared else None
+        return None if kept is None else kept.body
+
+    def _refresh_soon(self) -> None:
+        if self._refreshing is None or self._refreshing.done():
+            self._refreshing = asyncio.create_task(self.refresh(), context=Context())
+            self._refreshing.add_done_callback(_heard)
+
+    async def _read_all(self) -> bool:
+        waiting = await self._app.engine.store.all_kept(KIND, self._app.engine.clock.now())
+        bodies = {kept.key: json.loads(kept.body) for kept in waiting}
+        changed = False
+        for plan_id, body in bodies.items():
+            told = body["digest"], body["at"]
+            if self._read.get(plan_id) != told:
+                self._read[plan_id] = told
+                changed = True
+                # One plan may run another: the first must find the names of the rest.
+                await self._bring_back(plan_id, body, list(bodies))
+        return changed
+
+    async def _bring_back(self, plan_id: str, body: dict[str, Any], names: list[str]) -> None:
         if self._own.get(plan_id) != body["instead_of"]:
             log.info("plan %s: the application's own is newer than the registered one", plan_id)
             return
         try:
-            plan = load_plan(body["source"], FILE, self._app.catalog(also=names))
+            plan = await aside(load_plan, body["source"], FILE, self._app.catalog(also=names))
         except PlanRejected as rejected:
             log.warning("the registered plan %s is left out: %s", plan_id, rejected)
             return
@@ -95,6 +143,7 @@ class RegisteredPlans:
 
     async def register(self, source: str, sees: Sight, *, by: str) -> Plan:
         """New runs of its id use this plan from now on."""
+        await self.refresh()
         async with self._registering:
             plan = await self.check(source, sees)
             made = await aside(compiled, plan)
@@ -103,7 +152,10 @@ class RegisteredPlans:
             await self._commit(made, origin, by)
             self._app.engine.definitions.adopt(made)
             self._origins[plan.plan_id] = origin
-            return plan
+            self._read[plan.plan_id] = made.digest, now
+        if self._app.engine.outbox is not None:
+            self._app.engine.outbox.plans_changed()
+        return plan
 
     async def _commit(self, made: CompiledPlan, origin: Origin, by: str) -> None:
         assert origin.at is not None
@@ -116,16 +168,23 @@ class RegisteredPlans:
             "at": origin.at,
             "instead_of": self._own.get(made.plan.plan_id),
         }
-        kept = ExpiringValue(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))
+        kept = [ExpiringValue(KIND, made.plan.plan_id, json.dumps(body, ensure_ascii=False))]
+        if self._app.engine.store.shared:
+            kept.append(ExpiringValue(*MARK, json.dumps({"mark": uuid4().hex})))
         acting = current()
         audit = () if acting is None else (_record(acting, made, origin.at),)
-        await attach_claimed(self._app.engine.store, Attached(audit, (kept,)), origin.at)
+        await attach_claimed(self._app.engine.store, Attached(audit, kept), origin.at)
 
     def origin(self, plan_id: str) -> Origin:
         """An application may bring another plan of that id at any time."""
         origin = self._origins.get(plan_id, FROM_APPLICATION)
         current = self._app.engine.definitions.current(plan_id).digest
         return origin if origin.digest == current else FROM_APPLICATION
+
+
+def _heard(refreshing: asyncio.Task[bool]) -> None:
+    if not refreshing.cancelled() and (error := refreshing.exception()) is not None:
+        log.info("registered plans are read again in a moment: %s", error)
 
 
 def _seen(catalog: Catalog, sees: Sight) -> Catalog:

@@ -30,7 +30,7 @@ from starlette.requests import ClientDisconnect
 from starlette.routing import Match
 from starlette.types import Receive, Scope, Send
 
-from holdfast.errors import HoldfastError, InvalidValue
+from holdfast.errors import HoldfastError, InvalidValue, NotFound
 from holdfast.i18n.message import msg
 from holdfast.language.strict import NO_NUL, NUL, strict_json
 from holdfast.runtime.identity import Claim
@@ -162,15 +162,26 @@ class Route(APIRoute):
         await request.read(around.settings.body_limit, around.settings.json_depth)
         known = {served: around, identify: caller} if caller else {served: around}
         if not self._changes or caller is None:
-            return await self._endpoint.answer(request, request.given, known)
+            return await self._called(request, known)
 
         async def act(claim: Claim | None) -> Response:
             with acting_as(caller, claim):
-                return await self._endpoint.answer(request, request.given, known)
+                return await self._called(request, known)
 
         if HEADER not in request.headers:
             return await act(None)
         return await around.requests.once(request, caller.principal, act, self._again, around)
+
+    async def _called(self, request: StrictRequest, known: Mapping[Any, Any]) -> Response:
+        """What is not found may be a plan that another server registered a moment ago. What is
+        refused has changed nothing, so it may be asked for again."""
+        try:
+            return await self._endpoint.answer(request, request.given, known)
+        except NotFound:
+            services: Services = known[served]
+            if not await services.plans.refresh():
+                raise
+        return await self._endpoint.answer(request, request.given, known)
 
 
 def _refuse_nul(request: Request) -> None:

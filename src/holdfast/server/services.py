@@ -13,6 +13,7 @@ from holdfast.app import Holdfast
 from holdfast.runtime.store import Store
 from holdfast.server.auth.authentication import Attempts
 from holdfast.server.auth.jwt import Oidc
+from holdfast.server.auth.refusals import SharedRefusals
 from holdfast.server.auth.tokens import Tokens
 from holdfast.server.caretaker import Caretaker
 from holdfast.server.middleware.admission import Admission
@@ -79,6 +80,13 @@ class Services:
     async def open(self, stack: AsyncExitStack) -> None:
         """Whatever lives with the server, until `stack` closes; the application is open already."""
         await self.plans.open()
+        follower = self.app.engine.follower
+        if follower is not None:
+            refusals = SharedRefusals(self.attempts, self.store, self.app.engine.clock)
+            sweeps = [refusals.exchange, self.newest.look]
+            follower.sweeps += sweeps
+            for sweep in sweeps:
+                stack.callback(follower.sweeps.remove, sweep)
         stack.push_async_callback(self.requests.late.close)
         await stack.enter_async_context(self.feed)
         stack.push_async_callback(self.supervisor.close)

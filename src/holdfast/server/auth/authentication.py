@@ -16,11 +16,11 @@ sent unasked and needs no such proof.
 from __future__ import annotations
 
 from collections import OrderedDict, deque
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from ipaddress import IPv6Address, IPv6Network, ip_address
-from typing import TYPE_CHECKING, Annotated, Final, Protocol
+from typing import TYPE_CHECKING, Annotated, Final, Protocol, TypeAlias
 from urllib.parse import unquote, urlsplit
 
 from fastapi import Depends, Request
@@ -52,6 +52,10 @@ _CALLER: Final = "holdfast.caller"
 
 LOGIN: Final = "login"
 ANSWER: Final = "answer"
+
+
+Key: TypeAlias = tuple[str, str]
+"""The kind of an attempt, and the neighbourhood of the client."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -250,6 +254,8 @@ class Attempts:
     enough of it lies far enough back. A good token always passes, whatever others at the same
     address have tried: tokens are too long to be guessed, and no client can lock out another.
 
+    `elsewhere` is what other servers of the same store have refused (`SharedRefusals`).
+
     Memory is bounded: each key holds at most as many times as its limit, and beyond `keys` keys
     the one that was refused longest ago is forgotten.
     """
@@ -260,7 +266,9 @@ class Attempts:
         self._clock = clock
         self._limits = limits
         self._keys = keys
-        self._refused: OrderedDict[tuple[str, str], deque[float]] = OrderedDict()
+        self._refused: OrderedDict[Key, deque[float]] = OrderedDict()
+        self.refusals = 0
+        self.elsewhere: Mapping[Key, Sequence[float]] = {}
 
     def __len__(self) -> int:
         return len(self._refused)
@@ -271,21 +279,39 @@ class Attempts:
         key = _key(who, kind)
         self._refused.setdefault(key, deque()).append(self._clock.now())
         self._refused.move_to_end(key)
+        self.refusals += 1
         if len(self._refused) > self._keys:
             self._refused.popitem(last=False)
 
     def check(self, who: str, kind: str) -> None:
         """TooMany while a client must wait."""
-        if not self._refused:
+        if not (self._refused or self.elsewhere):
             return
-        limit = self._limits[kind]
-        times = self._recent(_key(who, kind), limit)
+        limit, key = self._limits[kind], _key(who, kind)
+        times: Sequence[float] = self._recent(key, limit)
+        if key in self.elsewhere:
+            since = self._clock.now() - limit.seconds
+            times = sorted([*times, *(at for at in self.elsewhere[key] if at > since)])
+            times = times[-limit.refusals :]
         if len(times) < limit.refusals:
             return
         wait = max(times[0] + limit.seconds - self._clock.now(), 0.0)
         raise TooMany(msg("refused too often: wait {n:.0f} seconds and try again", n=wait), wait)
 
-    def _recent(self, key: tuple[str, str], limit: Limit) -> deque[float]:
+    @property
+    def longest(self) -> float:
+        """For how many seconds a refusal counts at most."""
+        return max(limit.seconds for limit in self._limits.values())
+
+    def latest(self, most: int) -> Mapping[Key, Sequence[float]]:
+        """When the clients that were refused last were refused here."""
+        found: dict[Key, Sequence[float]] = {}
+        for key in [key for key, _ in zip(reversed(self._refused), range(most), strict=False)]:
+            if times := self._recent(key, self._limits[key[0]]):
+                found[key] = tuple(times)
+        return found
+
+    def _recent(self, key: Key, limit: Limit) -> deque[float]:
         times = self._refused.get(key, deque())
         while times and times[0] <= self._clock.now() - limit.seconds:
             times.popleft()
@@ -294,7 +320,7 @@ class Attempts:
         return times
 
 
-def _key(who: str, kind: str) -> tuple[str, str]:
+def _key(who: str, kind: str) -> Key:
     return kind, neighbourhood(who)
 
 

@@ -76,6 +76,7 @@ async def start_instance(body: Start, served: Served, caller: Called) -> Instanc
     """
     subject = None if body.plan_id is None else plan(body.plan_id)
     await caller.require(served, Permission.OPERATE, subject=subject)
+    await served.plans.refresh()
     if body.plan_id is not None:
         readable_plan(served, caller, body.plan_id)
     instance = await served.app.plans.start_plan_by_prompt(

@@ -2,7 +2,7 @@
 
 An EventSource names no session and sends no message: it follows the caller's newest one. That
 is kept in the store, so that it is known after a restart too; `since` is the record
-after which the newest turn begins.
+after which the newest turn begins. What another server has noted, `look` finds.
 """
 
 from __future__ import annotations
@@ -32,12 +32,25 @@ class NewestSessions:
         self._store = store
         self._clock = clock
         self._watchers: defaultdict[str, set[Callable[[], None]]] = defaultdict(set)
+        self._seen: dict[str, Newest | None] = {}
 
     async def note(self, who: str, newest: Newest) -> None:
         kept = ExpiringValue(KIND, who, json.dumps(asdict(newest)))
         await self._store.attach(Attached(kept=(kept,)))
+        self._tell(who)
+
+    def _tell(self, who: str) -> None:
         for told in tuple(self._watchers.get(who, ())):
             told()
+
+    async def look(self) -> None:
+        """Tell those who watch a principal that has spoken elsewhere; and each of them once."""
+        self._seen = {who: one for who, one in self._seen.items() if who in self._watchers}
+        for who in tuple(self._watchers):
+            newest = await self.of(who)
+            if who not in self._seen or self._seen[who] != newest:
+                self._seen[who] = newest
+                self._tell(who)
 
     async def of(self, who: str) -> Newest | None:
         kept = await self._store.kept(KIND, who, self._clock.now())
