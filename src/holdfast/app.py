@@ -60,6 +60,7 @@ if TYPE_CHECKING:
     from fastapi import FastAPI
     from pydantic_ai.models import Model
 
+    from holdfast.runs.driving import Pursue, RunDriver
     from holdfast.runtime.dispatch import Dispatcher
     from holdfast.server.settings import ServerSettings
     from holdfast.work.http_tools import HttpClients
@@ -123,6 +124,9 @@ class Holdfast:
             concurrency=concurrency,
         )
         self.dispatcher: Dispatcher | None = None
+        self._driver: RunDriver | None = None
+        self.pursue: Pursue | None = None
+        """What moves conversations that workers drive; the server has one."""
         if planner.llm_client is None:
             planner.llm_client = self.models
         self.task_driver.states = self.engine.state
@@ -290,6 +294,8 @@ class Holdfast:
             COLLECTOR.closed()
         if self.dispatcher is not None:
             self.dispatcher.drain()
+        if self._driver is not None:
+            await self._driver.drain()
         await self.engine.close(self.grace)
         if self.dispatcher is not None:
             await self.dispatcher.close()
@@ -310,7 +316,7 @@ class Holdfast:
         from holdfast.runtime.dispatch import Dispatcher
 
         assert isinstance(self.journal, PostgresJournal)
-        driver = RunDriver(self.engine, self.tools)
+        self._driver = driver = RunDriver(self.engine, self.tools, lambda: self.pursue)
         clock = self.engine.clock.now
         dispatcher = Dispatcher(self.journal, self.journal.url, driver, clock, self.concurrency)
         await dispatcher.open()

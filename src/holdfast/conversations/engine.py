@@ -398,6 +398,8 @@ class ConversationEngine(Projection):
         self.id = self.id or f"conv_{await engine.journal.next_number('conv'):06d}"
         if self.id in worker.conversations:
             raise NotAllowed(f"another engine consumes {self.id} already")
+        await engine.attend(self.id)
+        leaving.push_async_callback(engine.leave, self.id)
         work = worker.conversations[self.id] = worker_of(
             self._given, self.coordinator, self.llm, self._executors, self._once
         )

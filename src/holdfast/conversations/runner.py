@@ -16,6 +16,8 @@ from holdfast.app import Holdfast
 from holdfast.conversations.arguments import new_id
 from holdfast.conversations.engine import ConversationEngine
 from holdfast.conversations.workers import coordinator_of
+from holdfast.core.conversation import resting
+from holdfast.core.conversation.resting import is_over as is_over
 from holdfast.core.conversation.state import ConversationState
 from holdfast.core.run.state import RunState, StepState
 from holdfast.core.run.tables import StepStatus
@@ -32,9 +34,6 @@ T = TypeVar("T")
 _ENDED_OR_CANCELLING = frozenset(
     {RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLING, RunStatus.CANCELLED}
 )
-_UNDER_WAY = frozenset({RunStatus.RUNNING, RunStatus.CONTINUE, RunStatus.PAUSE})
-_RESTS = (EngineState.IDLE, EngineState.COMPLETED, EngineState.ERROR)
-_OF_QUESTIONS = ("question:", "remind:", "escalate:")
 
 
 async def open_conversation(
@@ -45,7 +44,9 @@ async def open_conversation(
         run_id = f"conv_{await engine.journal.next_number('conv'):06d}"
     else:
         run_id = new_id(conversation_id)
-    await engine.begin(run_id, pinned_settings(settings), c.OpenConversation(by=by))
+    await engine.begin(
+        run_id, pinned_settings(settings), c.OpenConversation(by=by, unattended=True)
+    )
     return run_id
 
 
@@ -191,15 +192,6 @@ async def runner_of(
     return ConversationRunner(app, engine)
 
 
-def is_over(state: ConversationState) -> bool:
-    """Nothing is left to ask it for."""
-    resting = state.phase in _RESTS and not state.pending
-    return resting or state.status not in _UNDER_WAY
-
-
 def may_rest(run: RunState) -> bool:
-    """Nothing of it is done here, and no clock but that of its questions runs."""
-    state = as_conversation(run)
-    waits = state.status is RunStatus.PAUSE or state.phase is EngineState.PAUSED
-    clocks = all(name.startswith(_OF_QUESTIONS) for name in state.timers)
-    return waits and clocks and state.in_flight <= state.paused_children
+    """Nothing of a conversation is done here, and no clock but that of its questions runs."""
+    return resting.may_rest(as_conversation(run))

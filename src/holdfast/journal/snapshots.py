@@ -29,7 +29,7 @@ from holdfast.model.record import adapter
 from holdfast.model.run import Parent, RunStatus
 from holdfast.model.values import Json
 
-SCHEMA = 13
+SCHEMA = 14
 
 S = TypeVar("S", bound=RunState)
 

@@ -106,6 +106,7 @@ class RevokeApproval:
 class OpenConversation:
     root_id: str = ""
     by: str = ""
+    unattended: bool = False
 
 
 @record

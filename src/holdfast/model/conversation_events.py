@@ -18,9 +18,12 @@ from holdfast.model.values import Json
 
 @record
 class ConversationOpened:
+    """An `unattended` one goes on without a consumer of its own."""
+
     digest: str
     root_id: str
     by: str = ""
+    unattended: bool = False
 
 
 @record

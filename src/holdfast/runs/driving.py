@@ -1,38 +1,96 @@
-"""Drives runs that the dispatcher hands to this process, as far as it has what they need."""
+"""Drives runs that the dispatcher hands to this process, as far as it has what they need.
+
+A conversation moves while its events are asked for. `pursue` asks, where the process has something
+that does (the server's supervisor).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Container
-from typing import Final
+import asyncio
+from collections.abc import Awaitable, Callable, Container
+from contextlib import suppress
+from contextvars import Context
+from typing import Final, TypeAlias
 
-from holdfast.errors import NotFound
+from holdfast.core.conversation.state import ConversationState
+from holdfast.errors import HoldfastError, NotFound
 from holdfast.journal.port import Drive
+from holdfast.model import commands as c
 from holdfast.runs.required_tools import own_tools
 from holdfast.runtime.drives import HandedBack
 from holdfast.runtime.engine import Engine
+
+Pursue: TypeAlias = Callable[[str], Awaitable[None]]
 
 MOST_TRIES: Final = 5
 """How often a run that needs a tool which is not here is left to other workers; then it is driven
 all the same, and a person sees what is missing."""
 
 TRY_SECONDS: Final = 1.0
+LONGEST_TRY: Final = 60.0
 
 
 class RunDriver:
-    def __init__(self, engine: Engine, tools: Container[str]) -> None:
+    def __init__(
+        self, engine: Engine, tools: Container[str], pursuer: Callable[[], Pursue | None]
+    ) -> None:
         self._engine = engine
         self._tools = tools
+        self._pursuer = pursuer
+        self._pursuits: set[asyncio.Task[None]] = set()
 
     async def drive(self, run_id: str, drive: Drive) -> None:
         try:
             state = await self._engine.state(run_id)
         except NotFound:
             return  # it was removed
+        delay = min(TRY_SECONDS * 2**drive.attempt, LONGEST_TRY)
         missing = [one for one in own_tools(state) if one not in self._tools]
         if missing and drive.attempt < MOST_TRIES:
             reason = f"this process has no tool {', '.join(dict.fromkeys(missing))}"
-            raise HandedBack(run_id, reason, TRY_SECONDS * 2**drive.attempt)
-        await self._engine.drive(run_id, drive)
+            raise HandedBack(run_id, reason, delay)
+        if not isinstance(state, ConversationState):
+            await self._engine.drive(run_id, drive)
+        elif (pursue := self._pursuer()) is None:
+            raise HandedBack(run_id, "this process pursues no conversations", delay)
+        else:
+            await self._converse(run_id, drive, pursue, delay)
+
+    async def _converse(self, run_id: str, drive: Drive, pursue: Pursue, delay: float) -> None:
+        pursuits: list[asyncio.Task[None]] = []
+
+        def begin() -> None:
+            pursuits.append(asyncio.create_task(self._pursued(run_id, pursue), context=Context()))
+            self._pursuits.add(pursuits[0])
+
+        driving = asyncio.ensure_future(self._engine.drive(run_id, drive, begin))
+        try:
+            while not driving.done():
+                await asyncio.wait({driving, *pursuits}, return_when=asyncio.FIRST_COMPLETED)
+                if pursuits and pursuits[0].done() and not driving.done():
+                    await asyncio.wait((driving,), timeout=TRY_SECONDS)
+                    if not driving.done():
+                        self._engine.hand_back(run_id, "it cannot be pursued here", delay)
+            await driving
+        finally:
+            driving.cancel()
+            for pursuit in pursuits:
+                self._pursuits.discard(pursuit)
+                pursuit.cancel()
+                await asyncio.wait((pursuit,))
+
+    async def _pursued(self, run_id: str, pursue: Pursue) -> None:
+        await pursue(run_id)
+        with suppress(HoldfastError):
+            await self._engine.submit(run_id, c.Tick())  # its driver looks whether it is over
+
+    async def drain(self) -> None:
+        """Leave the conversations in order; their drives end with the engine."""
+        pursuits = tuple(self._pursuits)
+        for pursuit in pursuits:
+            pursuit.cancel()
+        if pursuits:
+            await asyncio.wait(pursuits)
 
     def holds(self, job: int) -> bool:
         return self._engine.holds(job)

@@ -21,6 +21,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Final
 
+from holdfast.core.conversation.resting import moves_unattended
+from holdfast.core.conversation.state import ConversationState
 from holdfast.errors import HoldfastError
 from holdfast.journal.port import Append, Drive, OutboxMessage, SharedJournal
 from holdfast.model import commands as c
@@ -58,6 +60,8 @@ class Drives:
         self._most = most
         self._jobs: deque[int] = deque()
         self._reserving = False
+        self._consumed: set[str] = set()
+        """Conversations that a consumer in this process moves, under no job."""
         self.driven: dict[str, Actor] = {}
 
     # -- the timers of what is driven here; of all others the journal keeps watch
@@ -76,9 +80,12 @@ class Drives:
 
     # -- taking and letting go
 
-    def adopt(self, actor: Actor) -> None:
-        """Drive a run that is about to be born here, under a job of our own, while there is room;
-        without one its birth defers a job."""
+    def adopt(self, actor: Actor, consumed: Drive | None = None) -> None:
+        """Drive a run that is about to be born here, for its consumer or under a job of our own
+        while there is room; without one its birth defers a job."""
+        if consumed is not None:
+            self._begin(actor, consumed)
+            return
         room = len(self.driven) < self._most and not actor.pulled
         if not room or self._journal.worker_id is None:
             return
@@ -111,6 +118,23 @@ class Drives:
         actor.stale = actor.taking = True
         actor.let_go = asyncio.get_running_loop().create_future()
         return actor.let_go
+
+    async def consume(self, run_id: str) -> Drive | None:
+        """What to drive a conversation as for its consumer in this process, before whom any other
+        driver gives way; None where it is driven here already."""
+        if run_id in self.driven:
+            return None
+        [job] = await self._journal.reserve_jobs(1)
+        drive = Drive(job, 0)
+        await self._journal.take(run_id, drive)  # in vain where it is yet to be opened
+        self._consumed.add(run_id)
+        return drive
+
+    def leave(self, actor: Actor) -> None:
+        """Its consumer has left."""
+        if actor.run_id in self._consumed:
+            self._consumed.discard(actor.run_id)
+            self.end(actor)
 
     def end(self, actor: Actor, why: HandedBack | None = None) -> None:
         """Drive it no longer. A job of ours that is not driven any more is returned by the
@@ -152,6 +176,8 @@ class Drives:
     def recovers(self, actor: Actor) -> bool:
         """Whether a run that has just been taken lost something with its former driver."""
         taking, actor.taking = actor.taking, False
+        if actor.pulled:
+            return taking  # its consumer says so, when it is there
         if not taking or not any(
             isinstance(one, PERFORMED) and (one.work.step_id, one.work.claim) not in actor.in_flight
             for one in actor.machine.effects_in_flight(actor.committed)
@@ -165,9 +191,17 @@ class Drives:
     def is_over(self, actor: Actor) -> bool:
         """Nothing of it goes on by itself, here or soon."""
         state = actor.state
-        if actor.in_flight or actor.mailbox or actor.goes_on_by_itself(state):
+        if actor.in_flight or actor.mailbox or self._moves(actor):
             return False
         return not state.timers or min(state.timers.values()) > actor.builder.now + SOON
+
+    def _moves(self, actor: Actor) -> bool:
+        """Whether it needs a driver."""
+        if not actor.pulled:
+            return actor.goes_on_by_itself(actor.state)
+        state = actor.state
+        assert isinstance(state, ConversationState)
+        return actor.run_id in self._consumed or moves_unattended(state)
 
     def marked(self, actor: Actor, append: Append, effects: Sequence[f.Effect]) -> Append:
         """An append with what a shared journal must know: who makes it, and words to children."""
@@ -176,13 +210,17 @@ class Drives:
         if births or words:
             notices = (*append.notices, *words)
             append = replace(append, child_appends=births, notices=notices)
+        row = append.row
+        if row is not None and actor.pulled and actor.run_id not in self._consumed:
+            append = replace(append, row=(row := replace(row, active=self._moves(actor))))
         if actor.drive is None:
             return append
+        if actor.run_id in self._consumed:
+            return replace(append, drive=actor.drive)
         ends = len(words) == len(effects) and self.is_over(actor)
         if not append.expected and ends:
             self.end(actor)
             return append
-        row = append.row
         if row is not None and not ends and not row.active:
             row = replace(row, active=True)
         return replace(append, drive=actor.drive, ends_drive=ends, row=row)

@@ -12,7 +12,7 @@ from typing import cast
 
 from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import CLOCK, RunState
-from holdfast.errors import InvalidValue, NotAllowed
+from holdfast.errors import InvalidValue, NotAllowed, NotFound
 from holdfast.i18n.message import msg
 from holdfast.journal.port import NOTHING, Attached, Drive, Journal, SharedJournal
 from holdfast.model import commands as c
@@ -75,6 +75,7 @@ class Engine:
         shared = cast(SharedJournal, journal) if journal.shared else None
         self.outbox = Outbox(shared) if shared is not None else None
         self.drives: Drives | None = None
+        self._births: dict[str, Drive] = {}
         if shared is not None and self.outbox is not None:
             self.drives = Drives(shared, background, self.outbox, concurrency)
         self._timers = Timers(self.drives or journal, self.clock, self._ring)
@@ -150,7 +151,31 @@ class Engine:
         """Whether a run is driven here under this job of the dispatcher's."""
         return self.drives is not None and self.drives.holds(job)
 
-    async def drive(self, run_id: str, drive: Drive) -> None:
+    def hand_back(self, run_id: str, reason: str, delay: float) -> None:
+        """Have a run that is driven here driven elsewhere."""
+        if self.drives is not None and (actor := self.drives.driven.get(run_id)) is not None:
+            self.drives.end(actor, HandedBack(run_id, reason, delay))
+
+    async def attend(self, run_id: str) -> None:
+        """A consumer in this process is about to move a conversation."""
+        if self.drives is None or (drive := await self.drives.consume(run_id)) is None:
+            return
+        try:
+            actor = await self._turns.find(run_id)
+        except NotFound:
+            self._births[run_id] = drive
+        else:
+            self.drives.begin(actor, drive)
+
+    async def leave(self, run_id: str) -> None:
+        """The consumer of a conversation has left."""
+        self._births.pop(run_id, None)
+        if self.drives is not None and run_id in self.drives.driven:
+            self.drives.leave(self.drives.driven[run_id])
+
+    async def drive(
+        self, run_id: str, drive: Drive, begun: Callable[[], None] = lambda: None
+    ) -> None:
         """Drive a run of a shared journal until nothing of it goes on by itself.
 
         HandedBack where it is to be driven elsewhere. Cancelled, it is driven on for as long as no
@@ -164,6 +189,7 @@ class Engine:
         notices = await self.journal.notices(run_id)
         actor = await self._turns.find(run_id)
         done = self.drives.begin(actor, drive)
+        begun()
         for message in notices:
             self._turns.put(actor, self._turns.delivered(message))
         self._turns.put(actor, Envelope(c.Tick()))
@@ -204,7 +230,7 @@ class Engine:
             raise NotAllowed(msg("there already is a run {id}", id=run_id))
         self._actors.by_id[run_id] = actor = Actor.of(blank(run_id, definition))
         if self.drives is not None:
-            self.drives.adopt(actor)
+            self.drives.adopt(actor, self._births.pop(run_id, None))
         reply = self._hand_in(actor, command, attached)
         if not further:
             return await reply

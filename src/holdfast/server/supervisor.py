@@ -43,6 +43,7 @@ _WAITING = frozenset({RunStatus.PAUSE.value})
 class Supervisor:
     def __init__(self, app: Holdfast) -> None:
         self._app = app
+        self._shared = app.engine.journal.shared
         self._asked: set[str] = set()
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._resting: dict[str, Callable[[], None]] = {}
@@ -53,7 +54,13 @@ class Supervisor:
         return len(self._tasks)
 
     async def start(self) -> None:
-        """Take up every conversation that is not at its end; those that wait, one by one."""
+        """Take up every conversation that is not at its end; those that wait, one by one.
+
+        On a shared journal each is pursued by its driver alone (`see_through`).
+        """
+        if self._shared:
+            self._app.pursue = self.see_through
+            return
         for run_id in await self._found(_GOING):
             self.pursue(run_id)
         waiting = await self._found(_WAITING)
@@ -75,7 +82,7 @@ class Supervisor:
 
     def pursue(self, run_id: str) -> None:
         """Have it go on; harmless when it does already."""
-        if self._closed:
+        if self._closed or self._shared:
             return
         self._wake(run_id)
         self._asked.add(run_id)
@@ -92,6 +99,14 @@ class Supervisor:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+    async def see_through(self, run_id: str) -> None:
+        """Pursue a conversation that is driven here, until it is over or waits for people."""
+        self._wake(run_id)
+        try:
+            await self._see_through(run_id)
+        finally:
+            self._wake(run_id)
 
     async def _pursue(self, run_id: str) -> None:
         try:

@@ -22,6 +22,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import OperatorError
 from holdfast.server.registered_plans import RegisteredPlans
 from holdfast.server.serving import listening
+from holdfast.server.supervisor import Supervisor
 
 REQUEST_SECONDS: Final = 5.0
 MOST_BYTES: Final = 8_192
@@ -47,6 +48,7 @@ async def work(
         stopped = _told_to_stop(stack, on_stop)
         await stack.enter_async_context(app)
         await RegisteredPlans(app).open()
+        await Supervisor(app).start()
         port = None
         if health_port is not None:
             port = await stack.enter_async_context(_health(app, host, health_port))

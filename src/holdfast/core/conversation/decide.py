@@ -108,7 +108,7 @@ def _unhold(builder: Builder, command: c.Unhold) -> None:
 def _open(builder: Builder, command: c.OpenConversation) -> None:
     digest = builder.state.definition.digest
     root_id = command.root_id or builder.state.run_id
-    builder.emit(v.ConversationOpened(digest, root_id, command.by))
+    builder.emit(v.ConversationOpened(digest, root_id, command.by, command.unattended))
 
 
 def _converse(builder: Builder, command: c.Converse) -> None:

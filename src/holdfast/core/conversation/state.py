@@ -46,7 +46,8 @@ class Turn:
 class ConversationState(RunState):
     """`tasks` are kept by their steps, `steps_of` finds those by the tasks' own ids.
 
-    `pending` says that an input waits to be received. `waits_for` counts what a task still
+    `unattended` says that it has no consumer of its own, `pending` that an input waits to be
+    received. `waits_for` counts what a task still
     waits for, `frees` lists who waits for it, `queue` has those that may start, the most
     urgent first. `untold` are outcomes that the consumer has yet to hear of. `former` has the
     steps of a turn that failed (see `recovery`), and `kept` says that one goes on or was stopped.
@@ -61,6 +62,7 @@ class ConversationState(RunState):
     phase: EngineState = EngineState.IDLE
     left: EngineState = EngineState.IDLE
     pending: bool = False
+    unattended: bool = False
     turn: int = 0
     text: str = ""
     context: Mapping[str, Json] = field(default_factory=dict)

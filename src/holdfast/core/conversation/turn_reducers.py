@@ -54,7 +54,7 @@ ENDED = ("completed", "skipped", "finished")
 
 
 def opened(state: ConversationState, event: v.ConversationOpened, at: float) -> None:
-    shared.begun(state, event, at)
+    shared.begun(state, event, at, unattended=event.unattended)
 
 
 def input_received(state: ConversationState, event: v.InputReceived, at: float) -> None:
