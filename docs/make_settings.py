@@ -6,7 +6,8 @@ from pathlib import Path
 from typing import Final
 
 from holdfast.settings.kinds import Kind
-from holdfast.settings.table import GROUPS, Setting
+from holdfast.settings.setting import Setting
+from holdfast.settings.table import GROUPS
 
 PAGE: Final = Path(__file__).parent / "settings.md"
 BEGIN: Final = "<!-- tables -->\n"

@@ -15,7 +15,8 @@ from cli_scene import Command
 from holdfast.cli import app
 from holdfast.cli.shell import EXIT_CODES
 from holdfast.server.settings import ServerSettings
-from holdfast.settings.table import EVERY, SETTINGS
+from holdfast.settings.setting import EVERY
+from holdfast.settings.table import SETTINGS
 
 PAGE = Path(__file__).parents[2] / "docs" / "cli.md"
 NAMES = [

@@ -16,7 +16,7 @@ from plan_texts import load, start, step
 from session_scenes import PATIENCE
 
 from holdfast import Holdfast
-from holdfast.runtime.log_context import CARRIED, REQUEST, Request, carrying
+from holdfast.runtime.log_context import CARRIED, REQUEST, Carried
 from holdfast.runtime.log_lines import LIBRARIES, LONGEST, Lines, configure, formatter
 
 office = logging.getLogger("office")
@@ -131,7 +131,7 @@ async def test_what_the_engine_logs_names_its_run_and_no_request(
 
 
 def test_a_line_has_time_level_logger_message_request_and_exception(stream: io.StringIO) -> None:
-    REQUEST.set(Request("r1", "will"))
+    REQUEST.set({"request_id": "r1", "person": "will"})
     try:
         raise ValueError("no such desk")
     except ValueError:
@@ -153,7 +153,9 @@ def test_a_record_that_names_a_run_is_about_that_one(stream: io.StringIO) -> Non
     class Work:
         run_id, step_id, attempt, claim = "inst_1", "L1", 2, 3
 
-    carrying(Work())  # type: ignore[arg-type]
+    carried = Carried()
+    carried.work = Work()  # type: ignore[assignment]
+    CARRIED.set(carried)
     office.info("of its own")
     office.info("of another", extra={"run": "inst_2"})
     CARRIED.set(None)

@@ -11,8 +11,9 @@ import typer
 from holdfast.cli import app
 from holdfast.server.settings import SAME, ServerSettings, chosen
 from holdfast.settings.kinds import Kind
+from holdfast.settings.setting import EVERY, WORKER, Setting
 from holdfast.settings.sources import DEFAULT, Sources
-from holdfast.settings.table import EVERY, SETTINGS, WORKER, Setting
+from holdfast.settings.table import SETTINGS
 
 ODD = {"allow_host": "--allow-host", "trusted_proxies": "--trusted-proxy", "rules": "--rule"}
 

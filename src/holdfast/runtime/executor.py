@@ -23,7 +23,7 @@ from holdfast.model.retry import Advice
 from holdfast.model.run import RunStatus
 from holdfast.runtime.actor import Actor, Envelope, envelope, report, report_outcome
 from holdfast.runtime.clock import Clock
-from holdfast.runtime.log_context import carrying
+from holdfast.runtime.log_context import CARRIED, Carried
 from holdfast.runtime.tracebacks import noted
 from holdfast.work.agents import CALL_TIMEOUT, AgentWorker
 from holdfast.work.driver import (
@@ -301,7 +301,9 @@ class Worker:
 
 async def _settled(work: Awaitable[c.Outcome], of: f.Work) -> c.Outcome:
     """What came of work, whatever it raised: not even SystemExit ends more than the work."""
-    carrying(of)  # it may outlast its call, and then still logs as what it was
+    carried = Carried()  # it may outlast its call, and then still logs as what it was
+    carried.work = of
+    CARRIED.set(carried)
     task = asyncio.current_task()
     try:
         return await work

@@ -53,8 +53,8 @@ def about(record: logging.LogRecord) -> dict[str, Any]:
         found = {"run": work.run_id, "step": work.step_id, "attempt": work.attempt}
         found["claim"] = work.claim
     if (request := REQUEST.get()) is not None:
-        found |= {"person": request.person} if request.person else {}
-        found["request"] = request.id
+        found |= {"person": request["person"]} if "person" in request else {}
+        found["request"] = request["request_id"]
     found |= named
     return {one: found[one] for one in FIELDS if one in found}
 

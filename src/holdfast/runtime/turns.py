@@ -54,7 +54,7 @@ from holdfast.runtime.executor import (
 )
 from holdfast.runtime.four_eyes import FourEyes
 from holdfast.runtime.hub import Hub
-from holdfast.runtime.log_context import carrying
+from holdfast.runtime.log_context import CARRIED, Carried
 from holdfast.runtime.machines import definition_of
 from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler, Turn, internal, refuse_late
@@ -202,7 +202,8 @@ class TurnLoop:
         Another task goes on where a call has left context variables behind, or a cancellation that
         this one has yet to hear of.
         """
-        carried = carrying()  # the context is the same for all calls: setting a variable is dear
+        carried = Carried()  # the context is the same for all calls: setting a variable is dear
+        CARRIED.set(carried)
         task, context = asyncio.current_task(), copy_context()
         assert task is not None
         cancelling, limit, drives = task.cancelling, self._limit, self.drives

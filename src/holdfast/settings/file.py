@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from holdfast.errors import WrongSetting
 from holdfast.settings.kinds import Kind, Unfit, Value, from_toml, has_password
-from holdfast.settings.table import SETTINGS, Setting
+from holdfast.settings.setting import Setting
+from holdfast.settings.table import SETTINGS
 
 USUAL: Final = Path("holdfast.toml")
 _LARGEST: Final = 1024 * 1024

@@ -23,7 +23,8 @@ from holdfast.settings.kinds import (
     from_texts,
     without_password,
 )
-from holdfast.settings.table import INTERNAL, SETTINGS, Setting
+from holdfast.settings.setting import Setting
+from holdfast.settings.table import INTERNAL, SETTINGS
 
 DEFAULT: Final = "default"
 PREFIX: Final = "HOLDFAST_"

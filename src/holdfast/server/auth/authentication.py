@@ -29,7 +29,6 @@ from holdfast.errors import NotAllowed, NotFound, NotPermitted, TooMany, Unauthe
 from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg, term
 from holdfast.runtime.identity import Claim, Identity, acting
-from holdfast.runtime.log_context import REQUEST
 from holdfast.server.auth.credentials import TOKEN, csrf_token
 from holdfast.server.auth.principal import (
     Permission,
@@ -142,8 +141,7 @@ async def identify(request: Request) -> Caller:
     known = request.scope.get(_CALLER)
     if not isinstance(known, Caller):
         known = request.scope[_CALLER] = await _identify(request)
-        if (logged := REQUEST.get()) is not None:
-            logged.person = known.principal.id
+        request.state.person = known.principal.id
     return known
 
 

@@ -47,9 +47,6 @@ class TrustedProxies:
         self._networks = tuple(ip_network(one) for one in networks)
         self.trusts = lru_cache(1024)(self._trusts)
 
-    def __bool__(self) -> bool:
-        return bool(self._networks)
-
     def _trusts(self, address: str) -> bool:
         """Whether this is the address of one of them."""
         found = _address(address)

@@ -37,7 +37,6 @@ from holdfast.i18n.catalogue import preferred
 from holdfast.i18n.message import msg
 from holdfast.language.strict import Extent, extent
 from holdfast.runtime.log_context import REQUEST
-from holdfast.runtime.log_context import Request as LoggedRequest
 from holdfast.server.middleware.admission import Admission
 from holdfast.server.middleware.proxies import TrustedProxies
 from holdfast.server.problems import problem, problem_response, refusal
@@ -129,7 +128,8 @@ class RequestMiddleware:
         self._counts = counts or Counts()
         self._admission = admission
         self._lifetime = lifetime
-        self._proxies = TrustedProxies(settings.trusted_proxies)
+        proxies = settings.trusted_proxies
+        self._proxies = TrustedProxies(proxies) if proxies else None
         hosts = frozenset(_normal(one) for one in settings.hosts)
         self._allows = lru_cache(partial(allows, hosts))
         headers = {**HEADERS, **(FOR_TLS if settings.secure_cookies else {})}
@@ -145,11 +145,12 @@ class RequestMiddleware:
                 await self._app(scope, receive, send)
 
     async def _count(self, scope: Scope, receive: Receive, send: Send) -> None:
-        self._proxies.apply(scope)
+        if self._proxies is not None:
+            self._proxies.apply(scope)
         headers = Headers(scope=scope)
         request_id = _request_id(headers)
         scope.setdefault("state", {})["request_id"] = request_id
-        REQUEST.set(LoggedRequest(request_id))
+        REQUEST.set(scope["state"])
         transport = getattr(getattr(receive, "__self__", None), "transport", None)
         if transport is not None:
             scope.setdefault(TRANSPORT, transport)
