@@ -193,6 +193,7 @@ CONVERSATION: dict[str, Any] = {
     "waits_for": Map({"t1": 1, "t2": 0}),
     "frees": Map({"t2": ("t1",)}),
     "queue": schedule.heap_of([(2, 1), (0, 2), (1, 3)]),
+    "unattended": True,
     "untold": ("t2",),
     "total": 2,
     "completed": 1,

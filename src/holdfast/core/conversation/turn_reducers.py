@@ -97,7 +97,17 @@ _UNDER_WAY = {
     for name in ("steps", "timers", "active", "in_flight", "resting", "paused_children")
 }
 _ASKED = {name: _NEW[name] for name in ("open_questions", "failed", "held", "recoveries")}
-_LASTING = {"definition", "phase", "left", "pending", "turn", "text", "history", "context"}
+_LASTING = {
+    "definition",
+    "unattended",
+    "phase",
+    "left",
+    "pending",
+    "turn",
+    "text",
+    "history",
+    "context",
+}
 _OF_A_TURN = {
     name: _NEW[name]
     for name in ConversationState.__annotations__.keys() & _NEW.keys()
