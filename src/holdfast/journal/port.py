@@ -271,6 +271,19 @@ class PrunedJournal(Journal, Protocol):
         more is left."""
 
 
+class SlotStore(Protocol):
+    """The right to have a call in flight, in slots that workers hold; one that is gone holds
+    nothing."""
+
+    async def take(self, worker: int, count: int, limit: int) -> int:
+        """Take up to `count` of the first `limit` slots; how many there were."""
+
+    async def give_back(self, worker: int, count: int) -> None: ...
+
+    async def held(self, worker: int) -> tuple[int, int]:
+        """How many the worker holds, and how many workers are alive."""
+
+
 class SharedJournal(Journal, Protocol):
     """A journal that many processes append to: servers decide, workers drive.
 
@@ -293,6 +306,9 @@ class SharedJournal(Journal, Protocol):
     worker_id: int | None
     """The dispatcher's number of this process's worker, under which `reserve_jobs` are held; a
     birth may have a `drive` only while it is known."""
+
+    @property
+    def slots(self) -> SlotStore: ...
 
     async def wake_due(self, now: float, limit: int = 100) -> int:
         """Have runs driven whose `wake_at` has come and that are not active; how many."""

@@ -44,6 +44,7 @@ from holdfast.journal.postgres_migrations import check_clock, check_schema, chec
 from holdfast.journal.postgres_numbers import SharedNumbers
 from holdfast.journal.postgres_reading import Counts, Reader
 from holdfast.journal.postgres_sealing import Sealer
+from holdfast.journal.postgres_slots import Slots
 from holdfast.journal.postgres_writer import Writer
 from holdfast.journal.rows import entry_of
 from holdfast.settings.sources import in_effect
@@ -65,6 +66,7 @@ class PostgresJournal:
         self._sealer = Sealer(self._connections)
         self._numbers = SharedNumbers(self._connections)
         self._hints = Hints(self._connections, self._direct)
+        self.slots = Slots(self._connections)
         self._writer: Writer | None = None
         self._worker_id: int | None = None
         self._epoch = 0

@@ -32,6 +32,7 @@ from holdfast.runtime.identity import LOCAL, current
 from holdfast.runtime.machines import Definition, blank
 from holdfast.runtime.registry import ActorRegistry, DefinitionRegistry
 from holdfast.runtime.scheduler import Scheduler
+from holdfast.runtime.slots import SharedLimit
 from holdfast.runtime.store import Store
 from holdfast.runtime.turns import TurnLoop
 
@@ -70,7 +71,7 @@ class Engine:
         self.worker = worker
         self._actors = ActorRegistry(journal, self.definitions)
         self.four_eyes = FourEyes(journal, self._actors, four_eyes=four_eyes)
-        self._limit = limit = ConcurrencyLimit(max_effects)
+        self._limit = limit = (SharedLimit if journal.shared else ConcurrencyLimit)(max_effects)
         background = BackgroundTasks()
         shared = cast(SharedJournal, journal) if journal.shared else None
         self.outbox = Outbox(shared) if shared is not None else None
@@ -117,6 +118,9 @@ class Engine:
         Of a shared journal nothing is taken up: its runs are driven as jobs (`drive`).
         """
         if self.follower is not None:
+            journal = cast(SharedJournal, self.journal)
+            if isinstance(self._limit, SharedLimit):
+                self._limit.start(journal.slots, lambda: journal.worker_id, self._turns.grant)
             self.follower.start()
             self._timers.start()
             return
@@ -136,6 +140,8 @@ class Engine:
         await self._timers.stop()
         if self.follower is not None:
             await self.follower.stop()
+        if isinstance(self._limit, SharedLimit):
+            await self._limit.stop()
         self._hang_up()
         await self._turns.background.finish(grace)
         await self.worker.close()

@@ -219,7 +219,7 @@ class TurnLoop:
                     envelope = self._executor.failed(call, error)
                 finally:
                     if limit.waiting:
-                        self._grant()
+                        self.grant()
                 # While it had this in flight the run was not evicted: the actor is still its own.
                 actor.mailbox.append(envelope)
                 if actor.draining:
@@ -254,7 +254,7 @@ class TurnLoop:
             finally:
                 actor.draining = False
                 if limit.waiting:
-                    self._grant()
+                    self.grant()
             call = self._follow(actor, turn)
             if actor.mailbox or actor.stale:
                 if call is not None:
@@ -264,7 +264,7 @@ class TurnLoop:
                 self._actors.rest(actor)
                 return
 
-    def _grant(self) -> None:
+    def grant(self) -> None:
         """Wake the runs that have waited longest for a permit, while some are free."""
         while (actor := self._limit.granted()) is not None:
             if self._actors.holds(actor):

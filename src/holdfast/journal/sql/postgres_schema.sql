@@ -193,3 +193,10 @@ ALTER TABLE procrastinate_jobs SET (
     autovacuum_vacuum_scale_factor = 0, autovacuum_vacuum_threshold = 5000,
     autovacuum_vacuum_cost_delay = 0
 );
+
+-- The right to have a call in flight: as many rows as the installation permits, each with the
+-- dispatcher's number of the worker that has it.
+CREATE TABLE slots (
+    number integer PRIMARY KEY,
+    worker bigint
+) WITH (fillfactor = 20);
