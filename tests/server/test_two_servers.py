@@ -251,9 +251,10 @@ async def test_a_plan_registered_at_one_is_started_and_shown_at_the_other(
         mine = source.replace("fresh", f"fresh_{n}")
         made = await first.admin.post("/plans", json={"source": mine})
         assert made.status_code == 201, made.text
+        shown = await second.admin.get(f"/plans/fresh_{n}")
+        assert shown.status_code == 200, shown.text
         started = await second.admin.post("/instances", json={"plan_id": f"fresh_{n}"})
         assert started.status_code == 201, started.text
-        shown = await second.admin.get(f"/plans/fresh_{n}")
         assert shown.json()["registered_by"] == made.json()["registered_by"]
 
 
