@@ -141,7 +141,9 @@ async def test_what_claims_nothing_is_answered_alike_by_both(servers: Both) -> N
     async def asked(scene: Scene, words: bytes) -> Response:
         async def serve(claim: Claim) -> Response:
             served.append(words)
-            await asyncio.sleep(0)
+            if len(served) == 2:
+                both_serve.set()
+            await both_serve.wait()
             return Response(words)
 
         told = scope | {"app": scene.services}
@@ -152,6 +154,7 @@ async def test_what_claims_nothing_is_answered_alike_by_both(servers: Both) -> N
         return {"type": "http.request", "body": b"{}", "more_body": False}
 
     served: list[bytes] = []
+    both_serve = asyncio.Event()
     who = Principal("will", "Will", "person", frozenset(), {})
     headers = [(b"idempotency-key", b"k1")]
     scope = {
@@ -251,9 +254,10 @@ async def test_a_plan_registered_at_one_is_started_and_shown_at_the_other(
         mine = source.replace("fresh", f"fresh_{n}")
         made = await first.admin.post("/plans", json={"source": mine})
         assert made.status_code == 201, made.text
+        shown = await second.admin.get(f"/plans/fresh_{n}")
+        assert shown.status_code == 200, shown.text
         started = await second.admin.post("/instances", json={"plan_id": f"fresh_{n}"})
         assert started.status_code == 201, started.text
-        shown = await second.admin.get(f"/plans/fresh_{n}")
         assert shown.json()["registered_by"] == made.json()["registered_by"]
 
 
@@ -288,10 +292,10 @@ async def test_nothing_is_read_of_plans_while_none_was_registered(
         read.append(kind)
         return []
 
-    assert not await second.services.plans.refresh()
+    await second.services.plans.refresh()
     with monkeypatch.context() as patched:
         patched.setattr(second.app.journal, "all_kept", all_kept)
-        assert not await second.services.plans.refresh()
+        await second.services.plans.refresh()
         assert (await second.admin.get("/plans/nowhere")).status_code == 404
     assert "plan" not in read
     assert (await first.admin.post("/plans", json={"source": GRANT_ACCESS})).status_code == 201

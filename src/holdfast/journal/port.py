@@ -250,8 +250,8 @@ class Journal(Protocol):
     async def next_number(self, series: str) -> int:
         """The next number for run ids `{series}_{number}`, from 1.
 
-        Never given twice by one store, and never that of a run that exists; costs no commit that
-        anything waits for.
+        Never given twice by a store while anything has it open, and never that of a run that
+        exists; costs no commit that anything waits for.
         """
 
 

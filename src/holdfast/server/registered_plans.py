@@ -66,7 +66,9 @@ class RegisteredPlans:
         self._read: dict[str, tuple[str, float]] = {}
         """What was read of each plan: its digest, and when it was registered."""
         self._mark: str | None = None
-        self._refreshing: asyncio.Task[bool] | None = None
+        self._refreshing: asyncio.Task[None] | None = None
+        self.changes = 0
+        """How often something was taken over from the store."""
         self._registering = asyncio.Lock()
         self._checking = asyncio.Lock()
 
@@ -81,18 +83,16 @@ class RegisteredPlans:
             follower.when_plans_change.append(self._refresh_soon)
             follower.sweeps.append(self.refresh)
 
-    async def refresh(self) -> bool:
-        """Take over what other servers have registered; whether there was anything. It costs one
-        look at the store, and nothing where that is not shared."""
+    async def refresh(self) -> None:
+        """Take over what other servers have registered. It costs one look at the store, and nothing
+        where that is not shared."""
         if not self._app.engine.store.shared:
-            return False
+            return
         async with self._registering:
             mark = await self._marked()
-            if mark == self._mark:
-                return False
-            changed = await self._read_all()
-            self._mark = mark
-            return changed
+            if mark != self._mark:
+                await self._read_all()
+                self._mark = mark
 
     async def _marked(self) -> str | None:
         store, now = self._app.engine.store, self._app.engine.clock.now()
@@ -104,18 +104,16 @@ class RegisteredPlans:
             self._refreshing = asyncio.create_task(self.refresh(), context=Context())
             self._refreshing.add_done_callback(_heard)
 
-    async def _read_all(self) -> bool:
+    async def _read_all(self) -> None:
         waiting = await self._app.engine.store.all_kept(KIND, self._app.engine.clock.now())
         bodies = {kept.key: json.loads(kept.body) for kept in waiting}
-        changed = False
         for plan_id, body in bodies.items():
             told = body["digest"], body["at"]
             if self._read.get(plan_id) != told:
-                self._read[plan_id] = told
-                changed = True
                 # One plan may run another: the first must find the names of the rest.
                 await self._bring_back(plan_id, body, list(bodies))
-        return changed
+                self._read[plan_id] = told
+                self.changes += 1
 
     async def _bring_back(self, plan_id: str, body: dict[str, Any], names: list[str]) -> None:
         if self._own.get(plan_id) != body["instead_of"]:
@@ -182,7 +180,7 @@ class RegisteredPlans:
         return origin if origin.digest == current else FROM_APPLICATION
 
 
-def _heard(refreshing: asyncio.Task[bool]) -> None:
+def _heard(refreshing: asyncio.Task[None]) -> None:
     if not refreshing.cancelled() and (error := refreshing.exception()) is not None:
         log.info("registered plans are read again in a moment: %s", error)
 

@@ -175,11 +175,13 @@ class Route(APIRoute):
     async def _called(self, request: StrictRequest, known: Mapping[Any, Any]) -> Response:
         """What is not found may be a plan that another server registered a moment ago. What is
         refused has changed nothing, so it may be asked for again."""
+        plans = known[served].plans
+        seen = plans.changes
         try:
             return await self._endpoint.answer(request, request.given, known)
         except NotFound:
-            services: Services = known[served]
-            if not await services.plans.refresh():
+            await plans.refresh()
+            if plans.changes == seen:
                 raise
         return await self._endpoint.answer(request, request.given, known)
 
