@@ -35,7 +35,7 @@ from holdfast.language.strict import canonical_json
 from holdfast.model.run import FINISHED, RunStatus
 from holdfast.runtime.identity import LOCAL, Identity, current
 
-PAGE: Final = 200
+PAGE: Final = 100
 RECORDS: Final = 200
 AT_ONCE: Final = 50
 """Tuning: how many rows, and how many records, are read before others have a turn, and how many
@@ -137,6 +137,7 @@ class Housekeeper:
         )
         rows = await self._journal.runs(query)
         found = [row for row in rows if row.updated_at < wanted.before and not row.active]
+        await asyncio.sleep(0)  # a journal need never make us wait, and others want a turn
         return found, rows[-1].run_id if len(rows) == limit else None
 
     async def naming(

@@ -78,6 +78,16 @@ async def all_finished(keeper: Keeper, wanted: Finished) -> list[RunRow]:
     return found[::-1]
 
 
+async def roots_of(keeper: Keeper, wanted: Finished) -> list[str]:
+    """As `all_finished`, by their ids alone, which take less room."""
+    page, before = await keeper.finished(wanted)
+    found = [row.run_id for row in page]
+    while before is not None:
+        page, before = await keeper.finished(wanted, before)
+        found += [row.run_id for row in page]
+    return found[::-1]
+
+
 async def all_naming(
     keeper: Keeper, name: str, looked: Callable[[int], None] = lambda count: None
 ) -> list[tuple[RunRow, bool]]:
