@@ -37,15 +37,15 @@ from holdfast.runtime.identity import LOCAL, Identity, current
 
 PAGE: Final = 100
 RECORDS: Final = 200
-AT_ONCE: Final = 50
+AT_ONCE: Final = 20
 """Tuning: how many rows, and how many records, are read before others have a turn, and how many
 trees go in one transaction."""
 
 NEWEST: Final = "newest_session"
 """The kind under which a server keeps which session a person spoke in last."""
 
-REST: Final = 0.002
-"""Seconds between two transactions that give space back."""
+REST: Final = 0.005
+"""Seconds between two transactions."""
 
 SETTLED: Final = frozenset({RunStatus.DONE.value, RunStatus.CANCELLED.value})
 """What retention removes, unless it is told otherwise: one in `error` may be resumed."""
