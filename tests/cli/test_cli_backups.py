@@ -88,3 +88,14 @@ def test_a_server_sends_its_journal(
         assert keyed.code == 2
     assert holdfast("restore", "kept", "--home", "again").code == 0
     assert holdfast("history", run_id, "--home", "again").code == 0
+
+
+def test_a_database_is_looked_at_by_the_same_doctor(
+    holdfast: Command, database: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOLDFAST_DATABASE", database)
+    assert holdfast("run", "ask", "--no-wait").code == 0
+    for command in (("doctor",), ("doctor", "--integrity")):
+        told = holdfast(*command, "--json")
+        assert (told.code, told.json["read"]["runs"]) == (0, 1), told.out
+        assert told.json["journal"].startswith("the database ")

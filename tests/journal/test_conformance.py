@@ -62,6 +62,12 @@ class TestPostgres(JournalSuite):
         return lambda: PostgresJournal(database)
 
 
+class TestRemovalFromPostgres(RemovalSuite):
+    @pytest.fixture
+    def connect(self, database: str) -> Callable[[], PrunedJournal]:
+        return lambda: PostgresJournal(database)
+
+
 class TestPostgresShared(SharedSuite):
     @pytest.fixture
     def connect(self, database: str) -> Callable[[], SharedJournal]:

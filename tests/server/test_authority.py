@@ -221,7 +221,15 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     "revoke_token": (ADMINS, about(Ground.spare_token, "/tokens/{}")),
     "read_audit": (ADMINS, at("/audit")),
     "verify_audit": (ADMINS, at("/audit/verify")),
+    "download_journal": (ADMINS, at("/backup")),
+    "list_finished": (ADMINS, at("/housekeeping/finished?older_than_days=90")),
+    "list_of_person": (ADMINS, at("/housekeeping/of-person?name=eva")),
+    "export_run": (ADMINS, about(Ground.achieved, "/housekeeping/export/{}")),
+    "remove_runs": (ADMINS, at("/housekeeping/removals", {"roots": ["inst_009999"]})),
 }
+
+IN_MEMORY = {("download_journal", 409)}
+"""What a journal in memory refuses, whoever asks."""
 
 DOCUMENT = Holdfast.in_memory().asgi().openapi()
 OPERATIONS = {
@@ -280,7 +288,7 @@ async def test_only_those_in_the_table_may(operation_id: str, ground: Ground) ->
         status = status_of(operation_id, answer)
         operation.validate_response(answer)
         if may:
-            assert status < 300, told
+            assert status < 300 or (operation_id, status) in IN_MEMORY, told
             continue
         assert status in ((401,) if name == "nobody" else (403, 404)), told
         if answer.status_code >= 400:
@@ -300,5 +308,6 @@ async def test_another_s_page_changes_nothing_in_the_name_of_who_is_signed_in(
     before = await ground.standing()
     admin.headers["Sec-Fetch-Site"] = "cross-site"
     answer = await sent(admin, method, ask)
-    assert answer.status_code == 403 if method != "GET" else answer.status_code < 300, answer.text
+    reads = answer.status_code < 300 or (operation_id, answer.status_code) in IN_MEMORY
+    assert answer.status_code == 403 if method != "GET" else reads, answer.text
     assert await ground.standing() == before

@@ -19,6 +19,8 @@ from holdfast import Holdfast
 from holdfast.errors import JournalUnavailable
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Committed, QuestionQuery, QuestionRow, Record
+from holdfast.runtime.clock import SystemClock
+from holdfast.runtime.hub import Hub
 from holdfast.server.streams import feed as feeding
 from holdfast.server.streams import frames as telling
 from holdfast.server.streams.feed import Entry, Feed, Ring, Sight
@@ -476,3 +478,29 @@ async def test_a_damaged_record_is_told_as_such_and_hides_no_other(tmp_path: Pat
         assert all(b'"inst_000002"' in frame for frame in damaged)
         sound = [frame for _, frame in told if b'"inst_000003"' in frame]
         assert len(sound) == await app.journal.version("inst_000003")
+
+
+async def test_a_run_that_is_removed_while_it_is_read_leaves_a_hole() -> None:
+    """The feed has its place among the commits, and finds nothing of it any more."""
+
+    class Leaving(MemoryJournal):
+        async def read(self, run_id: str, *given: Any, **more: Any) -> list[Record]:
+            return [] if run_id == "b" else await super().read(run_id, *given, **more)
+
+    journal = Leaving()
+    await journal.open()
+    for run_id in ("a", "b", "c"):
+        await journal.append(birth(run_id, 2))
+    feed = Feed(RunReader(journal), Hub(journal), SystemClock())
+    page = await feed.after(0)
+    assert page is not None
+    assert [place for place, _ in page.entries] == [1, 2, 3, 4, 5, 6]
+    assert [entry.name == "" for _, entry in page.entries] == [
+        False,
+        False,
+        True,
+        True,
+        False,
+        False,
+    ]
+    await journal.close()

@@ -95,7 +95,7 @@ class Housekeeping(Resource):
     async def remove(
         self, roots: Sequence[str], *, digest: str | None = None, person: str | None = None
     ) -> Answer:
-        """Remove finished runs for ever, at most 50 at once."""
+        """Remove finished runs for ever, at most 20 at once."""
         body = {"roots": [*roots], "digest": digest, "person": person}
         return answered(await self._transport.post("/housekeeping/removals", body))
 

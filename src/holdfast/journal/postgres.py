@@ -40,6 +40,7 @@ from holdfast.journal.postgres_appends import SQL
 from holdfast.journal.postgres_batches import snapshot_crc
 from holdfast.journal.postgres_database import Connections, load_statements, place_of
 from holdfast.journal.postgres_hints import Hints
+from holdfast.journal.postgres_housekeeping import PostgresHousekeeping
 from holdfast.journal.postgres_migrations import check_clock, check_schema, check_server
 from holdfast.journal.postgres_numbers import SharedNumbers
 from holdfast.journal.postgres_reading import Counts, Reader
@@ -52,7 +53,7 @@ from holdfast.settings.sources import in_effect
 _OPENING = load_statements("postgres_opening.sql")
 
 
-class PostgresJournal:
+class PostgresJournal(PostgresHousekeeping):
     """A journal in the database at `url`; `direct` is its address past any PgBouncer."""
 
     shared = True

@@ -232,7 +232,7 @@ class Transaction:
         if audit:
             now = max(float(one.at) for one in audit)
             await self._execute("drop_expired", [now, EXPIRED_AT_ONCE])
-            deeds = ((place, *_deed_values(one)) for place, one in enumerate(audit))
+            deeds = ((place, *deed_values(one)) for place, one in enumerate(audit))
             await self._execute("add_deeds", batches.columns(deeds, 9))
 
     async def _spend(self, attached: Sequence[Attached]) -> None:
@@ -280,7 +280,7 @@ def version_after(given: Given) -> int:
     return given.expected + len(given.records) if isinstance(given, Append) else 0
 
 
-def _deed_values(record: AuditRecord) -> tuple[Any, ...]:
+def deed_values(record: AuditRecord) -> tuple[Any, ...]:
     return (
         float(record.at),
         record.who,

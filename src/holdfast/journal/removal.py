@@ -20,8 +20,8 @@ from holdfast.model.run import FINISHED
 
 _SQL = load_queries("sqlite_removal.sql")
 
-RECORDS: Final = 300
-PAGES: Final = 100
+RECORDS: Final = 200
+PAGES: Final = 32
 KEPT_PAGES: Final = 256
 """How many records, or pages of the file, go in one transaction; and how many free pages are kept
 for what is written next."""

@@ -15,8 +15,8 @@ _LONGEST_NUMBER = 18
 
 
 class SqliteHousekeeping:
-    """A part of `SqliteJournal`. Its transactions run in the writing thread: they are small, and
-    the disk may be slow."""
+    """A part of `SqliteJournal`. Its transactions are small, and are committed like any other: in a
+    thread of its own each of their statements would wait for the interpreter."""
 
     _appends: AppendWriter
 
@@ -28,10 +28,10 @@ class SqliteHousekeeping:
 
     async def remove(self, removals: Sequence[Removal], attached: Attached = NOTHING) -> list[str]:
         given = (self._appends, removals, attached)
-        return await self._open_writer().write(removal.remove, given, may_block=False)
+        return await self._open_writer().write(removal.remove, given)
 
     async def reclaim(self) -> bool:
-        return await self._open_writer().write(removal.reclaim, self._appends, may_block=False)
+        return await self._open_writer().write(removal.reclaim, self._appends)
 
     async def compact(self) -> None:
         """Write the whole file anew; nothing else is written meanwhile."""

@@ -17,7 +17,7 @@ from holdfast.app import Holdfast
 from holdfast.errors import HoldfastError
 from holdfast.runtime.identity import Identity, acting
 from holdfast.server.settings import ServerSettings
-from holdfast.views.housekeeping import DAY, RETENTION, Finished, Why, all_finished, sweep
+from holdfast.views.housekeeping import DAY, RETENTION, Finished, Why, roots_of, sweep
 
 log = logging.getLogger("holdfast")
 
@@ -69,16 +69,16 @@ class Caretaker:
     async def sweep(self) -> None:
         """Remove what ended longer ago than it is kept."""
         keeper, now = self._app.engine.housekeeper, self._app.engine.clock.now()
-        found = await all_finished(keeper, Finished(now - self._days * DAY))
+        found = await roots_of(keeper, Finished(now - self._days * DAY))
         if not found:
             return
         why = Why(RETENTION, detail={"older_than_days": self._days})
         with acting(Identity(WHO, "server")):
             if self._export is None:
-                swept = await sweep(keeper, [row.run_id for row in found], why)
+                swept = await sweep(keeper, found, why)
             else:
                 with await asyncio.to_thread(_opened, self._export) as export:
-                    swept = await sweep(keeper, [row.run_id for row in found], why, export)
+                    swept = await sweep(keeper, found, why, export)
         log.info("retention has removed %d runs", swept.runs)
 
 

@@ -213,7 +213,7 @@ def journal_copy(app: Holdfast) -> Path:
     may run in any thread."""
     path = journal_path(app)
     if path is None:
-        raise OperatorError(FOREIGN if app.journal.shared else NO_FILE)
+        raise NotAllowed(FOREIGN if app.journal.shared else NO_FILE)
     descriptor, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=".copy", dir=path.parent)
     os.close(descriptor)
     try:

@@ -29,6 +29,7 @@ __all__ = [
     "journal_path",
     "keeps_runs",
     "migrated",
+    "place_name",
     "place_of",
     "place_of_app",
     "reading",
@@ -51,6 +52,15 @@ def place_of_app(app: Holdfast) -> Place | None:
     """Where an application's runs are kept; None where that is in its memory."""
     url: str | None = getattr(app.journal, "url", None)
     return url or journal_path(app)
+
+
+def place_name(place: Place) -> str:
+    """Where a journal is, for people: of a database without its password."""
+    if isinstance(place, Path):
+        return str(place)
+    from holdfast.journal.postgres_database import place_of as place_of_url
+
+    return place_of_url(place)
 
 
 def is_driven(place: Place) -> bool:

@@ -6,6 +6,7 @@ a time, and writes each down before it goes.
 
 from __future__ import annotations
 
+import asyncio
 import os
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager
@@ -22,12 +23,12 @@ from holdfast.model.rows import RunRow
 from holdfast.model.run import FINISHED as FINISHED
 from holdfast.runtime.clock import SystemClock
 from holdfast.runtime.housekeeping import AT_ONCE as AT_ONCE
+from holdfast.runtime.housekeeping import REST, digest_of
 from holdfast.runtime.housekeeping import SETTLED as SETTLED
 from holdfast.runtime.housekeeping import Finished as Finished
 from holdfast.runtime.housekeeping import Housekeeper as Housekeeper
 from holdfast.runtime.housekeeping import Removed as Removed
 from holdfast.runtime.housekeeping import Why as Why
-from holdfast.runtime.housekeeping import digest_of
 from holdfast.views.homes import Place, reading, writing
 
 DAY: Final = 24 * 3600.0
@@ -78,6 +79,16 @@ async def all_finished(keeper: Keeper, wanted: Finished) -> list[RunRow]:
     return found[::-1]
 
 
+async def roots_of(keeper: Keeper, wanted: Finished) -> list[str]:
+    """As `all_finished`, by their ids alone, which take less room."""
+    page, before = await keeper.finished(wanted)
+    found = [row.run_id for row in page]
+    while before is not None:
+        page, before = await keeper.finished(wanted, before)
+        found += [row.run_id for row in page]
+    return found[::-1]
+
+
 async def all_naming(
     keeper: Keeper, name: str, looked: Callable[[int], None] = lambda count: None
 ) -> list[tuple[RunRow, bool]]:
@@ -108,6 +119,7 @@ async def sweep(
         except NotAllowed:  # one of them has moved on since it was written
             for root_id in batch:
                 swept.add(await _alone(keeper, root_id, why, export))
+        await asyncio.sleep(REST)
         progress(min(start + AT_ONCE, len(root_ids)), len(root_ids))
     await keeper.reclaim()
     return swept
@@ -130,9 +142,13 @@ async def _written(keeper: Keeper, root_ids: Sequence[str], export: IO[str]) -> 
             export.write(line)
             made.update(line.encode())
         digests.append(made.hexdigest())
+    await asyncio.to_thread(_sync, export)
+    return digest_of(digests)
+
+
+def _sync(export: IO[str]) -> None:
     export.flush()
     os.fsync(export.fileno())
-    return digest_of(digests)
 
 
 def for_owner(file: Path) -> IO[str]:

@@ -10,9 +10,10 @@ from typing import TypeAlias
 
 from holdfast.core.run.state import RunState
 from holdfast.errors import HoldfastError
+from holdfast.journal.examination import walk
 from holdfast.journal.integrity import Report, examine, to_json
 from holdfast.journal.port import Journal, verify
-from holdfast.journal.reading import ReadingJournal
+from holdfast.journal.sqlite import SqliteJournal
 from holdfast.model.rows import (
     DAMAGED_RUN,
     AuditEntry,
@@ -43,20 +44,22 @@ _TOLD = ("title", "updated_at")
 _QUESTION = ("run_id", "root_id", "status", "type", "title", "role", "opened_at", "deadline")
 
 
-async def examined(
-    journal: ReadingJournal, read: Progress, replayed: Progress = _not_shown
-) -> Report:
+async def examined(journal: Journal, read: Progress, replayed: Progress = _not_shown) -> Report:
     """Everything is read, and every run replayed; both hear how many of how many runs are."""
-    report = examine(journal.path, read)
+    if isinstance(journal, SqliteJournal):
+        report = examine(journal.path, read)
+    else:
+        report = await walk(journal, read)
     await compare(journal, report, replayed)
     return report
 
 
-async def looked_at(journal: ReadingJournal) -> Report:
-    """How many runs there are, and whether the file's pages are sound."""
+async def looked_at(journal: Journal) -> Report:
+    """How many runs there are, and of a file whether its pages are sound."""
     report = Report({"runs": sum((await journal.run_counts()).values())})
-    for problem in await journal.check():
-        report.found("file", "pages", problem)
+    if isinstance(journal, SqliteJournal):
+        for problem in await journal.check():
+            report.found("file", "pages", problem)
     return report
 
 

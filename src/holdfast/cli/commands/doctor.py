@@ -49,13 +49,16 @@ async def doctor(
 
     if settings.server is not None:
         return await _of_server(settings, integrity)
-    path = journal_path(settings)
-    async with homes.reading(path) as journal:
+    place = journal_path(settings)
+    async with homes.reading(place) as journal:
         report = await (examined(journal, _shown) if integrity else looked_at(journal))
     if settings.as_json:
-        print_json({"journal": str(path), **to_json(report), "notes": _notes(report)})
+        print_json({"journal": homes.place_name(place), **to_json(report), "notes": _notes(report)})
     else:
-        say(f"{path}: {'sound' if not report.findings else 'damaged'}", *_lines(report))
+        say(
+            f"{homes.place_name(place)}: {'sound' if not report.findings else 'damaged'}",
+            *_lines(report),
+        )
     return FAILED if report.findings else OK
 
 

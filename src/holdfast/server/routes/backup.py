@@ -12,6 +12,7 @@ from fastapi.responses import StreamingResponse
 
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
+from holdfast.server.openapi import problem_answer
 from holdfast.server.routing import new_router
 from holdfast.server.services import Served
 from holdfast.views.backups import journal_copy
@@ -25,7 +26,8 @@ _COPY: Final[dict[int | str, dict[str, Any]]] = {
     200: {
         "description": "A SQLite database, as it was at one moment",
         "content": {MEDIA_TYPE: {"schema": {"type": "string", "format": "binary"}}},
-    }
+    },
+    409: problem_answer(409),
 }
 
 

@@ -12,7 +12,9 @@ from pydantic import BaseModel, Field
 from holdfast.model.rows import RunRow
 from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import Permission
+from holdfast.server.openapi import NOT_FOUND
 from holdfast.server.routing import new_router
+from holdfast.server.schemas.runs import Before, Given, RunId
 from holdfast.server.services import Served
 from holdfast.views.housekeeping import (
     AT_ONCE,
@@ -27,7 +29,7 @@ from holdfast.views.housekeeping import (
 
 router = new_router("operation")
 
-PAGE: Final = 200
+PAGE: Final = 100
 MEDIA_TYPE: Final = "application/jsonl"
 _LINES: Final[dict[int | str, dict[str, Any]]] = {
     200: {
@@ -37,7 +39,6 @@ _LINES: Final[dict[int | str, dict[str, Any]]] = {
 }
 
 Status = Literal["done", "cancelled", "error"]
-Before = Annotated[str | None, Query(description="The `next` of the page before")]
 
 
 class FinishedRun(BaseModel):
@@ -58,7 +59,7 @@ class FinishedRuns(BaseModel):
     next: str | None
 
 
-class Removal(BaseModel):
+class Removal(Given):
     """Removes whole trees by their roots. With `digest` only if it is theirs, as they were
     exported: of each tree's lines a SHA-256, and of all those, in order, another."""
 
@@ -78,7 +79,7 @@ class RemovedRuns(BaseModel):
     left: list[str]
 
 
-@router.get("/housekeeping/finished")
+@router.get("/housekeeping/finished", responses=NOT_FOUND)
 async def list_finished(
     served: Served,
     caller: Called,
@@ -95,7 +96,7 @@ async def list_finished(
     return FinishedRuns(runs=[_run(row) for row in found], next=following)
 
 
-@router.get("/housekeeping/of-person")
+@router.get("/housekeeping/of-person", responses=NOT_FOUND)
 async def list_of_person(
     served: Served,
     caller: Called,
@@ -110,7 +111,7 @@ async def list_of_person(
 
 
 @router.get("/housekeeping/export/{run_id}", response_class=Response, responses=_LINES)
-async def export_run(run_id: str, served: Served, caller: Called) -> Response:
+async def export_run(run_id: RunId, served: Served, caller: Called) -> Response:
     """A root run and all below it, as it is stored; of secrets the references."""
     await caller.require(served, Permission.ADMINISTER)
     lines = served.app.engine.housekeeper.lines_of(run_id)
