@@ -56,6 +56,12 @@ class TestRemovalFromSqliteWhosePlacesAreWrittenOften(TestRemovalFromSqlite):
         monkeypatch.setattr(database, "MOST_UNPLACED", 3)
 
 
+class TestRemovalFromPostgres(RemovalSuite):
+    @pytest.fixture
+    def connect(self, database: str) -> Callable[[], PrunedJournal]:
+        return lambda: PostgresJournal(database)
+
+
 class TestPostgres(JournalSuite):
     @pytest.fixture
     def connect(self, database: str) -> Callable[[], Journal]:

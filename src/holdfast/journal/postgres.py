@@ -14,11 +14,13 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from holdfast.errors import JournalUnavailable, OperatorError
+from holdfast.journal import postgres_removal
 from holdfast.journal.database import row_crc
 from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
     NOT_OPEN,
+    NOTHING,
     Append,
     Attached,
     AuditEntry,
@@ -29,6 +31,7 @@ from holdfast.journal.port import (
     QuestionQuery,
     QuestionRow,
     Record,
+    Removal,
     RunQuery,
     RunRow,
     Snapshot,
@@ -274,6 +277,14 @@ class PostgresJournal:
     async def forgotten(self) -> int:
         _, forgotten, _ = await self._sealer.state()
         return int(forgotten)
+
+    async def remove(self, removals: Sequence[Removal], attached: Attached = NOTHING) -> list[str]:
+        self._open_writer()
+        await self._sealer.seal()  # what is gone needs no place any more
+        return await postgres_removal.remove(self._connections, removals, attached)
+
+    async def reclaim(self) -> bool:
+        return await postgres_removal.reclaim(self._connections)
 
     async def next_number(self, series: str) -> int:
         return await self._numbers.next(series)
