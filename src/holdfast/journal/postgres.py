@@ -14,11 +14,13 @@ from contextlib import AsyncExitStack
 from dataclasses import replace
 
 from holdfast.errors import JournalUnavailable, OperatorError
+from holdfast.journal import postgres_removal
 from holdfast.journal.database import row_crc
 from holdfast.journal.port import (
     ANY_QUESTION,
     ANY_RUN,
     NOT_OPEN,
+    NOTHING,
     Append,
     Attached,
     AuditEntry,
@@ -29,6 +31,7 @@ from holdfast.journal.port import (
     QuestionQuery,
     QuestionRow,
     Record,
+    Removal,
     RunQuery,
     RunRow,
     Snapshot,
@@ -40,7 +43,6 @@ from holdfast.journal.postgres_appends import SQL
 from holdfast.journal.postgres_batches import snapshot_crc
 from holdfast.journal.postgres_database import Connections, load_statements, place_of
 from holdfast.journal.postgres_hints import Hints
-from holdfast.journal.postgres_housekeeping import PostgresHousekeeping
 from holdfast.journal.postgres_migrations import check_clock, check_schema, check_server
 from holdfast.journal.postgres_numbers import SharedNumbers
 from holdfast.journal.postgres_reading import Counts, Reader
@@ -53,7 +55,7 @@ from holdfast.settings.sources import in_effect
 _OPENING = load_statements("postgres_opening.sql")
 
 
-class PostgresJournal(PostgresHousekeeping):
+class PostgresJournal:
     """A journal in the database at `url`; `direct` is its address past any PgBouncer."""
 
     shared = True
@@ -277,6 +279,14 @@ class PostgresJournal(PostgresHousekeeping):
     async def forgotten(self) -> int:
         _, forgotten, _ = await self._sealer.state()
         return int(forgotten)
+
+    async def remove(self, removals: Sequence[Removal], attached: Attached = NOTHING) -> list[str]:
+        self._open_writer()
+        await self._sealer.seal()  # what is gone needs no place any more
+        return await postgres_removal.remove(self._connections, removals, attached)
+
+    async def reclaim(self) -> bool:
+        return await postgres_removal.reclaim(self._connections)
 
     async def next_number(self, series: str) -> int:
         return await self._numbers.next(series)

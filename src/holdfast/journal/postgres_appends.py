@@ -155,7 +155,7 @@ class Transaction:
         await self._append()
         await self._bear()
         await self._write_company()
-        await self._attach()
+        await attach(self._connection, [one for _, one in self._parts.attached])
         await self._defer(asleep)
         await self._connection.execute(b"COMMIT")
         for owner, given in enumerate(self._given):
@@ -217,43 +217,6 @@ class Transaction:
         if heard:
             await self._execute("hear_notices", batches.columns(heard, 3))
 
-    async def _attach(self) -> None:
-        attached = [one for _, one in self._parts.attached]
-        await self._spend(attached)
-        await self._claim(attached)
-        claimed = {(value.kind, value.key) for one in attached for value in one.claimed}
-        dropped = [name for one in attached for name in one.dropped if name not in claimed]
-        if dropped:
-            await self._execute("drop_kept", batches.columns(dropped, 2))
-        kept = [value for one in attached for value in one.kept]
-        if kept:
-            await self._execute("keep", batches.kept(kept))
-        audit = [record for one in attached for record in one.audit]
-        if audit:
-            now = max(float(one.at) for one in audit)
-            await self._execute("drop_expired", [now, EXPIRED_AT_ONCE])
-            deeds = ((place, *deed_values(one)) for place, one in enumerate(audit))
-            await self._execute("add_deeds", batches.columns(deeds, 9))
-
-    async def _spend(self, attached: Sequence[Attached]) -> None:
-        spent = [(kind, key, float(one.at)) for one in attached for kind, key in one.spent]
-        if spent:
-            there = await self._execute("spend", batches.columns(spent, 3))
-            for kind, key, _ in spent:
-                if (kind, key) not in there:
-                    raise Irregular(NameGone(kind, key))
-                there.remove((kind, key))
-
-    async def _claim(self, attached: Sequence[Attached]) -> None:
-        claimed = [(value, one.at) for one in attached for value in one.claimed]
-        if claimed:
-            once = {(value.kind, value.key): (value, at) for value, at in claimed}
-            free = await self._execute("claim", batches.claimed(once.values()))
-            for value, _ in claimed:
-                if (value.kind, value.key) not in free:
-                    raise Irregular(NameTaken(value.kind, value.key))
-                free.remove((value.kind, value.key))
-
     async def _defer(self, asleep: set[str]) -> None:
         """Jobs for what others are to drive, and for births that we drive ourselves."""
         births = self._parts.births
@@ -266,6 +229,46 @@ class Transaction:
         if runs:
             rows = await self._execute("defer_drives", [sorted(runs)])
             self._work.deferred = max((job for (job,) in rows), default=None)
+
+
+async def attach(connection: Connection, attached: Sequence[Attached]) -> None:
+    """What is claimed, spent, dropped, kept and done, within a transaction."""
+    await _spend(connection, attached)
+    await _claim(connection, attached)
+    claimed = {(value.kind, value.key) for one in attached for value in one.claimed}
+    dropped = [name for one in attached for name in one.dropped if name not in claimed]
+    if dropped:
+        await execute(connection, SQL["drop_kept"], batches.columns(dropped, 2))
+    kept = [value for one in attached for value in one.kept]
+    if kept:
+        await execute(connection, SQL["keep"], batches.kept(kept))
+    audit = [record for one in attached for record in one.audit]
+    if audit:
+        now = max(float(one.at) for one in audit)
+        await execute(connection, SQL["drop_expired"], [now, EXPIRED_AT_ONCE])
+        deeds = ((place, *deed_values(one)) for place, one in enumerate(audit))
+        await execute(connection, SQL["add_deeds"], batches.columns(deeds, 9))
+
+
+async def _spend(connection: Connection, attached: Sequence[Attached]) -> None:
+    spent = [(kind, key, float(one.at)) for one in attached for kind, key in one.spent]
+    if spent:
+        there = await execute(connection, SQL["spend"], batches.columns(spent, 3))
+        for kind, key, _ in spent:
+            if (kind, key) not in there:
+                raise Irregular(NameGone(kind, key))
+            there.remove((kind, key))
+
+
+async def _claim(connection: Connection, attached: Sequence[Attached]) -> None:
+    claimed = [(value, one.at) for one in attached for value in one.claimed]
+    if claimed:
+        once = {(value.kind, value.key): (value, at) for value, at in claimed}
+        free = await execute(connection, SQL["claim"], batches.claimed(once.values()))
+        for value, _ in claimed:
+            if (value.kind, value.key) not in free:
+                raise Irregular(NameTaken(value.kind, value.key))
+            free.remove((value.kind, value.key))
 
 
 def _refuse_twins(births: Iterable[Append]) -> None:

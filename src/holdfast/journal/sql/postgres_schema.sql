@@ -158,6 +158,13 @@ CREATE TABLE commits (
     last     integer NOT NULL
 );
 
+CREATE INDEX commits_run ON commits (run);
+
+-- Runs that are gone, and whose records are yet to be: they go a few at a time.
+CREATE TABLE removed (
+    run bigint PRIMARY KEY
+);
+
 CREATE TABLE audit (
     number   bigint PRIMARY KEY,
     at       double precision NOT NULL,
