@@ -1,0 +1,58 @@
+"""Conversations begun over HTTP on a shared database are pursued by their driver alone."""
+
+from __future__ import annotations
+
+import asyncio
+from contextlib import AsyncExitStack
+
+from holdfast import Holdfast
+from holdfast.conversations.runner import open_conversation
+from holdfast.model import commands as c
+from holdfast.model.conversation import ConversationSettings
+from holdfast.model.run import RunStatus
+from holdfast.server.supervisor import Supervisor
+
+OVER = frozenset({RunStatus.DONE, RunStatus.ERROR, RunStatus.CANCELLED})
+
+
+async def worker(stack: AsyncExitStack, database: str) -> Holdfast:
+    app = await stack.enter_async_context(Holdfast(database=database))
+    supervisor = Supervisor(app)
+    await supervisor.start()
+    stack.push_async_callback(supervisor.close)
+    assert app.dispatcher is not None
+    await app.dispatcher.ready.wait()
+    return app
+
+
+async def test_a_server_that_only_decides_leaves_it_to_a_worker(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(Holdfast(database=database, drives=False))
+        await Supervisor(server).start()
+        run_id = await open_conversation(server.engine, None, ConversationSettings(), "will")
+        await server.engine.submit(run_id, c.Converse("hire Will Zhang", "will"))
+        row = await server.journal.run(run_id)
+        assert row is not None
+        assert row.active, "it waits for a driver"
+        before = await server.journal.version(run_id)
+        assert run_id not in server.engine.worker.conversations
+        await worker(stack, database)
+        async with asyncio.timeout(60):
+            state = await server.engine.wait_for_status(run_id, OVER)
+        assert state.status is RunStatus.DONE
+        assert state.version > before
+        row = await server.journal.run(run_id)
+        assert row is not None
+        assert not row.active, "its driver has ended"
+
+
+async def test_a_second_message_finds_a_driver_again(database: str) -> None:
+    async with AsyncExitStack() as stack:
+        server = await stack.enter_async_context(Holdfast(database=database, drives=False))
+        await worker(stack, database)
+        run_id = await open_conversation(server.engine, None, ConversationSettings(), "will")
+        for turn in (1, 2):
+            await server.engine.submit(run_id, c.Converse(f"goal {turn}", "will"))
+            async with asyncio.timeout(60):
+                state = await server.engine.wait_for_status(run_id, OVER)
+            assert (state.status, getattr(state, "turn", 0)) == (RunStatus.DONE, turn)
