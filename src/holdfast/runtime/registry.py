@@ -140,6 +140,10 @@ def _named(kind: str, name: str, known: Mapping[str, D]) -> D:
     )
 
 
+def _no_run(run_id: str) -> NotFound:
+    return NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
+
+
 log = logging.getLogger("holdfast")
 
 KEPT_IDLE = 256
@@ -210,7 +214,7 @@ class ActorRegistry:
         """Replay the journal, from the newest snapshot on if there is one."""
         row = await self._journal.run(run_id)
         if row is None:
-            raise NotFound(msg("there is no {kind} {name}", kind=term("run"), name=run_id))
+            raise _no_run(run_id)
         try:
             state = blank(run_id, await self._definitions.by_digest(row.definition))
             snapshot = await self._journal.snapshot(run_id, SCHEMA)
@@ -233,6 +237,8 @@ class ActorRegistry:
         if not known.version:
             return (await self.read(actor.run_id)).committed
         records = await self._journal.read(actor.run_id, known.version)
+        if not records and self._journal.shared and not await self._journal.version(actor.run_id):
+            raise _no_run(actor.run_id)  # it was removed
         actor.bytes_since += sum(len(record.payload) for record in records)
         return replay(known, ((record.at, decode(record)) for record in records))
 

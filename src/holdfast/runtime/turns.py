@@ -126,7 +126,7 @@ class TurnLoop:
         actor = await self.find(run_id)
         if self.drives is not None:
             version = await self._journal.version(run_id)
-            if version > actor.committed.version:
+            if version != actor.committed.version and actor.committed.version:
                 actor.stale = True
         return actor
 
@@ -250,6 +250,9 @@ class TurnLoop:
             except OperatorError as error:
                 self._scheduler.give_up(actor)
                 self._stall(actor, error)
+                return
+            except NotFound as error:
+                self._lose(actor, error)
                 return
             finally:
                 actor.draining = False
@@ -496,6 +499,17 @@ class TurnLoop:
             log.warning("run %s waits for the journal: %s", actor.run_id, error, extra=actor.logged)
             loop = asyncio.get_running_loop()
             actor.retry = loop.call_later(RETRY_JOURNAL, self.retry, actor)
+
+    def _lose(self, actor: Actor, error: NotFound) -> None:
+        """The run was removed, by another process: there is nothing to go on with."""
+        for envelope in actor.mailbox:
+            envelope.answer(actor.committed, error)
+        self._answer_readers(actor, error)
+        actor.mailbox.clear()
+        if self.drives is not None:
+            self.drives.end(actor)
+        self._scheduler.give_up(actor)
+        self._actors.drop(actor)
 
     def _postpone(self, actor: Actor, envelopes: Sequence[Envelope]) -> None:
         """A mistake of ours keeps these from the journal: they are tried again, ever more rarely,
