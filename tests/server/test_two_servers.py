@@ -13,6 +13,7 @@ from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from typing import Any, TypeAlias
 
 import httpx
+import psycopg
 import pytest
 from fastapi import Request, Response
 from server_scene import GRANT_ACCESS, Scene, furnish, serving
@@ -366,3 +367,17 @@ async def test_who_follows_their_newest_session_hears_of_one_at_the_other_server
     assert told == [None]
     assert await second.services.newest.of("will") == Newest("sess_000001", 1)
     leave()
+
+
+async def test_servers_seal_what_was_appended_though_nothing_is_read(
+    one_database: Both, database: str
+) -> None:
+    response = await one_database[0].admin.post("/instances", json={"plan_id": "apply_computer"})
+    assert response.status_code == 201
+    async with await psycopg.AsyncConnection.connect(database, autocommit=True) as connection:
+        placed = 0
+        while not placed:
+            cursor = await connection.execute("SELECT position FROM seal")
+            [(placed,)] = await cursor.fetchall()
+            await asyncio.sleep(0.05)
+    assert placed >= 2, "the run's first events have their places"

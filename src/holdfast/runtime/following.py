@@ -131,6 +131,10 @@ class Follower:
                 except Exception:
                     log.exception("a sweep failed")
 
+    async def seal(self) -> None:
+        """A sweep for servers: who reads the order of commits or the audit finds little to seal."""
+        await self._journal.seal(wait=False)
+
     async def sweep(self) -> None:
         """Ask where everything stands that matters here."""
         driven = self._drives.driven

@@ -83,7 +83,7 @@ class Services:
         follower = self.app.engine.follower
         if follower is not None:
             refusals = SharedRefusals(self.attempts, self.store, self.app.engine.clock)
-            sweeps = [refusals.exchange, self.newest.look]
+            sweeps = [refusals.exchange, self.newest.look, follower.seal]
             follower.sweeps += sweeps
             for sweep in sweeps:
                 stack.callback(follower.sweeps.remove, sweep)
