@@ -10,8 +10,9 @@ import pytest
 
 from holdfast.journal import database
 from holdfast.journal.memory import MemoryJournal
-from holdfast.journal.port import Journal, PrunedJournal, SharedJournal
+from holdfast.journal.port import Journal, PrunedJournal
 from holdfast.journal.postgres import PostgresJournal
+from holdfast.journal.shared import SharedJournal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.testing.journal_removal import RemovalSuite
 from holdfast.testing.journal_shared import Job, Jobs, SharedSuite

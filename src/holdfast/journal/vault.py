@@ -37,7 +37,8 @@ from holdfast.forms.validation import overlong
 from holdfast.forms.values import Refusal, clean, is_empty
 from holdfast.i18n.message import msg
 from holdfast.journal.home import sync_directory
-from holdfast.journal.port import ExpiringValue, Journal, SharedJournal
+from holdfast.journal.port import ExpiringValue, Journal
+from holdfast.journal.shared import SharedJournal
 from holdfast.language.strict import canonical_json
 from holdfast.model.form import Field, FieldType, Form
 from holdfast.model.record import record

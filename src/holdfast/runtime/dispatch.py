@@ -31,8 +31,9 @@ from procrastinate.retry import BaseRetryStrategy
 from procrastinate.worker import Worker
 
 from holdfast.errors import HoldfastError
-from holdfast.journal.port import Drive, SharedJournal
+from holdfast.journal.port import Drive
 from holdfast.journal.rows import load_queries
+from holdfast.journal.shared import SharedJournal
 from holdfast.runtime.drives import HandedBack
 
 log = logging.getLogger("holdfast")

@@ -24,7 +24,8 @@ from typing import Final
 from holdfast.core.conversation.resting import moves_unattended
 from holdfast.core.conversation.state import ConversationState
 from holdfast.errors import HoldfastError
-from holdfast.journal.port import Append, Drive, OutboxMessage, SharedJournal
+from holdfast.journal.port import Append, Drive, OutboxMessage
+from holdfast.journal.shared import SharedJournal
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.runtime import projections

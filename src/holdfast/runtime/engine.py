@@ -14,7 +14,8 @@ from holdfast.core.plan.compiled import CompiledPlan
 from holdfast.core.run.state import CLOCK, RunState
 from holdfast.errors import InvalidValue, NotAllowed, NotFound
 from holdfast.i18n.message import msg
-from holdfast.journal.port import NOTHING, Attached, Drive, Journal, SharedJournal
+from holdfast.journal.port import NOTHING, Attached, Drive, Journal
+from holdfast.journal.shared import SharedJournal
 from holdfast.model import commands as c
 from holdfast.model import effects as f
 from holdfast.model.run import RunStatus

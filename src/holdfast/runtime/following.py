@@ -13,7 +13,7 @@ from contextlib import aclosing, suppress
 from typing import Final
 
 from holdfast.errors import HoldfastError
-from holdfast.journal.port import SharedJournal
+from holdfast.journal.shared import SharedJournal
 from holdfast.runtime.drives import Drives
 from holdfast.runtime.hints import Hint, read_hint
 from holdfast.runtime.hub import Hub

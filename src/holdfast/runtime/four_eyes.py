@@ -16,7 +16,8 @@ from typing import Final, cast
 from holdfast.core.run.four_eyes import refusal as refusal
 from holdfast.core.run.four_eyes import wanting_now as wanting_now
 from holdfast.core.run.state import RunState
-from holdfast.journal.port import Journal, RunQuery, SharedJournal
+from holdfast.journal.port import Journal, RunQuery
+from holdfast.journal.shared import SharedJournal
 from holdfast.runtime.actor import Actor
 from holdfast.runtime.registry import ActorRegistry
 

@@ -17,7 +17,7 @@ from typing import Final
 from uuid import uuid4
 
 from holdfast.errors import HoldfastError
-from holdfast.journal.port import SharedJournal
+from holdfast.journal.shared import SharedJournal
 
 log = logging.getLogger("holdfast")
 

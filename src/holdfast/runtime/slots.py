@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from holdfast.errors import OperatorError
-from holdfast.journal.port import SlotStore
+from holdfast.journal.shared import SlotStore
 from holdfast.runtime.actor import Actor
 from holdfast.runtime.executor import ConcurrencyLimit
 

@@ -23,15 +23,8 @@ from holdfast.errors import (
     Superseded,
     VersionConflict,
 )
-from holdfast.journal.port import (
-    Append,
-    Attached,
-    Drive,
-    ExpiringValue,
-    OutboxMessage,
-    SharedJournal,
-    verify,
-)
+from holdfast.journal.port import Append, Attached, Drive, ExpiringValue, OutboxMessage, verify
+from holdfast.journal.shared import SharedJournal
 from holdfast.model.record import record
 from holdfast.testing.journal_keeping import assert_gapless, did, places
 from holdfast.testing.journal_samples import (
