@@ -216,6 +216,31 @@ class Actor:
             self._attach(envelope.attached)
         return effects
 
+    def awaited(self) -> asyncio.Future[RunState]:
+        """What a caller waits for who wants the run as it is on disk."""
+        reader: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
+        self.readers.append(reader)
+        return reader
+
+    def answer_readers(self, refusal: HoldfastError | None = None) -> None:
+        readers, self.readers = self.readers, []
+        for reader in readers:
+            if reader.done():
+                continue
+            if refusal is None:
+                reader.set_result(self.committed)
+            else:
+                reader.set_exception(refusal)
+
+    def refuse_callers(self, refusal: HoldfastError) -> None:
+        """Tell all who wait; what no caller waits for stays in the mailbox."""
+        for envelope in self.mailbox:
+            envelope.answer(self.committed, refusal)
+        self.answer_readers(refusal)
+        kept = [envelope for envelope in self.mailbox if envelope.reply is None]
+        self.mailbox.clear()
+        self.mailbox.extend(kept)
+
     def _attach(self, attached: Attached) -> None:
         one = attached
         if one.audit or one.kept or one.dropped or one.claimed or one.spent:

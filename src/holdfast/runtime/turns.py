@@ -25,7 +25,6 @@ from holdfast.core.plan.state import PlanState
 from holdfast.core.run.state import RunState
 from holdfast.core.run.tables import StepStatus
 from holdfast.errors import (
-    HoldfastError,
     JournalUnavailable,
     NotFound,
     OperatorError,
@@ -135,8 +134,7 @@ class TurnLoop:
         actor = await self.current(run_id)
         if not actor.stale or self.drives is None:
             return actor.committed
-        reader: asyncio.Future[RunState] = asyncio.get_running_loop().create_future()
-        actor.readers.append(reader)
+        reader = actor.awaited()
         self.retry(actor)
         return await reader
 
@@ -295,7 +293,7 @@ class TurnLoop:
             self._hub.publish(before, state)
             for message in unheard:
                 self._tell(message)
-        self._answer_readers(actor, None)
+        actor.answer_readers()
         if self.drives is not None and (actor.drive is None or self.drives.recovers(actor)):
             return
         if any(isinstance(envelope.command, c.Recover) for envelope in actor.mailbox):
@@ -306,16 +304,6 @@ class TurnLoop:
             elif (effect.work.step_id, effect.work.claim) not in actor.in_flight:
                 # Behind what is in the mailbox: a result that was obtained counts before this.
                 actor.mailbox.append(Envelope(report(effect.work, c.NotSent())))
-
-    def _answer_readers(self, actor: Actor, refusal: HoldfastError | None) -> None:
-        readers, actor.readers = actor.readers, []
-        for reader in readers:
-            if reader.done():
-                continue
-            if refusal is None:
-                reader.set_result(actor.committed)
-            else:
-                reader.set_exception(refusal)
 
     async def _record(self, actor: Actor, turn: Turn) -> None:
         """One append in which all that was decided becomes true; then it is published."""
@@ -481,12 +469,7 @@ class TurnLoop:
 
     def _stall(self, actor: Actor, error: OperatorError) -> None:
         """Tell the callers; keep what was obtained, and try again later."""
-        kept = [envelope for envelope in actor.mailbox if envelope.reply is None]
-        for envelope in actor.mailbox:
-            envelope.answer(actor.committed, error)
-        self._answer_readers(actor, error)
-        actor.mailbox.clear()
-        actor.mailbox.extend(kept)
+        actor.refuse_callers(error)
         if actor.committed.version == 0:
             self._actors.drop(actor)
             if self.drives is None:
@@ -502,9 +485,7 @@ class TurnLoop:
 
     def _lose(self, actor: Actor, error: NotFound) -> None:
         """The run was removed, by another process: there is nothing to go on with."""
-        for envelope in actor.mailbox:
-            envelope.answer(actor.committed, error)
-        self._answer_readers(actor, error)
+        actor.refuse_callers(error)
         actor.mailbox.clear()
         if self.drives is not None:
             self.drives.end(actor)
