@@ -25,7 +25,9 @@ from holdfast.demo.office import Office
 from holdfast.journal.codec import decode
 from holdfast.model.recorded import Event
 from holdfast.testing.clock import ManualClock
+from installation import Installation
 from postgresql_server import Server, migrated
+from workshop import Workshop
 
 PATIENCE = 60.0
 """Far beyond what anything here takes; a test that reaches it has hung."""
@@ -121,6 +123,15 @@ def database(postgres_server: Server, monkeypatch: pytest.MonkeyPatch) -> Iterat
     url = postgres_server.create_database(migrated)
     yield url
     postgres_server.drop_database(url)
+
+
+@pytest.fixture
+def installation(database: str, tmp_path: Path) -> Iterator[Installation]:
+    """Servers and workers of a database, which end with the test."""
+    secret = {"HOLDFAST_SECRET_KEY": SECRET_KEY}
+    started = Installation(database, Workshop(tmp_path), secret)
+    yield started
+    started.close()
 
 
 @pytest.fixture(autouse=True)
