@@ -17,7 +17,7 @@ COVERED := tests/core tests/language tests/forms tests/source tests/drawing test
 	tests/docs/test_diagrams.py \
 	tests/journal/test_codec.py tests/journal/test_snapshots.py tests/work/test_models.py
 
-.PHONY: demo test campaign browser postgresql check bench bench-setup diagrams images messages docs release format clean setup
+.PHONY: demo test campaign chaos browser postgresql check bench bench-setup diagrams images messages docs release format clean setup
 
 demo: setup
 	@$(BIN)/holdfast demo
@@ -34,6 +34,11 @@ test: setup browser postgresql
 SECONDS ?= 600
 campaign: setup postgresql
 	$(BIN)/python tests/campaign.py $(SECONDS)
+
+# Two servers and four workers in a storm: kills, restarts of PostgreSQL, a minute without it.
+RUNS ?= 2000
+chaos: setup postgresql
+	$(BIN)/python tests/chaos/chaos_campaign.py $(RUNS) $(SEED:%=--seed %)
 
 browser: setup
 	@$(BIN)/python tests/chromium.py
