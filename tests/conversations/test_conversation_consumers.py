@@ -158,12 +158,14 @@ def test_a_program_that_ends_after_a_break_says_nothing(tmp_path: Path) -> None:
             async def decompose_goal(self, text):
                 return [{"id": "a", "type": "slow"}]
         async def main():
+            asyncio.get_running_loop().slow_callback_duration = 3600
             engine = ConversationEngine(llm=Llm(), executors={"slow": slow})
             async for event in engine.run("x"):
                 if event.event_type == "task_started":
                     break
         asyncio.run(main())
         async def forgets():
+            asyncio.get_running_loop().slow_callback_duration = 3600
             engine = ConversationEngine(llm=Llm(), executors={"slow": slow})
             run = engine.run("x")
             for _ in range(9):

@@ -103,6 +103,10 @@ async def seeds_answer(ground: Ground) -> Ask:
     return Ask(RESPONSE, {**named, **APPROVE})
 
 
+async def finished_runs(ground: Ground) -> Ask:
+    return Ask("/housekeeping/removals", {"roots": [await ground.achieved()]})
+
+
 async def seeds_resume(ground: Ground) -> Ask:
     return Ask("/plans/grant_access/resume", {"plan_instance_id": await ground.failed()})
 
@@ -225,7 +229,7 @@ TABLE: Mapping[str, tuple[frozenset[str], Recipe]] = {
     "list_finished": (ADMINS, at("/housekeeping/finished?older_than_days=90")),
     "list_of_person": (ADMINS, at("/housekeeping/of-person?name=eva")),
     "export_run": (ADMINS, about(Ground.achieved, "/housekeeping/export/{}")),
-    "remove_runs": (ADMINS, at("/housekeeping/removals", {"roots": ["inst_009999"]})),
+    "remove_runs": (ADMINS, finished_runs),
 }
 
 IN_MEMORY = {("download_journal", 409)}

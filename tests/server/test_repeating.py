@@ -59,6 +59,7 @@ DEEDS: Final[Mapping[str, list[str]]] = {
     "issue_token": ["issued_token"],
     "issue_link": ["issued_link"],
     "revoke_token": ["revoked_token"],
+    "remove_runs": ["removed_runs"],
 }
 
 STREAMED: Final = "start_turn"
