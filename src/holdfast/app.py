@@ -23,7 +23,7 @@ from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Self, TypeVar, cast
 
 from holdfast.agents.declarations import Declarations
 from holdfast.agents.sessions import AgentSessionHub
@@ -34,6 +34,7 @@ from holdfast.interactions.handlers import Handlers
 from holdfast.journal.home import DATABASE, database_url, default_home
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Journal, QuestionQuery, QuestionRow, RunQuery, RunRow
+from holdfast.journal.shared import SharedJournal
 from holdfast.journal.sqlite import SqliteJournal
 from holdfast.journal.vault import Vault, key_source
 from holdfast.language.strict import strict_json, strict_text
@@ -270,6 +271,8 @@ class Holdfast:
         )
 
     async def __aenter__(self) -> Self:
+        if self.journal.shared:
+            cast(SharedJournal, self.journal).role = "worker" if self.drives else "server"
         await self.journal.open()
         try:
             await self.vault.confirm()

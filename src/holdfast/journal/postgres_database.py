@@ -73,12 +73,12 @@ def place_of(url: str) -> str:
     return f"the database {parts.get('dbname') or parts.get('user') or 'postgres'} at {host}{port}"
 
 
-async def connect(url: str, **options: Any) -> Connection:
+async def connect(url: str, *, application_name: str = "holdfast", **options: Any) -> Connection:
     """A connection that commits by itself and prepares every statement."""
     given = conninfo_to_dict(url)
     settings = {key: value for key, value in _LIVELINESS.items() if key not in given}
     connection = await AsyncConnection.connect(
-        make_conninfo(url, client_encoding="utf8", application_name="holdfast", **settings),
+        make_conninfo(url, client_encoding="utf8", application_name=application_name, **settings),
         autocommit=True,
         prepare_threshold=0,
         cursor_factory=AsyncRawCursor,

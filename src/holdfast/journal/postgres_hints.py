@@ -6,7 +6,8 @@ looks from time to time. Hints are gathered for `GATHER_SECONDS`; that a job wai
 and while one such word is on its way for all the jobs that come meanwhile.
 
 Listening needs a connection that is the same all the time, so it goes to `HOLDFAST_DATABASE_DIRECT`
-where the database is reached through PgBouncer.
+where the database is reached through PgBouncer. PostgreSQL lists that connection by a name that
+tells the process, so `doctor` sees who has the database open.
 """
 
 from __future__ import annotations
@@ -14,6 +15,8 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import os
+import socket
 from collections.abc import AsyncGenerator, Callable, Sequence
 from contextlib import suppress
 from typing import Final
@@ -37,12 +40,25 @@ LOOK_SECONDS: Final = 5.0
 """How long a silent connection is trusted before it is asked whether it is still there."""
 
 
+_LONGEST_LABEL: Final = 63
+
+
+def process_label(role: str) -> str:
+    """What PostgreSQL lists this process as: its role, version, machine and number."""
+    from importlib.metadata import version
+
+    head, tail = f"holdfast {role} {version('holdfast')} ", f"/{os.getpid()}"
+    host = "".join(one for one in socket.gethostname() if one.isascii() and one.isprintable())
+    return head + (host or "unnamed")[: _LONGEST_LABEL - len(head) - len(tail)] + tail
+
+
 class Hints:
     """Sends and receives the hints of one process."""
 
-    def __init__(self, connections: Connections, direct: str) -> None:
+    def __init__(self, connections: Connections, direct: str, role: str) -> None:
         self._connections = connections
         self._direct = direct
+        self._role = role
         self._gathered: dict[str, None] = {}
         self._job: int | None = None
         self._sending: asyncio.Task[None] | None = None
@@ -105,7 +121,8 @@ class Hints:
     async def _listen(self, hear: Callable[[str], None]) -> None:
         while True:
             try:
-                async with await connect(self._direct) as connection:
+                label = process_label(self._role)
+                async with await connect(self._direct, application_name=label) as connection:
                     await connection.execute(_SQL["listen"])
                     hear("")
                     await _follow(connection, hear)

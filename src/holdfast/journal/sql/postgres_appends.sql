@@ -214,8 +214,9 @@ SELECT * FROM unnest($1::bigint[], $2::double precision[], $3::text[], $4::text[
 
 -- name: defer_drives
 -- Has runs driven; a job that waits already is enough, and no worker begins it before the commit.
-INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
-SELECT 'drive', 'holdfast.drive', run_id, run_id, jsonb_build_object('run_id', run_id)
+-- Since when it waits stands in `scheduled_at`.
+INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
+SELECT 'drive', 'holdfast.drive', run_id, run_id, jsonb_build_object('run_id', run_id), now()
 FROM unnest($1::text[]) AS given (run_id)
 ON CONFLICT (queueing_lock) WHERE status = 'todo' DO UPDATE
 SET queueing_lock = excluded.queueing_lock
@@ -285,8 +286,8 @@ WITH due AS (
 ), woken AS (
     UPDATE runs SET active = true WHERE id = ANY(ARRAY(SELECT id FROM due)) RETURNING run_id
 ), jobs AS (
-    INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args)
-    SELECT 'drive', 'holdfast.drive', run_id, run_id, jsonb_build_object('run_id', run_id)
+    INSERT INTO procrastinate_jobs (queue_name, task_name, lock, queueing_lock, args, scheduled_at)
+    SELECT 'drive', 'holdfast.drive', run_id, run_id, jsonb_build_object('run_id', run_id), now()
     FROM woken
     ON CONFLICT (queueing_lock) WHERE status = 'todo' DO UPDATE
     SET queueing_lock = excluded.queueing_lock
