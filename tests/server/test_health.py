@@ -7,6 +7,7 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+import psycopg
 import pytest
 from chat_scene import asks_to_pay, employ
 from server_scene import Scene, serving, start
@@ -16,6 +17,7 @@ from holdfast.errors import JournalUnavailable
 from holdfast.journal.memory import MemoryJournal
 from holdfast.journal.port import Attached
 from holdfast.server import readiness as probe
+from holdfast.testing.journal_samples import birth
 
 LATE = """
 plan_id: late
@@ -131,3 +133,37 @@ async def test_the_numbers_are_for_who_may_read_everything(scene: Scene) -> None
 async def test_a_real_journal_is_ready(tmp_path: Path) -> None:
     async with Holdfast(tmp_path) as app, serving(app) as scene:
         assert (await scene.stranger.get("/readyz")).status_code == 200
+
+
+async def test_of_a_database_the_numbers_tell_of_jobs_workers_and_order(database: str) -> None:
+    idle = {"unsealed_records", "jobs_waiting", "jobs_stalled", "workers", "slots_held"}
+    async with Holdfast(database=database, drives=False) as app, serving(app) as scene:
+        follower = app.engine.follower
+        assert follower is not None
+        follower.sweeps.clear()  # it would seal what is to be seen unsealed
+        lines = (await scene.admin.get("/metrics")).text.splitlines()
+        assert {f"holdfast_{one} 0" for one in idle - {"unsealed_records"}} <= set(lines)
+        await app.journal.append(birth("a", 3, active=True))
+        lines = await _numbers(scene)
+        assert (lines["holdfast_unsealed_records"], lines["holdfast_jobs_waiting"]) == (3.0, 1.0)
+        assert lines["holdfast_sealing_lag_seconds"] > 0
+        with psycopg.connect(database, autocommit=True) as prompt:
+            prompt.execute(b"UPDATE procrastinate_jobs SET scheduled_at = now() - interval '90 s'")
+            prompt.execute(b"INSERT INTO slots SELECT generate_series(1, 4)")
+            prompt.execute(b"INSERT INTO procrastinate_workers DEFAULT VALUES")
+            prompt.execute(b"UPDATE slots SET worker = (SELECT max(id) FROM procrastinate_workers)")
+            lines = await _numbers(scene)
+            assert 90 <= lines["holdfast_oldest_job_seconds"] < 150
+            assert (lines["holdfast_workers"], lines["holdfast_slots_held"]) == (1.0, 4.0)
+            gone = b"UPDATE procrastinate_workers SET last_heartbeat = now() - interval '9 s'"
+            prompt.execute(gone)
+            prompt.execute(b"UPDATE procrastinate_jobs SET status = 'doing'")
+            lines = await _numbers(scene)
+        assert (lines["holdfast_workers"], lines["holdfast_slots_held"]) == (0.0, 0.0)
+        assert (lines["holdfast_jobs_stalled"], lines["holdfast_jobs_driven"]) == (1.0, 1.0)
+
+
+async def _numbers(scene: Scene) -> dict[str, float]:
+    text = (await scene.admin.get("/metrics")).text
+    samples = (line.rsplit(" ", 1) for line in text.splitlines() if not line.startswith("#"))
+    return {name: float(value) for name, value in samples}

@@ -14,7 +14,7 @@ the core knows any of their names.
 from __future__ import annotations
 
 import inspect
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from typing import TypeAlias, TypeVar
 
@@ -61,6 +61,12 @@ class Handlers:
                 names=names,
             )
             raise InvalidAnswer(message, {"custom_type": msg("not registered")})
+
+    def missing(self, request: InteractionRequest) -> Iterator[str]:
+        """What would have to decide this question and is not registered."""
+        for option in request.options:
+            if option.action is InteractionAction.CUSTOM and self._handler(request, option) is None:
+                yield str(option.metadata.get("handler", option.option_id))
 
     async def resolve(
         self,

@@ -11,7 +11,7 @@ import sqlite3
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import Any
@@ -48,6 +48,9 @@ class Finding:
     name: str
     problem: str
     seq: int | None = None
+    remedy: str = ""
+    harmless: bool = False
+    """It is worth knowing, and does not make the store unsound."""
 
 
 @dataclass(slots=True)
@@ -57,6 +60,10 @@ class Report:
     counts: dict[str, int] = field(default_factory=dict)
     without_checksum: int = 0
     findings: list[Finding] = field(default_factory=list)
+
+    @property
+    def is_sound(self) -> bool:
+        return all(one.harmless for one in self.findings)
 
     def count(self, what: str) -> None:
         self.counts[what] = self.counts.get(what, 0) + 1
@@ -262,13 +269,9 @@ def _entry(row: tuple[Any, ...]) -> AuditEntry:
 
 
 def to_json(report: Report) -> Mapping[str, Any]:
-    found = [
-        {"what": one.what, "name": one.name, "seq": one.seq, "problem": one.problem}
-        for one in report.findings
-    ]
     return {
-        "ok": not found,
+        "ok": report.is_sound,
         "read": report.counts,
         "without_checksum": report.without_checksum,
-        "problems": found,
+        "problems": [asdict(one) for one in report.findings],
     }

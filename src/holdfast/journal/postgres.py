@@ -15,6 +15,7 @@ from dataclasses import replace
 
 from holdfast.errors import JournalUnavailable, OperatorError
 from holdfast.journal import postgres_removal
+from holdfast.journal.condition import Figures
 from holdfast.journal.database import row_crc
 from holdfast.journal.port import (
     ANY_QUESTION,
@@ -41,6 +42,7 @@ from holdfast.journal.port import (
 )
 from holdfast.journal.postgres_appends import SQL
 from holdfast.journal.postgres_batches import snapshot_crc
+from holdfast.journal.postgres_condition import figures
 from holdfast.journal.postgres_database import Connections, load_statements, place_of
 from holdfast.journal.postgres_hints import Hints
 from holdfast.journal.postgres_migrations import check_clock, check_schema, check_server
@@ -59,6 +61,8 @@ class PostgresJournal:
     """A journal in the database at `url`; `direct` is its address past any PgBouncer."""
 
     shared = True
+    role = "server"
+    """What the process that has it open is: a server, or a worker."""
 
     def __init__(self, url: str, *, direct: str | None = None) -> None:
         self.url = url
@@ -68,7 +72,7 @@ class PostgresJournal:
         self._reader = Reader(self._connections)
         self._sealer = Sealer(self._connections)
         self._numbers = SharedNumbers(self._connections)
-        self._hints = Hints(self._connections, self._direct)
+        self._hints = Hints(self._connections, self._direct, self.role)
         self.slots = Slots(self._connections)
         self._writer: Writer | None = None
         self._worker_id: int | None = None
@@ -104,7 +108,7 @@ class PostgresJournal:
             undo.pop_all()
         self._sealer = Sealer(self._connections)
         self._numbers = SharedNumbers(self._connections)
-        self._hints = Hints(self._connections, self._direct)
+        self._hints = Hints(self._connections, self._direct, self.role)
         self._writer = Writer(self.url, self._hints.notify)
         self._writer.worker_id = self._worker_id
 
@@ -254,6 +258,9 @@ class PostgresJournal:
 
     async def all_kept(self, kind: str, now: float) -> list[ExpiringValue]:
         return await self._reader.all_kept(kind, now)
+
+    async def figures(self) -> Figures:
+        return await figures(self._connections)
 
     async def seal(self, wait: bool = True) -> None:
         await self._sealer.seal(wait)

@@ -11,6 +11,7 @@ import time
 from typing import Final
 
 from holdfast.errors import JournalTooNew, OperatorError
+from holdfast.journal.condition import MOST_SKEW
 from holdfast.journal.postgres_database import (
     Connection,
     DatabaseError,
@@ -24,8 +25,6 @@ from holdfast.journal.rows import load_script
 
 SCHEMA: Final = 1
 OLDEST_SERVER: Final = 130_000
-MOST_SKEW: Final = 2.0
-"""By how many seconds the clocks of the database and of this machine may differ."""
 
 _SQL: Final = load_statements("postgres_opening.sql")
 _SCRIPTS: Final = ("postgres_schema.sql",)
@@ -93,12 +92,17 @@ async def check_schema(connection: Connection, place: str) -> None:
         )
 
 
-async def check_clock(connection: Connection, place: str) -> None:
-    """Deadlines are judged by the clocks of servers and workers, which must agree."""
+async def skew_of(connection: Connection) -> float:
+    """By how many seconds the clocks of the database and of this machine differ, at least."""
     before = time.time()
     [(there,)] = await execute(connection, _SQL["clock"])
     after = time.time()
-    ahead = max(before - there, there - after, 0.0)
+    return max(before - float(there), float(there) - after, 0.0)
+
+
+async def check_clock(connection: Connection, place: str) -> None:
+    """Deadlines are judged by the clocks of servers and workers, which must agree."""
+    ahead = await skew_of(connection)
     if ahead > MOST_SKEW:
         raise OperatorError(
             f"the clock of this machine and that of {place} are {ahead:.1f} s apart; more than "
@@ -106,19 +110,25 @@ async def check_clock(connection: Connection, place: str) -> None:
         )
 
 
-async def _schema(connection: Connection, place: str) -> int:
+async def schema_of(connection: Connection, place: str) -> int:
+    """Which schema is there; 0 where none is."""
     [(program,)] = await execute(connection, _SQL["program"])
     if program is None:
         return 0
     if program != "holdfast":
         raise _stranger(place)
     [(schema,)] = await execute(connection, _SQL["schema"])
+    return int(schema)
+
+
+async def _schema(connection: Connection, place: str) -> int:
+    schema = await schema_of(connection, place)
     if schema > SCHEMA:
         raise JournalTooNew(
             f"{place} was written by a newer Holdfast (schema {schema}, this one knows {SCHEMA}). "
             "Upgrade Holdfast."
         )
-    return int(schema)
+    return schema
 
 
 async def _refuse_strangers(connection: Connection, place: str) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from typing import Protocol
 
+from holdfast.journal.condition import Figures
 from holdfast.journal.port import Drive, Journal, OutboxMessage
 
 
@@ -42,6 +43,9 @@ class SharedJournal(Journal, Protocol):
     async def reserve_jobs(self, count: int) -> Sequence[int]:
         """Ids for jobs of this process's own worker, to be given to births."""
 
+    role: str
+    """What the process is to others from the next opening on: a server, or a worker."""
+
     worker_id: int | None
     """The dispatcher's number of this process's worker, under which `reserve_jobs` are held; a
     birth may have a `drive` only while it is known."""
@@ -60,6 +64,9 @@ class SharedJournal(Journal, Protocol):
 
     async def notices_for(self, run_ids: Sequence[str]) -> list[OutboxMessage]:
         """Notices that these runs have not heard yet, in order."""
+
+    async def figures(self) -> Figures:
+        """What monitoring reads; cheap, however much is kept."""
 
     async def seal(self, wait: bool = True) -> None:
         """Bring `commits` and `audit` up to date, as reading them does; without `wait` as far as

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator, Container, Iterable, Iterator
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from holdfast.core.agent.state import ReactState
 from holdfast.core.conversation.state import ConversationState
@@ -21,6 +22,14 @@ from holdfast.runtime.registry import DefinitionRegistry
 
 _ENDED_STEPS = frozenset({StepStatus.DONE, StepStatus.SKIPPED, StepStatus.STOPPED})
 _ENDED_TASKS = frozenset({"completed", "skipped", "finished"})
+_KINDS = frozenset({"tool", "agent", "plan"})
+
+
+class Need(NamedTuple):
+    """`kind` is tool, agent or plan."""
+
+    kind: str
+    name: str
 
 
 async def missing_tools(engine: Engine, tools: Container[str], run_id: str) -> list[str]:
@@ -31,19 +40,36 @@ async def missing_tools(engine: Engine, tools: Container[str], run_id: str) -> l
 
 def own_tools(state: RunState) -> Iterator[str]:
     """What the run itself will call; runs below it are driven by themselves."""
+    return (name for kind, name in own_needs(state) if kind == "tool")
+
+
+def own_needs(state: RunState) -> Iterator[Need]:
+    """Whatever the run itself will still ask its process for."""
     match state:
         case PlanState():
             for action in _left_of(state):
-                if isinstance(action, ToolAction):
-                    yield action.tool
-                elif isinstance(action, CodeAction):
-                    yield from action.functions
-            yield from (check.tool for check in state.plan.plan.verify)
+                yield from _needed(action)
+            yield from (Need("tool", check.tool) for check in state.plan.plan.verify)
         case ReactState():
-            yield from state.tools
+            yield from (Need("tool", one) for one in state.tools)
+            yield from (Need("agent", one) for one in state.helpers.values())
         case ConversationState():
             left = (task for task in state.tasks.values() if task.status not in _ENDED_TASKS)
-            yield from (task.type for task in left if task.route == "tool")
+            yield from (Need(task.route, task.type) for task in left if task.route in _KINDS)
+
+
+def _needed(action: Action) -> Iterator[Need]:
+    match action:
+        case ToolAction(tool=tool):
+            yield Need("tool", tool)
+        case CodeAction(functions=functions):
+            yield from (Need("tool", one) for one in functions)
+        case AgentAction(agent_id=agent_id):
+            yield Need("agent", agent_id)
+        case PlanAction(plan_id=plan_id):
+            yield Need("plan", plan_id)
+        case _:
+            return
 
 
 def _left_of(state: PlanState) -> Iterator[Action]:

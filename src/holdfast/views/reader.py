@@ -20,11 +20,13 @@ from collections.abc import (
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from itertools import islice
-from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, Self, TypeVar
+from typing import TYPE_CHECKING, Final, NamedTuple, ParamSpec, Self, TypeVar, cast
 
 from holdfast.errors import NotFound
 from holdfast.i18n.message import msg, term
+from holdfast.journal.condition import Figures
 from holdfast.journal.port import Journal, Record, questions_below
+from holdfast.journal.shared import SharedJournal
 from holdfast.model.rows import ANY_RUN, QuestionQuery, QuestionRow, RunQuery, RunRow
 from holdfast.model.run import KINDS, RunKind, RunStatus
 from holdfast.views.records import (
@@ -325,6 +327,12 @@ class RunReader:
         """What was recorded, as it is stored; with `most_text` the record that brings the text to
         that length is the last."""
         return await self.journal.read(run_id, after, limit, most_text)
+
+    async def figures(self) -> Figures | None:
+        """How an installation is whose journal many processes share; None of any other."""
+        if not self.journal.shared:
+            return None
+        return await cast(SharedJournal, self.journal).figures()
 
     async def last_position(self) -> int:
         """The newest position of a committed event; 0 when there is none."""

@@ -17,6 +17,7 @@ from holdfast.server.auth.authentication import Called
 from holdfast.server.auth.principal import sees_all
 from holdfast.server.routing import new_router
 from holdfast.server.services import Served, Services
+from holdfast.views.condition import Figures
 
 router = new_router("operation")
 
@@ -59,6 +60,8 @@ async def _families(services: Services) -> AsyncIterator[Iterator[str]]:
         "Questions to people by status and type.",
         [({"status": status, "type": kind}, count) for (status, kind), count in sorted(questions)],
     )
+    for name, told, amount in _of_installation(await reader.figures()):
+        yield _family(name, "gauge", told, [({}, amount)])
     yield _family(
         "holdfast_http_requests_total",
         "counter",
@@ -98,6 +101,22 @@ async def _families(services: Services) -> AsyncIterator[Iterator[str]]:
         ("holdfast_uptime_seconds", "gauge", "Since the server was made.", counts.uptime),
     ):
         yield _family(name, kind, told, [({}, value)])
+
+
+def _of_installation(figures: Figures | None) -> Iterator[tuple[str, str, float]]:
+    """Of a database that many processes share; every server tells the same."""
+    if figures is None:
+        return
+    yield "holdfast_unsealed_records", "Records without a place in the order.", figures.unsealed
+    yield "holdfast_sealing_lag_seconds", "Age of the oldest of them.", figures.sealing_lag
+    yield "holdfast_jobs_waiting", "Runs that wait for a worker.", figures.jobs_waiting
+    yield "holdfast_jobs_delayed", "Runs handed back for later.", figures.jobs_delayed
+    yield "holdfast_jobs_driven", "Runs that workers drive.", figures.jobs_driven
+    yield "holdfast_jobs_stalled", "Those whose worker is silent.", figures.jobs_stalled
+    yield "holdfast_oldest_job_seconds", "Wait of the longest waiting.", figures.oldest_job
+    yield "holdfast_workers", "Workers that live.", figures.workers
+    yield "holdfast_slots", "Calls that may be in flight.", figures.slots
+    yield "holdfast_slots_held", "Of these held by workers.", figures.slots_held
 
 
 def _family(name: str, kind: str, told: str, samples: Samples) -> Iterator[str]:
