@@ -13,6 +13,8 @@ from typing import Any
 
 import psycopg
 import pytest
+from psycopg.adapt import PyFormat, Transformer
+from psycopg.pq import Format
 
 from holdfast import Holdfast
 from holdfast.errors import (
@@ -36,6 +38,7 @@ from holdfast.journal.port import (
 )
 from holdfast.journal.postgres import PostgresJournal
 from holdfast.journal.postgres_appends import SQL
+from holdfast.journal.postgres_database import connect
 from holdfast.journal.postgres_migrations import migrate
 from holdfast.testing.journal_keeping import assert_gapless, did
 from holdfast.testing.journal_samples import (
@@ -83,6 +86,15 @@ async def prompt(database: str) -> AsyncIterator[psycopg.AsyncConnection]:
 async def fetched(prompt: psycopg.AsyncConnection, statement: str) -> list[Any]:
     cursor = await prompt.execute(statement.encode())
     return await cursor.fetchall()
+
+
+async def test_arrays_are_sent_in_binary_for_text_would_have_every_quotation_mark_escaped(
+    database: str,
+) -> None:
+    async with await connect(database) as connection:
+        shaped = Transformer.from_context(connection)
+        for column in (["{}", None], [1, None], [0.5], [True]):
+            assert shaped.get_dumper(column, PyFormat.AUTO).format is Format.BINARY
 
 
 # -- what cannot be committed together
