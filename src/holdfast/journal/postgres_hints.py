@@ -2,8 +2,8 @@
 
 A notification inside the transaction of an append would have all commits wait for each other, so
 they are sent afterwards, apart, and for no disk: one may be lost, and whoever needs what it told
-looks from time to time. Hints are gathered for `GATHER_SECONDS`; that a job waits is told at once,
-and while one such word is on its way for all the jobs that come meanwhile.
+looks from time to time. They are sent at once, and while some are on their way those that come
+meanwhile are gathered; of jobs that wait one is told for all.
 
 Listening needs a connection that is the same all the time, so it goes to `HOLDFAST_DATABASE_DIRECT`
 where the database is reached through PgBouncer. PostgreSQL lists that connection by a name that
@@ -34,7 +34,6 @@ log = logging.getLogger("holdfast")
 
 _SQL: Final = load_statements("postgres_hints.sql")
 
-GATHER_SECONDS: Final = 0.05
 RETRY_SECONDS: Final = 0.5
 LOOK_SECONDS: Final = 5.0
 """How long a silent connection is trusted before it is asked whether it is still there."""
@@ -69,7 +68,7 @@ class Hints:
     def tell(self, hints: Sequence[str]) -> None:
         self._gathered.update(dict.fromkeys(hints))
         if self._sending is None and self._gathered and not self._closed:
-            self._sending = asyncio.create_task(self._send_soon())
+            self._sending = asyncio.create_task(self._send_all())
 
     def notify(self, job: int) -> None:
         """A job waits for a worker."""
@@ -87,11 +86,14 @@ class Hints:
             with suppress(asyncio.CancelledError):
                 await listener
 
-    async def _send_soon(self) -> None:
-        await asyncio.sleep(GATHER_SECONDS)
-        hints, self._gathered, self._sending = list(self._gathered), {}, None
-        with suppress(HoldfastError):
-            await self._connections.select(_SQL["tell"], [hints])
+    async def _send_all(self) -> None:
+        try:
+            while self._gathered:
+                hints, self._gathered = list(self._gathered), {}
+                with suppress(HoldfastError):
+                    await self._connections.select(_SQL["tell"], [hints])
+        finally:
+            self._sending = None
 
     async def _notify_all(self) -> None:
         try:

@@ -1,8 +1,9 @@
 """What processes on one journal tell each other: that a run has moved on, what a model is saying,
 that plans have changed.
 
-Hints make others look sooner; nothing depends on one. They are gathered for a moment and sent apart
-from any transaction, and a process that missed some finds out by looking itself.
+Hints make others look sooner; nothing depends on one. They are sent apart from any transaction, and
+a process that missed some finds out by looking itself. The first goes at once, and what comes
+within `GATHER_SECONDS` after it goes together.
 """
 
 from __future__ import annotations
@@ -81,8 +82,8 @@ class Outbox:
     async def _send_until_empty(self) -> None:
         try:
             while self._runs or self._said or self._plans:
-                await asyncio.sleep(GATHER_SECONDS)
                 await self._send()
+                await asyncio.sleep(GATHER_SECONDS)
         finally:
             self._sending = None
 
