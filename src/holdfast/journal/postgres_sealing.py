@@ -76,7 +76,7 @@ class Sealer:
     async def seal(self, wait: bool = True) -> None:
         """Seal what was acknowledged before; without `wait` what can be, unless another does."""
         if not wait:
-            if self._running is None:
+            if self._running is None and await self._is_more():
                 await self._seal_once(b"try_lock")
             return
         await asyncio.shield(self._join())
@@ -108,9 +108,12 @@ class Sealer:
         finally:
             self._running = None
 
-    async def _seal_all(self) -> None:
+    async def _is_more(self) -> bool:
         _, _, more = await self.state()
-        if not more:
+        return more
+
+    async def _seal_all(self) -> None:
+        if not await self._is_more():
             return
         loop = asyncio.get_running_loop()
         until = loop.time() + PATIENCE
