@@ -104,17 +104,14 @@ class Drives:
         finally:
             self._reserving = False
 
-    def forget_jobs(self) -> None:
-        """They were reserved for a worker that is not there any more."""
-        self._jobs.clear()
-
     def _begin(self, actor: Actor, drive: Drive) -> None:
         actor.drive = drive
         self.driven[actor.run_id] = actor
 
     def begin(self, actor: Actor, drive: Drive) -> asyncio.Future[None]:
         """Go on with a run that was taken (`Journal.take`); what ends when it needs no driver any
-        more."""
+        more. A former drive of ours ends: we were thought gone, and are given the job again."""
+        self.end(actor)
         self._begin(actor, drive)
         actor.stale = actor.taking = True
         actor.let_go = asyncio.get_running_loop().create_future()
@@ -131,11 +128,12 @@ class Drives:
         self._consumed.add(run_id)
         return drive
 
-    def leave(self, actor: Actor) -> None:
-        """Its consumer has left."""
-        if actor.run_id in self._consumed:
-            self._consumed.discard(actor.run_id)
-            self.end(actor)
+    def leave(self, run_id: str) -> None:
+        """Its consumer has left, perhaps after another driver has taken it over."""
+        if run_id in self._consumed:
+            self._consumed.discard(run_id)
+            if (actor := self.driven.get(run_id)) is not None:
+                self.end(actor)
 
     def end(self, actor: Actor, why: HandedBack | None = None) -> None:
         """Drive it no longer. A job of ours that is not driven any more is returned by the
@@ -188,6 +186,13 @@ class Drives:
         return True
 
     # -- appends
+
+    def has_ended(self, actor: Actor) -> bool:
+        """Whether an append is to say that nothing of it goes on by itself. Where its birth was
+        refused there is nothing to append to."""
+        if not actor.state.version:
+            self.end(actor)
+        return actor.drive is not None and self.is_over(actor)
 
     def is_over(self, actor: Actor) -> bool:
         """Nothing of it goes on by itself, here or soon."""

@@ -177,8 +177,8 @@ class Engine:
     async def leave(self, run_id: str) -> None:
         """The consumer of a conversation has left."""
         self._births.pop(run_id, None)
-        if self.drives is not None and run_id in self.drives.driven:
-            self.drives.leave(self.drives.driven[run_id])
+        if self.drives is not None:
+            self.drives.leave(run_id)
 
     async def drive(
         self, run_id: str, drive: Drive, begun: Callable[[], None] = lambda: None

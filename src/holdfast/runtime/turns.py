@@ -240,7 +240,7 @@ class TurnLoop:
                 turn = self._scheduler.decide(actor, starts=starts)
                 if turn.postponed:
                     self._postpone(actor, turn.postponed)
-                if not turn.waits or (actor.drive and drives and drives.is_over(actor)):
+                if not turn.waits or (actor.drive and drives and drives.has_ended(actor)):
                     await self._record(actor, turn)
                 elif actor.unsaved and actor.flush_timer is None:
                     loop = asyncio.get_running_loop()

@@ -1,0 +1,105 @@
+"""Which runs of a shared journal a process drives, and when it lets go of one."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import cast
+
+import pytest
+from scenes import until
+
+from holdfast import Holdfast
+from holdfast.journal.port import Drive
+from holdfast.journal.shared import SharedJournal
+
+PLAN = """
+plan_id: errand
+main_task_id: "001"
+inputs: {size: {type: number, label: Size}}
+tasks: [{task_id: "001", name: Errand}]
+listeners:
+  - {listener_id: A, trigger_task_id: "001", trigger_condition: "001.status == Running",
+     listener_type: tool, tool: errand, success_output: {task_id: "001", status: Done}}
+"""
+SECONDS = 60
+
+
+class Errand:
+    """A tool that waits until it is let go."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.let_go = asyncio.Event()
+
+    async def run(self) -> dict[str, bool]:
+        self.calls += 1
+        await self.let_go.wait()
+        return {"done": True}
+
+
+@pytest.fixture
+def errand() -> Errand:
+    return Errand()
+
+
+@pytest.fixture
+async def app(database: str, errand: Errand) -> AsyncIterator[Holdfast]:
+    """Decides; what it drives the test hands to it."""
+    app = Holdfast(database=database, drives=False)
+    app.tool(errand.run, name="errand")
+    app.load_plan_text(PLAN)
+    async with app:
+        yield app
+
+
+async def new_job(app: Holdfast) -> int:
+    [job] = await cast(SharedJournal, app.journal).reserve_jobs(1)
+    return job
+
+
+async def test_a_driver_that_was_thought_gone_and_gets_its_job_again_drives_once(
+    app: Holdfast, errand: Errand
+) -> None:
+    run = await app.plans.start_plan_by_prompt("", "errand", values={"size": 1})
+    job = await new_job(app)
+    cast(SharedJournal, app.journal).worker_id = 1  # which has slots for its calls
+    async with asyncio.timeout(SECONDS):
+        first = asyncio.create_task(app.engine.drive(run.id, Drive(job, 0)))
+        await until(lambda: errand.calls == 1)
+        again = asyncio.create_task(app.engine.drive(run.id, Drive(job, 1)))
+        await first
+        assert not again.done()
+        errand.let_go.set()
+        await again
+    assert await run.wait_for_completion() == "done"
+    assert errand.calls == 1, "what it has in flight itself was left by nobody"
+    assert await app.inbox() == []
+
+
+async def test_a_start_that_is_refused_where_it_would_be_driven_says_why(
+    database: str, errand: Errand
+) -> None:
+    async with Holdfast(database=database) as app:
+        app.tool(errand.run, name="errand")
+        app.load_plan_text(PLAN)
+        drives, dispatcher = app.engine.drives, app.dispatcher
+        assert drives is not None
+        assert dispatcher is not None
+        await dispatcher.ready.wait()
+        await drives._reserve()
+        with pytest.raises(Exception, match="inputs"):
+            await app.plans.start_plan_by_prompt("", "errand", values={"size": "wide"})
+        assert drives.driven == {}
+
+
+async def test_a_consumer_that_leaves_after_another_has_taken_over_is_forgotten(
+    app: Holdfast,
+) -> None:
+    run = await app.plans.start_plan_by_prompt("", "errand", values={"size": 1})
+    drives = app.engine.drives
+    assert drives is not None
+    await app.engine.attend(run.id)
+    drives.superseded(drives.driven[run.id])
+    await app.engine.leave(run.id)
+    assert drives._consumed == set()
